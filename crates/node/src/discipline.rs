@@ -1,0 +1,50 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+/// How a switch chooses among the shortest paths.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Balancing {
+    /// One path a flow: CRC-32 of source, destination and entropy under the switch's seed (RFC 2992's hash-threshold
+    /// idea with a published hash, so that any switch can compute any other's choice).
+    Ecmp,
+    /// Uniformly random for each packet.
+    Spray,
+    /// Each packet takes the next port in turn, from a random start for each destination switch.
+    RoundRobin,
+    /// DRILL (SIGCOMM 2017): the shortest of `samples` random queues and of the `memory` best of last time.
+    Drill {
+        /// Queues drawn anew for each packet.
+        samples: u8,
+        /// Best queues remembered from the last packet.
+        memory: u8,
+    },
+    /// ECMP whose hash favours the first ports: port i of n has weight `skew`^i. 1.0 is fair; smaller is a more
+    /// polarised network (Pyrrha, section 2.2).
+    Skewed {
+        /// Ratio of the weights of neighbouring ports, above 0 and at most 1.
+        skew: f64,
+    },
+}
+
+/// When a switch marks an ECN-capable packet, by the length of the queue that it joins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Marking {
+    /// Always above a threshold (DCTCP, RFC 8257 section 3.1).
+    Step {
+        /// Queue length from which every packet is marked.
+        threshold: Bytes,
+    },
+    /// With a probability that grows from 0 at `min` to `probability_max` at `max`, and always above (RED on the
+    /// instantaneous queue, as DCQCN configures it).
+    Ramp {
+        /// Queue length at which marking begins.
+        min: Bytes,
+        /// Queue length at which the ramp ends.
+        max: Bytes,
+        /// Probability at the ramp's end, 0 to 1.
+        probability_max: f64,
+    },
+}

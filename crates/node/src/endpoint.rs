@@ -1,0 +1,225 @@
+//! The contract of a host: a state machine that is pulled.
+//!
+//! The driver (simulator or socket loop) hands in what happened and the time, then pulls packets one at a time, only
+//! when the NIC can send one. So pulling is backpressure: an endpoint never fills its own NIC's queue, it decides
+//! what goes next at the last moment, and a paused flow holds back no other.
+//!
+//! An endpoint does no I/O, reads no clock, spawns nothing, and draws randomness from [`Cx::random`] only.
+
+use units::{Duration, FlowId, HostId, Rate, Stream, Time};
+
+use crate::Packet;
+
+/// A host's part of a scheme: sender and receiver of every flow of that host.
+pub trait Endpoint: Send {
+    /// Takes in what happened at `cx.now`.
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>);
+
+    /// The next packet to put on the wire, or none now. Asked only when the NIC can take one; asked again after
+    /// it has gone, after every [`Endpoint::handle`], and when the gate opens.
+    ///
+    /// Never returns a packet of a class that `cx.gate` has closed.
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+
+    /// When this endpoint wants [`Input::Deadline`]. The driver reads it after each call of the other two.
+    /// A deadline that is not later than now is handed in at once.
+    fn poll_at(&self) -> PollAt;
+
+    /// What it counted, by name, for the result: retransmissions by cause, control packets by kind.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What happens to an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// The application wants a message carried; this host is its source.
+    Send(&'a Message),
+    /// A packet for this host has come in whole.
+    Packet(&'a Packet),
+    /// The time named by [`Endpoint::poll_at`] has come. May also come early: look at `cx.now`.
+    Deadline,
+}
+
+/// A message that an application hands to the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its number in the run.
+    pub flow: FlowId,
+    /// Where it is.
+    pub src: HostId,
+    /// Where it shall go.
+    pub dst: HostId,
+    /// Its length; at least 1.
+    pub bytes: u64,
+}
+
+/// When an endpoint next wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PollAt {
+    /// At this time, whatever happens before.
+    At(Time),
+    /// Only when a packet or message arrives.
+    OnArrival,
+}
+
+impl PollAt {
+    /// The instant, [`Time::MAX`] for never.
+    #[inline]
+    pub fn time(self) -> Time {
+        match self {
+            PollAt::At(time) => time,
+            PollAt::OnArrival => Time::MAX,
+        }
+    }
+}
+
+impl From<Option<Time>> for PollAt {
+    fn from(deadline: Option<Time>) -> Self {
+        deadline.map_or(PollAt::OnArrival, PollAt::At)
+    }
+}
+
+/// What the application at a host learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// At the receiver: every byte of the flow is here. Said once a flow.
+    Delivered {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// At the sender: it knows that the receiver has every byte. Said once a flow.
+    Completed {
+        /// The flow.
+        flow: FlowId,
+        /// Data packets sent for it, first time and again.
+        sent_packets: u64,
+        /// Those of them that had been sent before.
+        resent_packets: u64,
+    },
+    /// At the sender: the network refused the flow (a scheme with admission control).
+    Rejected {
+        /// The flow.
+        flow: FlowId,
+    },
+    /// At the sender: the flow was given up.
+    Failed {
+        /// The flow.
+        flow: FlowId,
+        /// Why.
+        reason: &'static str,
+    },
+}
+
+/// What an endpoint may look at and write to while it runs.
+pub struct Cx<'a> {
+    /// The time, by the driver's clock (simulated, or the real one since the run began).
+    pub now: Time,
+    /// This host's random stream for this scheme.
+    pub random: &'a mut Stream,
+    /// What the link lets through.
+    pub gate: Gate,
+    /// What the application shall learn, in order.
+    pub events: &'a mut Vec<Event>,
+}
+
+/// Which traffic the host's link may not carry now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gate {
+    /// One bit a priority class: paused by the switch (link-level flow control).
+    pub paused_classes: u8,
+}
+
+impl Gate {
+    /// Whether a packet of `class` may go.
+    #[inline]
+    pub const fn open(self, class: u8) -> bool {
+        self.paused_classes >> class & 1 == 0
+    }
+}
+
+/// What an endpoint is told about its place when it is built. Everything here follows from the scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// This host.
+    pub host: HostId,
+    /// Hosts in the network.
+    pub hosts: u32,
+    /// Rate of this host's link.
+    pub nic_rate: Rate,
+    /// Longest unloaded round trip of a full data packet and a control packet back, over all pairs of hosts.
+    pub data_rtt: Duration,
+    /// Longest unloaded round trip of two control packets.
+    pub control_rtt: Duration,
+    /// Bytes of a full data packet, headers counted.
+    pub mtu_bytes: u16,
+    /// Headers of a data packet; a control packet is this long and nothing else.
+    pub header_bytes: u16,
+    /// This host's clock against true time.
+    pub clock: Clock,
+    /// The index that this scheme's packets carry in `transport`.
+    pub transport: u8,
+}
+
+impl Site {
+    /// Message bytes in a full data packet.
+    pub const fn payload_max(&self) -> u16 {
+        self.mtu_bytes - self.header_bytes
+    }
+    /// Bandwidth-delay product: what fits into one `data_rtt` at the NIC's rate.
+    pub fn bdp_bytes(&self) -> u64 {
+        self.nic_rate.bytes_in(self.data_rtt)
+    }
+}
+
+/// A host's own clock, for schemes that act on local time: it runs `drift_ppb` parts in 10^9 too fast and began
+/// `offset_ps` ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// Picoseconds ahead of true time when the run begins; negative when behind.
+    pub offset_ps: i64,
+    /// Parts in 10^9 by which it runs fast; negative when slow. Above -10^9.
+    pub drift_ppb: i64,
+}
+
+impl Clock {
+    /// What this clock shows at true time `now`, in picoseconds; it may be before zero.
+    pub fn local_ps(self, now: Time) -> i64 {
+        let now = i128::from(now.ps());
+        let drifted = now + now * i128::from(self.drift_ppb) / 1_000_000_000;
+        i64::try_from(drifted + i128::from(self.offset_ps)).unwrap_or(i64::MAX)
+    }
+
+    /// The first true instant at which this clock shows at least `local_ps`.
+    pub fn true_time(self, local_ps: i64) -> Time {
+        let elapsed = (i128::from(local_ps) - i128::from(self.offset_ps)).max(0);
+        let speed = 1_000_000_000 + i128::from(self.drift_ppb);
+        let guess = (elapsed * 1_000_000_000 / speed) as u64;
+        let mut time = guess.saturating_sub(2);
+        while self.local_ps(Time::from_ps(time)) < local_ps {
+            time += 1;
+        }
+        Time::from_ps(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn true_time_is_the_first_instant_at_which_the_clock_shows_it(
+            offset_ps in -1_000_000_000i64..1_000_000_000,
+            drift_ppb in -200_000i64..200_000,
+            at in 2_000_000_000u64..10_000_000_000_000,
+        ) {
+            let clock = Clock { offset_ps, drift_ppb };
+            let local = clock.local_ps(Time::from_ps(at));
+            let first = clock.true_time(local);
+            proptest::prop_assert!(first.ps() <= at && clock.local_ps(first) >= local);
+            proptest::prop_assert!(clock.local_ps(first - Duration::from_ps(1)) < local);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The packet of the house: one cache line, `Copy`, no payload, a typed header of the scheme that made it.
+
+use bytemuck::Pod;
+use units::{FlowId, HostId};
+
+/// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
+pub const CLASSES: usize = 8;
+
+/// A packet in flight. 64 bytes: it is copied from queue to queue and must not cost more than a cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Packet {
+    /// The scheme's own header, as raw words: see [`Packet::header`].
+    header: [u64; 4],
+    /// Output port numbers of a source route, one byte a hop, first hop lowest; read when `SOURCE_ROUTED` is set.
+    pub route: u64,
+    /// The flow (or message) that this packet serves.
+    pub flow: FlowId,
+    /// The host that sent it.
+    pub src: HostId,
+    /// The host that it goes to.
+    pub dst: HostId,
+    /// What ECMP hashes beside the addresses: the ports of a 5-tuple, reduced to 32 bits.
+    pub entropy: u32,
+    /// Bytes on the wire, every header counted.
+    pub wire_bytes: u16,
+    /// Bytes of the message in it.
+    pub payload_bytes: u16,
+    /// Priority class, 0 (first served) to 7.
+    pub class: u8,
+    /// [`flags`].
+    pub flags: u8,
+    /// Which of the run's transports made it: the index of the endpoint that takes it at each host.
+    pub transport: u8,
+    /// Switches passed so far.
+    pub hops: u8,
+}
+
+/// Bits of [`Packet::flags`].
+pub mod flags {
+    /// The sender understands congestion marks (RFC 3168 ECT).
+    pub const ECT: u8 = 1;
+    /// Congestion experienced (RFC 3168 CE).
+    pub const CE: u8 = 2;
+    /// A switch has cut the payload off.
+    pub const TRIMMED: u8 = 4;
+    /// The packet's `route` decides its path.
+    pub const SOURCE_ROUTED: u8 = 8;
+}
+
+/// A scheme's header: plain words in the simulator, bytes on a real wire.
+pub trait Header: Pod {
+    /// Appends the wire form.
+    fn emit(&self, out: &mut Vec<u8>);
+    /// Reads the wire form back, and how many bytes it took. Any input may come from a socket: no panic.
+    fn parse(bytes: &[u8]) -> Result<(Self, usize), Malformed>;
+}
+
+/// Bytes that are no header of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what}")]
+pub struct Malformed {
+    /// What could not be read, such as "dcPIM type".
+    pub what: &'static str,
+}
+
+impl Packet {
+    /// A packet of `flow` from `src` to `dst` carrying `header`; sizes, class and flags are the caller's to set.
+    #[inline]
+    pub fn new<H: Header>(flow: FlowId, src: HostId, dst: HostId, header: H) -> Packet {
+        Packet {
+            header: to_words(header),
+            route: 0,
+            flow,
+            src,
+            dst,
+            entropy: flow.0,
+            wire_bytes: 0,
+            payload_bytes: 0,
+            class: 0,
+            flags: 0,
+            transport: 0,
+            hops: 0,
+        }
+    }
+
+    /// The header as the scheme's own type. The caller's scheme made this packet: `transport` says so.
+    #[inline]
+    pub fn header<H: Header>(&self) -> H {
+        const { assert!(size_of::<H>() <= 32, "a header takes at most 32 bytes") };
+        bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&self.header)[..size_of::<H>()])
+    }
+
+    /// Replaces the header.
+    #[inline]
+    pub fn set_header<H: Header>(&mut self, header: H) {
+        self.header = to_words(header);
+    }
+
+    /// Whether any bit of `mask` is set.
+    #[inline]
+    pub fn has(&self, mask: u8) -> bool {
+        self.flags & mask != 0
+    }
+}
+
+#[inline]
+fn to_words<H: Header>(header: H) -> [u64; 4] {
+    const { assert!(size_of::<H>() <= 32, "a header takes at most 32 bytes") };
+    let mut words = [0u64; 4];
+    bytemuck::bytes_of_mut(&mut words)[..size_of::<H>()].copy_from_slice(bytemuck::bytes_of(&header));
+    words
+}
+
+const _: () = assert!(size_of::<Packet>() == 64);

@@ -1,0 +1,108 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use units::Time;
+
+/// The deadlines of one endpoint: each key has at most one, and moving it later costs a store.
+///
+/// The heap holds one entry a key that is armed. An entry that comes up before its key's deadline is put back at
+/// the deadline, so the common timer (a retransmission timeout that every acknowledgement moves) never searches.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    heap: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Per key: its deadline, and the time of its entry in the heap (MAX for none).
+    keys: Vec<(Time, Time)>,
+}
+
+impl Timers {
+    /// Arms `key` for `at`, or moves it there.
+    pub fn set(&mut self, key: u32, at: Time) {
+        if self.keys.len() <= key as usize {
+            self.keys.resize(key as usize + 1, (Time::MAX, Time::MAX));
+        }
+        let (deadline, entry) = &mut self.keys[key as usize];
+        *deadline = at;
+        if at < *entry {
+            *entry = at;
+            self.heap.push(Reverse((at, key)));
+        }
+    }
+
+    /// Disarms `key`.
+    pub fn clear(&mut self, key: u32) {
+        if let Some((deadline, _)) = self.keys.get_mut(key as usize) {
+            *deadline = Time::MAX;
+        }
+    }
+
+    /// When `key` is due, if it is armed.
+    pub fn get(&self, key: u32) -> Option<Time> {
+        self.keys.get(key as usize).map(|key| key.0).filter(|&at| at != Time::MAX)
+    }
+
+    /// The time at which [`Timers::expire`] is worth calling: the earliest deadline, or before it.
+    pub fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes one key whose deadline is not later than `now`, earliest first, ties by key.
+    pub fn expire(&mut self, now: Time) -> Option<u32> {
+        while let Some(&Reverse((at, key))) = self.heap.peek() {
+            if at > now {
+                return None;
+            }
+            self.heap.pop();
+            let (deadline, entry) = &mut self.keys[key as usize];
+            if at != *entry {
+                continue; // an older entry of a key that was moved earlier since
+            }
+            *entry = Time::MAX;
+            if *deadline <= now {
+                *deadline = Time::MAX;
+                return Some(key);
+            }
+            if *deadline != Time::MAX {
+                *entry = *deadline;
+                self.heap.push(Reverse((*deadline, key)));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    proptest::proptest! {
+        /// Against the plain model: a map from key to deadline.
+        #[test]
+        fn behaves_as_a_map_of_deadlines(steps in proptest::collection::vec((0u32..5, 0u64..50, 0u8..3), 1..200)) {
+            let (mut timers, mut model, mut now) = (Timers::default(), BTreeMap::new(), 0);
+            for (key, span, kind) in steps {
+                match kind {
+                    0 => {
+                        timers.set(key, Time::from_ps(now + span));
+                        model.insert(key, now + span);
+                    }
+                    1 => {
+                        timers.clear(key);
+                        model.remove(&key);
+                    }
+                    _ => {
+                        now += span;
+                        let mut fired = std::iter::from_fn(|| timers.expire(Time::from_ps(now))).collect::<Vec<_>>();
+                        fired.sort_unstable();
+                        let due: Vec<u32> = model.iter().filter(|due| *due.1 <= now).map(|due| *due.0).collect();
+                        model.retain(|_, at| *at > now);
+                        proptest::prop_assert_eq!(fired, due);
+                    }
+                }
+                let earliest = model.values().min().copied().unwrap_or(u64::MAX);
+                proptest::prop_assert!(timers.next().map_or(u64::MAX, Time::ps) <= earliest);
+            }
+        }
+    }
+}

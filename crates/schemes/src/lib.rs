@@ -1,0 +1,44 @@
+//! The systems, one folder each, and the catalogue that lists them.
+//!
+//! A scheme is its `Config`: what a scenario may set, with the paper's defaults. From it come the endpoint of each
+//! host and what the scheme asks of switches. Nothing outside a scheme's folder names it but its catalogue line.
+
+use node::{Balancing, Endpoint, Marking, Site};
+use units::Problem;
+
+/// What each scheme's `Config` can do.
+pub trait Scheme {
+    /// What the system is and where it is described, for `clearway schemes`.
+    const ABOUT: About;
+
+    /// What the types of the configuration can't forbid. Keys are relative to the scheme's table.
+    fn check(&self) -> Result<(), Problem>;
+
+    /// The scheme's part of the host at `site`.
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint>;
+
+    /// What it asks of switches, where the scenario leaves it open.
+    fn asks(&self, site: &Site) -> Asks;
+}
+
+/// One line for a person who looks for a scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its name in full.
+    pub title: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// What hosts and switches must be able to do.
+    pub needs: &'static str,
+}
+
+/// What a scheme asks of the switches on the way of its packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asks {
+    /// How to choose among shortest paths.
+    pub balancing: Balancing,
+    /// When to mark, if it understands marks.
+    pub marking: Option<Marking>,
+}
