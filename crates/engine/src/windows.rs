@@ -215,7 +215,7 @@ mod tests {
                 let at = self.waiting[cell].pop_first().unwrap();
                 self.log[cell].push(at);
                 let mut onward = vec![((cell + 1) % self.cells, at + LOOKAHEAD + cell as u64 % 7)];
-                if at < 3_000 && self.log[cell].len() % 3 == 0 {
+                if at < 3_000 && self.log[cell].len().is_multiple_of(3) {
                     onward.push(((cell + 2) % self.cells, at + 2 * LOOKAHEAD));
                 }
                 for mail in onward {

@@ -6,8 +6,8 @@ use units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Balancing {
-    /// One path a flow: CRC-32 of source, destination and entropy under the switch's seed (RFC 2992's hash-threshold
-    /// idea with a published hash, so that any switch can compute any other's choice).
+    /// One path a flow, by [`path_hash`](crate::balance::path_hash) under the switch's seed (hash-threshold, RFC 2992);
+    /// the hash is published, so that any switch can compute any other's choice.
     Ecmp,
     /// Uniformly random for each packet.
     Spray,

@@ -1,17 +1,23 @@
 //! What nodes are built of, and the two contracts that every scheme and every driver meets.
 //!
-//! A host is an [`Endpoint`], a switch is a `Switch` with the stages that its scheme fills in; both are state
+//! A host is an [`Endpoint`], a switch is a [`Switch`] with the stages that its scheme fills in; both are state
 //! machines that do no I/O and read no clock. The simulator drives them in simulated time, the live driver on real
 //! packets: the same objects, the same lines.
 
+pub mod balance;
 pub mod packet;
+pub mod pool;
 pub mod scene;
 
 mod discipline;
 mod endpoint;
+mod port;
+mod switch;
 mod timers;
 
 pub use discipline::{Balancing, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use packet::{Header, Malformed, Packet};
+pub use port::{Port, PortStats};
+pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch};
 pub use timers::Timers;

@@ -1,0 +1,347 @@
+use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, SwitchId};
+
+use crate::names;
+
+/// A network: hosts, switches and the cables between them. Plain data, fixed for a run; failures are events beside it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fabric {
+    /// How many hosts; they are nodes `0..hosts`.
+    pub hosts: u32,
+    /// How many switches; they are nodes `hosts..hosts + switches`.
+    pub switches: u32,
+    /// Directed links. A cable is two consecutive ones, `2i` and `2i + 1`: see [`Fabric::reverse`].
+    pub links: Vec<Link>,
+    /// For each node, the outgoing link of each of its ports.
+    pub ports: Vec<Vec<LinkId>>,
+    /// For each switch, the time from a packet's arrival to its entry in the output queue.
+    pub switch_delay: Vec<Duration>,
+    /// For each node, the group that it belongs to: the unit of parallel partitioning (rack, pod, slice of a torus).
+    pub group_of: Vec<u32>,
+    /// How many groups.
+    pub groups: u32,
+    /// For each node, its name: "host3", "leaf0", "spine2".
+    pub names: Vec<String>,
+    attached_to: Vec<SwitchId>,
+}
+
+/// One direction of a cable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The node that sends.
+    pub from: NodeId,
+    /// Its port.
+    pub from_port: PortId,
+    /// The node that receives.
+    pub to: NodeId,
+    /// Its port.
+    pub to_port: PortId,
+    /// Bits per second.
+    pub rate: Rate,
+    /// Time in flight of each bit.
+    pub propagation: Duration,
+    /// Where in the fabric it lies.
+    pub tier: Tier,
+}
+
+/// The kind of hop that a link is, by which queueing is broken down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// The first hop: a host's own NIC.
+    FromHost,
+    /// Between switches, away from the hosts or sideways; so every switch-to-switch link of a direct-connect fabric.
+    Up,
+    /// Between switches, towards the hosts.
+    Down,
+    /// The last hop.
+    ToHost,
+}
+
+impl Fabric {
+    /// The other direction of the same cable.
+    #[inline]
+    pub const fn reverse(link: LinkId) -> LinkId {
+        LinkId(link.0 ^ 1)
+    }
+
+    /// How many nodes of both kinds.
+    #[inline]
+    pub const fn nodes(&self) -> u32 {
+        self.hosts + self.switches
+    }
+
+    /// The link with this id.
+    #[inline]
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.index()]
+    }
+
+    /// A host as a node.
+    #[inline]
+    pub const fn host_node(&self, host: HostId) -> NodeId {
+        NodeId(host.0)
+    }
+
+    /// A switch as a node.
+    #[inline]
+    pub const fn switch_node(&self, switch: SwitchId) -> NodeId {
+        NodeId(self.hosts + switch.0)
+    }
+
+    /// The host that a node is, if it is one.
+    #[inline]
+    pub fn as_host(&self, node: NodeId) -> Option<HostId> {
+        (node.0 < self.hosts).then_some(HostId(node.0))
+    }
+
+    /// The switch that a node is, if it is one.
+    #[inline]
+    pub fn as_switch(&self, node: NodeId) -> Option<SwitchId> {
+        node.0.checked_sub(self.hosts).map(SwitchId)
+    }
+
+    /// The switch that a host hangs on: its rack.
+    #[inline]
+    pub fn rack_of(&self, host: HostId) -> SwitchId {
+        self.attached_to[host.index()]
+    }
+
+    /// The link from a host to its switch; its reverse is the host's last hop.
+    #[inline]
+    pub fn uplink(&self, host: HostId) -> LinkId {
+        self.ports[host.index()][0]
+    }
+
+    /// The rate at which a host can send (and receive: cables are symmetric).
+    #[inline]
+    pub fn host_rate(&self, host: HostId) -> Rate {
+        self.link(self.uplink(host)).rate
+    }
+
+    /// The slowest rate of any link.
+    pub fn narrowest_rate(&self) -> Rate {
+        self.links.iter().map(|link| link.rate).min().unwrap_or(Rate::ZERO)
+    }
+
+    /// The processing delay that a packet meets at the far end of a link: a switch's own, none at a host.
+    #[inline]
+    pub fn delay_after(&self, link: LinkId) -> Duration {
+        self.as_switch(self.link(link).to).map_or(Duration::ZERO, |switch| self.switch_delay[switch.index()])
+    }
+
+    /// How far apart in time groups are: the least propagation plus processing delay of the receiving switch over all
+    /// links between different groups. Within less than that, nothing that happens in one group can be felt in
+    /// another. None with a single group.
+    pub fn lookahead(&self) -> Option<Duration> {
+        let crosses = |link: &Link| self.group_of[link.from.index()] != self.group_of[link.to.index()];
+        (0..self.links.len())
+            .map(LinkId::from)
+            .filter(|&id| crosses(self.link(id)))
+            .map(|id| self.link(id).propagation + self.delay_after(id))
+            .min()
+    }
+
+    /// The node with this name; otherwise what was wrong and the nearest name that exists.
+    pub fn find(&self, name: &str) -> Result<NodeId, Problem> {
+        match self.names.iter().position(|known| known == name) {
+            Some(index) => Ok(NodeId::from(index)),
+            None => Err(names::unknown("node", name, &self.names)),
+        }
+    }
+
+    /// The links from one node to a neighbour, in port order: none, one, or several in parallel.
+    pub fn links_between(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = LinkId> + '_ {
+        self.ports[from.index()].iter().copied().filter(move |&link| self.link(link).to == to)
+    }
+}
+
+/// Puts a fabric together, node by node and cable by cable.
+pub struct Builder {
+    names: Vec<String>,
+    hosts: u32,
+    switch_delay: Vec<Duration>,
+    switch_group: Vec<Option<u32>>,
+    links: Vec<Link>,
+    ports: Vec<Vec<LinkId>>,
+}
+
+/// Larger than any datacenter; beyond it a count in a scenario is a slip of the pen.
+const NODES_MAX: u64 = 1 << 21;
+const LINKS_MAX: u64 = 1 << 24;
+/// Cells of the routing table, which has one for each switch and rack: 3 GiB of them.
+const ROUTES_MAX: u64 = 1 << 28;
+const DELAY_MAX: Duration = Duration::from_ms(1000);
+
+impl Builder {
+    /// A fabric with these nodes (a switch with its processing delay) and no cable yet.
+    pub fn new(hosts: Vec<String>, switches: Vec<(String, Duration)>) -> Builder {
+        let host_count = u32::try_from(hosts.len()).expect("callers bound the count");
+        let ports = vec![Vec::new(); hosts.len() + switches.len()];
+        let switch_group = vec![None; switches.len()];
+        let (switch_names, switch_delay): (Vec<_>, Vec<_>) = switches.into_iter().unzip();
+        let names = hosts.into_iter().chain(switch_names).collect();
+        Builder { names, hosts: host_count, switch_delay, switch_group, links: Vec::new(), ports }
+    }
+
+    /// Nodes named by a kind and a number: `numbered("host", 3)` is host0, host1, host2.
+    pub fn numbered(kind: &str, count: u32) -> Vec<String> {
+        (0..count).map(|i| format!("{kind}{i}")).collect()
+    }
+
+    /// Refuses a fabric that is too large to hold. `nodes` and `cables` are what the caller is about to add.
+    pub(crate) fn check_size(nodes: u128, cables: u128) -> Result<(), Problem> {
+        if nodes > u128::from(NODES_MAX) || cables > u128::from(LINKS_MAX / 2) {
+            let message = format!(
+                "{nodes} nodes and {cables} cables are more than the {NODES_MAX} and {} that fit",
+                LINKS_MAX / 2
+            );
+            return Err(Problem::new("", message));
+        }
+        Ok(())
+    }
+
+    /// The i-th switch as a node.
+    pub fn switch(&self, index: u32) -> NodeId {
+        NodeId(self.hosts + index)
+    }
+
+    /// Joins two nodes by a cable: a link each way, each on the next free port of its sender.
+    pub fn cable(&mut self, a: NodeId, b: NodeId, rate: Rate, propagation: Duration) {
+        let next_port = |builder: &Builder, node: NodeId| PortId::from(builder.ports[node.index()].len());
+        let a_port = next_port(self, a);
+        self.ports[a.index()].push(LinkId::from(self.links.len()));
+        let b_port = next_port(self, b);
+        self.ports[b.index()].push(LinkId::from(self.links.len() + 1));
+        // The tier is known once all cables are: see `tiers`.
+        let tier = Tier::Up;
+        self.links.push(Link { from: a, from_port: a_port, to: b, to_port: b_port, rate, propagation, tier });
+        self.links.push(Link { from: b, from_port: b_port, to: a, to_port: a_port, rate, propagation, tier });
+    }
+
+    /// Puts a switch, and with it its hosts, into a group. Groups are counted from 0 without gaps.
+    pub fn group(&mut self, switch: NodeId, group: u32) {
+        self.switch_group[(switch.0 - self.hosts) as usize] = Some(group);
+    }
+
+    /// Checks the whole and numbers what follows from it. Without groups of its own, each switch with hosts is one;
+    /// switches in no group are dealt out over the groups in turn.
+    pub fn finish(mut self) -> Result<Fabric, Problem> {
+        let attached_to = self.check()?;
+        self.tiers(&attached_to);
+        let (group_of, groups) = self.groups(&attached_to);
+        Ok(Fabric {
+            hosts: self.hosts,
+            switches: self.switch_delay.len() as u32,
+            links: self.links,
+            ports: self.ports,
+            switch_delay: self.switch_delay,
+            group_of,
+            groups,
+            names: self.names,
+            attached_to,
+        })
+    }
+
+    fn check(&self) -> Result<Vec<SwitchId>, Problem> {
+        let fail = |message: String| Err(Problem::new("", message));
+        if self.hosts < 2 || self.switch_delay.is_empty() {
+            return fail(format!(
+                "{} hosts and {} switches are no network: it takes two hosts and a switch",
+                self.hosts,
+                self.switch_delay.len()
+            ));
+        }
+        let name = |node: NodeId| &self.names[node.index()];
+        for link in self.links.iter().step_by(2) {
+            let (a, b) = (name(link.from), name(link.to));
+            if link.from == link.to {
+                return fail(format!("a cable joins {a} to itself"));
+            }
+            if link.rate == Rate::ZERO {
+                return fail(format!("the link {a} - {b} has rate 0: it could never send"));
+            }
+            if link.propagation > DELAY_MAX {
+                return fail(format!("the link {a} - {b} takes {}; at most {DELAY_MAX} is sensible", link.propagation));
+            }
+        }
+        if let Some(slow) = self.switch_delay.iter().position(|&delay| delay > DELAY_MAX) {
+            let name = name(self.switch(slow as u32));
+            return fail(format!("{name} takes {}; at most {DELAY_MAX} is sensible", self.switch_delay[slow]));
+        }
+        let mut attached_to = Vec::with_capacity(self.hosts as usize);
+        for host in (0..self.hosts).map(NodeId) {
+            let [uplink] = self.ports[host.index()][..] else {
+                let count = self.ports[host.index()].len();
+                return fail(format!("{} has {count} links; a host has exactly one, to its switch", name(host)));
+            };
+            let Some(switch) = self.links[uplink.index()].to.0.checked_sub(self.hosts) else {
+                let to = name(self.links[uplink.index()].to);
+                return fail(format!("{} is joined to {to}, another host; a host is joined to a switch", name(host)));
+            };
+            attached_to.push(SwitchId(switch));
+        }
+        let racks = attached_to.iter().collect::<std::collections::BTreeSet<_>>().len();
+        if racks as u64 * self.switch_delay.len() as u64 > ROUTES_MAX {
+            let switches = self.switch_delay.len();
+            return fail(format!("routes between {switches} switches and {racks} racks do not fit; make it smaller"));
+        }
+        let reached = self.distances(&[NodeId(0)]);
+        if let Some(lost) = reached.iter().position(|&distance| distance == u32::MAX) {
+            return fail(format!("there is no way from {} to {}", self.names[0], self.names[lost]));
+        }
+        Ok(attached_to)
+    }
+
+    /// A switch's level is its distance from the nearest host; a link to a lower level goes down, any other goes up.
+    /// That gives the usual tiers in a Clos network, and none in a mesh of switches that all have hosts.
+    fn tiers(&mut self, attached_to: &[SwitchId]) {
+        let hosts: Vec<NodeId> = (0..attached_to.len()).map(NodeId::from).collect();
+        let level = self.distances(&hosts);
+        for link in &mut self.links {
+            link.tier = match (level[link.from.index()], level[link.to.index()]) {
+                (0, _) => Tier::FromHost,
+                (_, 0) => Tier::ToHost,
+                (from, to) if to < from => Tier::Down,
+                _ => Tier::Up,
+            };
+        }
+    }
+
+    fn groups(&self, attached_to: &[SwitchId]) -> (Vec<u32>, u32) {
+        let mut of_switch = self.switch_group.clone();
+        if of_switch.iter().all(Option::is_none) {
+            let mut racks = attached_to.to_vec();
+            racks.sort_unstable();
+            racks.dedup();
+            for (group, rack) in racks.iter().enumerate() {
+                of_switch[rack.index()] = Some(group as u32);
+            }
+        }
+        let groups = of_switch.iter().flatten().max().map_or(1, |last| last + 1);
+        let mut turn = (0..groups).cycle();
+        let of_switch: Vec<u32> =
+            of_switch.into_iter().map(|group| group.or_else(|| turn.next()).unwrap_or(0)).collect();
+        let of_hosts = attached_to.iter().map(|switch| of_switch[switch.index()]);
+        (of_hosts.chain(of_switch.iter().copied()).collect(), groups)
+    }
+
+    /// Hops to the nearest of `sources`; `u32::MAX` where there is no way. Each link's way back is as long.
+    fn distances(&self, sources: &[NodeId]) -> Vec<u32> {
+        let mut distance = vec![u32::MAX; self.ports.len()];
+        let mut queue = sources.to_vec();
+        for source in sources {
+            distance[source.index()] = 0;
+        }
+        let mut next = 0;
+        while let Some(&node) = queue.get(next) {
+            next += 1;
+            for link in &self.ports[node.index()] {
+                let to = self.links[link.index()].to;
+                if distance[to.index()] == u32::MAX {
+                    distance[to.index()] = distance[node.index()] + 1;
+                    queue.push(to);
+                }
+            }
+        }
+        distance
+    }
+}

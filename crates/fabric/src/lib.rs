@@ -1,0 +1,25 @@
+//! Topologies and routes as pure data.
+//!
+//! A [`FabricSpec`] is what a scenario says ("a leaf-spine of 9 racks"); [`FabricSpec::build`] turns it into a
+//! [`Fabric`], flat vectors of nodes, ports and directed links, which everything above reads and nothing changes.
+//! [`Routes`] holds every shortest path as sets of equal-cost ports, for the whole fabric or for what [`Failures`] leave
+//! of it; [`epochs`] works out beforehand what the fabric looks like after each failure, so that a simulator only has
+//! to apply precomputed tables at precomputed times. Which port of a set a packet takes is a load balancer's business
+//! and lives one floor up.
+//!
+//! What the papers of this house need sets the shape: dcPIM section 4 and Harmony section 5 (the 144-host leaf-spine
+//! and the 1,024-host fat-tree), Pyrrha (fat-trees whose paths any switch can recompute), R2C2 (3D tori whose nodes are
+//! host and switch in one, [`Route`]s carried by packets).
+//!
+//! Absent on purpose: hosts with several links (a host hangs on one switch, so routes are kept by switch and not by
+//! host), links that differ between their two directions, non-minimal routing tables (a source route expresses those),
+//! and routing protocols (new tables appear everywhere at once after a set delay).
+
+mod fabric;
+mod names;
+mod routes;
+mod spec;
+
+pub use fabric::{Builder, Fabric, Link, Tier};
+pub use routes::{Failures, Routes};
+pub use spec::{Dumbbell, FabricSpec, FatTree, Grid, LeafSpine, Star};

@@ -1,0 +1,86 @@
+//! What a scenario says about its fabric, and how that becomes a graph.
+//!
+//! Defaults are those of the paper that made the topology known here: dcPIM section 4 for leaf-spine and fat-tree,
+//! R2C2 section 5.2 for torus and mesh.
+
+mod clos;
+mod direct;
+mod small;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Rate};
+
+use crate::Fabric;
+pub use clos::{FatTree, LeafSpine};
+pub use direct::Grid;
+pub use small::{Dumbbell, Star};
+
+/// A topology and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FabricSpec {
+    /// Racks under spines, every rack joined to every spine.
+    LeafSpine(LeafSpine),
+    /// The three-tier folded Clos network of k-port switches.
+    FatTree(FatTree),
+    /// Two switches with one link between them.
+    Dumbbell(Dumbbell),
+    /// One switch.
+    Star(Star),
+    /// A grid of switches with hosts, every dimension closed to a ring.
+    Torus(Grid),
+    /// A grid of switches with hosts, open at its ends.
+    Mesh(Grid),
+}
+
+impl Default for FabricSpec {
+    fn default() -> FabricSpec {
+        FabricSpec::LeafSpine(LeafSpine::default())
+    }
+}
+
+impl FabricSpec {
+    /// The fabric, or the key of the specification that can't be right and why.
+    pub fn build(&self) -> Result<Fabric, Problem> {
+        match self {
+            FabricSpec::LeafSpine(spec) => spec.build().map_err(|problem| problem.under("leaf_spine")),
+            FabricSpec::FatTree(spec) => spec.build().map_err(|problem| problem.under("fat_tree")),
+            FabricSpec::Dumbbell(spec) => spec.build().map_err(|problem| problem.under("dumbbell")),
+            FabricSpec::Star(spec) => spec.build().map_err(|problem| problem.under("star")),
+            FabricSpec::Torus(spec) => spec.build(true).map_err(|problem| problem.under("torus")),
+            FabricSpec::Mesh(spec) => spec.build(false).map_err(|problem| problem.under("mesh")),
+        }
+    }
+}
+
+/// A count that must be at least `least`.
+fn at_least(key: &str, value: u32, least: u32) -> Result<(), Problem> {
+    if value < least {
+        return Err(Problem::new(key, format!("is {value}; it must be at least {least}")));
+    }
+    Ok(())
+}
+
+/// A rate that must not be zero.
+fn positive(key: &str, rate: Rate) -> Result<(), Problem> {
+    if rate == Rate::ZERO {
+        return Err(Problem::new(key, "is 0bps; a link needs a rate, such as \"100Gbps\""));
+    }
+    Ok(())
+}
+
+/// The rate that an oversubscription factor leaves of `rate`.
+fn oversubscribed(key: &str, rate: Rate, factor: f64) -> Result<Rate, Problem> {
+    if !(1.0..=1e6).contains(&factor) {
+        return Err(Problem::new(key, format!("is {factor}; it must be at least 1, which means none")));
+    }
+    let left = rate.mul_f64(1.0 / factor);
+    positive(key, left)?;
+    Ok(left)
+}
+
+/// `count` switches of one kind.
+fn switches(kind: &str, count: u32, delay: Duration) -> impl Iterator<Item = (String, Duration)> {
+    crate::Builder::numbered(kind, count).into_iter().map(move |name| (name, delay))
+}

@@ -1,0 +1,142 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, NodeId, Problem, Rate};
+
+use super::{at_least, oversubscribed, positive, switches};
+use crate::{Builder, Fabric};
+
+/// Racks of hosts under a leaf switch each, every leaf joined to every spine (dcPIM section 4, Harmony section 5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LeafSpine {
+    /// Leaf switches.
+    pub racks: u32,
+    /// Hosts under each leaf.
+    pub hosts_per_rack: u32,
+    /// Spine switches.
+    pub spines: u32,
+    /// Rate of the links of hosts.
+    pub host_rate: Rate,
+    /// Rate of the links between leaves and spines.
+    pub spine_rate: Rate,
+    /// Divides `spine_rate`. With the defaults, whose bisection is full, 2.0 is dcPIM's 2:1 fabric (200 Gbps).
+    pub oversubscription: f64,
+    /// Propagation delay of every link.
+    pub propagation: Duration,
+    /// Processing delay of every switch.
+    pub switch_delay: Duration,
+}
+
+impl Default for LeafSpine {
+    fn default() -> LeafSpine {
+        LeafSpine {
+            racks: 9,
+            hosts_per_rack: 16,
+            spines: 4,
+            host_rate: Rate::from_gbps(100),
+            spine_rate: Rate::from_gbps(400),
+            oversubscription: 1.0,
+            propagation: Duration::from_ns(200),
+            switch_delay: Duration::from_ns(450),
+        }
+    }
+}
+
+impl LeafSpine {
+    pub(super) fn build(&self) -> Result<Fabric, Problem> {
+        let LeafSpine { racks, hosts_per_rack, spines, propagation, .. } = *self;
+        at_least("racks", racks, 1)?;
+        at_least("hosts_per_rack", hosts_per_rack, 1)?;
+        at_least("spines", spines, 1)?;
+        positive("host_rate", self.host_rate)?;
+        positive("spine_rate", self.spine_rate)?;
+        let spine_rate = oversubscribed("oversubscription", self.spine_rate, self.oversubscription)?;
+        let (racks_, hosts_, spines_) = (u128::from(racks), u128::from(hosts_per_rack), u128::from(spines));
+        Builder::check_size(racks_ * hosts_ + racks_ + spines_, racks_ * (hosts_ + spines_))?;
+
+        let hosts = racks * hosts_per_rack;
+        let leaves = switches("leaf", racks, self.switch_delay);
+        let tops = switches("spine", spines, self.switch_delay);
+        let mut fabric = Builder::new(Builder::numbered("host", hosts), leaves.chain(tops).collect());
+        for host in 0..hosts {
+            fabric.cable(NodeId(host), fabric.switch(host / hosts_per_rack), self.host_rate, propagation);
+        }
+        for rack in 0..racks {
+            for spine in 0..spines {
+                fabric.cable(fabric.switch(rack), fabric.switch(racks + spine), spine_rate, propagation);
+            }
+        }
+        fabric.finish()
+    }
+}
+
+/// The fat-tree of k-port switches (Al-Fares et al., SIGCOMM 2008): k pods of k/2 edge and k/2 aggregation switches,
+/// k/2 hosts under each edge switch, (k/2)^2 cores; the j-th aggregation switch of every pod reaches the j-th k/2 cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FatTree {
+    /// Ports of a switch: even. There are k^3/4 hosts.
+    pub k: u32,
+    /// Rate of every link, but for what `oversubscription` takes.
+    pub rate: Rate,
+    /// Divides the rate of all links between switches. Slower links rather than more hosts or fewer switches: so the
+    /// hosts, the paths and with them the traffic stay those of the 1:1 fabric that the result is compared with, and
+    /// it is what dcPIM section 4 and Harmony section 5 do to their leaf-spine.
+    pub oversubscription: f64,
+    /// Propagation delay of every link.
+    pub propagation: Duration,
+    /// Processing delay of every switch.
+    pub switch_delay: Duration,
+}
+
+impl Default for FatTree {
+    fn default() -> FatTree {
+        FatTree {
+            k: 16,
+            rate: Rate::from_gbps(100),
+            oversubscription: 1.0,
+            propagation: Duration::from_ns(200),
+            switch_delay: Duration::from_ns(450),
+        }
+    }
+}
+
+impl FatTree {
+    pub(super) fn build(&self) -> Result<Fabric, Problem> {
+        let k = self.k;
+        if k < 2 || k % 2 == 1 {
+            return Err(Problem::new("k", format!("is {k}; a fat-tree needs an even number of ports, at least 2")));
+        }
+        positive("rate", self.rate)?;
+        let core_rate = oversubscribed("oversubscription", self.rate, self.oversubscription)?;
+        let wide = u128::from(k);
+        Builder::check_size(wide.pow(3) / 4 + wide.pow(2) * 5 / 4, wide.pow(3) * 3 / 4)?;
+
+        let half = k / 2;
+        let (hosts, per_tier) = (k * half * half, k * half);
+        let edges = switches("edge", per_tier, self.switch_delay);
+        let aggs = switches("agg", per_tier, self.switch_delay);
+        let cores = switches("core", half * half, self.switch_delay);
+        let mut fabric = Builder::new(Builder::numbered("host", hosts), edges.chain(aggs).chain(cores).collect());
+        for host in 0..hosts {
+            fabric.cable(NodeId(host), fabric.switch(host / half), self.rate, self.propagation);
+        }
+        for edge in 0..per_tier {
+            let pod = edge / half;
+            for agg in per_tier + pod * half..per_tier + (pod + 1) * half {
+                fabric.cable(fabric.switch(edge), fabric.switch(agg), core_rate, self.propagation);
+            }
+        }
+        for agg in 0..per_tier {
+            let first = 2 * per_tier + agg % half * half;
+            for core in first..first + half {
+                fabric.cable(fabric.switch(per_tier + agg), fabric.switch(core), core_rate, self.propagation);
+            }
+        }
+        for switch in 0..per_tier {
+            fabric.group(fabric.switch(switch), switch / half);
+            fabric.group(fabric.switch(per_tier + switch), switch / half);
+        }
+        fabric.finish()
+    }
+}

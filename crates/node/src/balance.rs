@@ -1,0 +1,97 @@
+//! Choosing one of several shortest paths.
+
+use units::{Stream, mix};
+
+use crate::{Balancing, Packet};
+
+/// The published hash by which ECMP chooses: 32 bits from addresses, entropy and a switch's seed. Any switch can
+/// compute any other's choice.
+#[inline]
+pub fn path_hash(packet: &Packet, seed: u64) -> u32 {
+    let addresses = u64::from(packet.src.0) << 32 | u64::from(packet.dst.0);
+    (mix(mix(addresses, u64::from(packet.entropy)), seed) >> 32) as u32
+}
+
+/// One switch's chooser for one transport.
+#[derive(Clone, Debug)]
+pub struct Balancer {
+    balancing: Balancing,
+    seed: u64,
+    random: Stream,
+    /// RoundRobin: the next turn for each number of candidates' set, by its first port and size.
+    turns: Vec<u32>,
+    /// DRILL: the best ports of last time, by first candidate.
+    best: Vec<Vec<u16>>,
+}
+
+impl Balancer {
+    /// The chooser of a switch whose ECMP seed is `seed`.
+    pub fn new(balancing: Balancing, seed: u64, random: Stream) -> Balancer {
+        Balancer { balancing, seed, random, turns: Vec::new(), best: Vec::new() }
+    }
+
+    /// An index below `candidates` (at least 2), for a packet to `group` (the destination's own switch);
+    /// `queue_bytes(i)` is the length of candidate i's queue.
+    #[inline]
+    pub fn choose(
+        &mut self,
+        packet: &Packet,
+        group: usize,
+        candidates: usize,
+        queue_bytes: impl Fn(usize) -> u32,
+    ) -> usize {
+        match self.balancing {
+            Balancing::Ecmp => ((u64::from(path_hash(packet, self.seed)) * candidates as u64) >> 32) as usize,
+            Balancing::Spray => self.random.below(candidates as u64) as usize,
+            Balancing::RoundRobin => {
+                while self.turns.len() <= group {
+                    let start = self.random.bits() as u32;
+                    self.turns.push(start);
+                }
+                let turn = &mut self.turns[group];
+                *turn = turn.wrapping_add(1);
+                *turn as usize % candidates
+            }
+            Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
+            Balancing::Skewed { skew } => {
+                let weight = |ports: usize| 1.0 - powi(skew, ports);
+                let point = f64::from(path_hash(packet, self.seed)) / (u64::from(u32::MAX) + 1) as f64;
+                if skew >= 1.0 {
+                    return (point * candidates as f64) as usize;
+                }
+                let total = weight(candidates);
+                (1..candidates).find(|&ports| point * total < weight(ports)).unwrap_or(candidates) - 1
+            }
+        }
+    }
+
+    fn drill(
+        &mut self,
+        group: usize,
+        candidates: usize,
+        samples: u8,
+        memory: u8,
+        queue_bytes: impl Fn(usize) -> u32,
+    ) -> usize {
+        if self.best.len() <= group {
+            self.best.resize(group + 1, Vec::new());
+        }
+        let pool = &mut self.best[group];
+        pool.retain(|&port| usize::from(port) < candidates); // a failure may have taken candidates away
+        for _ in 0..samples {
+            let drawn = self.random.below(candidates as u64) as u16;
+            if !pool.contains(&drawn) {
+                pool.push(drawn);
+            }
+        }
+        pool.sort_by_key(|&port| queue_bytes(usize::from(port)));
+        let choice = pool[0];
+        pool.truncate(usize::from(memory));
+        usize::from(choice)
+    }
+}
+
+/// `base` to a small power, by multiplication alone: the same on every machine.
+fn powi(base: f64, exponent: usize) -> f64 {
+    (0..exponent).fold(1.0, |power, _| power * base)
+}

@@ -1,0 +1,237 @@
+//! Where packets live while they are inside a network: slots of two cache lines, named by a 32-bit id.
+//!
+//! A packet is written once when its host sends it and read in place at every hop. Queues and links are doubly linked
+//! lists through the slots, so that no queue ever allocates and a full buffer can push a queue's last packet out.
+
+use units::{Duration, Time};
+
+use crate::Packet;
+
+/// The name of a packet in its [`Pool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketId(u32);
+
+const NIL: u32 = u32::MAX;
+
+/// A packet and what the network notes about it on the way.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(128))]
+pub struct Slot {
+    /// The packet.
+    pub packet: Packet,
+    /// Its way so far.
+    pub transit: Transit,
+}
+
+/// What the network notes about a packet on its way: the second cache line of its slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Transit {
+    next: u32,
+    prev: u32,
+    /// In a queue: since when. On a link: when it comes out.
+    pub at: Time,
+    /// When its first bit left the sender.
+    pub sent: Time,
+    /// Time spent in queues, by [`Hop`].
+    pub queued: [Duration; 3],
+    /// Time spent in transmission, link after link.
+    pub serialised: Duration,
+    /// The port by which it came into the switch that it is in.
+    pub in_port: u32,
+}
+
+/// The kinds of hop that a breakdown of waiting tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Hop {
+    /// Away from hosts, and every hop between switches on a direct-connect fabric.
+    Up = 0,
+    /// Between switches, towards hosts.
+    Down = 1,
+    /// From a switch to the destination.
+    Last = 2,
+}
+
+/// All packets that are inside one part of a network.
+#[derive(Debug)]
+pub struct Pool {
+    slots: Vec<Slot>,
+    free: u32,
+    live: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Pool { slots: Vec::new(), free: NIL, live: 0 }
+    }
+}
+
+impl Pool {
+    /// Takes a packet in.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet, transit: Transit) -> PacketId {
+        self.live += 1;
+        let slot = Slot { packet, transit };
+        if self.free == NIL {
+            let id = u32::try_from(self.slots.len()).expect("fewer than 2^32 packets in flight");
+            self.slots.push(slot);
+            return PacketId(id);
+        }
+        let id = self.free;
+        let place = &mut self.slots[id as usize];
+        self.free = place.transit.next;
+        *place = slot;
+        PacketId(id)
+    }
+
+    /// Gives the slot back.
+    #[inline]
+    pub fn remove(&mut self, id: PacketId) -> Slot {
+        self.live -= 1;
+        let place = &mut self.slots[id.0 as usize];
+        let slot = *place;
+        place.transit.next = self.free;
+        self.free = id.0;
+        slot
+    }
+
+    /// A packet's slot.
+    #[inline]
+    pub fn get(&self, id: PacketId) -> &Slot {
+        &self.slots[id.0 as usize]
+    }
+
+    /// A packet's slot.
+    #[inline]
+    pub fn get_mut(&mut self, id: PacketId) -> &mut Slot {
+        &mut self.slots[id.0 as usize]
+    }
+
+    /// Packets inside.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether none is inside.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Bytes that the slots take.
+    pub fn footprint_bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+}
+
+/// A first-in-first-out list of packets through their slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Fifo {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Fifo { head: NIL, tail: NIL }
+    }
+}
+
+impl Fifo {
+    /// Whether no packet is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    /// Appends.
+    #[inline]
+    pub fn push(&mut self, pool: &mut Pool, id: PacketId) {
+        let transit = &mut pool.get_mut(id).transit;
+        transit.next = NIL;
+        transit.prev = self.tail;
+        match self.tail {
+            NIL => self.head = id.0,
+            tail => pool.slots[tail as usize].transit.next = id.0,
+        }
+        self.tail = id.0;
+    }
+
+    /// The packet that entered first.
+    #[inline]
+    pub fn first(&self) -> Option<PacketId> {
+        (self.head != NIL).then_some(PacketId(self.head))
+    }
+
+    /// Takes the packet that entered first.
+    #[inline]
+    pub fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
+        let id = self.first()?;
+        self.head = pool.get(id).transit.next;
+        if self.head == NIL {
+            self.tail = NIL;
+        }
+        Some(id)
+    }
+
+    /// Takes the packet that entered last.
+    pub fn pop_last(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        let id = (self.tail != NIL).then_some(PacketId(self.tail))?;
+        if self.head == self.tail {
+            *self = Fifo::default();
+        } else {
+            self.tail = pool.get(id).transit.prev;
+            pool.slots[self.tail as usize].transit.next = NIL;
+        }
+        Some(id)
+    }
+}
+
+const _: () = assert!(size_of::<Slot>() == 128);
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use units::{FlowId, HostId};
+
+    use super::*;
+
+    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    #[repr(C)]
+    struct Blank;
+
+    impl crate::Header for Blank {
+        fn emit(&self, _: &mut Vec<u8>) {}
+        fn parse(_: &[u8]) -> Result<(Self, usize), crate::Malformed> {
+            Ok((Blank, 0))
+        }
+    }
+
+    proptest::proptest! {
+        /// Two queues through one pool against two deques.
+        #[test]
+        fn queues_through_the_pool_behave_as_deques(steps in proptest::collection::vec((0usize..2, 0u8..4), 1..300)) {
+            let mut pool = Pool::default();
+            let mut queues = [Fifo::default(); 2];
+            let mut models = [VecDeque::new(), VecDeque::new()];
+            for (number, (which, what)) in steps.into_iter().enumerate() {
+                let (queue, model) = (&mut queues[which], &mut models[which]);
+                let taken = match what {
+                    0 | 1 => {
+                        let packet = Packet::new(FlowId(number as u32), HostId(0), HostId(1), Blank);
+                        let id = pool.insert(packet, Transit::default());
+                        queue.push(&mut pool, id);
+                        model.push_back(number as u32);
+                        continue;
+                    }
+                    2 => (queue.pop(&pool), model.pop_front()),
+                    _ => (queue.pop_last(&mut pool), model.pop_back()),
+                };
+                let flow = taken.0.map(|id| pool.remove(id).packet.flow.0);
+                proptest::prop_assert_eq!(flow, taken.1);
+                proptest::prop_assert_eq!(queue.is_empty(), model.is_empty());
+                proptest::prop_assert_eq!(pool.len(), models[0].len() + models[1].len());
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! An output port: eight queues, a scheduler, and a transmitter that takes one packet at a time.
+
+use units::{Duration, PerByte, Rate, Time};
+
+use crate::packet::CLASSES;
+use crate::pool::{Fifo, Hop, PacketId, Pool};
+
+/// An output port of a switch.
+#[derive(Clone, Debug)]
+pub struct Port {
+    per_byte: PerByte,
+    hop: Hop,
+    /// One bit a class that has packets.
+    backlog: u8,
+    /// One bit a class that must not send now (link-level flow control).
+    paused: u8,
+    up: bool,
+    queues: [Queue; CLASSES],
+    queued_bytes: u32,
+    /// Until when the transmitter is busy.
+    free_at: Time,
+    round_robin: Option<Box<RoundRobin>>,
+    /// What happened here.
+    pub stats: PortStats,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    packets: Fifo,
+    bytes: u32,
+}
+
+/// What a port counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Longest that its queues have been together, in bytes.
+    pub queued_bytes_max: u32,
+    /// Packets lost because the buffer was full.
+    pub overflow_packets: u64,
+    /// Bytes of them.
+    pub overflow_bytes: u64,
+    /// Packets whose payload was cut off because the buffer was full.
+    pub trimmed_packets: u64,
+    /// Packets lost because the link or the switch was down.
+    pub dead_packets: u64,
+    /// Bytes of them.
+    pub dead_bytes: u64,
+    /// Packets marked "congestion experienced" here.
+    pub marked_packets: u64,
+    /// Packets that had to wait here.
+    pub waited_packets: u64,
+    /// How long they waited, together.
+    pub waited: Duration,
+}
+
+/// Classes that share a level are served in turn, by bytes (deficit round robin, Shreedhar and Varghese 1995).
+#[derive(Clone, Debug)]
+struct RoundRobin {
+    /// Per class, the classes of its level as bits.
+    level: [u8; CLASSES],
+    deficit: [u32; CLASSES],
+    /// Per level (named by its first class), the class that is being served.
+    turn: [u8; CLASSES],
+}
+
+/// What one visit adds to a class's deficit: a jumbo frame, so that a visit always sends.
+const QUANTUM_BYTES: u32 = 9_216;
+
+impl Port {
+    /// A port onto a link of `rate`. `levels` groups classes of equal priority; empty means strict priority by class.
+    pub fn new(rate: Rate, hop: Hop, levels: &[Vec<u8>]) -> Port {
+        Port {
+            per_byte: rate.per_byte(),
+            hop,
+            backlog: 0,
+            paused: 0,
+            up: true,
+            queues: Default::default(),
+            queued_bytes: 0,
+            free_at: Time::ZERO,
+            round_robin: RoundRobin::new(levels),
+            stats: PortStats::default(),
+        }
+    }
+
+    /// Bytes that wait here, in all classes.
+    #[inline]
+    pub fn queued_bytes(&self) -> u32 {
+        self.queued_bytes
+    }
+
+    /// Bytes that wait in one class.
+    #[inline]
+    pub fn class_bytes(&self, class: u8) -> u32 {
+        self.queues[class as usize].bytes
+    }
+
+    /// Until when the transmitter is busy.
+    #[inline]
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// Whether the link is up.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Whether a packet waits that may be sent.
+    #[inline]
+    pub fn has_sendable(&self) -> bool {
+        self.backlog & !self.paused != 0
+    }
+
+    /// Pauses the classes whose bits are set and lets the others go on.
+    pub fn set_paused(&mut self, classes: u8) {
+        self.paused = classes;
+    }
+
+    /// Appends a packet to the queue of its class.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
+        let slot = pool.get_mut(id);
+        slot.transit.at = now;
+        let (class, bytes) = (slot.packet.class as usize, u32::from(slot.packet.wire_bytes));
+        let queue = &mut self.queues[class];
+        queue.packets.push(pool, id);
+        queue.bytes += bytes;
+        self.backlog |= 1 << class;
+        self.queued_bytes += bytes;
+        self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(self.queued_bytes);
+    }
+
+    /// Takes the next packet and begins to send it: its waiting is noted and the transmitter is busy until
+    /// [`Port::free_at`].
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let ready = self.backlog & !self.paused;
+        if ready == 0 {
+            return None;
+        }
+        let lowest = ready.trailing_zeros() as u8;
+        let class = match &mut self.round_robin {
+            None => lowest,
+            Some(turns) => {
+                let queues = &self.queues;
+                turns.pick(ready, lowest, |class| {
+                    let first = queues[class as usize].packets.first().expect("its backlog bit is set");
+                    u32::from(pool.get(first).packet.wire_bytes)
+                })
+            }
+        };
+        let id = self.take(class, |queue, pool| queue.pop(pool), pool)?;
+        let slot = pool.get_mut(id);
+        let bytes = u32::from(slot.packet.wire_bytes);
+        let waited = now - slot.transit.at;
+        let transmission = self.per_byte.transmit(bytes);
+        slot.transit.queued[self.hop as usize] += waited;
+        slot.transit.serialised += transmission;
+        self.free_at = now + transmission;
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += u64::from(bytes);
+        self.stats.waited_packets += u64::from(waited > Duration::ZERO);
+        self.stats.waited += waited;
+        Some(id)
+    }
+
+    /// Takes the last packet of the least urgent class, if that class is less urgent than `class`.
+    pub(crate) fn push_out(&mut self, class: u8, pool: &mut Pool) -> Option<PacketId> {
+        let last = 7u8.checked_sub(self.backlog.leading_zeros() as u8).filter(|&last| last > class)?;
+        self.take(last, |queue, pool| queue.pop_last(pool), pool)
+    }
+
+    /// The link goes down (all that waits here is taken out and lost) or comes up again.
+    pub(crate) fn set_up(&mut self, up: bool, pool: &mut Pool, mut lost: impl FnMut(&mut Pool, PacketId)) {
+        self.up = up;
+        while !up && self.backlog != 0 {
+            let class = self.backlog.trailing_zeros() as u8;
+            let id = self.take(class, |queue, pool| queue.pop(pool), pool).expect("its backlog bit is set");
+            lost(pool, id);
+        }
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        class: u8,
+        pop: impl FnOnce(&mut Fifo, &mut Pool) -> Option<PacketId>,
+        pool: &mut Pool,
+    ) -> Option<PacketId> {
+        let queue = &mut self.queues[class as usize];
+        let id = pop(&mut queue.packets, pool)?;
+        let bytes = u32::from(pool.get(id).packet.wire_bytes);
+        queue.bytes -= bytes;
+        self.queued_bytes -= bytes;
+        if queue.packets.is_empty() {
+            self.backlog &= !(1 << class);
+        }
+        Some(id)
+    }
+}
+
+impl RoundRobin {
+    fn new(levels: &[Vec<u8>]) -> Option<Box<RoundRobin>> {
+        let mut level: [u8; CLASSES] = std::array::from_fn(|class| 1 << class);
+        for classes in levels {
+            let bits = classes.iter().fold(0, |bits, &class| bits | 1 << class);
+            for &class in classes {
+                level[class as usize] = bits;
+            }
+        }
+        let shared = level.iter().any(|bits| bits.count_ones() > 1);
+        shared.then(|| Box::new(RoundRobin { level, deficit: [0; CLASSES], turn: std::array::from_fn(|c| c as u8) }))
+    }
+
+    /// The class to serve among `ready`, of the level of `lowest`.
+    fn pick(&mut self, ready: u8, lowest: u8, first_bytes: impl Fn(u8) -> u32) -> u8 {
+        let level = self.level[lowest as usize];
+        let ready = ready & level;
+        let turn = &mut self.turn[level.trailing_zeros() as usize];
+        loop {
+            let class = *turn;
+            if ready >> class & 1 == 1 {
+                let bytes = first_bytes(class);
+                if self.deficit[class as usize] >= bytes {
+                    self.deficit[class as usize] -= bytes;
+                    return class;
+                }
+            } else {
+                self.deficit[class as usize] = 0; // an idle class saves nothing
+            }
+            // On to the next ready class of the level, which gets its quantum.
+            let after = ready & u8::MAX.checked_shl(u32::from(class) + 1).unwrap_or(0);
+            *turn = if after != 0 { after.trailing_zeros() } else { ready.trailing_zeros() } as u8;
+            self.deficit[*turn as usize] += QUANTUM_BYTES;
+        }
+    }
+}

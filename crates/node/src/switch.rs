@@ -1,0 +1,389 @@
+//! The switch: one pipeline that a reader can recite.
+//!
+//! 1. ingress stage, 2. forwarding (the packet's own route, or table and load balancer), 3. buffer admission, 4. mark,
+//! 5. the port's queue of the packet's class; then, when the link is free, 6. scheduler, 7. egress stage.
+//!
+//! Output-queued, store and forward. A scheme fills in the stages that it needs through [`Stages`]; everything else is
+//! settings, so that any transport runs over any of them. The pipeline's latency belongs to the incoming link (the
+//! driver adds it to the propagation delay), so a packet is seen here when it reaches the queue.
+//!
+//! Absent on purpose: input queues and crossbar contention (no paper here models them), and link-level frames until a
+//! flow control needs them: the hook is [`Switch::pause`].
+
+use std::sync::Arc;
+
+use fabric::Routes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, PortId, Problem, Stream, SwitchId, Time};
+
+use crate::balance::Balancer;
+use crate::packet::flags;
+use crate::pool::{PacketId, Pool};
+use crate::{Marking, Packet, Port};
+
+/// How a switch's memory is divided among its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Buffer {
+    /// Each port has its own.
+    PerPort {
+        /// Bytes a port.
+        bytes: Bytes,
+    },
+    /// One memory for all; a queue may grow to `alpha` times what is free (dynamic thresholds, Choudhury and Hahne
+    /// 1998).
+    Shared {
+        /// Bytes a switch.
+        bytes: Bytes,
+        /// How much of the free memory one queue may take.
+        alpha: f64,
+    },
+}
+
+/// What happens to a packet that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// It is lost.
+    TailDrop,
+    /// The last packet of the port's least urgent class is lost instead, if that class is less urgent (pFabric's
+    /// idea, as dcPIM's authors simulate it).
+    PushOut,
+    /// Its payload is lost; its headers go on at the highest priority (NDP's trimming).
+    Trim,
+}
+
+/// What a scenario says of all switches, resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// How memory is divided.
+    pub buffer: Buffer,
+    /// What happens when it is full.
+    pub overflow: Overflow,
+    /// Classes of equal priority, served in turn by bytes; a class that is in none is alone at its number.
+    pub levels: Vec<Vec<u8>>,
+    /// Per transport, when its packets are marked.
+    pub marking: Vec<Option<Marking>>,
+    /// Bytes of a packet whose payload has been trimmed.
+    pub header_bytes: u16,
+}
+
+/// The stages of a scheme that lives in switches too.
+pub trait Stages: Send {
+    /// A packet has come in at `in_port`; nothing has been decided. False drops it.
+    fn ingress(&mut self, now: Time, in_port: PortId, packet: &mut Packet) -> bool;
+
+    /// A packet begins to leave by `out_port`; the queue that it leaves behind is still the port's.
+    fn egress(&mut self, now: Time, out_port: PortId, port: &Port, packet: &mut Packet);
+}
+
+/// What became of a packet that came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// It waits at this port.
+    Queued(PortId),
+    /// It is gone.
+    Lost(Loss),
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// No room.
+    Overflow,
+    /// The link it was to take, or this switch, is down.
+    Dead,
+    /// No path to its destination, or its source route names no port.
+    NoRoute,
+    /// A stage dropped it.
+    Stage,
+}
+
+/// A switch.
+pub struct Switch {
+    id: SwitchId,
+    ports: Vec<Port>,
+    routes: Arc<Routes>,
+    balancers: Vec<Balancer>,
+    settings: Arc<Settings>,
+    used_bytes: u64,
+    /// The most that its buffer has held, in bytes.
+    pub used_bytes_max: u64,
+    /// Packets that had no way to go on.
+    pub unroutable_packets: u64,
+    /// Bytes of them.
+    pub unroutable_bytes: u64,
+    /// Packets that a stage dropped, and their bytes.
+    pub staged_out: (u64, u64),
+    random: Stream,
+    stages: Option<Box<dyn Stages>>,
+}
+
+impl Switch {
+    /// A switch with these ports; `balancers` has one entry a transport.
+    pub fn new(
+        id: SwitchId,
+        ports: Vec<Port>,
+        routes: Arc<Routes>,
+        balancers: Vec<Balancer>,
+        settings: Arc<Settings>,
+        random: Stream,
+        stages: Option<Box<dyn Stages>>,
+    ) -> Switch {
+        Switch {
+            id,
+            ports,
+            routes,
+            balancers,
+            settings,
+            used_bytes: 0,
+            used_bytes_max: 0,
+            unroutable_packets: 0,
+            unroutable_bytes: 0,
+            staged_out: (0, 0),
+            random,
+            stages,
+        }
+    }
+
+    /// Its ports, in order.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// One port.
+    #[inline]
+    pub fn port(&self, port: PortId) -> &Port {
+        &self.ports[port.index()]
+    }
+
+    /// Bytes in its buffer.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes
+    }
+
+    /// From now on it forwards by these tables.
+    pub fn set_routes(&mut self, routes: Arc<Routes>) {
+        self.routes = routes;
+    }
+
+    /// Pauses the classes of a port whose bits are set, and lets the others go on.
+    pub fn pause(&mut self, port: PortId, classes: u8) {
+        self.ports[port.index()].set_paused(classes);
+    }
+
+    /// Takes in a packet that came by `in_port`: stages 1 to 5.
+    #[inline]
+    pub fn receive(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
+        let slot = pool.get_mut(id);
+        slot.transit.in_port = in_port.0;
+        let packet = &mut slot.packet;
+        if let Some(stages) = &mut self.stages
+            && !stages.ingress(now, in_port, packet)
+        {
+            self.staged_out.0 += 1;
+            self.staged_out.1 += u64::from(packet.wire_bytes);
+            pool.remove(id);
+            return Received::Lost(Loss::Stage);
+        }
+        let Some(out) = self.forward(packet) else {
+            self.unroutable_packets += 1;
+            self.unroutable_bytes += u64::from(packet.wire_bytes);
+            pool.remove(id);
+            return Received::Lost(Loss::NoRoute);
+        };
+        packet.hops = packet.hops.saturating_add(1);
+        if !self.ports[out.index()].is_up() {
+            lose_dead(&mut self.ports[out.index()], pool, id);
+            return Received::Lost(Loss::Dead);
+        }
+        if !self.admit(out, pool, id) {
+            return Received::Lost(Loss::Overflow);
+        }
+        let port = &mut self.ports[out.index()];
+        let packet = &mut pool.get_mut(id).packet;
+        let bytes = u32::from(packet.wire_bytes);
+        if packet.has(flags::ECT)
+            && let Some(marking) = self.settings.marking[packet.transport as usize]
+            && marks(marking, port.class_bytes(packet.class) + bytes, &mut self.random)
+        {
+            packet.flags |= flags::CE;
+            port.stats.marked_packets += 1;
+        }
+        self.used_bytes += u64::from(bytes);
+        self.used_bytes_max = self.used_bytes_max.max(self.used_bytes);
+        port.push(now, pool, id);
+        Received::Queued(out)
+    }
+
+    /// Begins to send the next packet of a port: stages 6 and 7. None if nothing may go.
+    #[inline]
+    pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
+        let port = &mut self.ports[out.index()];
+        let id = port.transmit(now, pool)?;
+        let packet = &mut pool.get_mut(id).packet;
+        self.used_bytes -= u64::from(packet.wire_bytes);
+        if let Some(stages) = &mut self.stages {
+            stages.egress(now, out, port, packet);
+        }
+        Some(id)
+    }
+
+    /// The link at a port goes down, losing what waits for it, or comes up.
+    pub fn set_up(&mut self, port: PortId, up: bool, pool: &mut Pool) {
+        let port = &mut self.ports[port.index()];
+        let (mut packets, mut bytes) = (0, 0);
+        port.set_up(up, pool, |pool, id| {
+            packets += 1;
+            bytes += u64::from(pool.remove(id).packet.wire_bytes);
+        });
+        port.stats.dead_packets += packets;
+        port.stats.dead_bytes += bytes;
+        self.used_bytes -= bytes;
+    }
+
+    #[inline]
+    fn forward(&mut self, packet: &Packet) -> Option<PortId> {
+        if packet.has(flags::SOURCE_ROUTED) {
+            let port = packet.route.checked_shr(8 * u32::from(packet.hops))? & 0xFF;
+            return (port < self.ports.len() as u64).then_some(PortId(port as u32));
+        }
+        let candidates = self.routes.next(self.id, packet.dst);
+        match candidates {
+            [] => None,
+            [only] => Some(*only),
+            several => {
+                let group = self.routes.home(packet.dst).index();
+                let queue = |i: usize| self.ports[several[i].index()].queued_bytes();
+                let balancer = &mut self.balancers[packet.transport as usize];
+                Some(several[balancer.choose(packet, group, several.len(), queue)])
+            }
+        }
+    }
+
+    /// Makes room for a packet, or loses it.
+    #[inline]
+    fn admit(&mut self, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
+        if self.fits(out, &pool.get(id).packet) {
+            return true;
+        }
+        self.overflow(out, pool, id)
+    }
+
+    #[inline]
+    fn fits(&self, out: PortId, packet: &Packet) -> bool {
+        let port = &self.ports[out.index()];
+        let bytes = u64::from(packet.wire_bytes);
+        match self.settings.buffer {
+            Buffer::PerPort { bytes: max } => u64::from(port.queued_bytes()) + bytes <= max.get(),
+            Buffer::Shared { bytes: max, alpha } => {
+                let free = max.get().saturating_sub(self.used_bytes);
+                let queue = u64::from(port.class_bytes(packet.class)) + bytes;
+                bytes <= free && queue as f64 <= alpha * free as f64
+            }
+        }
+    }
+
+    #[cold]
+    fn overflow(&mut self, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
+        match self.settings.overflow {
+            Overflow::TailDrop => {}
+            Overflow::PushOut => {
+                let class = pool.get(id).packet.class;
+                while let Some(victim) = self.ports[out.index()].push_out(class, pool) {
+                    self.used_bytes -= u64::from(pool.get(victim).packet.wire_bytes);
+                    lose_overflow(&mut self.ports[out.index()], pool, victim);
+                    if self.fits(out, &pool.get(id).packet) {
+                        return true;
+                    }
+                }
+            }
+            Overflow::Trim => {
+                let packet = &mut pool.get_mut(id).packet;
+                let whole = packet.wire_bytes;
+                if !packet.has(flags::TRIMMED) && whole > self.settings.header_bytes {
+                    packet.flags |= flags::TRIMMED;
+                    packet.wire_bytes = self.settings.header_bytes;
+                    packet.payload_bytes = 0;
+                    packet.class = 0;
+                    let packet = *packet;
+                    if self.fits(out, &packet) {
+                        let stats = &mut self.ports[out.index()].stats;
+                        stats.trimmed_packets += 1;
+                        stats.overflow_bytes += u64::from(whole - packet.wire_bytes);
+                        return true;
+                    }
+                    pool.get_mut(id).packet.wire_bytes = whole; // lost whole, and counted so
+                }
+            }
+        }
+        lose_overflow(&mut self.ports[out.index()], pool, id);
+        false
+    }
+}
+
+fn lose_overflow(port: &mut Port, pool: &mut Pool, id: PacketId) {
+    port.stats.overflow_packets += 1;
+    port.stats.overflow_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+}
+
+fn lose_dead(port: &mut Port, pool: &mut Pool, id: PacketId) {
+    port.stats.dead_packets += 1;
+    port.stats.dead_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+}
+
+/// Whether a packet that makes its queue `queue_bytes` long, itself counted, is marked.
+#[inline]
+fn marks(marking: Marking, queue_bytes: u32, random: &mut Stream) -> bool {
+    let queue = u64::from(queue_bytes);
+    match marking {
+        Marking::Step { threshold } => queue > threshold.get(),
+        Marking::Ramp { min, max, probability_max } => {
+            if queue <= min.get() {
+                return false;
+            }
+            let share = (queue - min.get()) as f64 / (max.get() - min.get()).max(1) as f64;
+            queue > max.get() || random.chance(share * probability_max)
+        }
+    }
+}
+
+impl Settings {
+    /// What its types can't forbid; keys as under `[switch]`.
+    pub fn check(&self) -> Result<(), Problem> {
+        let room = match self.buffer {
+            Buffer::PerPort { bytes } => bytes,
+            Buffer::Shared { bytes, alpha } => {
+                if !(alpha > 0.0 && alpha.is_finite()) {
+                    return Err(Problem::new("buffer.shared.alpha", format!("{alpha} is not a positive number")));
+                }
+                bytes
+            }
+        };
+        let key = if matches!(self.buffer, Buffer::PerPort { .. }) { "per_port" } else { "shared" };
+        if room.get() < 9_216 || room.get() > u64::from(u32::MAX) {
+            let message = format!("{room} can't hold a packet or is beyond 4GB; write between 10KB and 4GB");
+            return Err(Problem::new(format!("buffer.{key}.bytes"), message));
+        }
+        let mut seen = 0u8;
+        for (index, classes) in self.levels.iter().enumerate() {
+            for &class in classes {
+                if class > 7 || seen >> class & 1 == 1 {
+                    let message = format!("class {class} is not one of 0 to 7, each in one level at most");
+                    return Err(Problem::new(format!("levels[{index}]"), message));
+                }
+                seen |= 1 << class;
+            }
+        }
+        for marking in self.marking.iter().flatten() {
+            if let Marking::Ramp { min, max, probability_max } = *marking
+                && !(min < max && (0.0..=1.0).contains(&probability_max))
+            {
+                let message = "a ramp needs min < max and a probability_max from 0 to 1";
+                return Err(Problem::new("marking.ramp", message));
+            }
+        }
+        Ok(())
+    }
+}
