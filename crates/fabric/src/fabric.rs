@@ -99,6 +99,18 @@ impl Fabric {
         node.0.checked_sub(self.hosts).map(SwitchId)
     }
 
+    /// The link that leaves a switch by a port.
+    #[inline]
+    pub fn out_link(&self, switch: SwitchId, port: PortId) -> LinkId {
+        self.ports[self.switch_node(switch).index()][port.index()]
+    }
+
+    /// Bits that a port number takes in a [`Route`](crate::Route): enough for the switch with the most ports.
+    pub fn port_bits(&self) -> u32 {
+        let most = self.ports[self.hosts as usize..].iter().map(Vec::len).max().unwrap_or(0);
+        most.saturating_sub(1).max(1).ilog2() + 1
+    }
+
     /// The switch that a host hangs on: its rack.
     #[inline]
     pub fn rack_of(&self, host: HostId) -> SwitchId {

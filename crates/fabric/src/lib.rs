@@ -16,10 +16,15 @@
 //! and routing protocols (new tables appear everywhere at once after a set delay).
 
 mod fabric;
+mod failure;
 mod names;
 mod routes;
+mod source_route;
 mod spec;
+mod unloaded;
 
 pub use fabric::{Builder, Fabric, Link, Tier};
+pub use failure::{Change, Epoch, FailureSpec, epochs};
 pub use routes::{Failures, Routes};
-pub use spec::{Dumbbell, FabricSpec, FatTree, Grid, LeafSpine, Star};
+pub use source_route::{Route, RouteError};
+pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Star};

@@ -137,7 +137,7 @@ impl Routes {
         let rest = std::iter::from_fn(move || {
             let switch = at?;
             let port = if switch == to.switch { to.port } else { self.fastest[self.cell(switch, to)] };
-            let link = fabric.ports[fabric.switch_node(switch).index()][port.index()];
+            let link = fabric.out_link(switch, port);
             at = fabric.as_switch(fabric.link(link).to);
             Some(link)
         });
@@ -156,7 +156,7 @@ impl Routes {
             let mut next = BTreeMap::new();
             for (switch, paths) in reached {
                 for port in self.next(switch, dst) {
-                    let link = fabric.ports[fabric.switch_node(switch).index()][port.index()];
+                    let link = fabric.out_link(switch, *port);
                     let to = fabric.as_switch(fabric.link(link).to).expect("only the last hop leads to a host");
                     let count: &mut u64 = next.entry(to).or_default();
                     *count = count.saturating_add(paths);

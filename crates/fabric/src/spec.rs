@@ -5,7 +5,10 @@
 
 mod clos;
 mod direct;
+mod file;
 mod small;
+
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +17,7 @@ use units::{Duration, Problem, Rate};
 use crate::Fabric;
 pub use clos::{FatTree, LeafSpine};
 pub use direct::Grid;
+pub use file::{FileFormat, FileSpec};
 pub use small::{Dumbbell, Star};
 
 /// A topology and its parameters.
@@ -32,6 +36,8 @@ pub enum FabricSpec {
     Torus(Grid),
     /// A grid of switches with hosts, open at its ends.
     Mesh(Grid),
+    /// Any graph, from a file.
+    File(FileSpec),
 }
 
 impl Default for FabricSpec {
@@ -41,6 +47,14 @@ impl Default for FabricSpec {
 }
 
 impl FabricSpec {
+    /// The same, with a file's relative path taken from `folder`: the scenario's.
+    pub fn relative_to(mut self, folder: &Path) -> FabricSpec {
+        if let FabricSpec::File(spec) = &mut self {
+            spec.path = folder.join(&spec.path);
+        }
+        self
+    }
+
     /// The fabric, or the key of the specification that can't be right and why.
     pub fn build(&self) -> Result<Fabric, Problem> {
         match self {
@@ -50,6 +64,7 @@ impl FabricSpec {
             FabricSpec::Star(spec) => spec.build().map_err(|problem| problem.under("star")),
             FabricSpec::Torus(spec) => spec.build(true).map_err(|problem| problem.under("torus")),
             FabricSpec::Mesh(spec) => spec.build(false).map_err(|problem| problem.under("mesh")),
+            FabricSpec::File(spec) => spec.build().map_err(|problem| problem.under("file")),
         }
     }
 }

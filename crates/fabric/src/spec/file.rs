@@ -1,0 +1,135 @@
+//! Fabrics from files: our own list of nodes and links, and those of two simulators whose users have files already.
+//!
+//! A file is read line by line and field by field; the first thing that is wrong is reported with the file, the line,
+//! the field, its value and what would be right, and nothing is guessed.
+
+mod graph;
+mod hpcc;
+mod htsim;
+
+use std::path::{Path, PathBuf};
+use std::str::{FromStr, SplitWhitespace};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem};
+
+use crate::Fabric;
+
+/// A fabric that is described in a file of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// The file; a relative path is relative to the scenario's folder.
+    pub path: PathBuf,
+    /// How to read it.
+    #[serde(default)]
+    pub format: FileFormat,
+    /// Processing delay of every switch for which the file says nothing (HPCC's files never do).
+    #[serde(default)]
+    pub switch_delay: Duration,
+}
+
+/// What kind of file it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// Lines `host NAME...`, `switch NAME [DELAY]` and `link NAME NAME RATE PROPAGATION`; `#` begins a comment.
+    #[default]
+    Graph,
+    /// The `topology.txt` of HPCC's ns-3 simulator.
+    Hpcc,
+    /// The `.topo` of htsim: a fat-tree or leaf-spine, tier by tier.
+    Htsim,
+}
+
+impl FileSpec {
+    /// Reads the file and builds the fabric.
+    pub(super) fn build(&self) -> Result<Fabric, Problem> {
+        let text = std::fs::read_to_string(&self.path)
+            .map_err(|error| Problem::new("path", format!("can't read {}: {error}", self.path.display())))?;
+        self.parse(&text)
+    }
+
+    /// Builds the fabric from the file's text.
+    pub fn parse(&self, text: &str) -> Result<Fabric, Problem> {
+        let lines = Lines { file: &self.path, text };
+        let fabric = match self.format {
+            FileFormat::Graph => graph::parse(lines, self.switch_delay),
+            FileFormat::Hpcc => hpcc::parse(lines, self.switch_delay),
+            FileFormat::Htsim => htsim::parse(lines, self.switch_delay),
+        };
+        // What only the whole shows, such as a part without a link to the rest, has no line.
+        fabric.map_err(|problem| match problem.key.as_str() {
+            "" => Problem::new("path", format!("{}: {}", self.path.display(), problem.message)),
+            _ => problem,
+        })
+    }
+}
+
+/// The lines of a file that say something.
+#[derive(Clone, Copy)]
+struct Lines<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    fn iter(self) -> impl Iterator<Item = Line<'a>> {
+        self.text.lines().enumerate().filter_map(move |(index, line)| {
+            let line = line.split_once('#').map_or(line, |(before, _)| before);
+            let fields = line.split_whitespace();
+            (fields.clone().next().is_some()).then_some(Line { file: self.file, number: index + 1, fields })
+        })
+    }
+
+    /// The error of a file that ends before `wanted`.
+    fn ends_before(self, wanted: &str) -> Problem {
+        let last = self.text.lines().count();
+        Problem::new("path", format!("{}:{last}: the file ends before {wanted}", self.file.display()))
+    }
+}
+
+/// One line, read field by field.
+struct Line<'a> {
+    file: &'a Path,
+    number: usize,
+    fields: SplitWhitespace<'a>,
+}
+
+impl<'a> Line<'a> {
+    /// The next field as it stands.
+    fn word(&mut self, field: &str) -> Result<&'a str, Problem> {
+        self.fields.next().ok_or_else(|| self.error(&format!("{field} is missing at the end of the line")))
+    }
+
+    /// The next field as a value, whose own error says what would be right.
+    fn value<T: FromStr<Err: std::fmt::Display>>(&mut self, field: &str) -> Result<T, Problem> {
+        let word = self.word(field)?;
+        word.parse().map_err(|error| self.error(&format!("{field} \"{word}\": {error}")))
+    }
+
+    /// The next field as a whole number in a range.
+    fn count(&mut self, field: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, Problem> {
+        let word = self.word(field)?;
+        word.parse().ok().filter(|count| range.contains(count)).ok_or_else(|| {
+            let (least, most) = range.into_inner();
+            self.error(&format!("{field} is \"{word}\"; it must be a whole number from {least} to {most}"))
+        })
+    }
+
+    /// Nothing may be left.
+    fn end(mut self) -> Result<(), Problem> {
+        match self.fields.next() {
+            None => Ok(()),
+            Some(extra) => Err(self.error(&format!("\"{extra}\" is too much; the line should end before it"))),
+        }
+    }
+
+    fn error(&self, message: &str) -> Problem {
+        Problem::new("path", format!("{}:{}: {message}", self.file.display(), self.number))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Routes on any graph, around failures, and carried by packets.
+
+use std::collections::BTreeSet;
+
+use clearway_fabric::{
+    Builder, Change, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Grid, LeafSpine, Route, RouteError, Routes,
+    epochs,
+};
+use proptest::prelude::*;
+use units::{Duration, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
+
+/// A connected graph of switches (a random tree and more cables), a host on each.
+fn graphs() -> impl Strategy<Value = Fabric> {
+    (1usize..12)
+        .prop_flat_map(|switches| {
+            let parents = prop::collection::vec(any::<prop::sample::Index>(), switches - 1);
+            let more = prop::collection::vec((0..switches, 0..switches), 0..20);
+            (Just(switches as u32), parents, more)
+        })
+        .prop_map(|(switches, parents, more)| {
+            let hosts = switches.max(2);
+            let names = Builder::numbered("switch", switches).into_iter().map(|name| (name, Duration::from_ns(1)));
+            let mut fabric = Builder::new(Builder::numbered("host", hosts), names.collect());
+            let rate = Rate::from_gbps(10);
+            for host in 0..hosts {
+                fabric.cable(NodeId(host), fabric.switch(host % switches), rate, Duration::from_ns(1));
+            }
+            for (child, parent) in parents.iter().enumerate() {
+                let parent = parent.index(child + 1) as u32;
+                fabric.cable(fabric.switch(child as u32 + 1), fabric.switch(parent), rate, Duration::from_ns(1));
+            }
+            for (a, b) in more.into_iter().filter(|(a, b)| a != b) {
+                fabric.cable(fabric.switch(a as u32), fabric.switch(b as u32), rate, Duration::from_ns(1));
+            }
+            fabric.finish().unwrap()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_port_of_a_set_is_one_hop_nearer_and_no_other_is(fabric in graphs(), dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+        let links: BTreeSet<LinkId> = dead.iter().map(|index| LinkId::from(index.index(fabric.links.len()))).collect();
+        let failures = Failures { links, ..Failures::default() };
+        let routes = Routes::compute(&fabric, &failures);
+        for dst in (0..fabric.hosts).map(HostId) {
+            for switch in (0..fabric.switches).map(SwitchId) {
+                let here = routes.distance(switch, dst);
+                let leads_nearer = |&port: &PortId| {
+                    let link = fabric.out_link(switch, port);
+                    let there = match fabric.as_switch(fabric.link(link).to) {
+                        Some(next) => routes.distance(next, dst),
+                        None => (fabric.as_host(fabric.link(link).to) == Some(dst)).then_some(0),
+                    };
+                    !failures.kills(&fabric, link) && here.is_some() && there.map(|there| there + 1) == here
+                };
+                let ports = (0..fabric.ports[fabric.switch_node(switch).index()].len()).map(PortId::from);
+                let expected: Vec<PortId> = ports.filter(leads_nearer).collect();
+                prop_assert_eq!(routes.next(switch, dst), &expected[..]);
+                prop_assert_eq!(here.is_none(), expected.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_sampled_route_ends_at_its_destination(fabric in graphs(), seed: u64) {
+        let routes = Routes::compute(&fabric, &Failures::default());
+        let mut stream = Stream::new(seed, 0, "route");
+        let (src, dst) = (HostId(0), HostId(fabric.hosts - 1));
+        let route = Route::sample(&fabric, &routes, src, dst, &mut stream).unwrap();
+        let mut at = fabric.switch_node(fabric.rack_of(src));
+        let mut hops = 0;
+        while let Some(switch) = fabric.as_switch(at) {
+            at = fabric.link(fabric.out_link(switch, route.port(hops, fabric.port_bits()))).to;
+            hops += 1;
+        }
+        prop_assert_eq!(at, fabric.host_node(dst));
+        prop_assert_eq!(Some(hops + 1), routes.hops(src, dst));
+    }
+
+    #[test]
+    fn a_route_gives_back_its_ports(ports in prop::collection::vec(0u32..256, 0..=8)) {
+        let ports: Vec<PortId> = ports.into_iter().map(PortId).collect();
+        let route = Route::new(&ports, 8).unwrap();
+        let back: Vec<PortId> = (0..ports.len() as u32).map(|hop| route.port(hop, 8)).collect();
+        prop_assert_eq!(back, ports);
+    }
+}
+
+#[test]
+fn a_route_that_does_not_fit_is_refused() {
+    assert_eq!(Route::new(&[PortId(0); 9], 8), Err(RouteError::TooLong { switches: 9, port_bits: 8 }));
+    assert_eq!(Route::new(&[PortId(8)], 3), Err(RouteError::NoSuchPort { port: PortId(8), port_bits: 3 }));
+    // R2C2's torus: 6 neighbours and a host take 3 bits.
+    assert_eq!(FabricSpec::Torus(Grid::default()).build().unwrap().port_bits(), 3);
+}
+
+#[test]
+fn sampling_uses_every_path() {
+    let fabric = FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() }).build().unwrap();
+    let routes = Routes::compute(&fabric, &Failures::default());
+    let mut stream = Stream::new(1, 0, "route");
+    let mut seen = BTreeSet::new();
+    for _ in 0..200 {
+        seen.insert(Route::sample(&fabric, &routes, HostId(0), HostId(15), &mut stream).unwrap().0);
+    }
+    assert_eq!(seen.len() as u64, routes.count_paths(&fabric, HostId(0), HostId(15)));
+}
+
+fn link_fails(a: &str, b: &str, at: u64, until: Option<u64>) -> FailureSpec {
+    let link = Some([a.to_owned(), b.to_owned()]);
+    FailureSpec { at: Time::from_us(at), until: until.map(Time::from_us), link, switch: None }
+}
+
+#[test]
+fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
+    let fabric = FabricSpec::default().build().unwrap();
+    let spine = FailureSpec { at: Time::from_us(20), until: None, link: None, switch: Some("spine0".into()) };
+    let specs = [link_fails("spine2", "leaf0", 10, Some(30)), spine];
+    let epochs = epochs(&fabric, &specs, Duration::from_us(5)).unwrap();
+    let times: Vec<u64> = epochs.iter().map(|epoch| epoch.at.ps() / 1_000_000).collect();
+    assert_eq!(times, [10, 15, 20, 25, 30, 35]);
+    let leaf0 = fabric.rack_of(HostId(0));
+    let seen = |index: usize| match &epochs[index].change {
+        Change::Dead(failures) => vec![failures.links.len(), failures.switches.len()],
+        Change::Reroute(routes) => routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect(),
+    };
+    // Leaf 0's uplinks are ports 16 to 19, one a spine.
+    assert_eq!(seen(0), [2, 0]);
+    assert_eq!(seen(1), [16, 17, 19]);
+    assert_eq!(seen(2), [2, 1]);
+    assert_eq!(seen(3), [17, 19]);
+    assert_eq!(seen(4), [0, 1]);
+    assert_eq!(seen(5), [17, 18, 19]);
+}
+
+#[test]
+fn what_is_cut_off_has_no_route() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine { spines: 1, ..LeafSpine::default() }).build().unwrap();
+    let spine = fabric.as_switch(fabric.find("spine0").unwrap()).unwrap();
+    let routes = Routes::compute(&fabric, &Failures { switches: [spine].into(), ..Failures::default() });
+    assert_eq!(routes.hops(HostId(0), HostId(1)), Some(2));
+    assert_eq!(routes.hops(HostId(0), HostId(16)), None);
+    assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(16)), 0);
+    assert_eq!(routes.path(&fabric, HostId(0), HostId(16)).count(), 0);
+    assert!(routes.next(fabric.rack_of(HostId(0)), HostId(16)).is_empty());
+    let down = Fabric::reverse(fabric.uplink(HostId(1)));
+    let routes = Routes::compute(&fabric, &Failures { links: [down].into(), ..Failures::default() });
+    assert_eq!((routes.hops(HostId(0), HostId(1)), routes.hops(HostId(1), HostId(0))), (None, Some(2)));
+}
+
+#[test]
+fn a_failure_of_nothing_is_refused() {
+    let fabric = FabricSpec::default().build().unwrap();
+    let why = |spec: FailureSpec| epochs(&fabric, &[spec], Duration::ZERO).unwrap_err();
+    assert_eq!(why(link_fails("leaf0", "spin1", 1, None)).key, "[0].link");
+    assert!(why(link_fails("leaf0", "leaf1", 1, None)).message.contains("no link joins leaf0 and leaf1"));
+    assert_eq!(why(link_fails("leaf0", "spine1", 2, Some(2))).key, "[0].until");
+    let host = FailureSpec { at: Time::ZERO, until: None, link: None, switch: Some("host3".into()) };
+    assert!(why(host).message.contains("is a host"));
+    assert_eq!(why(FailureSpec { at: Time::ZERO, until: None, link: None, switch: None }).key, "[0]");
+}
