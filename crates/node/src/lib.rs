@@ -11,12 +11,14 @@ pub mod scene;
 
 mod discipline;
 mod endpoint;
+mod flow_map;
 mod port;
 mod switch;
 mod timers;
 
 pub use discipline::{Balancing, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
+pub use flow_map::FlowMap;
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch};

@@ -34,10 +34,12 @@ pub struct Transit {
     pub sent: Time,
     /// Time spent in queues, by [`Hop`].
     pub queued: [Duration; 3],
-    /// Time spent in transmission, link after link.
+    /// Time spent in transmission, link after link; under cut-through that of the head, and of the whole at the end.
     pub serialised: Duration,
+    /// Cut-through: how long after its head (which is when it is seen) its tail comes in, in picoseconds.
+    pub tail_lag_ps: u32,
     /// The port by which it came into the switch that it is in.
-    pub in_port: u32,
+    pub in_port: u16,
 }
 
 /// The kinds of hop that a breakdown of waiting tells apart.
@@ -160,6 +162,14 @@ impl Fifo {
     #[inline]
     pub fn first(&self) -> Option<PacketId> {
         (self.head != NIL).then_some(PacketId(self.head))
+    }
+
+    /// All packets in it, in order.
+    pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + 'a {
+        std::iter::successors(self.first(), |&id| {
+            let next = pool.get(id).transit.next;
+            (next != NIL).then_some(PacketId(next))
+        })
     }
 
     /// Takes the packet that entered first.

@@ -87,6 +87,11 @@ impl Port {
         }
     }
 
+    /// The kind of hop that its link is.
+    pub fn hop(&self) -> Hop {
+        self.hop
+    }
+
     /// Bytes that wait here, in all classes.
     #[inline]
     pub fn queued_bytes(&self) -> u32 {
@@ -159,10 +164,10 @@ impl Port {
         let slot = pool.get_mut(id);
         let bytes = u32::from(slot.packet.wire_bytes);
         let waited = now - slot.transit.at;
-        let transmission = self.per_byte.transmit(bytes);
         slot.transit.queued[self.hop as usize] += waited;
-        slot.transit.serialised += transmission;
-        self.free_at = now + transmission;
+        // Under cut-through the tail may still be coming in: the link is held until it has passed.
+        let tail_in = slot.transit.at + Duration::from_ps(u64::from(slot.transit.tail_lag_ps));
+        self.free_at = (now + self.per_byte.transmit(bytes)).max(tail_in);
         self.stats.sent_packets += 1;
         self.stats.sent_bytes += u64::from(bytes);
         self.stats.waited_packets += u64::from(waited > Duration::ZERO);

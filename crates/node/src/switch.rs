@@ -3,7 +3,7 @@
 //! 1. ingress stage, 2. forwarding (the packet's own route, or table and load balancer), 3. buffer admission, 4. mark,
 //! 5. the port's queue of the packet's class; then, when the link is free, 6. scheduler, 7. egress stage.
 //!
-//! Output-queued, store and forward. A scheme fills in the stages that it needs through [`Stages`]; everything else is
+//! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in the stages that it needs through [`Stages`]; everything else is
 //! settings, so that any transport runs over any of them. The pipeline's latency belongs to the incoming link (the
 //! driver adds it to the propagation delay), so a packet is seen here when it reaches the queue.
 //!
@@ -177,7 +177,7 @@ impl Switch {
     #[inline]
     pub fn receive(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let slot = pool.get_mut(id);
-        slot.transit.in_port = in_port.0;
+        slot.transit.in_port = in_port.0 as u16;
         let packet = &mut slot.packet;
         if let Some(stages) = &mut self.stages
             && !stages.ingress(now, in_port, packet)

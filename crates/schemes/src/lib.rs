@@ -3,8 +3,13 @@
 //! A scheme is its `Config`: what a scenario may set, with the paper's defaults. From it come the endpoint of each
 //! host and what the scheme asks of switches. Nothing outside a scheme's folder names it but its catalogue line.
 
-use node::{Balancing, Endpoint, Marking, Site};
+pub mod catalogue;
+pub mod udp;
+
+use node::{Balancing, Endpoint, Marking, Overflow, Site};
 use units::Problem;
+
+pub use catalogue::Transport;
 
 /// What each scheme's `Config` can do.
 pub trait Scheme {
@@ -41,4 +46,6 @@ pub struct Asks {
     pub balancing: Balancing,
     /// When to mark, if it understands marks.
     pub marking: Option<Marking>,
+    /// What shall happen to a packet that finds no room, if it is not all the same.
+    pub overflow: Option<Overflow>,
 }

@@ -1,0 +1,86 @@
+use rustc_hash::FxHashMap;
+use units::FlowId;
+
+/// The state of an endpoint's live flows, in slots that are used again: small numbers for timers and queues to name
+/// flows by, whatever their ids.
+#[derive(Clone, Debug)]
+pub struct FlowMap<T> {
+    slots: Vec<Option<(FlowId, T)>>,
+    free: Vec<u32>,
+    by_flow: FxHashMap<FlowId, u32>,
+}
+
+impl<T> Default for FlowMap<T> {
+    fn default() -> Self {
+        FlowMap { slots: Vec::new(), free: Vec::new(), by_flow: FxHashMap::default() }
+    }
+}
+
+impl<T> FlowMap<T> {
+    /// Adds a flow, in place of what was known by its id, and gives its slot.
+    pub fn insert(&mut self, flow: FlowId, state: T) -> u32 {
+        if let Some(slot) = self.slot(flow) {
+            self.slots[slot as usize] = Some((flow, state));
+            return slot;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[slot as usize] = Some((flow, state));
+        self.by_flow.insert(flow, slot);
+        slot
+    }
+
+    /// The slot of a flow.
+    #[inline]
+    pub fn slot(&self, flow: FlowId) -> Option<u32> {
+        self.by_flow.get(&flow).copied()
+    }
+
+    /// The flow in a slot, if one is there.
+    #[inline]
+    pub fn get(&self, slot: u32) -> Option<(FlowId, &T)> {
+        self.slots.get(slot as usize)?.as_ref().map(|(flow, state)| (*flow, state))
+    }
+
+    /// The flow in a slot, if one is there.
+    #[inline]
+    pub fn get_mut(&mut self, slot: u32) -> Option<(FlowId, &mut T)> {
+        self.slots.get_mut(slot as usize)?.as_mut().map(|(flow, state)| (*flow, state))
+    }
+
+    /// Takes a flow out; its slot will be used again.
+    pub fn remove(&mut self, slot: u32) -> Option<T> {
+        let (flow, state) = self.slots.get_mut(slot as usize)?.take()?;
+        self.by_flow.remove(&flow);
+        self.free.push(slot);
+        Some(state)
+    }
+
+    /// Live flows.
+    pub fn len(&self) -> usize {
+        self.by_flow.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_flow.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_used_again_and_ids_are_not_confused() {
+        let mut map = FlowMap::default();
+        let (a, b) = (map.insert(FlowId(7), 'a'), map.insert(FlowId(9), 'b'));
+        assert_eq!((map.slot(FlowId(9)), map.get(b)), (Some(b), Some((FlowId(9), &'b'))));
+        assert_eq!(map.remove(a), Some('a'));
+        assert_eq!((map.remove(a), map.slot(FlowId(7)), map.get(a)), (None, None, None));
+        assert_eq!(map.insert(FlowId(1_000_000), 'c'), a);
+        assert_eq!(map.len(), 2);
+    }
+}

@@ -1,0 +1,110 @@
+//! The list of schemes: one line each, and all that there is to adding one outside its folder.
+
+use std::fmt;
+
+use node::{Endpoint, Site};
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::{Deserialize, Deserializer, Serialize};
+use units::Problem;
+
+use crate::{About, Asks, Scheme};
+
+macro_rules! catalogue {
+    ($($name:literal $variant:ident($config:ty),)*) => {
+        /// A transport and its settings. In a scenario: a name (`"dcpim"`, all defaults) or a table
+        /// (`{ dcpim = { rounds = 3 } }`).
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[allow(missing_docs, reason = "each variant is documented by its configuration")]
+        pub enum Transport {
+            $(#[serde(rename = $name)] $variant($config),)*
+        }
+
+        /// What the derived reader of the table form reads.
+        #[derive(Deserialize, JsonSchema)]
+        enum Table {
+            $(#[serde(rename = $name)] $variant($config),)*
+        }
+
+        impl From<Table> for Transport {
+            fn from(table: Table) -> Transport {
+                match table { $(Table::$variant(config) => Transport::$variant(config),)* }
+            }
+        }
+
+        impl Transport {
+            /// The names of all transports, in the order of the catalogue.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// A transport with its defaults, by name.
+            pub fn named(name: &str) -> Option<Transport> {
+                match name { $($name => Some(Transport::$variant(Default::default())),)* _ => None }
+            }
+
+            /// Its name in the catalogue.
+            pub fn name(&self) -> &'static str {
+                match self { $(Transport::$variant(_) => $name,)* }
+            }
+
+            /// What it is.
+            pub fn about(&self) -> About {
+                match self { $(Transport::$variant(_) => <$config as Scheme>::ABOUT,)* }
+            }
+
+            /// What its types can't forbid.
+            pub fn check(&self) -> Result<(), Problem> {
+                match self { $(Transport::$variant(config) => config.check().map_err(|p| p.under($name)),)* }
+            }
+
+            /// Its part of the host at `site`.
+            pub fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+                match self { $(Transport::$variant(config) => config.endpoint(site),)* }
+            }
+
+            /// What it asks of switches.
+            pub fn asks(&self, site: &Site) -> Asks {
+                match self { $(Transport::$variant(config) => config.asks(site),)* }
+            }
+        }
+    };
+}
+
+catalogue! {
+    "udp" Udp(crate::udp::Config),
+}
+
+impl Default for Transport {
+    fn default() -> Transport {
+        Transport::named(Transport::NAMES[0]).expect("the catalogue's own name")
+    }
+}
+
+impl<'de> Deserialize<'de> for Transport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Transport, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Transport;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a transport's name, or a table with one")
+            }
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Transport, E> {
+                Transport::named(name).ok_or_else(|| E::unknown_variant(name, Transport::NAMES))
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Transport, A::Error> {
+                Table::deserialize(MapAccessDeserializer::new(map)).map(Transport::from)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Transport {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Transport".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let table = generator.subschema_for::<Table>();
+        schemars::json_schema!({ "anyOf": [{ "enum": Transport::NAMES }, table] })
+    }
+}
