@@ -1,3 +1,5 @@
+use std::hint::select_unpredictable;
+
 use units::Time;
 
 /// The next instant of each of a fixed number of sources, and which source is first.
@@ -44,24 +46,26 @@ impl Agenda {
     /// Sets the next instant of `source`; [`Time::MAX`] for none.
     #[inline]
     pub fn set(&mut self, source: usize, at: Time) {
-        let size = self.at.len();
-        self.at[source] = at.ps();
-        // The match of two leaves, then those of inner nodes. `best` wins against `rival` if it is earlier, or as early
-        // and to the left.
-        let mut best = source as u32;
+        let (times, winner) = (&mut self.at[..], &mut self.winner[..]);
+        times[source] = at.ps();
+        // The match of two leaves, then those of inner nodes. `best` wins against `rival` if it is earlier, or as
+        // early and to the left.
+        let (mut best, mut best_at) = (source as u32, at.ps());
         let mut rival = best ^ 1;
-        let mut node = (size + source) >> 1;
-        let mut left = source & 1 == 0;
+        let mut node = (times.len() + source) >> 1;
+        let mut right = source as u64 & 1;
         loop {
-            let (a, b) = (self.at[best as usize], self.at[rival as usize]);
-            let rival_wins = if left { b < a } else { b <= a };
-            best = if rival_wins { rival } else { best };
-            self.winner[node] = best;
-            if node == 1 {
+            let rival_at = times[rival as usize];
+            let rival_wins = rival_at < best_at.saturating_add(right);
+            best = select_unpredictable(rival_wins, rival, best);
+            best_at = select_unpredictable(rival_wins, rival_at, best_at);
+            let before = std::mem::replace(&mut winner[node], best);
+            // A source that neither won here before nor does now changes nothing further up.
+            if node == 1 || (before == best && best != source as u32) {
                 return;
             }
-            rival = self.winner[node ^ 1];
-            left = node & 1 == 0;
+            rival = winner[node ^ 1];
+            right = node as u64 & 1;
             node >>= 1;
         }
     }
