@@ -79,10 +79,10 @@ impl Balancer {
         let pool = &mut self.best[group];
         pool.retain(|&port| usize::from(port) < candidates); // a failure may have taken candidates away
         for _ in 0..samples {
+            // In front, so that ties (above all: all queues empty) go to the new draw and not to one port for ever.
             let drawn = self.random.below(candidates as u64) as u16;
-            if !pool.contains(&drawn) {
-                pool.push(drawn);
-            }
+            pool.retain(|&port| port != drawn);
+            pool.insert(0, drawn);
         }
         pool.sort_by_key(|&port| queue_bytes(usize::from(port)));
         let choice = pool[0];

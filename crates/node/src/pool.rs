@@ -42,6 +42,14 @@ pub struct Transit {
     pub in_port: u16,
 }
 
+impl Transit {
+    /// A packet whose first bit leaves its sender now.
+    #[inline]
+    pub fn leaving(now: Time) -> Transit {
+        Transit { sent: now, ..Transit::default() }
+    }
+}
+
 /// The kinds of hop that a breakdown of waiting tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -1,0 +1,349 @@
+//! Scenes of one switch: what it does with packets that it is handed by hand.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use clearway_node as node;
+use fabric::{Fabric, FabricSpec, Failures, Routes};
+use node::balance::Balancer;
+use node::packet::{Malformed, flags};
+use node::pool::{Hop, PacketId, Pool, Transit};
+use node::{Balancing, Buffer, Loss, Marking, Overflow, Packet, Port, Received, Settings, Stages, Switch};
+use units::{Bytes, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Blank;
+
+impl node::Header for Blank {
+    fn emit(&self, _: &mut Vec<u8>) {}
+    fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
+        Ok((Blank, 0))
+    }
+}
+
+struct Scene {
+    switch: Switch,
+    pool: Pool,
+    now: Time,
+}
+
+impl Scene {
+    /// The middle of a star of four hosts.
+    fn star(settings: Settings) -> Scene {
+        let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
+        Scene::of(&fabric, SwitchId(0), settings, Balancing::Ecmp, None)
+    }
+
+    fn of(
+        fabric: &Fabric,
+        id: SwitchId,
+        settings: Settings,
+        balancing: Balancing,
+        stages: Option<Box<dyn Stages>>,
+    ) -> Scene {
+        let ports = &fabric.ports[fabric.switch_node(id).index()];
+        let switch = Switch::new(
+            id,
+            ports.iter().map(|_| Port::new(Rate::from_gbps(100), Hop::Last, &settings.levels)).collect(),
+            Arc::new(Routes::compute(fabric, &Failures::default())),
+            vec![Balancer::new(balancing, 7, Stream::new(1, 0, "balance"))],
+            Arc::new(settings),
+            Stream::new(1, 0, "mark"),
+            stages,
+        );
+        Scene { switch, pool: Pool::default(), now: Time::ZERO }
+    }
+
+    fn receive(&mut self, packet: Packet) -> Received {
+        let id = self.pool.insert(packet, Transit::default());
+        self.switch.receive(self.now, PortId(0), &mut self.pool, id)
+    }
+
+    /// Sends all that waits at a port and gives it in order.
+    fn drain(&mut self, port: u32) -> Vec<Packet> {
+        let mut sent = Vec::new();
+        while let Some(id) = self.transmit(port) {
+            sent.push(self.pool.remove(id).packet);
+        }
+        sent
+    }
+
+    fn transmit(&mut self, port: u32) -> Option<PacketId> {
+        self.now = self.now.max(self.switch.port(PortId(port)).free_at());
+        self.switch.transmit(self.now, PortId(port), &mut self.pool)
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        buffer: Buffer::PerPort { bytes: Bytes(15_000) },
+        overflow: Overflow::TailDrop,
+        levels: Vec::new(),
+        marking: vec![None],
+        header_bytes: 40,
+    }
+}
+
+fn packet(flow: u32, dst: u32, class: u8) -> Packet {
+    let mut packet = Packet::new(FlowId(flow), HostId(0), HostId(dst), Blank);
+    (packet.wire_bytes, packet.payload_bytes, packet.class) = (1500, 1460, class);
+    packet
+}
+
+fn flows(packets: &[Packet]) -> Vec<u32> {
+    packets.iter().map(|packet| packet.flow.0).collect()
+}
+
+#[test]
+fn lower_classes_go_first_and_each_class_is_in_order() {
+    let mut scene = Scene::star(settings());
+    for (flow, class) in [(0, 7), (1, 3), (2, 0), (3, 3), (4, 7)] {
+        assert_eq!(scene.receive(packet(flow, 1, class)), Received::Queued(PortId(1)));
+    }
+    assert_eq!(flows(&scene.drain(1)), [2, 1, 3, 0, 4]);
+    // Five packets of 120 ns each: the transmitter takes them one after the other.
+    assert_eq!(scene.switch.port(PortId(1)).free_at(), Time::from_ns(5 * 120));
+}
+
+#[test]
+fn classes_of_one_level_share_by_bytes_whatever_their_packet_sizes() {
+    let mut scene = Scene::star(Settings {
+        levels: vec![vec![2, 5]],
+        buffer: Buffer::PerPort { bytes: Bytes(10_000_000) },
+        ..settings()
+    });
+    for flow in 0..2_000 {
+        scene.receive(packet(flow, 1, 2));
+        let mut small = packet(flow, 1, 5);
+        small.wire_bytes = 300;
+        for _ in 0..5 {
+            scene.receive(small);
+        }
+    }
+    let mut bytes = [0u32; 8];
+    for _ in 0..6_000 {
+        let id = scene.transmit(1).unwrap();
+        let packet = scene.pool.remove(id).packet;
+        bytes[packet.class as usize] += u32::from(packet.wire_bytes);
+    }
+    let share = f64::from(bytes[2]) / f64::from(bytes[2] + bytes[5]);
+    // Deficit round robin is fair within one quantum (9,216 B) a class.
+    assert!((share - 0.5).abs() < 2.0 * 9_216.0 / f64::from(bytes[2] + bytes[5]), "{share}");
+}
+
+#[test]
+fn a_full_port_drops_at_the_tail_and_counts_every_byte() {
+    let mut scene = Scene::star(settings());
+    let received: Vec<Received> = (0..12).map(|flow| scene.receive(packet(flow, 1, 1))).collect();
+    assert_eq!(received.iter().filter(|r| **r == Received::Lost(Loss::Overflow)).count(), 2, "15,000 B hold ten");
+    let stats = scene.switch.port(PortId(1)).stats;
+    assert_eq!((stats.overflow_packets, stats.overflow_bytes, stats.queued_bytes_max), (2, 3_000, 15_000));
+    assert_eq!(scene.receive(packet(20, 2, 1)), Received::Queued(PortId(2)), "other ports have their own buffer");
+    assert_eq!(flows(&scene.drain(1)), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_shared_buffer_lets_one_queue_take_alpha_over_one_plus_alpha() {
+    // Choudhury and Hahne: a lone queue settles at alpha (B - q), so q = B alpha / (1 + alpha).
+    for (alpha, share) in [(1.0f64, 0.5f64), (2.0, 2.0 / 3.0), (0.5, 1.0 / 3.0)] {
+        let buffer = Buffer::Shared { bytes: Bytes(1_500_000), alpha };
+        let mut scene = Scene::star(Settings { buffer, ..settings() });
+        let mut held = 0.0f64;
+        while scene.receive(packet(0, 1, 1)) == Received::Queued(PortId(1)) {
+            held += 1_500.0;
+        }
+        assert!((held - share * 1_500_000.0).abs() <= 1_500.0 * (1.0 + alpha), "{alpha}: {held}");
+        // The rest is for others: a second queue still finds room.
+        assert_eq!(scene.receive(packet(1, 2, 1)), Received::Queued(PortId(2)));
+    }
+}
+
+#[test]
+fn push_out_loses_the_last_packet_of_the_least_urgent_class() {
+    let mut scene = Scene::star(Settings { overflow: Overflow::PushOut, ..settings() });
+    for flow in 0..10 {
+        scene.receive(packet(flow, 1, if flow < 5 { 3 } else { 6 }));
+    }
+    assert_eq!(scene.receive(packet(10, 1, 1)), Received::Queued(PortId(1)));
+    assert_eq!(scene.receive(packet(11, 1, 6)), Received::Lost(Loss::Overflow), "no class is less urgent");
+    assert_eq!(flows(&scene.drain(1)), [10, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(scene.switch.used_bytes(), 0);
+}
+
+#[test]
+fn trimming_sends_the_headers_on_first() {
+    let mut scene = Scene::star(Settings {
+        overflow: Overflow::Trim,
+        buffer: Buffer::PerPort { bytes: Bytes(15_100) },
+        ..settings()
+    });
+    for flow in 0..11 {
+        assert_eq!(scene.receive(packet(flow, 1, 3)), Received::Queued(PortId(1)));
+    }
+    let sent = scene.drain(1);
+    assert_eq!((sent[0].flow.0, sent[0].wire_bytes, sent[0].payload_bytes), (10, 40, 0));
+    assert!(sent[0].has(flags::TRIMMED));
+    let stats = scene.switch.port(PortId(1)).stats;
+    assert_eq!((stats.trimmed_packets, stats.overflow_packets, stats.overflow_bytes), (1, 0, 1_460));
+}
+
+#[test]
+fn a_step_marks_those_that_join_a_queue_beyond_the_threshold() {
+    let marking = Marking::Step { threshold: Bytes(4_500) };
+    let mut scene = Scene::star(Settings { marking: vec![Some(marking)], ..settings() });
+    for flow in 0..6 {
+        let mut capable = packet(flow, 1, 1);
+        capable.flags |= flags::ECT;
+        scene.receive(capable);
+    }
+    scene.receive(packet(6, 1, 1));
+    let marked: Vec<bool> = scene.drain(1).iter().map(|packet| packet.has(flags::CE)).collect();
+    // Three packets are 4,500 B; the fourth joins beyond. The last is not ECN-capable.
+    assert_eq!(marked, [false, false, false, true, true, true, false]);
+}
+
+#[test]
+fn a_ramp_marks_with_the_probability_of_its_line() {
+    let marking = Marking::Ramp { min: Bytes(1_500), max: Bytes(6_000), probability_max: 0.6 };
+    let mut scene = Scene::star(Settings { marking: vec![Some(marking)], ..settings() });
+    let mut marks = [0u32; 5];
+    let rounds = 4_000;
+    for _ in 0..rounds {
+        for flow in 0..5 {
+            let mut capable = packet(flow, 1, 1);
+            capable.flags |= flags::ECT;
+            scene.receive(capable);
+        }
+        for packet in scene.drain(1) {
+            marks[packet.flow.index()] += u32::from(packet.has(flags::CE));
+        }
+    }
+    // The n-th packet makes the queue n x 1,500 B long: 0, 1/3, 2/3 and all of 0.6; then beyond the ramp.
+    for (mark, expected) in marks.iter().zip([0.0, 0.2, 0.4, 0.6, 1.0]) {
+        let (share, error) = (f64::from(*mark) / f64::from(rounds), (0.25 / f64::from(rounds)).sqrt());
+        assert!((share - expected).abs() <= 4.0 * error, "{share} {expected}");
+    }
+}
+
+#[test]
+fn a_paused_class_holds_back_no_other() {
+    let mut scene = Scene::star(settings());
+    scene.switch.pause(PortId(1), 1 << 2);
+    scene.receive(packet(0, 1, 2));
+    scene.receive(packet(1, 1, 5));
+    assert_eq!(flows(&scene.drain(1)), [1]);
+    assert!(!scene.switch.port(PortId(1)).has_sendable());
+    scene.switch.pause(PortId(1), 0);
+    assert_eq!(flows(&scene.drain(1)), [0]);
+}
+
+#[test]
+fn a_dead_link_loses_what_waits_and_what_comes() {
+    let mut scene = Scene::star(settings());
+    scene.receive(packet(0, 1, 2));
+    scene.switch.set_up(PortId(1), false, &mut scene.pool);
+    assert_eq!(scene.receive(packet(1, 1, 2)), Received::Lost(Loss::Dead));
+    assert_eq!(scene.switch.port(PortId(1)).stats.dead_packets, 2);
+    scene.switch.set_up(PortId(1), true, &mut scene.pool);
+    assert_eq!(scene.receive(packet(2, 1, 2)), Received::Queued(PortId(1)));
+    assert!(scene.pool.len() == 1 && scene.switch.used_bytes() == 1_500);
+}
+
+#[test]
+fn a_source_route_is_followed_hop_by_hop_and_a_wrong_one_is_lost() {
+    let mut scene = Scene::star(settings());
+    let mut routed = packet(0, 1, 1);
+    routed.flags |= flags::SOURCE_ROUTED;
+    (routed.route, routed.hops) = (0x03_02, 1);
+    assert_eq!(scene.receive(routed), Received::Queued(PortId(3)), "the second hop's byte");
+    routed.hops = 200;
+    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute));
+    (routed.route, routed.hops) = (0xFF, 0);
+    assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute), "no port 255");
+}
+
+/// What each of four spines gets of many flows, as shares.
+fn shares(balancing: Balancing, packets_a_flow: u32) -> Vec<f64> {
+    let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), balancing, None);
+    let mut counts = vec![0.0; scene.switch.ports().len()];
+    for flow in 0..4_000 {
+        for _ in 0..packets_a_flow {
+            let Received::Queued(port) = scene.receive(packet(flow, 100, 1)) else { panic!("lost") };
+            counts[port.index()] += 1.0;
+            scene.drain(port.0);
+        }
+    }
+    let total: f64 = counts.iter().sum();
+    counts.into_iter().filter(|&count| count > 0.0).map(|count| count / total).collect()
+}
+
+#[test]
+fn balancers_share_as_they_promise() {
+    let error = 4.0 * (0.25f64 * 0.75 / 4_000.0).sqrt();
+    for balancing in [Balancing::Ecmp, Balancing::Spray, Balancing::Drill { samples: 2, memory: 1 }] {
+        let shares = shares(balancing, 1);
+        assert!(
+            shares.len() == 4 && shares.iter().all(|share| (share - 0.25).abs() < error),
+            "{balancing:?} {shares:?}"
+        );
+    }
+    assert_eq!(shares(Balancing::RoundRobin, 1), [0.25; 4]);
+    // 1, 1/2, 1/4, 1/8 of 15/8.
+    let skewed = shares(Balancing::Skewed { skew: 0.5 }, 1);
+    let expected = [8.0 / 15.0, 4.0 / 15.0, 2.0 / 15.0, 1.0 / 15.0];
+    assert!(skewed.iter().zip(expected).all(|(share, expected)| (share - expected).abs() < error), "{skewed:?}");
+}
+
+#[test]
+fn ecmp_keeps_a_flow_on_one_path_and_can_be_foretold() {
+    let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Ecmp, None);
+    let candidates = Routes::compute(&fabric, &Failures::default()).next(SwitchId(0), HostId(100)).to_vec();
+    for flow in 0..100 {
+        let sample = packet(flow, 100, 1);
+        let index = (u64::from(node::balance::path_hash(&sample, 7)) * 4) >> 32;
+        for _ in 0..3 {
+            assert_eq!(scene.receive(sample), Received::Queued(candidates[index as usize]));
+        }
+        scene.drain(candidates[index as usize].0);
+    }
+}
+
+#[test]
+fn drill_avoids_the_long_queue() {
+    let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();
+    let drill = Balancing::Drill { samples: 2, memory: 1 };
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), drill, None);
+    // Nothing drains: queues stay within a packet of each other, since the shortest seen is always joined.
+    for flow in 0..36 {
+        scene.receive(packet(flow, 100, 1));
+    }
+    let queued: Vec<u32> = scene.switch.ports().iter().map(Port::queued_bytes).filter(|&bytes| bytes > 0).collect();
+    assert_eq!(queued.len(), 4);
+    assert!(queued.iter().max().unwrap() - queued.iter().min().unwrap() <= 3 * 1_500, "{queued:?}");
+}
+
+#[test]
+fn stages_see_every_packet_on_its_way_in_and_out() {
+    /// Telemetry in the entropy field, and a filter.
+    struct Meter;
+    impl Stages for Meter {
+        fn ingress(&mut self, _: Time, _: PortId, packet: &mut Packet) -> bool {
+            packet.flow.0 != 13
+        }
+        fn egress(&mut self, _: Time, _: PortId, port: &Port, packet: &mut Packet) {
+            packet.entropy = port.queued_bytes();
+        }
+    }
+    let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
+    let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Ecmp, Some(Box::new(Meter)));
+    assert_eq!(scene.receive(packet(13, 1, 1)), Received::Lost(Loss::Stage));
+    for flow in 0..3 {
+        scene.receive(packet(flow, 1, 1));
+    }
+    let left_behind: Vec<u32> = scene.drain(1).iter().map(|packet| packet.entropy).collect();
+    assert_eq!(left_behind, [3_000, 1_500, 0]);
+    assert_eq!(scene.switch.staged_out, (1, 1_500));
+}
