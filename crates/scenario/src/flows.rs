@@ -1,0 +1,65 @@
+use units::{FlowId, HostId, Time};
+
+/// What the run knows of a flow beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// Sending host.
+    pub src: HostId,
+    /// Receiving host.
+    pub dst: HostId,
+    /// Length of the message.
+    pub bytes: u64,
+    /// When it starts; with `after`, how long after that other flow's end.
+    pub start: Time,
+    /// The flow that it waits for.
+    pub after: Option<FlowId>,
+    /// Index of its traffic class in the scenario.
+    pub class: u16,
+    /// Index of its transport in the run.
+    pub transport: u8,
+}
+
+/// All flows of a run, and which of them start at which host.
+pub struct FlowTable {
+    flows: Vec<FlowInfo>,
+    by_src: Vec<FlowId>,
+    /// Per host, where its part of `by_src` begins; one more at the end.
+    first: Vec<u32>,
+}
+
+impl FlowTable {
+    /// A table of these flows for a fabric of `hosts` hosts; a flow's id is its place.
+    pub fn new(flows: Vec<FlowInfo>, hosts: u32) -> FlowTable {
+        let mut by_src: Vec<FlowId> = (0..flows.len()).map(FlowId::from).collect();
+        by_src.sort_by_key(|flow| flows[flow.index()].src);
+        let below = |host| by_src.partition_point(|flow| flows[flow.index()].src.0 < host) as u32;
+        let first = (0..=hosts).map(below).collect();
+        FlowTable { flows, by_src, first }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// One flow.
+    #[inline]
+    pub fn get(&self, flow: FlowId) -> &FlowInfo {
+        &self.flows[flow.index()]
+    }
+
+    /// The flows that `host` sends.
+    pub fn of(&self, host: HostId) -> &[FlowId] {
+        &self.by_src[self.first[host.index()] as usize..self.first[host.index() + 1] as usize]
+    }
+
+    /// All flows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &FlowInfo> {
+        self.flows.iter()
+    }
+}

@@ -1,0 +1,187 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use node::pool::Transit;
+use node::{Cx, Endpoint, Event, Gate, Input, Message, Packet};
+use rustc_hash::FxHashMap;
+use units::{Duration, FlowId, HostId, Stream, Time};
+
+use crate::{Fate, FlowRecord, FlowTable, Journey};
+
+/// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
+/// packets and the time, and pulls packets.
+pub struct Host {
+    id: HostId,
+    transports: Vec<Slot>,
+    /// Whose turn it is at the NIC.
+    turn: usize,
+    flows: Arc<FlowTable>,
+    /// Flows still to start, earliest first.
+    starts: BinaryHeap<Reverse<(Time, FlowId)>>,
+    /// Flows that start when another has completed, by that other.
+    waiting: FxHashMap<FlowId, Vec<FlowId>>,
+    gate: Gate,
+    events: Vec<Event>,
+    /// What happened to flows here.
+    pub records: Vec<FlowRecord>,
+    /// Packets that came in.
+    pub received_packets: u64,
+    /// Bytes of them, headers counted.
+    pub received_bytes: u64,
+    /// Packets that went out.
+    pub sent_packets: u64,
+    /// Bytes of them, headers counted.
+    pub sent_bytes: u64,
+    /// Flows of this host that have ended: completed, rejected or failed.
+    pub ended: u64,
+    /// Digest of what came in, for a driver that keeps one.
+    pub digest: u64,
+}
+
+struct Slot {
+    endpoint: Box<dyn Endpoint>,
+    random: Stream,
+}
+
+impl Host {
+    /// A host before anything has happened.
+    pub fn new(id: HostId, endpoints: Vec<Box<dyn Endpoint>>, flows: Arc<FlowTable>, seed: u64) -> Host {
+        let mut starts = Vec::new();
+        let mut waiting: FxHashMap<FlowId, Vec<FlowId>> = FxHashMap::default();
+        for &flow in flows.of(id) {
+            match flows.get(flow).after {
+                None => starts.push(Reverse((flows.get(flow).start, flow))),
+                Some(other) => waiting.entry(other).or_default().push(flow),
+            }
+        }
+        let slot = |(index, endpoint)| Slot {
+            endpoint,
+            random: Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "endpoint"),
+        };
+        Host {
+            id,
+            transports: endpoints.into_iter().enumerate().map(slot).collect(),
+            turn: 0,
+            flows,
+            starts: starts.into(),
+            waiting,
+            gate: Gate::default(),
+            events: Vec::new(),
+            records: Vec::new(),
+            received_packets: 0,
+            received_bytes: 0,
+            sent_packets: 0,
+            sent_bytes: 0,
+            ended: 0,
+            digest: 0,
+        }
+    }
+
+    /// Which host.
+    pub fn id(&self) -> HostId {
+        self.id
+    }
+
+    /// When something happens here though no packet comes.
+    #[inline]
+    pub fn next_at(&self) -> Time {
+        let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
+        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
+    }
+
+    /// A packet has come in whole.
+    #[inline]
+    pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit) {
+        self.received_packets += 1;
+        self.received_bytes += u64::from(packet.wire_bytes);
+        let transport = usize::from(packet.transport);
+        self.hand(now, transport, Input::Packet(packet), Some(transit));
+    }
+
+    /// A start or a deadline has come.
+    pub fn wake(&mut self, now: Time) {
+        while let Some(&Reverse((at, flow))) = self.starts.peek() {
+            if at > now {
+                break;
+            }
+            self.starts.pop();
+            let info = *self.flows.get(flow);
+            self.records.push(FlowRecord::started(flow, now));
+            let message = Message { flow, src: info.src, dst: info.dst, bytes: info.bytes };
+            self.hand(now, usize::from(info.transport), Input::Send(&message), None);
+        }
+        for transport in 0..self.transports.len() {
+            if self.transports[transport].endpoint.poll_at().time() <= now {
+                self.hand(now, transport, Input::Deadline, None);
+            }
+        }
+    }
+
+    /// The next packet for the NIC: transports take turns.
+    #[inline]
+    pub fn pull(&mut self, now: Time) -> Option<Packet> {
+        let count = self.transports.len();
+        for offset in 0..count {
+            let index = if count == 1 { 0 } else { (self.turn + offset) % count };
+            let Slot { endpoint, random } = &mut self.transports[index];
+            let mut cx = Cx { now, random, gate: self.gate, events: &mut self.events };
+            let packet = endpoint.poll_transmit(&mut cx);
+            if !self.events.is_empty() {
+                self.learn(now, None);
+            }
+            if let Some(packet) = packet {
+                debug_assert!(self.gate.open(packet.class) && packet.src == self.id && packet.wire_bytes > 0);
+                self.turn = index + 1;
+                self.sent_packets += 1;
+                self.sent_bytes += u64::from(packet.wire_bytes);
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    /// What the endpoints counted, by transport.
+    pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
+        self.transports.iter().map(|slot| slot.endpoint.counters())
+    }
+
+    #[inline]
+    fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
+        let Slot { endpoint, random } = &mut self.transports[transport];
+        let mut cx = Cx { now, random, gate: self.gate, events: &mut self.events };
+        endpoint.handle(&mut cx, input);
+        if !self.events.is_empty() {
+            self.learn(now, transit);
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, now: Time, transit: Option<&Transit>) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            let (flow, fate) = match event {
+                Event::Delivered { flow } => {
+                    // Said on another occasion than a packet's arrival, the whole time was waiting.
+                    let journey =
+                        transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
+                    (flow, Fate::Delivered(journey))
+                }
+                Event::Completed { flow, sent_packets, resent_packets } => {
+                    (flow, Fate::Completed { sent_packets, resent_packets })
+                }
+                Event::Rejected { flow } => (flow, Fate::Rejected),
+                Event::Failed { flow, reason } => (flow, Fate::Failed(reason)),
+            };
+            self.records.push(FlowRecord { flow, at: now, fate });
+            if !matches!(fate, Fate::Delivered(_)) {
+                self.ended += 1;
+                for next in self.waiting.remove(&flow).into_iter().flatten() {
+                    let pause = Duration::from_ps(self.flows.get(next).start.ps());
+                    self.starts.push(Reverse((now + pause, next)));
+                }
+            }
+        }
+        self.events = events;
+    }
+}

@@ -1,0 +1,24 @@
+//! What a run is, and what became of its flows: all that is the same under simulated time and the real clock.
+//!
+//! A [`Scenario`] is read and checked ([`read()`]), worked out into a [`Plan`] (fabric, routes, flows, what each transport
+//! asks for), and from the plan come [`Host`]s and switches, state machines that a driver advances. What hosts note about
+//! flows is gathered into [`Flows`] and becomes a [`Table`]. The simulator and the live driver differ only in
+//! who calls, and when.
+//!
+//! Absent on purpose: time itself, links, files (the caller reads and writes them).
+
+mod flows;
+mod host;
+mod ideal;
+mod outcome;
+mod plan;
+mod spec;
+mod table;
+
+pub use flows::{FlowInfo, FlowTable};
+pub use host::Host;
+pub use ideal::Ideal;
+pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
+pub use plan::{HEAD_BYTES, Plan};
+pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, SwitchSpec, read};
+pub use table::{Column, Data, Table};

@@ -1,0 +1,299 @@
+//! What became of flows: from the notes of hosts to a table.
+
+use node::pool::{Hop, Transit};
+use units::{Duration, FlowId, Time};
+
+use crate::{Column, Completion, Data, FlowInfo, Host, Plan, Table};
+
+/// Something that happened to a flow, as its host noted it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRecord {
+    /// The flow.
+    pub flow: FlowId,
+    /// When.
+    pub at: Time,
+    /// What.
+    pub fate: Fate,
+}
+
+/// What happened to a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// Its application handed it over.
+    Started,
+    /// The receiver has its last byte, which came in a packet that made this journey.
+    Delivered(Journey),
+    /// The sender knows.
+    Completed {
+        /// Data packets sent for it.
+        sent_packets: u64,
+        /// Those that had been sent before.
+        resent_packets: u64,
+    },
+    /// The network refused it.
+    Rejected,
+    /// The sender gave it up.
+    Failed(&'static str),
+}
+
+impl FlowRecord {
+    /// The note that a flow was handed over.
+    pub fn started(flow: FlowId, at: Time) -> FlowRecord {
+        FlowRecord { flow, at, fate: Fate::Started }
+    }
+}
+
+/// How the packet that completed a flow spent its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Journey {
+    /// When it left its sender.
+    pub sent: Time,
+    /// How long it was queued, by kind of hop.
+    pub queued: [Duration; 3],
+    /// How long it was in transmission.
+    pub serialised: Duration,
+}
+
+impl From<Transit> for Journey {
+    fn from(transit: Transit) -> Journey {
+        Journey { sent: transit.sent, queued: transit.queued, serialised: transit.serialised }
+    }
+}
+
+/// What became of each flow, gathered from the notes of its two hosts.
+pub struct Flows {
+    /// Per flow, when its application handed it over, in picoseconds; [`Flows::NONE`] for never.
+    pub started: Vec<u64>,
+    /// When its receiver had its last byte.
+    pub delivered: Vec<u64>,
+    /// When its sender knew.
+    pub completed: Vec<u64>,
+    journey: Vec<Journey>,
+    sent_packets: Vec<u64>,
+    resent_packets: Vec<u64>,
+    /// How it stands.
+    pub status: Vec<Status>,
+    reason: Vec<u32>,
+    reasons: Vec<String>,
+    /// Flows of which a host said the same twice.
+    pub said_twice: u64,
+}
+
+/// How a flow stands at the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Status {
+    /// Its sender knows that it is there.
+    Completed,
+    /// It is there; its sender does not know yet.
+    Delivered,
+    /// The network refused it.
+    Rejected,
+    /// Its sender gave it up.
+    Failed,
+    /// It is under way, or never started.
+    Unfinished,
+}
+
+impl Status {
+    const NAMES: [&str; 5] = ["completed", "delivered", "rejected", "failed", "unfinished"];
+}
+
+impl Flows {
+    /// In place of a time that there is not.
+    pub const NONE: u64 = u64::MAX;
+
+    /// Gathers what `hosts` noted about `count` flows.
+    pub fn gather<'a>(count: usize, hosts: impl Iterator<Item = &'a Host>) -> Flows {
+        let mut flows = Flows {
+            started: vec![Flows::NONE; count],
+            delivered: vec![Flows::NONE; count],
+            completed: vec![Flows::NONE; count],
+            journey: vec![Journey::default(); count],
+            sent_packets: vec![0; count],
+            resent_packets: vec![0; count],
+            status: vec![Status::Unfinished; count],
+            reason: vec![0; count],
+            reasons: ["", "not started", "not delivered", "not acknowledged"].map(str::to_owned).to_vec(),
+            said_twice: 0,
+        };
+        for record in hosts.flat_map(|host| &host.records) {
+            let at = record.at.ps();
+            let index = record.flow.index();
+            let mut note = |slot: &mut u64| {
+                flows.said_twice += u64::from(*slot != Flows::NONE);
+                *slot = at;
+            };
+            match record.fate {
+                Fate::Started => note(&mut flows.started[index]),
+                Fate::Delivered(journey) => {
+                    note(&mut flows.delivered[index]);
+                    flows.journey[index] = journey;
+                }
+                Fate::Completed { sent_packets, resent_packets } => {
+                    note(&mut flows.completed[index]);
+                    flows.sent_packets[index] = sent_packets;
+                    flows.resent_packets[index] = resent_packets;
+                }
+                Fate::Rejected => flows.status[index] = Status::Rejected,
+                Fate::Failed(reason) => {
+                    flows.status[index] = Status::Failed;
+                    let known = flows.reasons.iter().position(|known| known == reason);
+                    flows.reason[index] = known.unwrap_or_else(|| {
+                        flows.reasons.push(reason.to_owned());
+                        flows.reasons.len() - 1
+                    }) as u32;
+                }
+            }
+        }
+        for index in 0..count {
+            if flows.status[index] != Status::Unfinished {
+                continue;
+            }
+            (flows.status[index], flows.reason[index]) =
+                match (flows.started[index], flows.delivered[index], flows.completed[index]) {
+                    (_, delivered, completed) if delivered != Flows::NONE && completed != Flows::NONE => {
+                        (Status::Completed, 0)
+                    }
+                    (Flows::NONE, ..) => (Status::Unfinished, 1),
+                    (_, Flows::NONE, _) => (Status::Unfinished, 2),
+                    _ => (Status::Delivered, 3),
+                };
+        }
+        flows
+    }
+
+    /// How many completed.
+    pub fn completed(&self) -> u64 {
+        self.status.iter().filter(|&&status| status == Status::Completed).count() as u64
+    }
+
+    /// The table `flows`.
+    pub fn table(self, plan: &Plan) -> Table {
+        let flows = self;
+        let info = |value: &dyn Fn(&FlowInfo) -> u64| plan.flows.iter().map(value).collect::<Vec<u64>>();
+        let count = plan.flows.len();
+        let mut fct = vec![Flows::NONE; count];
+        let mut slowdown = vec![f64::NAN; count];
+        let mut parts_of_fct: [Vec<u64>; 7] = std::array::from_fn(|_| vec![Flows::NONE; count]);
+        for flow in 0..count {
+            let (start, delivered, completed) = (flows.started[flow], flows.delivered[flow], flows.completed[flow]);
+            let last = match plan.scenario.measure.completion {
+                Completion::Delivered => delivered,
+                Completion::Acknowledged => completed.max(delivered),
+            };
+            if last == Flows::NONE || start == Flows::NONE || delivered == Flows::NONE {
+                continue;
+            }
+            fct[flow] = last - start;
+            slowdown[flow] = fct[flow] as f64 / plan.ideal_ps[flow] as f64;
+            let journey = flows.journey[flow];
+            let queued = journey.queued.map(|queued| queued.ps());
+            let transit = delivered - journey.sent.ps();
+            let propagation = transit - queued.iter().sum::<u64>() - journey.serialised.ps();
+            let spent = [
+                journey.sent.ps() - start,
+                queued[Hop::Up as usize],
+                queued[Hop::Down as usize],
+                queued[Hop::Last as usize],
+                journey.serialised.ps(),
+                propagation,
+                last - delivered,
+            ];
+            for (column, spent) in parts_of_fct.iter_mut().zip(spent) {
+                column[flow] = spent;
+            }
+        }
+        let class = Data::Names {
+            index: plan.flows.iter().map(|flow| u32::from(flow.class)).collect(),
+            names: plan.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+        };
+        let transport = Data::Names {
+            index: plan.flows.iter().map(|flow| u32::from(flow.transport)).collect(),
+            names: plan.transports.iter().map(|transport| transport.name().to_owned()).collect(),
+        };
+        let status = Data::Names {
+            index: flows.status.iter().map(|&status| status as u32).collect(),
+            names: Status::NAMES.map(str::to_owned).to_vec(),
+        };
+        let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
+        Table {
+            name: "flows",
+            columns: vec![
+                Column::new("flow", "", "the flow's number, in order of start", Data::U32((0..count as u32).collect())),
+                Column::new("src", "", "sending host", Data::U32(plan.flows.iter().map(|flow| flow.src.0).collect())),
+                Column::new("dst", "", "receiving host", Data::U32(plan.flows.iter().map(|flow| flow.dst.0).collect())),
+                Column::new("bytes", "B", "length of the message", Data::U64(info(&|flow| flow.bytes))),
+                Column::new("class", "", "traffic class of the scenario", class),
+                Column::new("transport", "", "scheme that carried it", transport),
+                Column::new(
+                    "start_ps",
+                    "ps",
+                    "when the application handed it over; null if it never came to that",
+                    Data::OptU64(flows.started),
+                ),
+                Column::new("delivered_ps", "ps", "when the receiver had its last byte", Data::OptU64(flows.delivered)),
+                Column::new("completed_ps", "ps", "when the sender knew", Data::OptU64(flows.completed)),
+                Column::new(
+                    "fct_ps",
+                    "ps",
+                    "flow completion time, as measure.completion defines completion",
+                    Data::OptU64(fct),
+                ),
+                Column::new(
+                    "ideal_ps",
+                    "ps",
+                    "the same flow's completion time alone in the network, sent at line rate",
+                    Data::U64(plan.ideal_ps.clone()),
+                ),
+                Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),
+                Column::new(
+                    "sent_packets",
+                    "",
+                    "data packets sent for it, as its sender says on completion",
+                    Data::U64(flows.sent_packets),
+                ),
+                Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
+                Column::new(
+                    "status",
+                    "",
+                    "completed; delivered (the sender does not know yet); rejected; failed; unfinished",
+                    status,
+                ),
+                Column::new(
+                    "reason",
+                    "",
+                    "why it is not completed",
+                    Data::Names { index: flows.reason, names: flows.reasons },
+                ),
+                Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
+                Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
+                Column::new(
+                    "queued_down_ps",
+                    "ps",
+                    "of fct_ps: that packet in queues between switches, towards hosts",
+                    down,
+                ),
+                Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
+                Column::new(
+                    "serialised_ps",
+                    "ps",
+                    "of fct_ps: that packet in transmission, link after link",
+                    serialised,
+                ),
+                Column::new(
+                    "propagation_ps",
+                    "ps",
+                    "of fct_ps: that packet in flight and in the processing of switches and hosts",
+                    propagation,
+                ),
+                Column::new(
+                    "return_ps",
+                    "ps",
+                    "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
+                    back,
+                ),
+            ],
+        }
+    }
+}

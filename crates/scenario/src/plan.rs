@@ -1,0 +1,205 @@
+//! From a scenario to everything that a run needs, before anything has run.
+
+use std::sync::Arc;
+
+use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
+use node::balance::Balancer;
+use node::pool::Hop;
+use node::{Clock, Endpoint, Overflow, Port, Settings, Site, Switch};
+use schemes::{Asks, Transport};
+use units::{Duration, HostId, LinkId, Problem, Stream, SwitchId, Time, mix};
+
+use crate::{FlowInfo, FlowTable, Host, Ideal, Scenario};
+
+/// A switch that cuts through sees a packet when so many of its bytes are in.
+pub const HEAD_BYTES: u64 = 64;
+
+/// A scenario worked out: everything that a run needs, and nothing that has run.
+pub struct Plan {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its network.
+    pub fabric: Fabric,
+    /// Routes while nothing has failed.
+    pub routes: Arc<Routes>,
+    /// The transports that carry its traffic; packets name them by index.
+    pub transports: Vec<Transport>,
+    /// What each asks of switches.
+    pub asks: Vec<Asks>,
+    /// What all switches are set to.
+    pub settings: Arc<Settings>,
+    /// What each host is told of its place.
+    pub sites: Vec<Site>,
+    /// All flows.
+    pub flows: Arc<FlowTable>,
+    /// Each flow's completion time alone in the network, in picoseconds.
+    pub ideal_ps: Vec<u64>,
+    /// What fails and recovers, and when routes change.
+    pub changes: Vec<Epoch>,
+    /// When the run ends at the latest.
+    pub horizon: Time,
+    /// The least delay between groups of nodes; with one group, a hop's.
+    pub lookahead: Duration,
+}
+
+impl Plan {
+    /// Works a scenario out, or says which key can't be right.
+    pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
+        scenario.check()?;
+        let fabric = scenario.fabric.build().map_err(|problem| problem.under("fabric"))?;
+        let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
+        let changes =
+            epochs(&fabric, &scenario.failure, scenario.reroute_delay).map_err(|problem| problem.under("failure"))?;
+        let (transports, of_class) = scenario.transports();
+        let transports: Vec<Transport> = transports.into_iter().cloned().collect();
+        let sites = sites(scenario, &fabric, &routes);
+        let flows = flows(scenario, &fabric, &of_class)?;
+        let asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
+        let settings = Arc::new(settings(scenario, &asks)?);
+        let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
+        if lookahead == Duration::ZERO {
+            let message = "links between groups of nodes need some delay (propagation or switch processing)";
+            return Err(Problem::new("fabric", message));
+        }
+        let outage = |spec: &FailureSpec| spec.until.map_or(Duration::MAX, |until| until.since(spec.at));
+        if let Some(index) = scenario.failure.iter().position(|spec| outage(spec) < lookahead) {
+            let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
+            return Err(Problem::new(format!("failure[{index}].until"), message));
+        }
+        let ideal = Ideal::new(&fabric, &routes, scenario);
+        let ideal_ps = flows.iter().map(|flow| ideal.completion(flow.src, flow.dst, flow.bytes).ps()).collect();
+        let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
+        let horizon = match scenario.measure.end {
+            Some(end) => Time::ZERO + end,
+            None => last_start.saturating_add(scenario.measure.drain),
+        };
+        let scenario = scenario.clone();
+        Ok(Plan {
+            scenario,
+            routes,
+            transports,
+            asks,
+            settings,
+            sites,
+            flows: Arc::new(flows),
+            ideal_ps,
+            changes,
+            horizon,
+            lookahead,
+            fabric,
+        })
+    }
+
+    /// A host, as it is before the first packet, with one endpoint a transport.
+    pub fn host(&self, host: HostId) -> Host {
+        let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
+        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint(&site(index));
+        let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
+        Host::new(host, endpoints, self.flows.clone(), self.scenario.seed)
+    }
+
+    /// A switch, as it is before the first packet.
+    pub fn switch(&self, id: SwitchId) -> Switch {
+        let seed = self.scenario.seed;
+        let node = self.fabric.switch_node(id);
+        let hop = |tier| match tier {
+            Tier::ToHost => Hop::Last,
+            Tier::Down => Hop::Down,
+            Tier::Up | Tier::FromHost => Hop::Up,
+        };
+        let port = |link: &LinkId| {
+            let link = self.fabric.link(*link);
+            Port::new(link.rate, hop(link.tier), &self.settings.levels)
+        };
+        let balancer = |(index, asks): (usize, &Asks)| {
+            let balancing = self.scenario.switch.balancing.unwrap_or(asks.balancing);
+            let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
+            Balancer::new(balancing, mix(seed, u64::from(id.0)), random)
+        };
+        Switch::new(
+            id,
+            self.fabric.ports[node.index()].iter().map(port).collect(),
+            self.routes.clone(),
+            self.asks.iter().enumerate().map(balancer).collect(),
+            self.settings.clone(),
+            Stream::new(seed, u64::from(id.0), "mark"),
+            None,
+        )
+    }
+}
+
+fn shortest_delay(fabric: &Fabric) -> Duration {
+    let delay = |id: usize| fabric.links[id].propagation + fabric.delay_after(LinkId::from(id));
+    let shortest = (0..fabric.links.len()).map(delay).min().unwrap_or(Duration::ZERO);
+    // One part has no neighbour: the window is only how often the run looks up, and need not be short.
+    shortest.max(Duration::from_ns(100))
+}
+
+fn sites(scenario: &Scenario, fabric: &Fabric, routes: &Routes) -> Vec<Site> {
+    let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
+    // A packet passes four host-side delays on a round trip.
+    let host_delay = scenario.host.delay * 4;
+    let data_rtt = fabric.max_rtt(routes, mtu, header) + host_delay;
+    let control_rtt = fabric.max_rtt(routes, header, header) + host_delay;
+    let site = |host: HostId| Site {
+        host,
+        hosts: fabric.hosts,
+        nic_rate: fabric.host_rate(host),
+        data_rtt,
+        control_rtt,
+        mtu_bytes: mtu as u16,
+        header_bytes: header as u16,
+        clock: clock(scenario, host),
+        transport: 0,
+    };
+    (0..fabric.hosts).map(|host| site(HostId(host))).collect()
+}
+
+fn clock(scenario: &Scenario, host: HostId) -> Clock {
+    let mut random = Stream::new(scenario.seed, u64::from(host.0), "clock");
+    let drift = u64::from(scenario.host.clock_drift_ppb_max);
+    Clock {
+        offset_ps: random.below(scenario.host.clock_offset_max.ps() + 1) as i64,
+        drift_ppb: random.below(2 * drift + 1) as i64 - drift as i64,
+    }
+}
+
+fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTable, Problem> {
+    let hosts = || (0..fabric.hosts).map(HostId);
+    let ground = workload::Ground {
+        rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
+        host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
+        bisection: fabric.bisection(),
+        narrowest: fabric.narrowest_rate(),
+    };
+    let generated = workload::generate(&scenario.traffic, &ground, scenario.seed)?;
+    let info = |flow: workload::Flow| FlowInfo {
+        src: flow.src,
+        dst: flow.dst,
+        bytes: flow.bytes,
+        start: flow.start,
+        after: flow.after,
+        class: flow.class,
+        transport: of_class[usize::from(flow.class)],
+    };
+    Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
+}
+
+fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
+    let switch = &scenario.switch;
+    if switch.marking.is_some() && asks.iter().all(|asks| asks.marking.is_none()) {
+        let message = "has no effect: no transport here understands marks (dctcp does)";
+        return Err(Problem::new("switch.marking", message));
+    }
+    let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
+    let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
+    let settings = Settings {
+        buffer: switch.buffer,
+        overflow: switch.overflow.unwrap_or(asked),
+        levels: switch.levels.clone(),
+        marking: asks.iter().map(|asks| asks.marking.map(|own| switch.marking.unwrap_or(own))).collect(),
+        header_bytes: scenario.host.header.get() as u16,
+    };
+    settings.check().map_err(|problem| problem.under("switch"))?;
+    Ok(settings)
+}

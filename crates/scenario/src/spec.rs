@@ -1,0 +1,225 @@
+//! What a run is: one type, read from TOML, checked as a whole, written back with every default filled in.
+//!
+//! Everything that can change a result is here and nothing else is. Unknown keys are refused (see [`mod@read`]), and a
+//! setting that has no effect in its company is an error too.
+
+mod read;
+
+use fabric::{FabricSpec, FailureSpec};
+use node::{Balancing, Buffer, Marking, Overflow};
+use schemars::JsonSchema;
+use schemes::Transport;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem};
+use workload::Traffic;
+
+pub use read::{ScenarioError, read};
+
+/// A whole scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// What to call it in tables and reports.
+    pub name: String,
+    /// Everything random follows from this number.
+    pub seed: u64,
+    /// The transport of every traffic class that names none.
+    pub transport: Transport,
+    /// How long to run and what to note.
+    pub measure: Measure,
+    /// The network.
+    pub fabric: FabricSpec,
+    /// What hosts are like.
+    pub host: HostSpec,
+    /// What switches are like.
+    pub switch: SwitchSpec,
+    /// After a failure or a repair, how long until all switches forward by new routes.
+    pub reroute_delay: Duration,
+    /// Links and switches that fail.
+    pub failure: Vec<FailureSpec>,
+    /// What is to be carried.
+    pub traffic: Vec<Traffic<Transport>>,
+}
+
+/// How long to run and what to note.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Measure {
+    /// When a flow counts as complete.
+    pub completion: Completion,
+    /// The run ends when every flow has ended, and at this time at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<Duration>,
+    /// Without `end`: how long after the last start the run may go on.
+    pub drain: Duration,
+    /// Time between samples of queues and links; zero takes none.
+    pub interval: Duration,
+}
+
+/// When a flow counts as complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// When the receiver has its last byte.
+    #[default]
+    Delivered,
+    /// When the sender knows that (the final acknowledgement is back), as dcPIM's and Pyrrha's authors measure it.
+    Acknowledged,
+}
+
+/// What hosts are like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostSpec {
+    /// Bytes of a full data packet on the wire.
+    pub mtu: Bytes,
+    /// Bytes of headers in a data packet; a control packet is as long.
+    pub header: Bytes,
+    /// Processing time in the host, on the way out and again on the way in.
+    pub delay: Duration,
+    /// Each host's clock is ahead by a uniformly drawn time up to this.
+    pub clock_offset_max: Duration,
+    /// Each host's clock runs fast or slow by up to so many parts in 10^9, uniformly drawn.
+    pub clock_drift_ppb_max: u32,
+}
+
+/// What switches are like. What is left out is what the transports ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SwitchSpec {
+    /// How memory is divided.
+    pub buffer: Buffer,
+    /// What happens to a packet that finds no room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Overflow>,
+    /// How to choose among shortest paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balancing: Option<Balancing>,
+    /// When to mark packets of transports that understand marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marking: Option<Marking>,
+    /// Classes of equal priority, served in turn by bytes; a class that is in none stands alone at its number.
+    pub levels: Vec<Vec<u8>>,
+    /// Whether a packet is forwarded as soon as its headers are in.
+    pub cut_through: bool,
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        Scenario {
+            name: String::new(),
+            seed: 1,
+            transport: Transport::default(),
+            measure: Measure::default(),
+            fabric: FabricSpec::default(),
+            host: HostSpec::default(),
+            switch: SwitchSpec::default(),
+            reroute_delay: Duration::from_ms(1),
+            failure: Vec::new(),
+            traffic: Vec::new(),
+        }
+    }
+}
+
+impl Default for Measure {
+    fn default() -> Measure {
+        Measure {
+            completion: Completion::Delivered,
+            end: None,
+            drain: Duration::from_ms(1000),
+            interval: Duration::from_us(10),
+        }
+    }
+}
+
+impl Default for HostSpec {
+    fn default() -> HostSpec {
+        HostSpec {
+            mtu: Bytes(1500),
+            header: Bytes(40),
+            delay: Duration::ZERO,
+            clock_offset_max: Duration::ZERO,
+            clock_drift_ppb_max: 0,
+        }
+    }
+}
+
+impl Default for SwitchSpec {
+    fn default() -> SwitchSpec {
+        SwitchSpec {
+            buffer: Buffer::PerPort { bytes: Bytes(500_000) },
+            overflow: None,
+            balancing: None,
+            marking: None,
+            levels: Vec::new(),
+            cut_through: false,
+        }
+    }
+}
+
+impl Scenario {
+    /// As TOML, with every default filled in.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a scenario has no key that TOML lacks")
+    }
+
+    /// Its JSON Schema, for editors.
+    pub fn json_schema() -> String {
+        serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("a schema is JSON")
+    }
+
+    /// The transport of each class, in the order of first use without repetition, and each class's index there.
+    pub fn transports(&self) -> (Vec<&Transport>, Vec<u8>) {
+        let mut transports: Vec<&Transport> = Vec::new();
+        let mut of_class = Vec::new();
+        for class in &self.traffic {
+            let transport = class.transport.as_ref().unwrap_or(&self.transport);
+            let index = transports.iter().position(|known| *known == transport).unwrap_or_else(|| {
+                transports.push(transport);
+                transports.len() - 1
+            });
+            of_class.push(index as u8);
+        }
+        (transports, of_class)
+    }
+
+    /// What the types can't forbid and needs no fabric to see.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.transport.check().map_err(|problem| problem.under("transport"))?;
+        for (index, class) in self.traffic.iter().enumerate() {
+            if let Some(transport) = &class.transport {
+                transport.check().map_err(|problem| problem.under("transport").under(format!("traffic[{index}]")))?;
+            }
+        }
+        if self.traffic.is_empty() {
+            return Err(Problem::new("traffic", "there is none: add a [[traffic]] table with sizes and a pattern"));
+        }
+        if self.traffic.len() > 255 {
+            return Err(Problem::new("traffic", "more than 255 classes"));
+        }
+        let used = self.traffic.iter().any(|class| class.transport.is_none());
+        if !used && self.transport != Transport::default() {
+            let message = "has no effect, since every traffic class names its own; delete one or the other";
+            return Err(Problem::new("transport", message));
+        }
+        let HostSpec { mtu, header, .. } = self.host;
+        if header.get() == 0 || header.get() > 1_000 {
+            return Err(Problem::new("host.header", format!("{header} is not between 1B and 1000B")));
+        }
+        if mtu <= header || mtu.get() > 9_216 {
+            let message = format!("{mtu} is not between the header ({header}) and a jumbo frame (9216B)");
+            return Err(Problem::new("host.mtu", message));
+        }
+        if self.host.clock_drift_ppb_max > 1_000_000 {
+            let message = format!("{} ppb is no clock: at most 1000000", self.host.clock_drift_ppb_max);
+            return Err(Problem::new("host.clock_drift_ppb_max", message));
+        }
+        if self.measure.end == Some(Duration::ZERO) {
+            return Err(Problem::new("measure.end", "0 leaves no time to run; leave it out to run until all is done"));
+        }
+        if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
+            return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));
+        }
+        Ok(())
+    }
+}

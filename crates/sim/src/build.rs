@@ -1,0 +1,135 @@
+//! From a plan to parts on the engine.
+
+use std::sync::Arc;
+
+use engine::Agenda;
+use fabric::{Change as FabricChange, Tier};
+use node::pool::{Fifo, Pool};
+use scenario::{HEAD_BYTES, Plan};
+use units::{Duration, LinkId, NodeId, PortId, Time};
+
+use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
+use crate::probe::Samples;
+
+/// The network cut into at most `parts` parts.
+pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
+    let fabric = &plan.fabric;
+    let parts = parts.clamp(1, fabric.groups as usize);
+    // Consecutive groups, so that neighbours stay together.
+    let part_of = |node: NodeId| fabric.group_of[node.index()] as usize * parts / fabric.groups as usize;
+    let mut pipe_of = vec![0u32; fabric.links.len()];
+    let mut pipes = vec![0u32; parts];
+    for (id, link) in fabric.links.iter().enumerate() {
+        let count = &mut pipes[part_of(link.to)];
+        pipe_of[id] = *count;
+        *count += 1;
+    }
+    let mut built: Vec<Part> = (0..parts)
+        .map(|_| Part {
+            agenda: Agenda::new(0),
+            pool: Pool::default(),
+            pipes: Vec::new(),
+            outlets: Vec::new(),
+            switches: Vec::new(),
+            hosts: Vec::new(),
+            changes: Vec::new(),
+            samples: Samples::new(plan.scenario.measure.interval),
+            outbox: Vec::new(),
+            packet_hops: 0,
+            events: 0,
+            host_lost: (0, 0),
+        })
+        .collect();
+    // Nodes in the order of their ids, and with each its outlets in the order of its ports. Hosts come first, so
+    // outlets are in the order of (node, port) in every part.
+    let mut index_in_part = vec![0u32; fabric.nodes() as usize];
+    let mut outlet_of = vec![0u32; fabric.links.len()];
+    for node in (0..fabric.nodes()).map(NodeId) {
+        let part = &mut built[part_of(node)];
+        let first_outlet = part.outlets.len() as u32;
+        let host = fabric.as_host(node);
+        let index = if host.is_some() { part.hosts.len() } else { part.switches.len() } as u32;
+        index_in_part[node.index()] = index;
+        for (port, &id) in fabric.ports[node.index()].iter().enumerate() {
+            outlet_of[id.index()] = part.outlets.len() as u32;
+            let from = match host {
+                Some(_) => From::Host { index },
+                None => From::Switch { index, port: PortId::from(port) },
+            };
+            part.outlets.push(outlet(plan, id, from, part_of(node), part_of(fabric.link(id).to), pipe_of[id.index()]));
+        }
+        match host {
+            Some(host) => part.hosts.push(HostSlot {
+                host: plan.host(host),
+                outlet: first_outlet,
+                per_byte: fabric.host_rate(host).per_byte(),
+                free_at: Time::ZERO,
+                up: true,
+            }),
+            None => {
+                let id = fabric.as_switch(node).expect("a node is a host or a switch");
+                part.switches.push(SwitchSlot { id: id.0, switch: plan.switch(id), first_outlet, digest: 0 });
+            }
+        }
+    }
+    for (id, link) in fabric.links.iter().enumerate() {
+        let index = index_in_part[link.to.index()];
+        let to = match fabric.as_host(link.to) {
+            Some(_) => To::Host { index },
+            None => To::Switch { index, port: link.to_port },
+        };
+        let pipes = &mut built[part_of(link.to)].pipes;
+        debug_assert_eq!(pipes.len() as u32, pipe_of[id]);
+        pipes.push(Pipe { link: id as u32, packets: Fifo::default(), to, up: true, lost_packets: 0, lost_bytes: 0 });
+    }
+    plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
+    for part in &mut built {
+        part.agenda = Agenda::new(Part::sources(part.pipes.len(), part.outlets.len(), part.hosts.len()));
+        part.prime();
+    }
+    built
+}
+
+fn outlet(plan: &Plan, id: LinkId, from: From, here: usize, there: usize, pipe: u32) -> Outlet {
+    let link = plan.fabric.link(id);
+    let at_host = matches!(link.tier, Tier::FromHost | Tier::ToHost);
+    let host_delay = if at_host { plan.scenario.host.delay } else { Duration::ZERO };
+    let cut_through = plan.scenario.switch.cut_through && link.tier != Tier::ToHost;
+    Outlet {
+        to: if here == there { PipeRef::Here(pipe) } else { PipeRef::There { part: there as u32, pipe } },
+        delay: link.propagation + plan.fabric.delay_after(id) + host_delay,
+        from,
+        head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
+    }
+}
+
+/// Tells each part what fails and recovers in it, and when routes change.
+fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usize, pipes: &[u32], outlets: &[u32]) {
+    let mut dead = vec![false; plan.fabric.links.len()];
+    for epoch in &plan.changes {
+        match &epoch.change {
+            FabricChange::Reroute(routes) => {
+                let routes = Arc::new(routes.clone());
+                for part in parts.iter_mut() {
+                    part.changes.push((epoch.at, Change::Routes(routes.clone())));
+                }
+            }
+            FabricChange::Dead(failures) => {
+                for (id, link) in plan.fabric.links.iter().enumerate() {
+                    let up = !failures.kills(&plan.fabric, LinkId::from(id));
+                    if up != dead[id] {
+                        continue;
+                    }
+                    dead[id] = !up;
+                    let outlet = Change::Outlet { outlet: outlets[id], up };
+                    let pipe = Change::Pipe { pipe: pipes[id], up };
+                    parts[part_of(link.from)].changes.push((epoch.at, outlet));
+                    parts[part_of(link.to)].changes.push((epoch.at, pipe));
+                }
+            }
+        }
+    }
+    for part in parts {
+        part.changes.reverse();
+    }
+}

@@ -1,0 +1,359 @@
+//! One part of a network on the engine: some of its nodes, the links between them, and the ends of links to others.
+//!
+//! Sources of events, in the order that breaks ties: the part's own timeline (failures, samples), what comes out of
+//! links, transmitters that become free, hosts. Each group is in the order of ids over the whole fabric, so two nodes
+//! that share a part today and not tomorrow see their own events in the same order both times.
+//!
+//! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending
+//! event however many packets are in flight on it.
+
+use std::sync::Arc;
+
+use engine::{Agenda, Partition};
+use fabric::Routes;
+use node::pool::{Fifo, PacketId, Pool, Slot, Transit};
+use node::{Received, Switch};
+use scenario::Host;
+use units::{Duration, PerByte, PortId, Time, mix};
+
+use crate::probe::Samples;
+
+/// A packet that goes from one part to another.
+pub(crate) struct Crossing {
+    /// The link's end in the receiving part.
+    pipe: u32,
+    slot: Slot,
+}
+
+/// A link's receiving end: the packets in flight on it, first to come out first.
+pub(crate) struct Pipe {
+    /// The link's id in the fabric.
+    pub link: u32,
+    pub packets: Fifo,
+    pub to: To,
+    pub up: bool,
+    pub lost_packets: u64,
+    pub lost_bytes: u64,
+}
+
+/// Where a link ends.
+#[derive(Clone, Copy)]
+pub(crate) enum To {
+    Switch { index: u32, port: PortId },
+    Host { index: u32 },
+}
+
+/// A link's sending end.
+pub(crate) struct Outlet {
+    pub to: PipeRef,
+    /// From the last bit's departure to the packet's appearance in the next node: propagation, and the node's own
+    /// latency.
+    pub delay: Duration,
+    pub from: From,
+    /// Cut-through into the next node: after so many bytes its switch sees the packet.
+    pub head: Option<Duration>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum PipeRef {
+    Here(u32),
+    There { part: u32, pipe: u32 },
+}
+
+/// Where a link begins.
+#[derive(Clone, Copy)]
+pub(crate) enum From {
+    Switch { index: u32, port: PortId },
+    Host { index: u32 },
+}
+
+pub(crate) struct HostSlot {
+    pub host: Host,
+    pub outlet: u32,
+    pub per_byte: PerByte,
+    pub free_at: Time,
+    pub up: bool,
+}
+
+pub(crate) struct SwitchSlot {
+    /// Its id in the fabric.
+    pub id: u32,
+    pub switch: Switch,
+    /// Its ports' outlets are consecutive from here.
+    pub first_outlet: u32,
+    pub digest: u64,
+}
+
+/// What happens to a part at a set time.
+pub(crate) enum Change {
+    Outlet { outlet: u32, up: bool },
+    Pipe { pipe: u32, up: bool },
+    Routes(Arc<Routes>),
+}
+
+pub(crate) struct Part {
+    pub agenda: Agenda,
+    pub pool: Pool,
+    pub pipes: Vec<Pipe>,
+    pub outlets: Vec<Outlet>,
+    pub switches: Vec<SwitchSlot>,
+    pub hosts: Vec<HostSlot>,
+    /// Future changes, latest first.
+    pub changes: Vec<(Time, Change)>,
+    pub samples: Samples,
+    pub outbox: Vec<(u32, Crossing)>,
+    /// Packets that came out of links: each link once.
+    pub packet_hops: u64,
+    pub events: u64,
+    /// Packets and bytes lost because a host's own link was down.
+    pub host_lost: (u64, u64),
+}
+
+impl Part {
+    pub fn sources(pipes: usize, outlets: usize, hosts: usize) -> usize {
+        1 + pipes + outlets + hosts
+    }
+
+    /// Fills the agenda from the nodes' states, before the first window.
+    pub fn prime(&mut self) {
+        for index in 0..self.hosts.len() {
+            self.arm_host(Time::ZERO, index, false);
+        }
+        self.agenda.set(0, self.timeline_at());
+    }
+
+    fn timeline_at(&self) -> Time {
+        self.changes.last().map_or(Time::MAX, |change| change.0).min(self.samples.next_at())
+    }
+
+    fn opening(&self, outlet: u32) -> usize {
+        1 + self.pipes.len() + outlet as usize
+    }
+
+    fn deadline(&self, host: usize) -> usize {
+        1 + self.pipes.len() + self.outlets.len() + host
+    }
+
+    /// A packet comes out of a link.
+    #[inline]
+    fn arrive(&mut self, now: Time, source: usize) {
+        let pipe = &mut self.pipes[source - 1];
+        let id = pipe.packets.pop(&self.pool).expect("a link with an event has a packet");
+        let next = pipe.packets.first().map_or(Time::MAX, |next| self.pool.get(next).transit.at);
+        let to = pipe.to;
+        self.agenda.set(source, next);
+        self.packet_hops += 1;
+        match to {
+            To::Switch { index, port } => {
+                let slot = &mut self.switches[index as usize];
+                slot.digest = stir(slot.digest, now, &self.pool.get(id).packet);
+                if let Received::Queued(out) = slot.switch.receive(now, port, &mut self.pool, id) {
+                    let outlet = slot.first_outlet + out.0;
+                    let free_at = slot.switch.port(out).free_at();
+                    if free_at <= now {
+                        self.open(now, outlet);
+                    } else {
+                        let opening = self.opening(outlet);
+                        self.agenda.advance(opening, free_at);
+                    }
+                }
+            }
+            To::Host { index } => {
+                let Slot { packet, transit } = self.pool.remove(id);
+                let slot = &mut self.hosts[index as usize];
+                slot.host.digest = stir(slot.host.digest, now, &packet);
+                slot.host.receive(now, &packet, &transit);
+                self.arm_host(now, index as usize, false);
+            }
+        }
+    }
+
+    /// A transmitter is free: the next packet, if one may go.
+    #[inline]
+    fn open(&mut self, now: Time, outlet: u32) {
+        match self.outlets[outlet as usize].from {
+            From::Switch { index, port } => {
+                let switch = &mut self.switches[index as usize].switch;
+                let sent = switch.transmit(now, port, &mut self.pool);
+                let (free_at, more) = (switch.port(port).free_at(), switch.port(port).has_sendable());
+                if let Some(id) = sent {
+                    self.launch(outlet, now, free_at, id);
+                }
+                let opening = self.opening(outlet);
+                let next = if more && sent.is_some() { free_at } else { Time::MAX };
+                if self.agenda.get(opening) != next {
+                    self.agenda.set(opening, next);
+                }
+            }
+            From::Host { index } => {
+                let opening = self.opening(outlet);
+                self.agenda.set(opening, Time::MAX);
+                self.arm_host(now, index as usize, false);
+            }
+        }
+    }
+
+    /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted.
+    #[inline]
+    fn arm_host(&mut self, now: Time, index: usize, due: bool) {
+        let slot = &mut self.hosts[index];
+        if slot.free_at <= now
+            && let Some(packet) = slot.host.pull(now)
+        {
+            slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
+            let (outlet, free_at) = (slot.outlet, slot.free_at);
+            if slot.up {
+                let id = self.pool.insert(packet, Transit::leaving(now));
+                self.launch(outlet, now, free_at, id);
+            } else {
+                self.host_lost.0 += 1;
+                self.host_lost.1 += u64::from(packet.wire_bytes);
+            }
+            let opening = self.opening(outlet);
+            self.agenda.set(opening, free_at);
+        }
+        let at = self.hosts[index].host.next_at().max(now);
+        let deadline = self.deadline(index);
+        if due || at < self.agenda.get(deadline) {
+            self.agenda.set(deadline, at);
+        }
+    }
+
+    /// Puts a packet whose first bit leaves now and whose last at `gone` on its link.
+    #[inline]
+    fn launch(&mut self, outlet: u32, now: Time, gone: Time, id: PacketId) {
+        let Outlet { to, delay, head, .. } = self.outlets[outlet as usize];
+        let seen = head.map_or(gone, |head| gone.min(now + head));
+        let at = seen + delay;
+        let transit = &mut self.pool.get_mut(id).transit;
+        transit.at = at;
+        transit.tail_lag_ps = (gone - seen).ps() as u32;
+        transit.serialised += seen - now;
+        match to {
+            PipeRef::Here(pipe) => {
+                let packets = &mut self.pipes[pipe as usize].packets;
+                let idle = packets.is_empty();
+                packets.push(&mut self.pool, id);
+                if idle {
+                    self.agenda.set(1 + pipe as usize, at);
+                }
+            }
+            PipeRef::There { part, pipe } => {
+                let slot = self.pool.remove(id);
+                self.outbox.push((part, Crossing { pipe, slot }));
+            }
+        }
+    }
+
+    #[cold]
+    fn timeline(&mut self, now: Time) {
+        while self.changes.last().is_some_and(|change| change.0 <= now) {
+            let (_, change) = self.changes.pop().expect("just seen");
+            self.apply(change);
+        }
+        if self.samples.next_at() <= now {
+            self.samples.take(now, &self.switches);
+        }
+        let at = self.timeline_at();
+        self.agenda.set(0, at);
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Routes(routes) => {
+                for slot in &mut self.switches {
+                    slot.switch.set_routes(routes.clone());
+                }
+            }
+            Change::Outlet { outlet, up } => match self.outlets[outlet as usize].from {
+                From::Switch { index, port } => {
+                    self.switches[index as usize].switch.set_up(port, up, &mut self.pool);
+                }
+                From::Host { index } => self.hosts[index as usize].up = up,
+            },
+            Change::Pipe { pipe, up } => {
+                let pipe_state = &mut self.pipes[pipe as usize];
+                pipe_state.up = up;
+                while !up && let Some(id) = pipe_state.packets.pop(&self.pool) {
+                    pipe_state.lost_packets += 1;
+                    pipe_state.lost_bytes += u64::from(self.pool.remove(id).packet.wire_bytes);
+                }
+                if !up {
+                    self.agenda.set(1 + pipe as usize, Time::MAX);
+                }
+            }
+        }
+    }
+}
+
+impl Partition for Part {
+    type Mail = Crossing;
+
+    fn next_at(&self) -> Time {
+        self.agenda.first().0
+    }
+
+    fn advance(&mut self, end: Time, outbox: &mut [Vec<Crossing>]) {
+        let first_opening = 1 + self.pipes.len();
+        let first_deadline = first_opening + self.outlets.len();
+        loop {
+            let (now, source) = self.agenda.first();
+            if now >= end {
+                break;
+            }
+            self.events += 1;
+            if source == 0 {
+                self.timeline(now);
+            } else if source < first_opening {
+                self.arrive(now, source);
+            } else if source < first_deadline {
+                self.open(now, (source - first_opening) as u32);
+            } else {
+                let index = source - first_deadline;
+                self.hosts[index].host.wake(now);
+                self.arm_host(now, index, true);
+            }
+        }
+        for (part, crossing) in self.outbox.drain(..) {
+            outbox[part as usize].push(crossing);
+        }
+    }
+
+    fn effect_at(mail: &Crossing) -> Time {
+        mail.slot.transit.at
+    }
+
+    fn accept(&mut self, mail: &mut Vec<Crossing>) {
+        for Crossing { pipe, slot } in mail.drain(..) {
+            let end = &mut self.pipes[pipe as usize];
+            if !end.up {
+                end.lost_packets += 1;
+                end.lost_bytes += u64::from(slot.packet.wire_bytes);
+                continue;
+            }
+            let idle = end.packets.is_empty();
+            let id = self.pool.insert(slot.packet, slot.transit);
+            end.packets.push(&mut self.pool, id);
+            if idle {
+                self.agenda.set(1 + pipe as usize, slot.transit.at);
+            }
+        }
+    }
+
+    fn reached(&self) -> u64 {
+        self.hosts.iter().map(|slot| slot.host.ended).sum()
+    }
+}
+
+/// Takes one arrival into a node's digest.
+#[inline]
+fn stir(digest: u64, now: Time, packet: &node::Packet) -> u64 {
+    let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
+    let what = u64::from(packet.flow.0) << 32 ^ size;
+    (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The digest of a node under its id, so that the digests of all nodes can be added up in any order.
+pub(crate) fn seal(node: u64, digest: u64) -> u64 {
+    mix(digest, node)
+}

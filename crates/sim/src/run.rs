@@ -1,0 +1,116 @@
+use engine::{Ended, Outcome};
+use scenario::{Flows, Plan, Scenario, Table};
+use serde::Serialize;
+use units::{Problem, Time};
+
+use crate::audit::{self, Finding};
+use crate::build;
+use crate::part::{Part, seal};
+use crate::results;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time.
+    pub now: Time,
+    /// When the run ends at the latest.
+    pub horizon: Time,
+    /// Flows that have ended.
+    pub flows_done: u64,
+    /// Flows in all.
+    pub flows: u64,
+}
+
+/// What a run gives.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// The tables, in a fixed order.
+    pub tables: Vec<Table>,
+    /// Its summary.
+    pub info: RunInfo,
+    /// The scenario as it was run, every default filled in.
+    pub scenario_toml: String,
+}
+
+/// The summary of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunInfo {
+    /// Clearway's version.
+    pub version: &'static str,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Digest of the history of every node: equal on any machine and any number of threads.
+    pub digest: String,
+    /// Packets that passed a link, data and control, each link once.
+    pub packet_hops: u64,
+    /// Events of the engine.
+    pub events: u64,
+    /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
+    pub ended: &'static str,
+    /// Simulated time at the end, in picoseconds.
+    pub end_ps: u64,
+    /// Threads that ran it.
+    pub threads: usize,
+    /// Windows of the parallel engine.
+    pub windows: u64,
+    /// Hosts of the fabric.
+    pub hosts: u32,
+    /// Flows in all.
+    pub flows: u64,
+    /// Flows that completed.
+    pub flows_completed: u64,
+    /// Longest unloaded round trip of a full data packet and a control packet, in picoseconds.
+    pub data_rtt_ps: u64,
+    /// Bandwidth-delay product of host 0, in bytes.
+    pub bdp_bytes: u64,
+    /// What the audit found.
+    pub audit: Vec<Finding>,
+}
+
+/// Runs a scenario on up to `threads` threads (fewer if the fabric has fewer groups of nodes). `watch` is called after
+/// each window; when it returns true the run stops there and the results so far are given.
+pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
+    let plan = Plan::new(scenario)?;
+    let mut parts = build::parts(&plan, threads);
+    let flows = plan.flows.len() as u64;
+    let progress = |now, flows_done| Progress { now, horizon: plan.horizon, flows_done, flows };
+    let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, flows, |now, done| watch(progress(now, done)));
+    Ok(conclude(&plan, &parts, outcome))
+}
+
+fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
+    let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
+    let completed = flows.completed();
+    let info = RunInfo {
+        version: env!("CARGO_PKG_VERSION"),
+        seed: plan.scenario.seed,
+        digest: format!("{:016x}", digest(parts)),
+        packet_hops: parts.iter().map(|part| part.packet_hops).sum(),
+        events: parts.iter().map(|part| part.events).sum(),
+        ended: match outcome.ended {
+            Ended::Goal => "goal",
+            Ended::Horizon => "horizon",
+            Ended::Quiet => "quiet",
+            Ended::Interrupted => "interrupted",
+        },
+        end_ps: outcome.end.ps(),
+        threads: parts.len(),
+        windows: outcome.windows,
+        hosts: plan.fabric.hosts,
+        flows: plan.flows.len() as u64,
+        flows_completed: completed,
+        data_rtt_ps: plan.sites[0].data_rtt.ps(),
+        bdp_bytes: plan.sites[0].bdp_bytes(),
+        audit: audit::audit(plan, parts, &flows, outcome),
+    };
+    let tables = results::tables(plan, parts, flows, outcome.end);
+    RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
+}
+
+/// The sum over all nodes of their sealed digests: in any order, over any cut.
+fn digest(parts: &[Part]) -> u64 {
+    let switches = parts.iter().flat_map(|part| &part.switches).map(|slot| seal(u64::from(slot.id) << 32, slot.digest));
+    let hosts =
+        parts.iter().flat_map(|part| &part.hosts).map(|slot| seal(u64::from(slot.host.id().0), slot.host.digest));
+    switches.chain(hosts).fold(0, u64::wrapping_add)
+}
