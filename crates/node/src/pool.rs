@@ -28,7 +28,7 @@ pub struct Slot {
 pub struct Transit {
     next: u32,
     prev: u32,
-    /// In a queue: since when. On a link: when it comes out.
+    /// Since when it has been in the queue that it is in, or was in last.
     pub at: Time,
     /// When its first bit left the sender.
     pub sent: Time,
@@ -170,14 +170,6 @@ impl Fifo {
     #[inline]
     pub fn first(&self) -> Option<PacketId> {
         (self.head != NIL).then_some(PacketId(self.head))
-    }
-
-    /// All packets in it, in order.
-    pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + 'a {
-        std::iter::successors(self.first(), |&id| {
-            let next = pool.get(id).transit.next;
-            (next != NIL).then_some(PacketId(next))
-        })
     }
 
     /// Takes the packet that entered first.

@@ -5,23 +5,24 @@ use units::{Duration, PerByte, Rate, Time};
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
 
-/// An output port of a switch.
+/// An output port of a switch. What every packet touches comes first and fits into one cache line.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Port {
     per_byte: PerByte,
-    hop: Hop,
+    /// Until when the transmitter is busy.
+    free_at: Time,
+    queued_bytes: u32,
     /// One bit a class that has packets.
     backlog: u8,
     /// One bit a class that must not send now (link-level flow control).
     paused: u8,
     up: bool,
-    queues: [Queue; CLASSES],
-    queued_bytes: u32,
-    /// Until when the transmitter is busy.
-    free_at: Time,
+    hop: Hop,
     round_robin: Option<Box<RoundRobin>>,
     /// What happened here.
     pub stats: PortStats,
+    queues: [Queue; CLASSES],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,13 +31,18 @@ struct Queue {
     bytes: u32,
 }
 
-/// What a port counts.
+/// What a port counts; the common ones first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct PortStats {
     /// Packets sent.
     pub sent_packets: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
+    /// How long packets waited here, together.
+    pub waited: Duration,
+    /// Packets that had to wait here.
+    pub waited_packets: u64,
     /// Longest that its queues have been together, in bytes.
     pub queued_bytes_max: u32,
     /// Packets lost because the buffer was full.
@@ -51,10 +57,6 @@ pub struct PortStats {
     pub dead_bytes: u64,
     /// Packets marked "congestion experienced" here.
     pub marked_packets: u64,
-    /// Packets that had to wait here.
-    pub waited_packets: u64,
-    /// How long they waited, together.
-    pub waited: Duration,
 }
 
 /// Classes that share a level are served in turn, by bytes (deficit round robin, Shreedhar and Varghese 1995).

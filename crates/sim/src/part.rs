@@ -7,11 +7,12 @@
 //! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending
 //! event however many packets are in flight on it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::{Agenda, Partition};
 use fabric::Routes;
-use node::pool::{Fifo, PacketId, Pool, Slot, Transit};
+use node::pool::{PacketId, Pool, Slot, Transit};
 use node::{Received, Switch};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
@@ -22,6 +23,8 @@ use crate::probe::Samples;
 pub(crate) struct Crossing {
     /// The link's end in the receiving part.
     pipe: u32,
+    /// When it comes out there.
+    at: Time,
     slot: Slot,
 }
 
@@ -29,7 +32,8 @@ pub(crate) struct Crossing {
 pub(crate) struct Pipe {
     /// The link's id in the fabric.
     pub link: u32,
-    pub packets: Fifo,
+    /// When each comes out, beside its name: the next event must not cost a look at the packet.
+    pub packets: VecDeque<(Time, PacketId)>,
     pub to: To,
     pub up: bool,
     pub lost_packets: u64,
@@ -138,8 +142,8 @@ impl Part {
     #[inline]
     fn arrive(&mut self, now: Time, source: usize) {
         let pipe = &mut self.pipes[source - 1];
-        let id = pipe.packets.pop(&self.pool).expect("a link with an event has a packet");
-        let next = pipe.packets.first().map_or(Time::MAX, |next| self.pool.get(next).transit.at);
+        let (_, id) = pipe.packets.pop_front().expect("a link with an event has a packet");
+        let next = pipe.packets.front().map_or(Time::MAX, |next| next.0);
         let to = pipe.to;
         self.agenda.set(source, next);
         self.packet_hops += 1;
@@ -226,21 +230,19 @@ impl Part {
         let seen = head.map_or(gone, |head| gone.min(now + head));
         let at = seen + delay;
         let transit = &mut self.pool.get_mut(id).transit;
-        transit.at = at;
         transit.tail_lag_ps = (gone - seen).ps() as u32;
         transit.serialised += seen - now;
         match to {
             PipeRef::Here(pipe) => {
                 let packets = &mut self.pipes[pipe as usize].packets;
-                let idle = packets.is_empty();
-                packets.push(&mut self.pool, id);
-                if idle {
+                packets.push_back((at, id));
+                if packets.len() == 1 {
                     self.agenda.set(1 + pipe as usize, at);
                 }
             }
             PipeRef::There { part, pipe } => {
                 let slot = self.pool.remove(id);
-                self.outbox.push((part, Crossing { pipe, slot }));
+                self.outbox.push((part, Crossing { pipe, at, slot }));
             }
         }
     }
@@ -274,7 +276,7 @@ impl Part {
             Change::Pipe { pipe, up } => {
                 let pipe_state = &mut self.pipes[pipe as usize];
                 pipe_state.up = up;
-                while !up && let Some(id) = pipe_state.packets.pop(&self.pool) {
+                while !up && let Some((_, id)) = pipe_state.packets.pop_front() {
                     pipe_state.lost_packets += 1;
                     pipe_state.lost_bytes += u64::from(self.pool.remove(id).packet.wire_bytes);
                 }
@@ -320,22 +322,20 @@ impl Partition for Part {
     }
 
     fn effect_at(mail: &Crossing) -> Time {
-        mail.slot.transit.at
+        mail.at
     }
 
     fn accept(&mut self, mail: &mut Vec<Crossing>) {
-        for Crossing { pipe, slot } in mail.drain(..) {
+        for Crossing { pipe, at, slot } in mail.drain(..) {
             let end = &mut self.pipes[pipe as usize];
             if !end.up {
                 end.lost_packets += 1;
                 end.lost_bytes += u64::from(slot.packet.wire_bytes);
                 continue;
             }
-            let idle = end.packets.is_empty();
-            let id = self.pool.insert(slot.packet, slot.transit);
-            end.packets.push(&mut self.pool, id);
-            if idle {
-                self.agenda.set(1 + pipe as usize, slot.transit.at);
+            end.packets.push_back((at, self.pool.insert(slot.packet, slot.transit)));
+            if end.packets.len() == 1 {
+                self.agenda.set(1 + pipe as usize, at);
             }
         }
     }
