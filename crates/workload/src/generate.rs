@@ -1,0 +1,358 @@
+use std::collections::VecDeque;
+
+use units::{Bytes, Duration, FlowId, HostId, Problem, Stream, Time, mix};
+
+use crate::pattern::{Part, Picker};
+use crate::sizes::Sampler;
+use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
+use crate::{Flow, Ground, Hosts, Pattern, Phases, Trace, Traffic};
+
+/// The most flows that one list holds (4 GB of them): beyond that a scenario is taken to be a slip of the pen.
+pub const FLOWS_MAX: u64 = 100_000_000;
+
+/// Nothing arrives later than this, so that later arithmetic with times has room.
+const LATEST: Time = Time::from_ps(u64::MAX / 2);
+
+/// The flows of all classes, as a pure function of its arguments.
+///
+/// Order: first the flows that start at a time, by (start, class, source, the class's own count); then those that start
+/// after another flow, by (class, the class's own count), each later than the one that it waits for. A [`FlowId`] is an
+/// index into this list. A problem's key begins with the class's index, `[1].arrivals.poisson.load`.
+pub fn generate<T>(classes: &[Traffic<T>], ground: &Ground, seed: u64) -> Result<Vec<Flow>, Problem> {
+    assert_eq!(ground.rack_of.len(), ground.host_rate.len(), "a rack and a rate for each host");
+    let mut flows = Vec::new();
+    for (index, class) in classes.iter().enumerate() {
+        let here = |problem: Problem| problem.under(format!("[{index}]"));
+        if let Some(twin) = classes[..index].iter().position(|other| other.name == class.name) {
+            let message = format!("\"{}\" is also the name of class [{twin}]; name them apart", class.name);
+            return Err(here(Problem::new("name", message)));
+        }
+        let number = u16::try_from(index).map_err(|_| here(Problem::new("", "more than 65,536 classes")))?;
+        class.check().map_err(here)?;
+        match &class.loaded {
+            Some(trace) => replay(class, trace, number, ground, &mut flows),
+            None => invent(class, number, ground, seed, &mut flows),
+        }
+        .map_err(here)?;
+    }
+    Ok(in_order(flows))
+}
+
+/// Puts the flows in their published order; until then [`Flow::after`] is an index into the order of generation.
+fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
+    if flows.iter().all(|flow| flow.after.is_none()) {
+        flows.sort_by_key(|flow| (flow.start, flow.class, flow.src));
+        return flows;
+    }
+    let mut order: Vec<FlowId> = (0..flows.len()).map(FlowId::from).collect();
+    order.sort_by_key(|id| match flows[id.index()] {
+        Flow { after: None, start, class, src, .. } => (false, start, class, src),
+        Flow { class, .. } => (true, Time::ZERO, class, HostId(0)),
+    });
+    let mut place = vec![FlowId(0); flows.len()];
+    order.iter().enumerate().for_each(|(index, id)| place[id.index()] = FlowId::from(index));
+    let moved = |id: &FlowId| Flow { after: flows[id.index()].after.map(|id| place[id.index()]), ..flows[id.index()] };
+    order.iter().map(moved).collect()
+}
+
+/// The flows of a class that has sizes, arrivals and a pattern.
+fn invent<T>(
+    class: &Traffic<T>,
+    number: u16,
+    ground: &Ground,
+    seed: u64,
+    flows: &mut Vec<Flow>,
+) -> Result<(), Problem> {
+    let entity = class.name.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
+    let stream = |purpose| Stream::new(seed, entity, purpose);
+    let hosts = |key, set: &Option<Hosts>| match set {
+        Some(set) => set.resolve(ground).map_err(|p| p.under(key)),
+        None => Ok((0..ground.hosts()).map(HostId).collect()),
+    };
+    let mut receivers = hosts("receivers", &class.receivers)?;
+    if class.avoid.is_some() {
+        let avoided = hosts("avoid", &class.avoid)?;
+        receivers.retain(|host| avoided.binary_search(host).is_err());
+    }
+    let pattern = class.pattern.as_ref().unwrap_or(&Pattern::AllToAll);
+    let senders = hosts("senders", &class.senders)?;
+    let mut picker = Picker::new(pattern, senders, receivers, ground, stream("workload.pattern"))?;
+    if picker.round_flows() > FLOWS_MAX as f64 {
+        return Err(too_many("pattern", "one round alone"));
+    }
+    let sizes = class.sizes.as_ref().expect("checked");
+    let sizes = sizes.sampler(class.round_to.unwrap_or(Bytes(1))).map_err(|p| p.under("sizes"))?;
+    let arrivals = class.arrivals.as_ref().expect("checked");
+    let gap = gap_ps(arrivals, &picker, &sizes, ground)?;
+    let mut out = Output::new(class, number, sizes, stream("workload.sizes"), flows)?;
+    out.expect(class, gap, if picker.groups() { picker.round_flows() } else { 1.0 })?;
+
+    match arrivals {
+        Arrivals::Poisson(_) if picker.groups() => {
+            let mut times = stream("workload.times");
+            let mut at = 0.0;
+            let next = |_| {
+                at += times.exponential(gap);
+                at
+            };
+            rounds(&mut picker, &mut out, next, |_| Duration::ZERO)
+        }
+        Arrivals::Poisson(_) => {
+            let mut times = stream("workload.times");
+            let mut sources = Sources::new(picker.senders.clone(), ground, stream("workload.sources"));
+            let mut at = 0.0;
+            loop {
+                at += times.exponential(gap);
+                let Some(start) = out.instant(at)? else { return Ok(()) };
+                let src = sources.draw();
+                if !out.push((src, picker.target(src), 1.0), start, None)? {
+                    return Ok(());
+                }
+            }
+        }
+        Arrivals::Periodic(periodic) => {
+            let mut jitter = stream("workload.jitter");
+            let mut late = |most: Duration| Duration::from_ps(jitter.below(most.ps().saturating_add(1)));
+            rounds(&mut picker, &mut out, |index| index as f64 * gap, |_| late(periodic.jitter))
+        }
+        Arrivals::AllAtOnce if class.flows.is_some() => rounds(&mut picker, &mut out, |_| 0.0, |_| Duration::ZERO),
+        Arrivals::AllAtOnce => {
+            let mut round = Vec::new();
+            picker.round(&mut round);
+            round.into_iter().try_for_each(|part| out.push(part, class.start, None).map(drop))
+        }
+        Arrivals::ClosedLoop(closed) => closed_loop(*closed, &mut picker, &mut out, ground),
+    }
+}
+
+/// Round after round, at the active time that `next` gives for the n-th, until the class ends.
+fn rounds(
+    picker: &mut Picker<'_>,
+    out: &mut Output<'_>,
+    mut next: impl FnMut(u64) -> f64,
+    mut late: impl FnMut(&Part) -> Duration,
+) -> Result<(), Problem> {
+    let mut round = Vec::new();
+    for index in 0.. {
+        let Some(start) = out.instant(next(index))? else { return Ok(()) };
+        picker.round(&mut round);
+        for part in &round {
+            if !out.push(*part, start.saturating_add(late(part)), None)? {
+                return Ok(());
+            }
+        }
+    }
+    unreachable!("no class has 2^64 rounds");
+}
+
+fn closed_loop(
+    closed: ClosedLoop,
+    picker: &mut Picker<'_>,
+    out: &mut Output<'_>,
+    ground: &Ground,
+) -> Result<(), Problem> {
+    let mut in_flight: Vec<VecDeque<FlowId>> = vec![VecDeque::new(); ground.rack_of.len()];
+    let mut round = Vec::new();
+    loop {
+        picker.round(&mut round);
+        for part in &round {
+            let own = &mut in_flight[part.0.index()];
+            let after = if own.len() == closed.outstanding as usize { own.pop_front() } else { None };
+            own.push_back(FlowId::from(out.flows.len()));
+            let start = if after.is_some() { Time::from_ps(closed.think.ps()) } else { out.start };
+            if !out.push(*part, start, after)? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The mean time between two arrivals (Poisson) or rounds (periodic), in picoseconds; zero for what has none.
+fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, ground: &Ground) -> Result<f64, Problem> {
+    let (key, load, every, of, counting, single) = match arrivals {
+        Arrivals::Poisson(Poisson { load, every, of, counting }) => {
+            ("arrivals.poisson", load, every, of, counting, !picker.groups())
+        }
+        Arrivals::Periodic(Periodic { load, every, of, counting, .. }) => {
+            ("arrivals.periodic", load, every, of, counting, false)
+        }
+        Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce => return Ok(0.0),
+    };
+    let Some(load) = load else {
+        // What a load is of has no meaning beside a given gap.
+        if *of != LoadOf::default() || *counting != Counting::default() {
+            return Err(Problem::new(key, "of and counting have no effect beside every; remove them"));
+        }
+        return Ok(every.expect("checked").ps() as f64);
+    };
+    let rate = |hosts: &[HostId]| hosts.iter().map(|host| ground.host_rate[host.index()].bps() as f64).sum::<f64>();
+    let capacity_bps = match (of, picker.bottleneck()) {
+        (LoadOf::HostLinks, None) => rate(&picker.senders),
+        (LoadOf::HostLinks, Some(hosts)) => hosts
+            .iter()
+            .map(|host| rate(&[*host]))
+            .fold(f64::INFINITY, |least, rate| if rate < least { rate } else { least }),
+        (LoadOf::Bisection, _) => 2.0 * ground.bisection.bps() as f64,
+        (LoadOf::NarrowestLink, _) => ground.narrowest.bps() as f64,
+    };
+    if capacity_bps <= 0.0 {
+        return Err(Problem::new(key, "a load of links without any rate gives no traffic; use every instead of load"));
+    }
+    let messages = if single { 1.0 } else { picker.round_flows() };
+    let bytes = sizes.mean_bytes() * messages * counting.factor().map_err(|p| p.under(key))?;
+    Ok(bytes * 8e12 / (load * capacity_bps))
+}
+
+/// Draws senders in proportion to their links' rates.
+///
+/// One Poisson process whose arrivals are dealt to the senders so is the same as a process for each sender with a rate
+/// in proportion (superposition and marking), and needs no sorting.
+struct Sources {
+    senders: Vec<HostId>,
+    /// Sums of rates up to each sender; empty if all are equal.
+    sums: Vec<u64>,
+    stream: Stream,
+}
+
+impl Sources {
+    fn new(senders: Vec<HostId>, ground: &Ground, stream: Stream) -> Sources {
+        let rate = |host: &HostId| ground.host_rate[host.index()].bps();
+        let mut sums = Vec::new();
+        if senders.iter().any(|host| rate(host) != rate(&senders[0])) {
+            sums.extend(senders.iter().scan(0u64, |sum, host| {
+                *sum = sum.saturating_add(rate(host));
+                Some(*sum)
+            }));
+        }
+        Sources { senders, sums, stream }
+    }
+
+    fn draw(&mut self) -> HostId {
+        match self.sums.last() {
+            None => *self.stream.choose(&self.senders).expect("there are senders"),
+            Some(&all) => {
+                let drawn = self.stream.below(all);
+                self.senders[self.sums.partition_point(|sum| *sum <= drawn)]
+            }
+        }
+    }
+}
+
+/// Where the flows of one class go, and when there are enough.
+struct Output<'a> {
+    flows: &'a mut Vec<Flow>,
+    class: u16,
+    /// Length of `flows` at which the class ends.
+    full: u64,
+    sizes: Sampler,
+    stream: Stream,
+    start: Time,
+    duration: Option<Duration>,
+    phases: Option<Phases>,
+}
+
+impl<'a> Output<'a> {
+    fn new<T>(
+        class: &Traffic<T>,
+        number: u16,
+        sizes: Sampler,
+        stream: Stream,
+        flows: &'a mut Vec<Flow>,
+    ) -> Result<Output<'a>, Problem> {
+        let full = class.flows.map_or(u64::MAX, |count| count.saturating_add(flows.len() as u64));
+        if class.flows.is_some() && full > FLOWS_MAX {
+            return Err(too_many("flows", &format!("{full} in all")));
+        }
+        let Traffic { start, duration, phases, .. } = *class;
+        Ok(Output { flows, class: number, full, sizes, stream, start, duration, phases })
+    }
+
+    /// Makes room for as many flows as are to come, or refuses.
+    fn expect<T>(&mut self, class: &Traffic<T>, gap_ps: f64, flows_per_gap: f64) -> Result<(), Problem> {
+        let timed = match class.duration {
+            Some(duration) if gap_ps > 0.0 => duration.ps() as f64 / gap_ps * flows_per_gap,
+            _ => f64::INFINITY,
+        };
+        let count = class.flows.map_or(timed, |flows| if timed < flows as f64 { timed } else { flows as f64 });
+        if class.duration.is_some() && count > FLOWS_MAX as f64 {
+            return Err(too_many("duration", &format!("{count:.2e} in this time")));
+        }
+        if count.is_finite() {
+            self.flows.reserve(count as usize);
+        }
+        Ok(())
+    }
+
+    /// The instant at which the class has been active for `active_ps`; none when it is over by then.
+    fn instant(&self, active_ps: f64) -> Result<Option<Time>, Problem> {
+        let active = active_ps as u64;
+        let passed = match self.phases {
+            None => active,
+            Some(Phases { on, off }) => {
+                let turn = on.ps().saturating_add(off.ps());
+                (active / on.ps()).saturating_mul(turn).saturating_add(active % on.ps())
+            }
+        };
+        if self.duration.is_some_and(|duration| passed >= duration.ps()) {
+            return Ok(None);
+        }
+        let instant = self.start.saturating_add(Duration::from_ps(passed));
+        if instant > LATEST {
+            return Err(Problem::new("flows", format!("the last would arrive after {LATEST}; take fewer")));
+        }
+        Ok(Some(instant))
+    }
+
+    /// Adds a flow; false when the class has all its flows.
+    fn push(&mut self, (src, dst, weight): Part, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
+        let before = self.flows.len() as u64;
+        if before >= FLOWS_MAX {
+            return Err(too_many("flows", "this class's share"));
+        }
+        let bytes = self.sizes.draw(&mut self.stream, weight);
+        self.flows.push(Flow { src, dst, bytes, start, class: self.class, after });
+        Ok(before + 1 < self.full)
+    }
+}
+
+fn too_many(key: &str, what: &str) -> Problem {
+    Problem::new(key, format!("{what} would be more than {FLOWS_MAX} flows; take less"))
+}
+
+/// The flows of a class that has a trace.
+fn replay<T>(
+    class: &Traffic<T>,
+    trace: &Trace,
+    number: u16,
+    ground: &Ground,
+    flows: &mut Vec<Flow>,
+) -> Result<(), Problem> {
+    let limit = class.flows.unwrap_or(u64::MAX);
+    // Where each flow of the trace went; a flow that was cut off takes those that wait for it along.
+    let mut place: Vec<Option<FlowId>> = vec![None; trace.flows().len()];
+    let begin = flows.len() as u64;
+    for index in trace.order() {
+        let flow = trace.flows()[index];
+        if let Some((end, host)) = [("src", flow.src), ("dst", flow.dst)].into_iter().find(|e| e.1.0 >= ground.hosts())
+        {
+            let error = trace.error(flow.line, end, &host.to_string(), &format!("a host below {}", ground.hosts()));
+            return Err(Problem::new("trace", error.to_string()));
+        }
+        let after = match flow.after.map(|before| place[before as usize]) {
+            None => None,
+            Some(None) => continue,
+            some => some.flatten(),
+        };
+        let over = class.duration.is_some_and(|duration| flow.start.ps() >= duration.ps());
+        if flows.len() as u64 - begin >= limit || (after.is_none() && over) {
+            continue;
+        }
+        if flows.len() as u64 >= FLOWS_MAX {
+            return Err(too_many("trace", "this file"));
+        }
+        place[index] = Some(FlowId::from(flows.len()));
+        let start = if after.is_some() { flow.start } else { class.start.saturating_add(flow.start - Time::ZERO) };
+        flows.push(Flow { src: flow.src, dst: flow.dst, bytes: flow.bytes, start, class: number, after });
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Traffic: from a description of who sends how much to whom, and how often, to a list of [`Flow`]s.
+//!
+//! A scenario holds one or more classes of [`Traffic`]. Each has [`Sizes`] (how large), [`Arrivals`] (when), a
+//! [`Pattern`] (between whom), or else a [`TraceFile`] that another tool wrote. [`generate`] turns all classes into one
+//! list, as a pure function of the classes, the [`Ground`] and the seed: the same list on any machine, before anything
+//! runs, so that two schemes can be given the very same flows.
+//!
+//! Each class draws its times, its endpoints and its sizes from separate random streams named after the class. So one
+//! class does not change when another is added or removed, and at twice the load a Poisson class sends the same
+//! messages between the same hosts in half the time: runs at different loads differ by the load and not by luck.
+//!
+//! Where the papers stand: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap
+//! over Pareto sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha
+//! section 6.2's, and the MoE all-to-all is Pyrrha section 2.2's.
+//!
+//! Absent on purpose: transports (the crate above says which `T` a class names), feedback other than "after that flow
+//! has completed" ([`Flow::after`]), and files (a caller hands in a function that reads them, see [`Traffic::load`]).
+
+mod generate;
+mod hosts;
+mod pattern;
+mod sizes;
+mod trace;
+mod traffic;
+
+pub use generate::{FLOWS_MAX, generate};
+pub use hosts::{Hosts, ParseHostsError};
+pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
+pub use sizes::{Cdf, Named, Pareto, Probability, SizeUnit, Sizes, Table, TableFile, Uniform};
+pub use trace::{CsvTrace, HpccTrace, HtsimTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
+pub use traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Phases, Poisson, Traffic, Wire};
+
+use units::{FlowId, HostId, Rate, Time};
+
+/// One message to be carried from `src` to `dst`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// Who sends.
+    pub src: HostId,
+    /// Who receives; never `src`.
+    pub dst: HostId,
+    /// Payload in bytes; never zero.
+    pub bytes: u64,
+    /// When the message is handed to the transport; with [`Flow::after`], the delay from that flow's completion on.
+    pub start: Time,
+    /// Index of its class in the list given to [`generate`].
+    pub class: u16,
+    /// The flow of the same source, earlier in the list, whose completion at its sender starts this one.
+    pub after: Option<FlowId>,
+}
+
+/// What the generator must know of the fabric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ground {
+    /// The rack of each host.
+    pub rack_of: Vec<u32>,
+    /// The rate of each host's link.
+    pub host_rate: Vec<Rate>,
+    /// What the narrowest cut into two equal halves of the hosts carries, in one direction.
+    pub bisection: Rate,
+    /// The slowest link of the fabric.
+    pub narrowest: Rate,
+}
+
+impl Ground {
+    /// How many hosts there are.
+    pub fn hosts(&self) -> u32 {
+        u32::try_from(self.rack_of.len()).expect("host ids fit in 32 bits")
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use units::Rate;
+
+    use crate::Ground;
+
+    /// Racks of equal hosts at 100 Gbps with full bisection.
+    pub fn star_of_racks(racks: u32, hosts_a_rack: u32) -> Ground {
+        let hosts = racks * hosts_a_rack;
+        Ground {
+            rack_of: (0..hosts).map(|host| host / hosts_a_rack).collect(),
+            host_rate: vec![Rate::from_gbps(100); hosts as usize],
+            bisection: Rate::from_gbps(u64::from(hosts) * 50),
+            narrowest: Rate::from_gbps(100),
+        }
+    }
+}

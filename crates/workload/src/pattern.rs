@@ -1,0 +1,407 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, Problem, Stream};
+
+use crate::{Ground, Hosts};
+
+/// Between whom messages go. `senders`, `receivers` and `avoid` of the class limit every pattern to parts of the fabric.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Pattern {
+    /// Single messages, each to a receiver drawn uniformly among all but the sender.
+    AllToAll,
+    /// Single messages; each sender has one receiver, and no receiver two senders, drawn once for the class.
+    Permutation,
+    /// Single messages; each sender sends to the receiver so many places further on.
+    Stride(Stride),
+    /// Single messages, a share of which goes to a few receivers.
+    HotSpots(HotSpots),
+    /// Groups: several senders to one receiver.
+    Incast(Incast),
+    /// Groups: one sender to several receivers.
+    Outcast(Outcast),
+    /// Groups: a message from every sender to every receiver (dcPIM section 4.1's dense traffic matrix).
+    Dense,
+    /// Groups: every host of a rack to every host of another rack.
+    RackShuffle(RackShuffle),
+    /// Groups: an all-to-all in which a few hot experts get most bytes (Pyrrha section 2.2).
+    Moe(Moe),
+}
+
+/// Sender i (in the order of host ids) sends to host `(i + by) mod n` of the n hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stride {
+    /// How far on the receiver is.
+    pub by: u32,
+}
+
+/// A few receivers that many send to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HotSpots {
+    /// The hot receivers.
+    pub hosts: Hosts,
+    /// The share of the messages that goes to them, uniformly; the rest goes to the others, uniformly.
+    pub share: f64,
+}
+
+/// N to 1. Each group draws its receiver uniformly, then its senders without replacement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Incast {
+    /// How many senders a group has.
+    pub degree: u32,
+    /// How many messages each of them sends; 5 with a degree of 144 makes Pyrrha's 720-to-1 on 160 hosts.
+    #[serde(default = "one")]
+    pub flows_per_sender: u32,
+}
+
+/// 1 to N. Each group draws its sender uniformly, then its receivers without replacement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Outcast {
+    /// How many receivers a group has.
+    pub degree: u32,
+}
+
+/// Rack r sends to rack `(r + by) mod racks`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RackShuffle {
+    /// How far on the receiving rack is.
+    #[serde(default = "one")]
+    pub by: u32,
+}
+
+/// Every sender to every receiver, the hot ones weighing more.
+///
+/// For each sender, messages to hot receivers are multiplied in size, and the others divided, so that `share` of the
+/// sender's bytes goes to hot receivers and its mean total stays as `sizes` says. With periodic arrivals this is the
+/// on-off traffic of a training job: silence from when the last expert is done until the next step. Two such classes
+/// with different starts have colliding or interleaved phases (Pyrrha figures 3 and 21).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Moe {
+    /// How many experts are hot.
+    pub hot: u32,
+    /// The share of the bytes that they get.
+    pub share: f64,
+    /// After how many rounds other experts become hot; never if unset.
+    pub redraw_every: Option<u32>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A message of a round: from, to, and by what its size is multiplied.
+pub(crate) type Part = (HostId, HostId, f64);
+
+/// A pattern bound to hosts and to its random stream.
+pub(crate) struct Picker<'a> {
+    kind: Kind<'a>,
+    pub senders: Vec<HostId>,
+    receivers: Vec<HostId>,
+    stream: Stream,
+}
+
+enum Kind<'a> {
+    AllToAll,
+    /// The receiver of each host.
+    Fixed(Vec<HostId>),
+    HotSpots {
+        hot: Vec<HostId>,
+        cold: Vec<HostId>,
+        share: f64,
+    },
+    Incast(Incast),
+    Outcast(Outcast),
+    Dense,
+    RackShuffle {
+        rack_of: &'a [u32],
+        target: Vec<u32>,
+    },
+    Moe {
+        moe: Moe,
+        hot: Vec<bool>,
+        rounds: u32,
+    },
+}
+
+impl<'a> Picker<'a> {
+    /// Binds `pattern`; `stream` is for its use alone.
+    pub fn new(
+        pattern: &Pattern,
+        mut senders: Vec<HostId>,
+        receivers: Vec<HostId>,
+        ground: &'a Ground,
+        mut stream: Stream,
+    ) -> Result<Picker<'a>, Problem> {
+        if receivers.is_empty() {
+            return Err(Problem::new("receivers", "nobody receives (what avoid names is taken out)"));
+        }
+        if let [lone] = receivers[..] {
+            senders.retain(|sender| *sender != lone);
+        }
+        if senders.is_empty() {
+            return Err(Problem::new("senders", "nobody has anybody else to send to"));
+        }
+        let kind = match pattern {
+            Pattern::AllToAll => Kind::AllToAll,
+            Pattern::Permutation => Kind::Fixed(permutation(&senders, &receivers, ground, &mut stream)?),
+            Pattern::Stride(stride) => Kind::Fixed(stride.targets(&senders, &receivers, ground)?),
+            Pattern::HotSpots(spots) => spots.bind(&receivers, ground)?,
+            Pattern::Incast(incast) => {
+                // The receiver may itself be among the senders.
+                let most = senders.len() - usize::from(receivers.iter().any(|r| senders.binary_search(r).is_ok()));
+                degree("incast", incast.degree, most, "senders")?;
+                if incast.flows_per_sender == 0 {
+                    return Err(Problem::new("pattern.incast.flows_per_sender", "0 would send nothing"));
+                }
+                Kind::Incast(*incast)
+            }
+            Pattern::Outcast(outcast) => {
+                let most = receivers.len() - usize::from(senders.iter().any(|s| receivers.binary_search(s).is_ok()));
+                degree("outcast", outcast.degree, most, "receivers")?;
+                Kind::Outcast(*outcast)
+            }
+            Pattern::Dense => Kind::Dense,
+            Pattern::RackShuffle(RackShuffle { by }) => {
+                let racks = ground.rack_of.iter().max().map_or(0, |last| last + 1);
+                if by.checked_rem(racks) == Some(0) {
+                    let message = format!("{by} modulo {racks} racks leads back to the same rack");
+                    return Err(Problem::new("pattern.rack_shuffle.by", message));
+                }
+                let target = (0..racks).map(|rack| ((u64::from(rack) + u64::from(*by)) % u64::from(racks)) as u32);
+                Kind::RackShuffle { rack_of: &ground.rack_of, target: target.collect() }
+            }
+            Pattern::Moe(moe) => {
+                share("moe", moe.share)?;
+                degree_named("pattern.moe.hot", moe.hot, receivers.len() - 1, "receivers besides a cold one")?;
+                if moe.redraw_every == Some(0) {
+                    return Err(Problem::new("pattern.moe.redraw_every", "0 rounds; leave it out for never"));
+                }
+                Kind::Moe { moe: *moe, hot: vec![false; ground.rack_of.len()], rounds: 0 }
+            }
+        };
+        let mut picker = Picker { kind, senders, receivers, stream };
+        // Hosts that the pattern leaves without a receiver would hold a share of the load and never send.
+        if let Kind::Fixed(target) = &picker.kind {
+            picker.senders.retain(|sender| target[sender.index()] != *sender);
+        }
+        if picker.round_flows() == 0.0 {
+            return Err(Problem::new("pattern", "no sender has a receiver other than itself; widen receivers"));
+        }
+        Ok(picker)
+    }
+
+    /// Whether an arrival is a group and not a single message.
+    pub fn groups(&self) -> bool {
+        !matches!(self.kind, Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. })
+    }
+
+    /// The hosts whose links bound the groups of an incast or an outcast.
+    pub fn bottleneck(&self) -> Option<&[HostId]> {
+        match self.kind {
+            Kind::Incast(_) => Some(&self.receivers),
+            Kind::Outcast(_) => Some(&self.senders),
+            _ => None,
+        }
+    }
+
+    /// How many messages a round has: weights included, how many mean sizes.
+    pub fn round_flows(&self) -> f64 {
+        let (senders, receivers) = (self.senders.len() as f64, self.receivers.len() as f64);
+        match &self.kind {
+            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } => senders,
+            Kind::Incast(incast) => f64::from(incast.degree) * f64::from(incast.flows_per_sender),
+            Kind::Outcast(outcast) => f64::from(outcast.degree),
+            Kind::Dense | Kind::Moe { .. } => {
+                let both = self.senders.iter().filter(|s| self.receivers.binary_search(s).is_ok()).count();
+                senders * receivers - both as f64
+            }
+            Kind::RackShuffle { rack_of, target } => {
+                let mut receivers_in = vec![0u64; target.len()];
+                self.receivers.iter().for_each(|r| receivers_in[rack_of[r.index()] as usize] += 1);
+                let of = |s: &HostId| receivers_in[target[rack_of[s.index()] as usize] as usize];
+                self.senders.iter().map(of).sum::<u64>() as f64
+            }
+        }
+    }
+
+    /// The receiver of a single message; only for patterns without groups.
+    pub fn target(&mut self, src: HostId) -> HostId {
+        match &self.kind {
+            Kind::Fixed(target) => target[src.index()],
+            Kind::HotSpots { hot, cold, share } => {
+                let (first, second) = if self.stream.chance(*share) { (hot, cold) } else { (cold, hot) };
+                let drawn = other_than(src, first, &mut self.stream);
+                drawn.or_else(|| other_than(src, second, &mut self.stream)).expect("both kinds have a receiver")
+            }
+            _ => other_than(src, &self.receivers, &mut self.stream).expect("a lone receiver sends nothing"),
+        }
+    }
+
+    /// The messages of the next round, into `round`.
+    pub fn round(&mut self, round: &mut Vec<Part>) {
+        round.clear();
+        match &mut self.kind {
+            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } => {
+                for index in 0..self.senders.len() {
+                    let src = self.senders[index];
+                    round.push((src, self.target(src), 1.0));
+                }
+            }
+            Kind::Incast(incast) => {
+                let dst = *self.stream.choose(&self.receivers).expect("there are receivers");
+                let mut chosen = sample(&self.senders, dst, incast.degree, &mut self.stream);
+                chosen.sort_unstable();
+                for src in chosen {
+                    round.extend((0..incast.flows_per_sender).map(|_| (src, dst, 1.0)));
+                }
+            }
+            Kind::Outcast(outcast) => {
+                let src = *self.stream.choose(&self.senders).expect("there are senders");
+                let mut chosen = sample(&self.receivers, src, outcast.degree, &mut self.stream);
+                chosen.sort_unstable();
+                round.extend(chosen.into_iter().map(|dst| (src, dst, 1.0)));
+            }
+            Kind::Dense => pairs(&self.senders, &self.receivers, |_, _| true, round),
+            Kind::RackShuffle { rack_of, target } => {
+                let rack = |host: HostId| rack_of[host.index()];
+                pairs(&self.senders, &self.receivers, |src, dst| target[rack(src) as usize] == rack(dst), round);
+            }
+            Kind::Moe { moe, hot, rounds } => {
+                if *rounds == 0 || moe.redraw_every.is_some_and(|every| *rounds % every == 0) {
+                    hot.fill(false);
+                    let mut order = self.receivers.clone();
+                    self.stream.shuffle(&mut order);
+                    order[..moe.hot as usize].iter().for_each(|host| hot[host.index()] = true);
+                }
+                *rounds = rounds.wrapping_add(1).max(1);
+                pairs(&self.senders, &self.receivers, |_, _| true, round);
+                weigh(round, hot, moe.share);
+            }
+        }
+    }
+}
+
+/// Multiplies sizes so that each sender's bytes go to hot receivers with the given share, its total unchanged.
+fn weigh(round: &mut [Part], hot: &[bool], share: f64) {
+    for of_sender in round.chunk_by_mut(|a, b| a.0 == b.0) {
+        let all = of_sender.len() as f64;
+        let to_hot = of_sender.iter().filter(|part| hot[part.1.index()]).count() as f64;
+        if to_hot > 0.0 && to_hot < all {
+            for part in of_sender {
+                part.2 = if hot[part.1.index()] { share * all / to_hot } else { (1.0 - share) * all / (all - to_hot) };
+            }
+        }
+    }
+}
+
+/// Every sender in order with every receiver in order that `goes` allows.
+fn pairs(senders: &[HostId], receivers: &[HostId], goes: impl Fn(HostId, HostId) -> bool, round: &mut Vec<Part>) {
+    for &src in senders {
+        let of_sender = receivers.iter().filter(|&&dst| dst != src && goes(src, dst));
+        round.extend(of_sender.map(|&dst| (src, dst, 1.0)));
+    }
+}
+
+/// A uniform draw from the ascending `hosts` without `host`.
+fn other_than(host: HostId, hosts: &[HostId], stream: &mut Stream) -> Option<HostId> {
+    let Ok(own) = hosts.binary_search(&host) else {
+        return stream.choose(hosts).copied();
+    };
+    if hosts.len() == 1 {
+        return None;
+    }
+    let drawn = stream.below(hosts.len() as u64 - 1) as usize;
+    Some(hosts[drawn + usize::from(drawn >= own)])
+}
+
+/// `count` of `hosts` other than `host`, without replacement (the beginning of a Fisher-Yates shuffle).
+fn sample(hosts: &[HostId], host: HostId, count: u32, stream: &mut Stream) -> Vec<HostId> {
+    let mut pool: Vec<HostId> = hosts.iter().copied().filter(|other| *other != host).collect();
+    for index in 0..count as usize {
+        let other = index + stream.below((pool.len() - index) as u64) as usize;
+        pool.swap(index, other);
+    }
+    pool.truncate(count as usize);
+    pool
+}
+
+/// The receiver of each sender (other hosts map to themselves): uniform among the one-to-one maps that send nobody to
+/// itself, by drawing until one does (about e draws on average when senders and receivers are the same hosts).
+fn permutation(
+    senders: &[HostId],
+    receivers: &[HostId],
+    ground: &Ground,
+    stream: &mut Stream,
+) -> Result<Vec<HostId>, Problem> {
+    if receivers.len() < senders.len() {
+        let message = format!("{} senders can't each have one of {} receivers", senders.len(), receivers.len());
+        return Err(Problem::new("receivers", message));
+    }
+    let mut order = receivers.to_vec();
+    loop {
+        stream.shuffle(&mut order);
+        if senders.iter().zip(&order).all(|(src, dst)| src != dst) {
+            let mut target: Vec<HostId> = (0..ground.hosts()).map(HostId).collect();
+            senders.iter().zip(&order).for_each(|(src, dst)| target[src.index()] = *dst);
+            return Ok(target);
+        }
+    }
+}
+
+impl Stride {
+    fn targets(self, senders: &[HostId], receivers: &[HostId], ground: &Ground) -> Result<Vec<HostId>, Problem> {
+        let hosts = u64::from(ground.hosts());
+        if u64::from(self.by) % hosts == 0 {
+            let message = format!("{} modulo {hosts} hosts leads back to the sender", self.by);
+            return Err(Problem::new("pattern.stride.by", message));
+        }
+        let mut target: Vec<HostId> = (0..ground.hosts()).map(HostId).collect();
+        for src in senders {
+            let dst = HostId(((u64::from(src.0) + u64::from(self.by)) % hosts) as u32);
+            if receivers.binary_search(&dst).is_ok() {
+                target[src.index()] = dst;
+            }
+        }
+        Ok(target)
+    }
+}
+
+impl HotSpots {
+    fn bind<'a>(&self, receivers: &[HostId], ground: &Ground) -> Result<Kind<'a>, Problem> {
+        share("hot_spots", self.share)?;
+        let hot = self.hosts.resolve(ground).map_err(|p| p.under("pattern.hot_spots.hosts"))?;
+        if let Some(stranger) = hot.iter().find(|host| receivers.binary_search(host).is_err()) {
+            let message = format!("host {stranger} is hot but not among the receivers");
+            return Err(Problem::new("pattern.hot_spots.hosts", message));
+        }
+        let cold: Vec<HostId> = receivers.iter().copied().filter(|host| hot.binary_search(host).is_err()).collect();
+        if cold.is_empty() {
+            return Err(Problem::new("pattern.hot_spots.hosts", "every receiver is hot; leave some out"));
+        }
+        Ok(Kind::HotSpots { hot, cold, share: self.share })
+    }
+}
+
+fn degree(pattern: &str, degree: u32, most: usize, noun: &str) -> Result<(), Problem> {
+    degree_named(&format!("pattern.{pattern}.degree"), degree, most, &format!("{noun} at hand"))
+}
+
+fn degree_named(key: &str, degree: u32, most: usize, noun: &str) -> Result<(), Problem> {
+    if degree == 0 || degree as usize > most {
+        return Err(Problem::new(key, format!("{degree} is not between 1 and {most}, the {noun}")));
+    }
+    Ok(())
+}
+
+fn share(pattern: &str, share: f64) -> Result<(), Problem> {
+    if share > 0.0 && share < 1.0 {
+        return Ok(());
+    }
+    Err(Problem::new(format!("pattern.{pattern}.share"), format!("{share} is not a share between 0 and 1")))
+}

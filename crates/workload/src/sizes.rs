@@ -1,0 +1,208 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem, Stream};
+
+mod cdf;
+mod named;
+mod pareto;
+
+pub use cdf::{Cdf, Probability, SizeUnit, Table, TableFile};
+pub use named::Named;
+pub use pareto::Pareto;
+
+/// How large messages are: payload bytes, without any header.
+///
+/// A drawn size is rounded to the nearest multiple of the class's `round_to` (1 byte unless said otherwise) and is at
+/// least that. Rounding to the nearest, and not up, keeps the mean: between two points that are themselves multiples,
+/// as in every published table here, it is kept exactly.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Sizes {
+    /// Web search (DCTCP's cluster), as dcPIM and pFabric ship it: mean 1,140.98 packets of 1,460 B.
+    Websearch,
+    /// Data mining (VL2's cluster), as dcPIM and pFabric ship it: mean 5,116.6 packets of 1,460 B.
+    Datamining,
+    /// IMC10 (Benson et al., IMC 2010), as dcPIM and pHost ship it: mean 133.806 packets of 1,460 B.
+    Imc10,
+    /// Facebook's Memcached pool ETC (Atikoglu et al., 2012), as Homa ships it: mean 185 B.
+    Memcached,
+    /// Facebook's web servers inside a cluster (Roy et al., 2015), as Homa ships it: mean 62.2 KB.
+    Webserver,
+    /// Facebook's Hadoop (Roy et al., 2015), as Homa ships it: mean 122 KB.
+    Hadoop,
+    /// Facebook's cache followers inside a cluster (Roy et al., 2015), as Homa ships it: mean 687 KB.
+    CacheFollower,
+    /// All RPCs of a Google datacenter (2008), as Homa ships it: mean 2.89 KB.
+    GoogleRpc,
+    /// Alibaba's block storage (2019), as HPCC ships it: mean 40.9 KB.
+    AliStorage,
+    /// Web search as HPCC ships it, in bytes rounded to thousands: mean 1.71 MB.
+    WebsearchHpcc,
+    /// Facebook's Hadoop as HPCC ships it, with 20 points: mean 120 KB.
+    HadoopHpcc,
+    /// Google's RPCs as HPCC ships it: mean 2.89 KB.
+    GoogleRpcHpcc,
+    /// Every message alike.
+    Constant(Bytes),
+    /// Every size between two bounds equally likely.
+    Uniform(Uniform),
+    /// A heavy tail (R2C2 section 5.2).
+    Pareto(Pareto),
+    /// A distribution function by its points.
+    Cdf(Table),
+    /// The same from a file.
+    CdfFile(TableFile),
+}
+
+/// Sizes spread evenly between two bounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Uniform {
+    /// The smallest.
+    pub min: Bytes,
+    /// The largest.
+    pub max: Bytes,
+}
+
+impl Sizes {
+    /// The published table behind a name; none for the other kinds.
+    pub fn named(&self) -> Option<Named> {
+        Some(match self {
+            Sizes::Websearch => Named::WEBSEARCH,
+            Sizes::Datamining => Named::DATAMINING,
+            Sizes::Imc10 => Named::IMC10,
+            Sizes::Memcached => Named::MEMCACHED,
+            Sizes::Webserver => Named::WEBSERVER,
+            Sizes::Hadoop => Named::HADOOP,
+            Sizes::CacheFollower => Named::CACHE_FOLLOWER,
+            Sizes::GoogleRpc => Named::GOOGLE_RPC,
+            Sizes::AliStorage => Named::ALI_STORAGE,
+            Sizes::WebsearchHpcc => Named::WEBSEARCH_HPCC,
+            Sizes::HadoopHpcc => Named::HADOOP_HPCC,
+            Sizes::GoogleRpcHpcc => Named::GOOGLE_RPC_HPCC,
+            Sizes::Constant(_) | Sizes::Uniform(_) | Sizes::Pareto(_) | Sizes::Cdf(_) | Sizes::CdfFile(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// Prepares to draw sizes in multiples of `round_to`.
+    pub(crate) fn sampler(&self, round_to: Bytes) -> Result<Sampler, Problem> {
+        let law = match self {
+            Sizes::Constant(bytes) => Law::Cdf(Cdf::constant(positive("constant", *bytes)?.0 as f64)),
+            Sizes::Uniform(Uniform { min, max }) => {
+                positive("uniform.min", *min)?;
+                if min > max {
+                    return Err(Problem::new("uniform.max", format!("{max} is less than the minimum, {min}")));
+                }
+                Law::Cdf(Cdf::uniform(min.0 as f64, max.0 as f64))
+            }
+            Sizes::Pareto(pareto) => Law::Pareto(pareto.law().map_err(|p| p.under("pareto"))?),
+            Sizes::Cdf(table) => Law::Cdf(table.cdf().map_err(|p| p.under("cdf"))?),
+            Sizes::CdfFile(file) => {
+                let message = format!("\"{}\" has not been read yet; load the files first", file.path);
+                return Err(Problem::new("cdf_file.path", message));
+            }
+            named => Law::Cdf(named.named().expect("all other kinds are listed above").cdf()),
+        };
+        Ok(Sampler { law, quantum: round_to.0.max(1) })
+    }
+}
+
+fn positive(key: &str, bytes: Bytes) -> Result<Bytes, Problem> {
+    if bytes.0 == 0 { Err(Problem::new(key, "a message needs at least 1B")) } else { Ok(bytes) }
+}
+
+/// A size distribution, ready to draw from.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    law: Law,
+    quantum: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Law {
+    Cdf(Cdf),
+    Pareto(pareto::Law),
+}
+
+impl Sampler {
+    /// A size whose value before rounding is multiplied by `weight`.
+    pub fn draw(&self, stream: &mut Stream, weight: f64) -> u64 {
+        let size = match &self.law {
+            Law::Cdf(cdf) => cdf.quantile(stream.unit()),
+            Law::Pareto(law) => law.quantile(stream.unit()),
+        };
+        // Sizes are below 2^53 in any table, and a saturating cast bounds the rest.
+        let multiples = (size * weight / self.quantum as f64 + 0.5) as u64;
+        multiples.max(1).saturating_mul(self.quantum)
+    }
+
+    /// The mean of what is drawn at weight 1: exact for tables; a Pareto law's before rounding.
+    pub fn mean_bytes(&self) -> f64 {
+        match &self.law {
+            Law::Cdf(cdf) => cdf.mean_rounded(self.quantum as f64),
+            Law::Pareto(law) => law.mean,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampled_mean(sizes: &Sizes, round_to: Bytes, n: u32) -> (f64, f64, f64) {
+        let sampler = sizes.sampler(round_to).unwrap();
+        let mut stream = Stream::new(3, 0, "sizes");
+        let draws: Vec<f64> = (0..n).map(|_| sampler.draw(&mut stream, 1.0) as f64).collect();
+        let mean = draws.iter().sum::<f64>() / f64::from(n);
+        let variance = draws.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / f64::from(n - 1);
+        (mean, (variance / f64::from(n)).sqrt(), sampler.mean_bytes())
+    }
+
+    #[test]
+    fn sampled_means_are_the_stated_means_within_four_standard_errors() {
+        let kinds = [
+            "sizes = { constant = '128KB' }",
+            "sizes = { uniform = { min = '43800B', max = '58400B' } }",
+            "sizes = { pareto = { shape = 2.5, mean = '100KB' } }",
+            "sizes = { pareto = { shape = 1.05, mean = '100KB', cap = '10MB' } }",
+            "sizes = { cdf = { points = [[0, 0], [1000, 50], [9000, 100]], unit = 'bytes', probability = 'percent' } }",
+            "sizes = 'websearch'",
+            "sizes = 'memcached'",
+            "sizes = 'ali_storage'",
+        ];
+        #[derive(Deserialize)]
+        struct Doc {
+            sizes: Sizes,
+        }
+        for kind in kinds {
+            for round_to in [1, 1460] {
+                let sizes = toml::from_str::<Doc>(kind).unwrap().sizes;
+                let pareto = matches!(sizes, Sizes::Pareto(_));
+                if pareto && round_to > 1 {
+                    continue; // Its stated mean is the one before rounding.
+                }
+                let (mean, error, stated) = sampled_mean(&sizes, Bytes(round_to), 200_000);
+                assert!((mean - stated).abs() <= 4.0 * error + 1e-6, "{kind}: {mean} +- {error}, stated {stated}");
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_gives_whole_packets_and_at_least_one() {
+        let sampler = Sizes::Memcached.sampler(Bytes(1460)).unwrap();
+        let mut stream = Stream::new(1, 0, "sizes");
+        let draws: Vec<u64> = (0..1000).map(|_| sampler.draw(&mut stream, 1.0)).collect();
+        assert!(draws.iter().all(|d| *d >= 1460 && d % 1460 == 0));
+    }
+
+    #[test]
+    fn impossible_sizes_are_named() {
+        let key = |sizes: Sizes| sizes.sampler(Bytes(1)).unwrap_err().key;
+        assert_eq!(key(Sizes::Constant(Bytes(0))), "constant");
+        assert_eq!(key(Sizes::Uniform(Uniform { min: Bytes(5), max: Bytes(4) })), "uniform.max");
+        assert_eq!(key(Sizes::Pareto(Pareto { shape: 1.0, mean: Bytes(5), cap: None })), "pareto.shape");
+        assert_eq!(key(Sizes::Pareto(Pareto { shape: 2.0, mean: Bytes(5), cap: Some(Bytes(5)) })), "pareto.cap");
+    }
+}

@@ -1,0 +1,227 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Problem;
+
+use crate::trace::TraceError;
+
+/// Payload bytes in a full packet, as every table here that counts packets means it.
+const PACKET_BYTES: f64 = 1460.0;
+
+/// What a table counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SizeUnit {
+    /// Bytes of payload.
+    Bytes,
+    /// Packets of 1,460 B of payload.
+    Packets,
+}
+
+/// How a table writes "certain".
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Probability {
+    /// As 1.
+    Fraction,
+    /// As 100.
+    Percent,
+}
+
+/// A distribution function by its points. Unit and scale have no default: tables that look alike differ in both.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Size and the probability of at most that size, both ascending, up to certainty.
+    pub points: Vec<[f64; 2]>,
+    /// What the sizes count.
+    pub unit: SizeUnit,
+    /// What the probabilities run up to.
+    pub probability: Probability,
+}
+
+/// A table in a file: a point a line, the size first and the probability last (whatever stands between is passed over,
+/// as in pFabric's tables). Lines with `#` are comments, and lone numbers above the first point (a count, a mean, as in
+/// Homa's tables) are headings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableFile {
+    /// Where it is, seen from the scenario.
+    pub path: String,
+    /// What the sizes count.
+    pub unit: SizeUnit,
+    /// What the probabilities run up to.
+    pub probability: Probability,
+}
+
+/// A distribution of sizes in bytes.
+///
+/// The one rule of interpolation: the distribution function is linear between neighbouring points, and whatever
+/// probability the first point already has sits at its size. (Homa's own generator takes the upper point's size for the
+/// whole step; the means at the head of its files are by that rule, and 1 to 5% higher than ours.)
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cdf {
+    /// (size in bytes, probability of at most that), the last with probability 1.
+    points: Vec<(f64, f64)>,
+}
+
+impl Table {
+    /// Reads the text of a [`TableFile`]; `file` is the name that errors give.
+    pub fn parse(text: &str, file: &str, unit: SizeUnit, probability: Probability) -> Result<Table, TraceError> {
+        let mut points = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let content = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = content.split_whitespace().collect();
+            let number = |field: &'static str, word: &str| match word.parse::<f64>() {
+                Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+                _ => Err(TraceError::new(file, index + 1, field, word, "a number, zero or more")),
+            };
+            match words[..] {
+                [] => {}
+                [heading] if points.is_empty() => drop(number("heading", heading)?),
+                [lone] => {
+                    return Err(TraceError::new(file, index + 1, "line", lone, "a size and a probability"));
+                }
+                [size, .., probability] => {
+                    points.push([number("size", size)?, number("probability", probability)?]);
+                }
+            }
+        }
+        Ok(Table { points, unit, probability })
+    }
+
+    /// The distribution, or what is wrong with the points.
+    pub fn cdf(&self) -> Result<Cdf, Problem> {
+        let scale = if self.unit == SizeUnit::Packets { PACKET_BYTES } else { 1.0 };
+        let certain = if self.probability == Probability::Percent { 100.0 } else { 1.0 };
+        let at = |index: usize, message: String| Err(Problem::new(format!("points[{index}]"), message));
+        let (mut size_before, mut probability_before) = (0.0, 0.0);
+        for (index, &[size, probability]) in self.points.iter().enumerate() {
+            // Comparisons that NaN fails.
+            if !(size >= size_before && size <= 1e15) {
+                return at(index, format!("size {size} is below the one before, {size_before}, or above 1e15"));
+            }
+            if !(probability >= probability_before) {
+                return at(index, format!("probability {probability} is below the one before, {probability_before}"));
+            }
+            (size_before, probability_before) = (size, probability);
+        }
+        if (probability_before / certain - 1.0).abs() > 1e-9 {
+            let likely = if certain == 1.0 { "percent" } else { "fraction" };
+            let message = format!(
+                "the last probability is {probability_before}, not {certain}; is `probability = \"{likely}\"` meant?"
+            );
+            return Err(Problem::new("points", message));
+        }
+        if size_before <= 0.0 {
+            return Err(Problem::new("points", "every message would be empty"));
+        }
+        Ok(Cdf { points: self.points.iter().map(|&[s, p]| (s * scale, p / probability_before)).collect() })
+    }
+}
+
+impl Cdf {
+    pub(super) fn constant(bytes: f64) -> Cdf {
+        Cdf { points: vec![(bytes, 1.0)] }
+    }
+
+    pub(super) fn uniform(min: f64, max: f64) -> Cdf {
+        Cdf { points: vec![(min, 0.0), (max, 1.0)] }
+    }
+
+    /// The size, in bytes, below which a share `u` of the messages lies.
+    pub fn quantile(&self, u: f64) -> f64 {
+        let upper = self.points.partition_point(|point| point.1 <= u).min(self.points.len() - 1);
+        let (size, probability) = self.points[upper];
+        let Some(&(size_before, probability_before)) = upper.checked_sub(1).map(|lower| &self.points[lower]) else {
+            return size;
+        };
+        let step = probability - probability_before;
+        if step <= 0.0 { size } else { size_before + (size - size_before) * ((u - probability_before) / step) }
+    }
+
+    /// The mean size in bytes.
+    pub fn mean_bytes(&self) -> f64 {
+        self.segments().map(|((a, p), (b, q))| (q - p) * 0.5 * (a + b)).sum()
+    }
+
+    /// The mean of sizes rounded to the nearest multiple of `quantum`, and at least one of them.
+    pub(super) fn mean_rounded(&self, quantum: f64) -> f64 {
+        let multiples = |x: f64| libm::floor(x / quantum + 0.5).max(1.0);
+        // The integral of `multiples` from 0 to x: 1 up to 1.5 quanta, then steps of one quantum's width.
+        let integral = |x: f64| {
+            let (y, n) = (x / quantum, multiples(x));
+            if n < 2.0 { y } else { 1.5 + (n * (n - 1.0) * 0.5 - 1.0) + n * (y - (n - 0.5)) }
+        };
+        let mean = |a: f64, b: f64| {
+            // Differences of integrals lose digits on narrow segments, where the ends say enough.
+            if multiples(a) == multiples(b) { multiples(a) } else { (integral(b) - integral(a)) * quantum / (b - a) }
+        };
+        self.segments().map(|((a, p), (b, q))| (q - p) * quantum * mean(a, b)).sum()
+    }
+
+    /// Neighbouring points; the first point's own probability is a segment of no width.
+    fn segments(&self) -> impl Iterator<Item = ((f64, f64), (f64, f64))> + '_ {
+        let atom = ((self.points[0].0, 0.0), self.points[0]);
+        std::iter::once(atom).chain(self.points.windows(2).map(|pair| (pair[0], pair[1])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(text: &str, probability: Probability) -> Result<Cdf, Problem> {
+        Table::parse(text, "t", SizeUnit::Bytes, probability).unwrap().cdf()
+    }
+
+    #[test]
+    fn between_points_the_function_is_linear_and_the_first_point_holds_its_own_probability() {
+        let cdf = table("7.5\n100 0.5\n300 x 0.75\n300 0.9\n1000 1\n", Probability::Fraction).unwrap();
+        for (u, size) in [(0.0, 100.0), (0.49, 100.0), (0.625, 200.0), (0.8, 300.0), (0.95, 650.0)] {
+            assert!((cdf.quantile(u) - size).abs() < 1e-9, "{u}: {}", cdf.quantile(u));
+        }
+        // 0.5 * 100 + 0.25 * 200 + 0.15 * 300 + 0.1 * 650
+        assert!((cdf.mean_bytes() - 210.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_rounded_mean_is_that_of_an_enumeration() {
+        // Uniform on [0, 10], rounded to multiples of 4: below 6 gives 4, up to 10 gives 8.
+        assert!((Cdf::uniform(0.0, 10.0).mean_rounded(4.0) - (0.6 * 4.0 + 0.4 * 8.0)).abs() < 1e-12);
+        // Whole ends keep the mean.
+        assert!((Cdf::uniform(3.0, 1200.0).mean_rounded(1.0) - 601.5).abs() < 1e-9);
+        assert_eq!(Cdf::constant(1000.0).mean_rounded(1460.0), 1460.0);
+    }
+
+    #[test]
+    fn a_scale_mixed_up_is_found_out() {
+        let message = table("0 0\n10 100\n", Probability::Fraction).unwrap_err().message;
+        assert!(message.contains("percent"), "{message}");
+        assert!(table("0 0\n10 1\n", Probability::Percent).unwrap_err().message.contains("fraction"));
+        assert_eq!(table("5 0\n4 1\n", Probability::Fraction).unwrap_err().key, "points[1]");
+        assert_eq!(table("5 0.5\n6 0.4\n", Probability::Fraction).unwrap_err().key, "points[1]");
+        assert!(table("", Probability::Fraction).is_err());
+    }
+
+    #[test]
+    fn a_malformed_line_is_named() {
+        let error = Table::parse("1 0\nx 1\n", "ws.txt", SizeUnit::Bytes, Probability::Fraction).unwrap_err();
+        assert_eq!((error.file.as_str(), error.line, error.value.as_str()), ("ws.txt", 2, "x"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "([0-9.e#x -]{0,9}\n){0,6}") {
+            if let Ok(table) = Table::parse(&text, "t", SizeUnit::Packets, Probability::Percent) {
+                let _ = table.cdf().map(|cdf| cdf.quantile(0.5));
+            }
+        }
+
+        #[test]
+        fn quantiles_ascend(u in 0.0..1.0, v in 0.0..1.0) {
+            let cdf = table("0 0\n10 20\n10 30\n70 30\n99 100\n", Probability::Percent).unwrap();
+            let (low, high) = if u < v { (u, v) } else { (v, u) };
+            proptest::prop_assert!(cdf.quantile(low) <= cdf.quantile(high));
+        }
+    }
+}

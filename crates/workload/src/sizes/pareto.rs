@@ -1,0 +1,110 @@
+use libm::{expm1, log, pow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem};
+
+/// A Pareto law by its mean.
+///
+/// Without `cap`, P(size > x) = (scale / x)^shape with scale = mean (shape - 1) / shape; shape must exceed 1, or there
+/// is no mean. Near 1 the mean of even a million draws is far below the true one, and so is the load offered: that is
+/// what a heavy tail does, and `cap` is the remedy.
+///
+/// With `cap` the law is truncated there (the textbook's bounded Pareto: the density is that of the Pareto law up to
+/// the cap and zero beyond), not clipped: no lump of messages sits at the cap. The scale is then solved for so that the
+/// mean is again `mean`.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pareto {
+    /// The exponent of the tail.
+    pub shape: f64,
+    /// The mean size, cap or no cap.
+    pub mean: Bytes,
+    /// The largest size.
+    pub cap: Option<Bytes>,
+}
+
+/// The law with its scale solved for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    pub mean: f64,
+    scale: f64,
+    shape: f64,
+    /// The probability below the cap under the law without one; 1 if there is none.
+    below_cap: f64,
+}
+
+impl Pareto {
+    pub(super) fn law(&self) -> Result<Law, Problem> {
+        let (shape, mean) = (self.shape, super::positive("mean", self.mean)?.0 as f64);
+        if !(shape > 0.0 && shape <= 100.0) {
+            return Err(Problem::new("shape", format!("{shape} is not between 0 and 100")));
+        }
+        let Some(cap) = self.cap else {
+            if shape <= 1.0 {
+                let message = format!("a Pareto law of shape {shape} has no mean; take a shape above 1, or set cap");
+                return Err(Problem::new("shape", message));
+            }
+            return Ok(Law { mean, shape, scale: mean * (shape - 1.0) / shape, below_cap: 1.0 });
+        };
+        let cap_bytes = cap.0 as f64;
+        if cap <= self.mean {
+            return Err(Problem::new("cap", format!("{cap} is not above the mean, {}", self.mean)));
+        }
+        let scale = cap_bytes * scale_over_cap(shape, mean / cap_bytes);
+        if scale < 0.5 {
+            let message = format!("with shape {shape} and cap {cap}, most messages would be smaller than a byte");
+            return Err(Problem::new("mean", message));
+        }
+        Ok(Law { mean, shape, scale, below_cap: -expm1(shape * log(scale / cap_bytes)) })
+    }
+}
+
+/// The r = scale / cap at which the truncated law's mean is `target` caps. The mean,
+/// `shape / (shape - 1) * (r - r^shape) / (1 - r^shape)` caps, grows with r, so bisection (in ln r) finds it.
+fn scale_over_cap(shape: f64, target: f64) -> f64 {
+    let mean = |ln_r: f64| {
+        let less = shape - 1.0;
+        // The limit at shape 1, where both parts of the quotient vanish.
+        let growth = if less.abs() < 1e-9 { ln_r } else { expm1(less * ln_r) / less };
+        shape * libm::exp(ln_r) * growth / expm1(shape * ln_r)
+    };
+    let (mut low, mut high) = (-100.0, -1e-12);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if mean(middle) < target { low = middle } else { high = middle }
+    }
+    libm::exp(0.5 * (low + high))
+}
+
+impl Law {
+    pub fn quantile(&self, u: f64) -> f64 {
+        self.scale * pow(1.0 - u * self.below_cap, -1.0 / self.shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cap_truncates_and_keeps_the_mean() {
+        for shape in [0.5, 1.0, 1.05, 2.0] {
+            let law = Pareto { shape, mean: Bytes(100_000), cap: Some(Bytes(10_000_000)) }.law().unwrap();
+            assert!((law.quantile(1.0) / 1e7 - 1.0).abs() < 1e-9, "the largest is the cap");
+            // The mean is the integral of the quantile function: midpoints in v, with u = 1 - v^3 to tame the tail.
+            let n = 1_000_000;
+            let integral: f64 = (0..n)
+                .map(|i| (f64::from(i) + 0.5) / f64::from(n))
+                .map(|v| law.quantile(1.0 - v * v * v) * 3.0 * v * v / f64::from(n))
+                .sum();
+            assert!((integral / 100_000.0 - 1.0).abs() < 1e-5, "shape {shape}: {integral}");
+        }
+    }
+
+    #[test]
+    fn r2c2s_law_has_95_percent_below_100_kb() {
+        // R2C2 section 5.2: shape 1.05, mean 100 KB, "95% of the flows are less than 100 KB".
+        let law = Pareto { shape: 1.05, mean: Bytes(100_000), cap: None }.law().unwrap();
+        assert!(law.quantile(0.95) < 100_000.0 && law.quantile(0.965) > 100_000.0, "{}", law.quantile(0.95));
+    }
+}

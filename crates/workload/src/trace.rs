@@ -1,0 +1,233 @@
+//! Flow lists that other tools wrote.
+//!
+//! Three kinds of text: a CSV with a header, HPCC's `flow.txt`, and htsim's connection matrix (`.cm`). Each reader takes
+//! text and gives a [`Trace`], or a [`TraceError`] that names file, line, field, value and what would be right. What a
+//! format can say and a [`Flow`](crate::Flow) can't is refused, never dropped. Files of columns (Parquet) come in
+//! through [`Trace::new`].
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, Time};
+
+mod csv;
+mod hpcc;
+mod htsim;
+
+pub use self::csv::CsvTrace;
+pub use hpcc::HpccTrace;
+pub use htsim::{HtsimTrace, StartUnit};
+
+/// A file of flows and its kind.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TraceFile {
+    /// Columns `src`, `dst`, `size_bytes` and one of `start_s`, `start_ms`, `start_us`, `start_ns`, `start_ps`.
+    Csv(CsvTrace),
+    /// HPCC's `flow.txt`.
+    Hpcc(HpccTrace),
+    /// htsim's connection matrix.
+    Htsim(HtsimTrace),
+}
+
+impl TraceFile {
+    /// Where the file is.
+    pub fn path(&self) -> &str {
+        match self {
+            TraceFile::Csv(csv) => &csv.path,
+            TraceFile::Hpcc(hpcc) => &hpcc.path,
+            TraceFile::Htsim(htsim) => &htsim.path,
+        }
+    }
+
+    /// Reads the file's text.
+    pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
+        match self {
+            TraceFile::Csv(csv) => csv.parse(text),
+            TraceFile::Hpcc(hpcc) => hpcc.parse(text),
+            TraceFile::Htsim(htsim) => htsim.parse(text),
+        }
+    }
+}
+
+/// One flow of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceFlow {
+    /// Who sends.
+    pub src: HostId,
+    /// Who receives.
+    pub dst: HostId,
+    /// Payload in bytes.
+    pub bytes: u64,
+    /// When, counted from the class's start; with `after`, the delay after that flow.
+    pub start: Time,
+    /// The flow of the same source, by its index in the trace, whose completion starts this one.
+    pub after: Option<u32>,
+    /// Its line in the file (or row, from 1), for errors.
+    pub line: u32,
+}
+
+/// A sound list of flows: nobody sends to itself, nothing is empty, nothing waits for itself. Whether the hosts exist is
+/// for the fabric to say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trace {
+    file: String,
+    flows: Vec<TraceFlow>,
+}
+
+/// A malformed line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceError {
+    /// The file's name as it was given.
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// The column or keyword.
+    pub field: String,
+    /// What stands there.
+    pub value: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+impl Trace {
+    /// A trace from its flows; `file` is the name that errors give.
+    pub fn new(file: &str, flows: Vec<TraceFlow>) -> Result<Trace, TraceError> {
+        let trace = Trace { file: file.to_owned(), flows };
+        if trace.flows.len() as u64 > crate::FLOWS_MAX {
+            let expected = format!("at most {} flows", crate::FLOWS_MAX);
+            return Err(trace.error(0, "flows", &trace.flows.len().to_string(), &expected));
+        }
+        for flow in &trace.flows {
+            if flow.src == flow.dst {
+                return Err(trace.error(flow.line, "dst", &flow.dst.to_string(), "a host other than the source"));
+            }
+            if flow.bytes == 0 {
+                return Err(trace.error(flow.line, "size", "0", "at least 1 byte"));
+            }
+            if flow.start.ps() > u64::MAX / 4 {
+                return Err(trace.error(flow.line, "start", &flow.start.to_string(), "less than 50 days"));
+            }
+            let Some(before) = flow.after else { continue };
+            match trace.flows.get(before as usize) {
+                None => return Err(trace.error(flow.line, "after", &before.to_string(), "a flow of this trace")),
+                Some(before) if before.src != flow.src => {
+                    let expected = format!("a flow of the same source, {}, and not of {}", flow.src, before.src);
+                    return Err(trace.error(flow.line, "after", &format!("line {}", before.line), &expected));
+                }
+                Some(_) => {}
+            }
+        }
+        match trace.depths() {
+            Ok(_) => Ok(trace),
+            Err(index) => {
+                let flow = trace.flows[index];
+                Err(trace.error(flow.line, "after", "a circle", "a chain that begins with a flow that has a start"))
+            }
+        }
+    }
+
+    /// The flows as they were given.
+    pub fn flows(&self) -> &[TraceFlow] {
+        &self.flows
+    }
+
+    /// Indices of the flows: first those with a start, by it; then the others, each later than what it waits for.
+    pub(crate) fn order(&self) -> Vec<usize> {
+        let depths = self.depths().expect("checked when made");
+        let mut order: Vec<usize> = (0..self.flows.len()).collect();
+        order.sort_by_key(|&index| match depths[index] {
+            0 => (0, self.flows[index].start),
+            depth => (depth, Time::ZERO),
+        });
+        order
+    }
+
+    pub(crate) fn error(&self, line: u32, field: &str, value: &str, expected: &str) -> TraceError {
+        TraceError::new(&self.file, line as usize, field, value, expected)
+    }
+
+    /// How many flows must complete before each may start, or a flow that waits for itself.
+    fn depths(&self) -> Result<Vec<u32>, usize> {
+        const UNKNOWN: u32 = u32::MAX;
+        let mut depths: Vec<u32> =
+            self.flows.iter().map(|flow| if flow.after.is_none() { 0 } else { UNKNOWN }).collect();
+        let mut path = Vec::new();
+        for first in 0..self.flows.len() {
+            let mut index = first;
+            while depths[index] == UNKNOWN {
+                // A path longer than the list has come by some flow twice.
+                if path.len() > self.flows.len() {
+                    return Err(first);
+                }
+                path.push(index);
+                index = self.flows[index].after.expect("only these are unknown") as usize;
+            }
+            let mut depth = depths[index];
+            while let Some(index) = path.pop() {
+                depth += 1;
+                depths[index] = depth;
+            }
+        }
+        Ok(depths)
+    }
+}
+
+impl TraceError {
+    pub(crate) fn new(file: &str, line: usize, field: &str, value: &str, expected: &str) -> TraceError {
+        // A broken file may hold one line of a gigabyte.
+        let value = value.chars().take(80).collect();
+        TraceError { file: file.to_owned(), line, field: field.to_owned(), value, expected: expected.to_owned() }
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TraceError { file, line, field, value, expected } = self;
+        write!(f, "{file}, line {line}: {field} is \"{value}\", but should be {expected}")
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// A place in a file: makes the errors of its fields.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: &'a str,
+    line: usize,
+}
+
+impl Place<'_> {
+    fn error(&self, field: &str, value: &str, expected: &str) -> TraceError {
+        TraceError::new(self.file, self.line, field, value, expected)
+    }
+
+    fn number<N: std::str::FromStr>(&self, field: &str, text: &str) -> Result<N, TraceError> {
+        text.parse().map_err(|_| self.error(field, text, "a whole number, zero or more, that fits"))
+    }
+
+    fn host(&self, field: &str, text: &str) -> Result<HostId, TraceError> {
+        self.number(field, text).map(HostId)
+    }
+
+    /// A decimal number of units of `unit_ps`, to the nearest picosecond.
+    fn time(&self, field: &str, text: &str, unit_ps: f64) -> Result<Time, TraceError> {
+        // Whole numbers exactly, beyond what a float holds.
+        if let Ok(whole) = text.parse::<u64>() {
+            if let Some(ps) = whole.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4) {
+                return Ok(Time::from_ps(ps));
+            }
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value >= 0.0 && value * unit_ps <= (u64::MAX / 4) as f64 => {
+                Ok(Time::from_ps((value * unit_ps + 0.5) as u64))
+            }
+            _ => Err(self.error(field, text, "a time, zero or more, of less than 50 days")),
+        }
+    }
+
+    fn flow(&self, src: HostId, dst: HostId, bytes: u64, start: Time) -> TraceFlow {
+        TraceFlow { src, dst, bytes, start, after: None, line: u32::try_from(self.line).unwrap_or(u32::MAX) }
+    }
+}

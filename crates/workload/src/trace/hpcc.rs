@@ -1,0 +1,114 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, Time};
+
+use super::{Place, Trace, TraceError};
+
+/// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` a line, in seconds.
+///
+/// `dport` says nothing here and is only checked to be a number. All flows must have one `pg` (priority group): split a
+/// file with several into classes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HpccTrace {
+    /// Where it is, seen from the scenario.
+    pub path: String,
+    /// Node ids that are switches in the topology that the file was written for. HPCC counts hosts and switches
+    /// together; hosts are counted here in the order of their node ids. Unset, the hosts come first.
+    #[serde(default)]
+    pub switches: Vec<u32>,
+    /// The time in the file that counts as the class's start. HPCC's own generator begins at "2s".
+    #[serde(default)]
+    pub origin: Time,
+}
+
+impl HpccTrace {
+    /// Reads the file's text.
+    pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
+        let mut switches = self.switches.clone();
+        switches.sort_unstable();
+        switches.dedup();
+        let mut lines = text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (Place { file: &self.path, line: index + 1 }, line))
+            .filter(|(_, line)| !line.trim().is_empty());
+        let (first, count) = lines.next().unwrap_or((Place { file: &self.path, line: 1 }, ""));
+        let count: usize = first.number("number of flows", count.trim())?;
+
+        let mut flows = Vec::new();
+        let mut group = None;
+        for (place, line) in lines.by_ref().take(count) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [src, dst, pg, dport, bytes, start] = words[..] else {
+                return Err(place.error("line", line, "six fields: src dst pg dport bytes start"));
+            };
+            let host = |field: &str, text: &str| {
+                let node: u32 = place.number(field, text)?;
+                match switches.binary_search(&node) {
+                    Ok(_) => Err(place.error(field, text, "a host; this node is listed among the switches")),
+                    Err(before) => Ok(HostId(node - before as u32)),
+                }
+            };
+            let (pg, _): (u32, u32) = (place.number("pg", pg)?, place.number("dport", dport)?);
+            if *group.get_or_insert(pg) != pg {
+                return Err(place.error("pg", &pg.to_string(), "the same for all flows; split the file into classes"));
+            }
+            let at = place.time("start", start, 1e12)?;
+            if at < self.origin {
+                return Err(place.error("start", start, &format!("no earlier than origin, {}", self.origin)));
+            }
+            let (src, dst) = (host("src", src)?, host("dst", dst)?);
+            flows.push(place.flow(src, dst, place.number("bytes", bytes)?, Time::ZERO + (at - self.origin)));
+        }
+        if flows.len() < count {
+            let expected = format!("{}, the number of flows that follow", flows.len());
+            return Err(first.error("number of flows", &count.to_string(), &expected));
+        }
+        if let Some((place, line)) = lines.next() {
+            return Err(place.error("line", line, &format!("the end, after the {count} flows of the first line")));
+        }
+        Trace::new(&self.path, flows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, switches: &[u32], origin: Time) -> Result<Trace, TraceError> {
+        HpccTrace { path: "flow.txt".into(), switches: switches.to_vec(), origin }.parse(text)
+    }
+
+    #[test]
+    fn switches_are_counted_out_and_time_begins_at_the_origin() {
+        let text = "2\n2 1 3 100 200000000 2\n4 1 3 100 1000 2.000000150\n";
+        let trace = parse(text, &[0, 3], Time::from_ms(2000)).unwrap();
+        let read: Vec<_> = trace.flows().iter().map(|f| (f.src.0, f.dst.0, f.bytes, f.start.ps())).collect();
+        assert_eq!(read, [(1, 0, 200_000_000, 0), (2, 0, 1000, 150_000)]);
+    }
+
+    #[test]
+    fn errors_name_line_and_field() {
+        let wrong = |text: &str| {
+            let error = parse(text, &[0], Time::from_ps(1)).unwrap_err();
+            (error.line, error.field)
+        };
+        assert_eq!(wrong(""), (1, "number of flows".into()));
+        assert_eq!(wrong("2\n1 2 3 100 5 2\n"), (1, "number of flows".into()));
+        assert_eq!(wrong("1\n1 2 3 100 5 2\n1 2 3 100 5 2\n"), (3, "line".into()));
+        assert_eq!(wrong("1\n1 2 3 100 5\n"), (2, "line".into()));
+        assert_eq!(wrong("1\n1 0 3 100 5 2\n"), (2, "dst".into()));
+        assert_eq!(wrong("1\n1 2 3 100 5 0\n"), (2, "start".into()));
+        assert_eq!(wrong("1\n1 2 3 100 5.5 2\n"), (2, "bytes".into()));
+        assert_eq!(wrong("2\n1 2 3 100 5 2\n1 2 1 100 5 2\n"), (3, "pg".into()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "[0-3]\n([0-9 .e\n-]{0,60})", any: String) {
+            let _ = parse(&text, &[1, 0, 1], Time::ZERO);
+            let _ = parse(&any, &[], Time::ZERO);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, Time};
+
+use super::{Place, Trace, TraceError, TraceFlow};
+
+/// htsim's connection matrix: `Nodes N`, `Connections M`, perhaps `Triggers K`, then a line for each connection, such as
+/// `3->7 id 5 start 1000 size 2000000`, and for each trigger, such as `trigger id 2 oneshot`.
+///
+/// A trigger maps onto [`Flow::after`](crate::Flow::after) when exactly one connection fires it, on `send_done_trigger`,
+/// and every connection that it starts has the same source. Refused are what flows of ours can't say: triggers fired by
+/// several connections (barriers; multishots, whose order of starts is decided while they run), `recv_done_trigger`,
+/// `prio`, `addon`, failures, and connections of size 0, which htsim sends for ever.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HtsimTrace {
+    /// Where it is, seen from the scenario.
+    pub path: String,
+    /// What `start` counts.
+    #[serde(default)]
+    pub start_unit: StartUnit,
+}
+
+/// What `start` counts in a connection matrix; htsim's programs have differed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StartUnit {
+    /// Picoseconds, as htsim reads it today.
+    #[default]
+    Ps,
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds, as older versions read it.
+    Us,
+}
+
+/// A trigger, from all lines that name it.
+#[derive(Default)]
+struct Trigger {
+    /// The line that declares it.
+    declared: Option<usize>,
+    /// Whether each firing starts only the next connection.
+    multishot: bool,
+    /// The connections that fire it: index and line.
+    fired_by: Vec<(usize, usize)>,
+    /// The connections that it starts: index and line.
+    starts: Vec<(usize, usize)>,
+}
+
+/// What the reader has gathered so far.
+#[derive(Default)]
+struct Matrix {
+    flows: Vec<TraceFlow>,
+    /// Flow ids and where they were first used.
+    ids: BTreeMap<u64, usize>,
+    triggers: BTreeMap<u64, Trigger>,
+}
+
+impl HtsimTrace {
+    /// Reads the file's text.
+    pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
+        let mut header: BTreeMap<&str, (Place<'_>, u64)> = BTreeMap::new();
+        let mut matrix = Matrix::default();
+        for (index, line) in text.lines().enumerate() {
+            let place = Place { file: &self.path, line: index + 1 };
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [] => {}
+                [word, ..] if word.starts_with('#') => {}
+                [word @ ("Nodes" | "Connections" | "Triggers" | "Failures"), count] => {
+                    let count: u64 = place.number(word, count)?;
+                    if word == "Failures" && count > 0 {
+                        return Err(place.error(word, &count.to_string(), "0; failures belong to the fabric"));
+                    }
+                    if header.insert(word, (place, count)).is_some() {
+                        return Err(place.error(word, &count.to_string(), "given once"));
+                    }
+                }
+                ["trigger", ref attributes @ ..] => matrix.trigger(place, attributes)?,
+                [ends, ref attributes @ ..] if ends.contains("->") => {
+                    let nodes = header.get("Nodes").map(|nodes| nodes.1);
+                    matrix.connection(place, ends, attributes, nodes, self.start_unit)?;
+                }
+                [word, ..] => {
+                    let expected = "Nodes N, Connections N, Triggers N, a connection src->dst or a trigger";
+                    return Err(place.error("line", word, expected));
+                }
+            }
+        }
+        for (name, found) in [("Connections", matrix.flows.len()), ("Triggers", matrix.triggers.len())] {
+            match header.get(name) {
+                Some((place, count)) if *count != found as u64 => {
+                    return Err(place.error(name, &count.to_string(), &format!("{found}, as many as there are")));
+                }
+                None if name == "Connections" => {
+                    let place = Place { file: &self.path, line: 1 };
+                    return Err(place.error(name, "missing", "a line such as Connections 16"));
+                }
+                _ => {}
+            }
+        }
+        matrix.resolve(&self.path)?;
+        Trace::new(&self.path, matrix.flows)
+    }
+}
+
+impl Matrix {
+    fn connection(
+        &mut self,
+        place: Place<'_>,
+        ends: &str,
+        attributes: &[&str],
+        nodes: Option<u64>,
+        unit: StartUnit,
+    ) -> Result<(), TraceError> {
+        let Some(nodes) = nodes else {
+            return Err(place.error("line", ends, "preceded by a line such as Nodes 16"));
+        };
+        let (src, dst) = ends.split_once("->").unwrap_or((ends, ""));
+        let host = |field: &str, text: &str| {
+            let host: HostId = place.host(field, text)?;
+            if u64::from(host.0) < nodes {
+                Ok(host)
+            } else {
+                Err(place.error(field, text, &format!("below Nodes, {nodes}")))
+            }
+        };
+        let (src, dst) = (host("src", src)?, host("dst", dst)?);
+        let index = self.flows.len();
+        let (mut start, mut size, mut waits) = (None, None, false);
+        let mut words = attributes.iter();
+        while let Some(&word) = words.next() {
+            let mut value = || words.next().copied().ok_or_else(|| place.error(word, "", "followed by a value"));
+            let twice = || Err(place.error(word, "a second one", "given once"));
+            match word {
+                "start" => {
+                    let unit_ps = match unit {
+                        StartUnit::Ps => 1.0,
+                        StartUnit::Ns => 1e3,
+                        StartUnit::Us => 1e6,
+                    };
+                    if start.replace(place.time("start", value()?, unit_ps)?).is_some() {
+                        return twice();
+                    }
+                }
+                "size" => {
+                    let bytes: u64 = place.number("size", value()?)?;
+                    if bytes == 0 {
+                        return Err(place.error("size", "0", "at least 1 (htsim sends 0 for ever; no flow here does)"));
+                    }
+                    if size.replace(bytes).is_some() {
+                        return twice();
+                    }
+                }
+                "id" => {
+                    let text = value()?;
+                    let id: u64 = place.number("id", text)?;
+                    if let Some(line) = self.ids.insert(id, place.line) {
+                        return Err(place.error("id", text, &format!("new; line {line} has it already")));
+                    }
+                }
+                "trigger" => {
+                    let trigger = self.triggers.entry(place.number("trigger", value()?)?).or_default();
+                    trigger.starts.push((index, place.line));
+                    if std::mem::replace(&mut waits, true) {
+                        return twice();
+                    }
+                }
+                "send_done_trigger" => {
+                    let trigger = self.triggers.entry(place.number("send_done_trigger", value()?)?).or_default();
+                    trigger.fired_by.push((index, place.line));
+                }
+                "recv_done_trigger" => {
+                    let expected = "send_done_trigger: flows here start when another has completed at its sender";
+                    return Err(place.error(word, value()?, expected));
+                }
+                "prio" => {
+                    return Err(place.error(word, value()?, "left out: flows here have no priority of their own"));
+                }
+                "addon" => return Err(place.error(word, "", "left out: flows here don't grow")),
+                other => {
+                    let expected = "one of id, start, size, trigger, send_done_trigger";
+                    return Err(place.error("attribute", other, expected));
+                }
+            }
+        }
+        let Some(bytes) = size else {
+            return Err(place.error("size", "missing", "given, in bytes"));
+        };
+        match (start, waits) {
+            (None, false) => return Err(place.error("start", "missing", "given, or else a trigger")),
+            (Some(_), true) => return Err(place.error("start", "beside a trigger", "one of the two")),
+            _ => {}
+        }
+        self.flows.push(place.flow(src, dst, bytes, start.unwrap_or(Time::ZERO)));
+        Ok(())
+    }
+
+    fn trigger(&mut self, place: Place<'_>, attributes: &[&str]) -> Result<(), TraceError> {
+        let (mut id, mut kind) = (None, None);
+        let mut words = attributes.iter();
+        while let Some(&word) = words.next() {
+            match word {
+                "id" => id = Some(place.number::<u64>("id", words.next().unwrap_or(&""))?),
+                "count" => {
+                    let count = words.next().unwrap_or(&"");
+                    if place.number::<u64>("count", count)? != 1 {
+                        return Err(place.error("count", count, "1: flows here wait for one other flow"));
+                    }
+                }
+                "oneshot" | "multishot" | "barrier" => {
+                    if kind.replace(word).is_some() {
+                        return Err(place.error("trigger", word, "of one kind"));
+                    }
+                }
+                other => {
+                    return Err(place.error("attribute", other, "one of id, count, oneshot, multishot, barrier"));
+                }
+            }
+        }
+        let Some(id) = id else {
+            return Err(place.error("id", "missing", "given, such as trigger id 1 oneshot"));
+        };
+        let Some(kind) = kind else {
+            return Err(place.error("trigger", "without a kind", "oneshot, multishot or barrier"));
+        };
+        let trigger = self.triggers.entry(id).or_default();
+        if let Some(line) = trigger.declared.replace(place.line) {
+            return Err(place.error("id", &id.to_string(), &format!("new; line {line} has it already")));
+        }
+        trigger.multishot = kind == "multishot";
+        Ok(())
+    }
+
+    /// Turns triggers into flows that wait for flows.
+    fn resolve(&mut self, file: &str) -> Result<(), TraceError> {
+        for (id, trigger) in &self.triggers {
+            let id = id.to_string();
+            let line = |list: &[(usize, usize)], at: usize| list.get(at).map(|user| user.1);
+            let used = line(&trigger.starts, 0).or(line(&trigger.fired_by, 0));
+            let Some(declared) = trigger.declared else {
+                let place = Place { file, line: used.unwrap_or(1) };
+                return Err(place.error("trigger", &id, "declared by a line such as trigger id 1 oneshot"));
+            };
+            if trigger.starts.is_empty() {
+                continue;
+            }
+            if trigger.multishot && trigger.starts.len() > 1 {
+                let expected = "oneshot: a multishot that fires once starts only the first of its connections";
+                return Err(Place { file, line: declared }.error("trigger", "multishot", expected));
+            }
+            let &[(before, _)] = &trigger.fired_by[..] else {
+                let place = Place { file, line: line(&trigger.fired_by, 1).unwrap_or(declared) };
+                let expected = format!("fired by one send_done_trigger, and not by {}", trigger.fired_by.len());
+                return Err(place.error("trigger", &id, &expected));
+            };
+            for &(index, line) in &trigger.starts {
+                let (src, other) = (self.flows[index].src, self.flows[before].src);
+                if src != other {
+                    let expected = format!("fired by a connection of the same source, {src}, and not of {other}");
+                    return Err(Place { file, line }.error("trigger", &id, &expected));
+                }
+                self.flows[index].after = u32::try_from(before).ok();
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Trace, TraceError> {
+        HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps }.parse(text)
+    }
+
+    #[test]
+    fn connections_start_by_time_or_by_trigger() {
+        let text = "# serial\nNodes 4\nConnections 3\nTriggers 1\n\n0->1 id 1 start 5000 size 100 send_done_trigger 7\n\
+                    0->2 id 2 trigger 7 size 200\n3->1 start 0.0 size 300\ntrigger id 7 oneshot\n";
+        let trace = parse(text).unwrap();
+        let read: Vec<_> = trace.flows().iter().map(|f| (f.src.0, f.dst.0, f.bytes, f.start.ps(), f.after)).collect();
+        assert_eq!(read, [(0, 1, 100, 5000, None), (0, 2, 200, 0, Some(0)), (3, 1, 300, 0, None)]);
+        assert_eq!(trace.order(), [2, 0, 1]);
+        let micro = HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Us };
+        let trace = micro.parse("Nodes 2\nConnections 1\n0->1 start 1.5 size 1").unwrap();
+        assert_eq!(trace.flows()[0].start, Time::from_ns(1500));
+    }
+
+    #[test]
+    fn what_flows_cannot_say_is_refused_by_name() {
+        let with = |rest: &str| {
+            let connections = rest.matches("->").count();
+            let error = parse(&format!("Nodes 9\nConnections {connections}\n{rest}\n")).unwrap_err();
+            (error.line, error.field)
+        };
+        assert_eq!(with("0->1 start 0 size 0"), (3, "size".into()));
+        assert_eq!(with("0->1 start 0"), (3, "size".into()));
+        assert_eq!(with("0->1 size 5"), (3, "start".into()));
+        assert_eq!(with("0->9 start 0 size 5"), (3, "dst".into()));
+        assert_eq!(with("0->1 start 0 size 5 prio 3"), (3, "prio".into()));
+        assert_eq!(with("0->1 start 0 size 5 recv_done_trigger 3"), (3, "recv_done_trigger".into()));
+        assert_eq!(with("0->1 start 0 size 5 colour 3"), (3, "attribute".into()));
+        assert_eq!(with("0->1 trigger 1 size 5"), (3, "trigger".into()));
+        assert_eq!(with("0->1 trigger 1 size 5\ntrigger id 1 oneshot"), (4, "trigger".into()));
+        let others = "0->1 start 0 size 5 send_done_trigger 1\n2->1 trigger 1 size 5\ntrigger id 1 oneshot";
+        assert_eq!(with(others), (4, "trigger".into()));
+        let barrier = "0->1 start 0 size 5 send_done_trigger 1\n0->2 start 0 size 5 send_done_trigger 1\n\
+                       0->3 trigger 1 size 5\ntrigger id 1 barrier count 2";
+        assert_eq!(with(barrier), (6, "count".into()));
+        let circle = "0->1 trigger 1 size 5 send_done_trigger 2\n0->2 trigger 2 size 5 send_done_trigger 1\n\
+                      trigger id 1 oneshot\ntrigger id 2 oneshot";
+        assert_eq!(with(circle), (3, "after".into()));
+        assert_eq!(parse("Nodes 2\nConnections 3\n0->1 start 0 size 5").unwrap_err().line, 2);
+        assert_eq!(parse("Nodes 2\nConnections 0\nFailures 2").unwrap_err().field, "Failures");
+        assert_eq!(parse("").unwrap_err().field, "Connections");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(
+            lines in proptest::collection::vec(
+                "Nodes [0-9]|Connections [0-3]|[0-3]->[0-3]( start [0-9]| size [0-9]| trigger [12]| send_done_trigger [12]){0,4}|trigger id [12] (oneshot|multishot)|\\PC{0,9}",
+                0..7,
+            )
+        ) {
+            let _ = parse(&lines.join("\n"));
+        }
+    }
+}

@@ -1,0 +1,340 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem, Time};
+
+use crate::sizes::Table;
+use crate::{Hosts, Pattern, Sizes, Trace, TraceFile};
+
+/// One class of traffic: a `[[traffic]]` table of a scenario. `T` is how the crate above names a transport.
+///
+/// Either `sizes` and `arrivals` (and a `pattern`, by default all-to-all) say what is sent, or a `trace` does.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic<T> {
+    /// What results call the class; its random streams are named after it, so names differ between classes.
+    #[serde(default = "default_name")]
+    pub name: String,
+    /// What carries the class's messages.
+    pub transport: Option<T>,
+    /// How large the messages are.
+    pub sizes: Option<Sizes>,
+    /// Sizes are rounded to the nearest multiple of this, and are at least this; 1B if unset. dcPIM's own simulator
+    /// has whole packets: "1460B".
+    pub round_to: Option<Bytes>,
+    /// When messages arrive.
+    pub arrivals: Option<Arrivals>,
+    /// Between whom; all-to-all if unset.
+    pub pattern: Option<Pattern>,
+    /// Who sends; every host if unset.
+    pub senders: Option<Hosts>,
+    /// Who receives; every host if unset.
+    pub receivers: Option<Hosts>,
+    /// Who doesn't receive after all: an incast's destination, say, which Pyrrha section 6.2 keeps free of the rest.
+    pub avoid: Option<Hosts>,
+    /// When the class begins; a trace's times count from here.
+    #[serde(default)]
+    pub start: Time,
+    /// For how long messages arrive, from `start` on; without end if unset, and then `flows` is the end.
+    pub duration: Option<Duration>,
+    /// How many messages there are at most, in order of arrival.
+    pub flows: Option<u64>,
+    /// Silences: what arrivals say holds during the on phases, as if the off phases were cut out of time.
+    pub phases: Option<Phases>,
+    /// Messages from a file in place of `sizes`, `arrivals` and `pattern`.
+    pub trace: Option<TraceFile>,
+    /// The messages of `trace` once read, or those of a program.
+    #[serde(skip)]
+    pub loaded: Option<Trace>,
+}
+
+fn default_name() -> String {
+    "traffic".to_owned()
+}
+
+/// When messages arrive.
+///
+/// Patterns such as all-to-all speak of single messages, others (incast, dense, ...) of groups that belong together;
+/// [`Pattern`] says which is which. One *round* is a message from each sender for the first kind and a group for the
+/// second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Arrivals {
+    /// Independent arrivals: each sender is a Poisson process of its own, or each group arrives by one process.
+    Poisson(Poisson),
+    /// A round at fixed times, the first at the class's start.
+    Periodic(Periodic),
+    /// Each sender has a number of messages outstanding and starts the next when one has completed.
+    ClosedLoop(ClosedLoop),
+    /// One round at the class's start, or as many as give `flows` messages.
+    AllAtOnce,
+}
+
+/// Exactly one of `load` and `every`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Poisson {
+    /// The offered load as a share of what `of` names.
+    pub load: Option<f64>,
+    /// The mean time between two arrivals (of messages or groups) anywhere in the class, as R2C2 section 5.2 counts.
+    pub every: Option<Duration>,
+    /// What the load is a share of.
+    #[serde(default)]
+    pub of: LoadOf,
+    /// Which bytes the load counts.
+    #[serde(default)]
+    pub counting: Counting,
+}
+
+/// Exactly one of `load` and `every`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Periodic {
+    /// The offered load as a share of what `of` names; sets the time between rounds.
+    pub load: Option<f64>,
+    /// The time between the starts of two rounds.
+    pub every: Option<Duration>,
+    /// Each message starts later than its round by a uniform draw from zero to this.
+    #[serde(default)]
+    pub jitter: Duration,
+    /// What the load is a share of.
+    #[serde(default)]
+    pub of: LoadOf,
+    /// Which bytes the load counts.
+    #[serde(default)]
+    pub counting: Counting,
+}
+
+/// A fixed number of messages in flight; needs `flows`, since nobody knows beforehand when it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClosedLoop {
+    /// How many each sender has outstanding: message i starts after message i - outstanding of the same sender.
+    #[serde(default = "one")]
+    pub outstanding: u32,
+    /// The pause between a completion and the start of the next.
+    #[serde(default)]
+    pub think: Duration,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What a load is a share of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadOf {
+    /// Of the links of the hosts that send: each sender offers this share of its own link. For an incast, of the
+    /// receiver's link (the slowest one, if the receiver changes); for an outcast, of the sender's.
+    #[default]
+    HostLinks,
+    /// Of twice the bisection (once each direction), as if every byte crossed it; divided among the senders in
+    /// proportion to their links. On a fabric without oversubscription this is the same as `host_links`.
+    Bisection,
+    /// Of the slowest link of the fabric, as if all of the class crossed it; divided likewise.
+    NarrowestLink,
+}
+
+/// Which bytes a load counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Counting {
+    /// Payload alone. With 40 B of header to 1,460 B of payload a load of 0.6 then keeps a link busy 61.6% of the time.
+    #[default]
+    Payload,
+    /// Payload and headers, in proportion: mean size times (payload + header) / payload, as dcPIM's simulator and
+    /// pFabric's count. What a last, short packet has in headers beyond its share is not counted.
+    Wire(Wire),
+}
+
+/// A full packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Its payload.
+    #[serde(default = "full_payload")]
+    pub payload: Bytes,
+    /// Its headers.
+    #[serde(default = "full_header")]
+    pub header: Bytes,
+}
+
+fn full_payload() -> Bytes {
+    Bytes(1460)
+}
+
+fn full_header() -> Bytes {
+    Bytes(40)
+}
+
+/// Time in turns: `on`, `off`, `on`, ... from the class's start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// While messages arrive.
+    pub on: Duration,
+    /// While none do.
+    pub off: Duration,
+}
+
+impl<T> Traffic<T> {
+    /// A class of generated traffic.
+    pub fn new(name: &str, sizes: Sizes, arrivals: Arrivals, pattern: Pattern) -> Traffic<T> {
+        let (sizes, arrivals, pattern) = (Some(sizes), Some(arrivals), Some(pattern));
+        Traffic { sizes, arrivals, pattern, ..Traffic::empty(name) }
+    }
+
+    /// A class of given messages.
+    pub fn from_trace(name: &str, trace: Trace) -> Traffic<T> {
+        Traffic { loaded: Some(trace), ..Traffic::empty(name) }
+    }
+
+    fn empty(name: &str) -> Traffic<T> {
+        Traffic {
+            name: name.to_owned(),
+            transport: None,
+            sizes: None,
+            round_to: None,
+            arrivals: None,
+            pattern: None,
+            senders: None,
+            receivers: None,
+            avoid: None,
+            start: Time::ZERO,
+            duration: None,
+            flows: None,
+            phases: None,
+            trace: None,
+            loaded: None,
+        }
+    }
+
+    /// Reads the files that the class names, by a function from a path to its text. A table of sizes becomes part of
+    /// the description, which then stands on its own; a trace is kept aside.
+    pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<String>) -> Result<(), Problem> {
+        let mut text = |path: &str, key: &str| {
+            read(path).map_err(|error| Problem::new(key, format!("\"{path}\" could not be read: {error}")))
+        };
+        if let Some(Sizes::CdfFile(file)) = &self.sizes {
+            let text = text(&file.path, "sizes.cdf_file.path")?;
+            let table = Table::parse(&text, &file.path, file.unit, file.probability)
+                .map_err(|error| Problem::new("sizes.cdf_file.path", error.to_string()))?;
+            self.sizes = Some(Sizes::Cdf(table));
+        }
+        if let Some(file) = &self.trace {
+            let text = text(file.path(), "trace")?;
+            self.loaded = Some(file.parse(&text).map_err(|error| Problem::new("trace", error.to_string()))?);
+        }
+        Ok(())
+    }
+
+    /// What doesn't go together whatever the fabric: settings without effect, and missing ones.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: &str| Err(Problem::new(key, message));
+        if self.trace.is_some() || self.loaded.is_some() {
+            let unused = [
+                ("sizes", self.sizes.is_some()),
+                ("round_to", self.round_to.is_some()),
+                ("arrivals", self.arrivals.is_some()),
+                ("pattern", self.pattern.is_some()),
+                ("senders", self.senders.is_some()),
+                ("receivers", self.receivers.is_some()),
+                ("avoid", self.avoid.is_some()),
+                ("phases", self.phases.is_some()),
+            ];
+            if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
+                return problem(key, "has no effect beside a trace, which says all of that itself; remove one of them");
+            }
+            return match self.loaded {
+                Some(_) => Ok(()),
+                None => problem("trace", "the file has not been read yet; load the files first"),
+            };
+        }
+        if self.sizes.is_none() {
+            return problem(
+                "sizes",
+                "missing: say how large messages are, like sizes = \"websearch\", or give a trace",
+            );
+        }
+        let Some(arrivals) = &self.arrivals else {
+            let message = "missing: say when messages arrive, like arrivals = { poisson = { load = 0.6 } }";
+            return problem("arrivals", message);
+        };
+        if self.round_to == Some(Bytes(0)) {
+            return problem("round_to", "0B is no size; leave it out, or write \"1460B\" for whole packets");
+        }
+        if self.flows == Some(0) {
+            return problem("flows", "0 flows are no traffic; remove the class instead");
+        }
+        if self.duration == Some(Duration::ZERO) {
+            return problem("duration", "nothing can arrive in no time");
+        }
+        if let Some(phases) = self.phases {
+            if phases.on == Duration::ZERO || phases.off == Duration::ZERO {
+                return problem("phases", "on and off must both last; remove phases for traffic without a break");
+            }
+        }
+        let endless = self.flows.is_none() && self.duration.is_none();
+        match arrivals {
+            Arrivals::Poisson(Poisson { load, every, .. }) => {
+                pace(load, every).map_err(|p| p.under("arrivals.poisson"))?;
+                if endless {
+                    return problem("flows", "missing: Poisson arrivals never end; set flows or duration");
+                }
+            }
+            Arrivals::Periodic(Periodic { load, every, .. }) => {
+                pace(load, every).map_err(|p| p.under("arrivals.periodic"))?;
+                if endless {
+                    return problem("flows", "missing: periodic arrivals never end; set flows or duration");
+                }
+            }
+            Arrivals::ClosedLoop(closed) => {
+                if closed.outstanding == 0 {
+                    return problem("arrivals.closed_loop.outstanding", "0 would send nothing; it must be at least 1");
+                }
+                if self.flows.is_none() {
+                    return problem("flows", "missing: a closed loop never ends; say how many flows there are in all");
+                }
+                if self.duration.is_some() {
+                    return problem("duration", "has no effect on a closed loop; its end is set by flows");
+                }
+            }
+            Arrivals::AllAtOnce if self.duration.is_some() => {
+                return problem("duration", "has no effect when all arrive at once; remove it");
+            }
+            Arrivals::AllAtOnce => {}
+        }
+        let timeless = matches!(arrivals, Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce);
+        if timeless && self.phases.is_some() {
+            return problem("phases", "has no effect on a closed loop or when all arrive at once; remove it");
+        }
+        Ok(())
+    }
+}
+
+/// Exactly one of load and gap, and a sensible one.
+fn pace(load: &Option<f64>, every: &Option<Duration>) -> Result<(), Problem> {
+    match (load, every) {
+        // A comparison that NaN fails. Overload is allowed: it is a thing to study.
+        (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => {
+            Err(Problem::new("load", format!("{load} is not a load; it is a share above 0, such as 0.6")))
+        }
+        (None, Some(Duration::ZERO)) => Err(Problem::new("every", "arrivals need time between them, such as \"1us\"")),
+        (Some(_), None) | (None, Some(_)) => Ok(()),
+        (Some(_), Some(_)) => Err(Problem::new("load", "given beside every, which already sets it; remove one")),
+        (None, None) => Err(Problem::new("load", "missing: set load, such as 0.6, or every, such as \"1us\"")),
+    }
+}
+
+impl Counting {
+    /// Bytes that count for one byte of payload.
+    pub(crate) fn factor(self) -> Result<f64, Problem> {
+        match self {
+            Counting::Payload => Ok(1.0),
+            Counting::Wire(Wire { payload: Bytes(0), .. }) => {
+                Err(Problem::new("counting.wire.payload", "a full packet carries at least 1B"))
+            }
+            Counting::Wire(Wire { payload, header }) => Ok((payload.0 as f64 + header.0 as f64) / payload.0 as f64),
+        }
+    }
+}
