@@ -214,10 +214,10 @@ impl Place<'_> {
     /// A decimal number of units of `unit_ps`, to the nearest picosecond.
     fn time(&self, field: &str, text: &str, unit_ps: f64) -> Result<Time, TraceError> {
         // Whole numbers exactly, beyond what a float holds.
-        if let Ok(whole) = text.parse::<u64>() {
-            if let Some(ps) = whole.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4) {
-                return Ok(Time::from_ps(ps));
-            }
+        if let Ok(whole) = text.parse::<u64>()
+            && let Some(ps) = whole.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4)
+        {
+            return Ok(Time::from_ps(ps));
         }
         match text.parse::<f64>() {
             Ok(value) if value >= 0.0 && value * unit_ps <= (u64::MAX / 4) as f64 => {

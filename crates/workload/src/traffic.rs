@@ -269,10 +269,10 @@ impl<T> Traffic<T> {
         if self.duration == Some(Duration::ZERO) {
             return problem("duration", "nothing can arrive in no time");
         }
-        if let Some(phases) = self.phases {
-            if phases.on == Duration::ZERO || phases.off == Duration::ZERO {
-                return problem("phases", "on and off must both last; remove phases for traffic without a break");
-            }
+        if let Some(phases) = self.phases
+            && (phases.on == Duration::ZERO || phases.off == Duration::ZERO)
+        {
+            return problem("phases", "on and off must both last; remove phases for traffic without a break");
         }
         let endless = self.flows.is_none() && self.duration.is_none();
         match arrivals {

@@ -96,12 +96,14 @@ impl Table {
         let at = |index: usize, message: String| Err(Problem::new(format!("points[{index}]"), message));
         let (mut size_before, mut probability_before) = (0.0, 0.0);
         for (index, &[size, probability]) in self.points.iter().enumerate() {
-            // Comparisons that NaN fails.
-            if !(size >= size_before && size <= 1e15) {
+            if !(size_before..=1e15).contains(&size) {
                 return at(index, format!("size {size} is below the one before, {size_before}, or above 1e15"));
             }
-            if !(probability >= probability_before) {
-                return at(index, format!("probability {probability} is below the one before, {probability_before}"));
+            if !(probability_before..=100.0).contains(&probability) {
+                return at(
+                    index,
+                    format!("probability {probability} is below the one before, {probability_before}, or above 100"),
+                );
             }
             (size_before, probability_before) = (size, probability);
         }

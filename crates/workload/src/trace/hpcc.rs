@@ -6,6 +6,7 @@ use super::{Place, Trace, TraceError};
 
 /// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` a line, in seconds.
 ///
+/// Lines beyond that number are not read, as in HPCC, whose own sample keeps spare flows there.
 /// `dport` says nothing here and is only checked to be a number. All flows must have one `pg` (priority group): split a
 /// file with several into classes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -38,7 +39,7 @@ impl HpccTrace {
 
         let mut flows = Vec::new();
         let mut group = None;
-        for (place, line) in lines.by_ref().take(count) {
+        for (place, line) in lines.take(count) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let [src, dst, pg, dport, bytes, start] = words[..] else {
                 return Err(place.error("line", line, "six fields: src dst pg dport bytes start"));
@@ -65,9 +66,6 @@ impl HpccTrace {
             let expected = format!("{}, the number of flows that follow", flows.len());
             return Err(first.error("number of flows", &count.to_string(), &expected));
         }
-        if let Some((place, line)) = lines.next() {
-            return Err(place.error("line", line, &format!("the end, after the {count} flows of the first line")));
-        }
         Trace::new(&self.path, flows)
     }
 }
@@ -82,7 +80,7 @@ mod tests {
 
     #[test]
     fn switches_are_counted_out_and_time_begins_at_the_origin() {
-        let text = "2\n2 1 3 100 200000000 2\n4 1 3 100 1000 2.000000150\n";
+        let text = "2 \n2 1 3 100 200000000 2\n4 1 3 100 1000 2.000000150\nspare";
         let trace = parse(text, &[0, 3], Time::from_ms(2000)).unwrap();
         let read: Vec<_> = trace.flows().iter().map(|f| (f.src.0, f.dst.0, f.bytes, f.start.ps())).collect();
         assert_eq!(read, [(1, 0, 200_000_000, 0), (2, 0, 1000, 150_000)]);
@@ -96,7 +94,6 @@ mod tests {
         };
         assert_eq!(wrong(""), (1, "number of flows".into()));
         assert_eq!(wrong("2\n1 2 3 100 5 2\n"), (1, "number of flows".into()));
-        assert_eq!(wrong("1\n1 2 3 100 5 2\n1 2 3 100 5 2\n"), (3, "line".into()));
         assert_eq!(wrong("1\n1 2 3 100 5\n"), (2, "line".into()));
         assert_eq!(wrong("1\n1 0 3 100 5 2\n"), (2, "dst".into()));
         assert_eq!(wrong("1\n1 2 3 100 5 0\n"), (2, "start".into()));
