@@ -54,6 +54,9 @@ pub trait Header: Pod {
     fn emit(&self, out: &mut Vec<u8>);
     /// Reads the wire form back, and how many bytes it took. Any input may come from a socket: no panic.
     fn parse(bytes: &[u8]) -> Result<(Self, usize), Malformed>;
+    /// Where in its message the payload of a data packet with this header begins, in bytes: what a driver that carries
+    /// real content must know. Anything for a packet without payload.
+    fn payload_offset(&self) -> u64;
 }
 
 /// Bytes that are no header of ours.

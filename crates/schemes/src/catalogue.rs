@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use node::{Endpoint, Site};
+use node::packet::Malformed;
+use node::{Endpoint, Header, Packet, Site};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -59,6 +60,27 @@ macro_rules! catalogue {
             /// Its part of the host at `site`.
             pub fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
                 match self { $(Transport::$variant(config) => config.endpoint(site),)* }
+            }
+
+            /// Appends the wire form of a packet's header; the packet is one of this transport's.
+            pub fn emit_header(&self, packet: &Packet, out: &mut Vec<u8>) {
+                match self { $(Transport::$variant(_) => packet.header::<<$config as Scheme>::Header>().emit(out),)* }
+            }
+
+            /// Reads a header from a wire into `packet`, and says how many bytes it took.
+            pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+                match self { $(Transport::$variant(_) => {
+                    let (header, taken) = <$config as Scheme>::Header::parse(bytes)?;
+                    packet.set_header(header);
+                    Ok(taken)
+                })* }
+            }
+
+            /// Where in its message a data packet's payload begins, in bytes.
+            pub fn payload_offset(&self, packet: &Packet) -> u64 {
+                match self { $(Transport::$variant(_) => {
+                    packet.header::<<$config as Scheme>::Header>().payload_offset()
+                })* }
             }
 
             /// What it asks of switches.

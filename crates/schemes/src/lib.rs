@@ -16,6 +16,9 @@ pub trait Scheme {
     /// What the system is and where it is described, for `clearway schemes`.
     const ABOUT: About;
 
+    /// What its packets carry.
+    type Header: node::Header;
+
     /// What the types of the configuration can't forbid. Keys are relative to the scheme's table.
     fn check(&self) -> Result<(), Problem>;
 

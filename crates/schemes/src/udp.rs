@@ -36,6 +36,8 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
+    type Header = Header;
+
     const ABOUT: About = About {
         title: "UDP at a constant rate",
         source: "RFC 768",
@@ -96,6 +98,10 @@ impl node::Header for Header {
             (Some(message_bytes), Some(offset)) => Ok((Header { message_bytes, offset }, 16)),
             _ => Err(Malformed { what: "UDP header: shorter than 16 bytes" }),
         }
+    }
+
+    fn payload_offset(&self) -> u64 {
+        self.offset
     }
 }
 
