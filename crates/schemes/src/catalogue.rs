@@ -92,6 +92,7 @@ macro_rules! catalogue {
 }
 
 catalogue! {
+    "dcpim" Dcpim(crate::dcpim::Config),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -4,6 +4,7 @@
 //! host and what the scheme asks of switches. Nothing outside a scheme's folder names it but its catalogue line.
 
 pub mod catalogue;
+pub mod dcpim;
 pub mod udp;
 
 use node::{Balancing, Endpoint, Marking, Overflow, Site};

@@ -1,0 +1,57 @@
+/// A set of packet numbers that grows as they come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bits {
+    words: Vec<u64>,
+    /// How many are in it.
+    pub count: u32,
+    /// The smallest number that is not.
+    pub first_missing: u32,
+}
+
+impl Bits {
+    /// Adds a number; false if it was there.
+    pub fn insert(&mut self, number: u32) -> bool {
+        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        if self.words[word] & bit != 0 {
+            return false;
+        }
+        self.words[word] |= bit;
+        self.count += 1;
+        if number == self.first_missing {
+            self.first_missing = self.next_missing(number);
+        }
+        true
+    }
+
+    /// The smallest number from `number` on that is not in the set.
+    pub fn next_missing(&self, number: u32) -> u32 {
+        let mut word = number as usize / 64;
+        let mut free = !self.words.get(word).copied().unwrap_or(0) & u64::MAX << (number % 64);
+        while free == 0 {
+            word += 1;
+            free = !self.words.get(word).copied().unwrap_or(0);
+        }
+        word as u32 * 64 + free.trailing_zeros()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn is_a_set(numbers in proptest::collection::vec(0u32..200, 0..300), from in 0u32..220) {
+            let (mut bits, mut set) = (Bits::default(), std::collections::BTreeSet::new());
+            for number in numbers {
+                proptest::prop_assert_eq!(bits.insert(number), set.insert(number));
+            }
+            proptest::prop_assert_eq!(bits.count as usize, set.len());
+            proptest::prop_assert_eq!(bits.first_missing, (0..).find(|number| !set.contains(number)).unwrap());
+            proptest::prop_assert_eq!(bits.next_missing(from), (from..).find(|number| !set.contains(number)).unwrap());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A host of dcPIM: the clock of stages, and both sides on one NIC.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+use units::Time;
+
+use super::header::kind;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::{CONTROL, Terms};
+use super::Header;
+
+pub(super) struct Dcpim {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    /// Control packets for the NIC.
+    control: VecDeque<Packet>,
+    /// The last stage entered, counted through from the clock's zero, and when the next begins.
+    stage: i64,
+    next_stage_at: Time,
+}
+
+impl Dcpim {
+    pub fn new(terms: Terms) -> Dcpim {
+        Dcpim {
+            sender: Sender::default(),
+            receiver: Receiver::default(),
+            control: VecDeque::new(),
+            stage: -1,
+            next_stage_at: terms.stage_at(0),
+            terms,
+        }
+    }
+
+    fn phase(&self) -> i64 {
+        self.stage.div_euclid(self.terms.stages)
+    }
+
+    /// Enters the stages that have begun before `now`, and one that begins now if `inclusive`: a packet that comes at
+    /// the very instant at which a stage begins is still of the stage before.
+    fn enter_stages(&mut self, cx: &mut Cx<'_>, inclusive: bool) {
+        if cx.now < self.next_stage_at || (cx.now == self.next_stage_at && !inclusive) {
+            return;
+        }
+        let here = self.terms.stage_now(cx.now);
+        let exactly = self.terms.stage_at(here) == cx.now;
+        let latest = if exactly && !inclusive { here - 1 } else { here };
+        let (before, slept) = (self.phase(), latest > self.stage + 1);
+        self.stage = latest;
+        self.next_stage_at = self.terms.stage_at(latest + 1);
+        if self.phase() > before {
+            // Tokens of the data phase that has just ended have half a round trip of grace.
+            self.sender.forget_before(self.phase() - 2);
+            if slept {
+                // A host that has nothing to match sleeps: what it had matched is over.
+                self.receiver.forget_links();
+            }
+        }
+        self.enter(cx);
+    }
+
+    /// What a host does as a stage begins (section 3.3, figure 2): even stages accept for one round and request for the
+    /// next, odd ones grant.
+    fn enter(&mut self, cx: &mut Cx<'_>) {
+        let (terms, control) = (&self.terms, &mut self.control);
+        let (phase, stage) = (self.stage.div_euclid(terms.stages), self.stage.rem_euclid(terms.stages));
+        let round = (stage / 2) as u8;
+        if stage % 2 == 1 {
+            self.sender.grant(phase, round + 1, terms, cx.random, control);
+            return;
+        }
+        if stage > 0 {
+            self.receiver.accept(phase, round, terms, cx.random, control);
+        } else {
+            if terms.stages % 2 == 0 {
+                // With an even phase the last accepts fall on the next one's first stage.
+                self.receiver.accept(phase - 1, terms.rounds, terms, cx.random, control);
+            }
+            self.receiver.begin_data(phase - 1, cx.now, terms);
+        }
+        if round < terms.rounds {
+            self.receiver.request(phase, round + 1, cx.now, terms, control);
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        let phase = self.phase();
+        match header.kind {
+            kind::NOTIFICATION | kind::DATA | kind::SENDER_FINISH | kind::GRANT => {
+                self.receiver.receive(cx, packet, &header, phase, &self.terms, &mut self.control);
+            }
+            _ => self.sender.receive(cx, packet, &header, phase, &self.terms),
+        }
+    }
+}
+
+impl Endpoint for Dcpim {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        self.enter_stages(cx, matches!(input, Input::Deadline));
+        match input {
+            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut self.control),
+            Input::Packet(packet) => self.receive(cx, packet),
+            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut self.control),
+        }
+        self.receiver.send_tokens(cx.now, &self.terms, &mut self.control);
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if cx.gate.open(CONTROL)
+            && let Some(packet) = self.control.pop_front()
+        {
+            return Some(packet);
+        }
+        self.sender.poll_data(cx, &self.terms, &mut self.control)
+    }
+
+    fn poll_at(&self) -> PollAt {
+        let matching = self.sender.is_matching() || self.receiver.is_matching();
+        let stage = if matching { self.next_stage_at } else { Time::MAX };
+        PollAt::At(stage.min(self.receiver.next_token()).min(self.sender.next_deadline()))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sender, receiver) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("tokens", receiver.tokens),
+            ("tokens_again", receiver.tokens_again),
+            ("tokens_expired", sender.tokens_expired),
+            ("tokens_unmatched", sender.tokens_unmatched),
+            ("requests", receiver.requests),
+            ("requests_stale", self.sender.requests_stale()),
+            ("grants", sender.grants),
+            ("grants_stale", self.receiver.grants_stale()),
+            ("accepts", receiver.accepts),
+            ("accepts_late", sender.accepts_late),
+            ("notifications_resent", sender.notifications_resent),
+            ("finishes_resent", sender.finishes_resent),
+            ("duplicates", receiver.duplicates),
+        ]
+    }
+}

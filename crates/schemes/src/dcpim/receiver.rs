@@ -1,0 +1,442 @@
+//! The receiver's side: requests and accepts of the matching phase, and the tokens of the data phase (sections 3.2
+//! and 3.4).
+//!
+//! Each matched sender is a [`Link`] of one or more channels. A link sends tokens at its share of the host's rate for
+//! the smallest flow of its sender whose window is open; when it finds none it stalls until a packet comes in, so that
+//! full windows are clocked by arrivals.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use node::{Cx, Event, FlowMap, Packet};
+use rustc_hash::FxHashSet;
+use units::{Duration, FlowId, HostId, Stream, Time};
+
+use super::bits::Bits;
+use super::header::kind;
+use super::matching::Offers;
+use super::terms::Terms;
+use super::{Departure, Header};
+
+#[derive(Default)]
+pub(super) struct Receiver {
+    flows: FlowMap<Incoming>,
+    /// Senders with flows that are not all here, and those flows.
+    peers: BTreeMap<HostId, Vec<u32>>,
+    finished: FxHashSet<FlowId>,
+    /// Matched senders of this data phase.
+    links: Vec<Link>,
+    /// Matching phase that made them, and when the data phase began.
+    phase: i64,
+    began: Time,
+    /// Matched senders of the next data phase.
+    next: Vec<Link>,
+    grants: Offers,
+    /// Departure: tokens still to be skipped for short flows.
+    hold: u32,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub tokens: u64,
+    pub requests: u64,
+    pub accepts: u64,
+    pub duplicates: u64,
+    pub tokens_again: u64,
+}
+
+/// A flow of which something is missing.
+struct Incoming {
+    src: HostId,
+    /// [`UNKNOWN`] until its sender's finish, if sizes are not told.
+    packets: u32,
+    received: Bits,
+    /// The next packet to admit, if it is missing.
+    next: u32,
+    /// Packets below it may come: admitted, or on their way unasked.
+    admitted: u32,
+    /// The data phase in which `next` was last set back to what is missing.
+    phase: i64,
+    /// Nothing of it is admitted or asked for before: what is on its way may still come.
+    not_before: Time,
+    finish_seen: bool,
+    /// Tokens sent, and one more than the highest number answered.
+    tokens: u32,
+    answered: u32,
+    token_at: Time,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl Incoming {
+    fn missing(&self) -> u32 {
+        if self.packets == UNKNOWN { UNKNOWN } else { self.packets - self.received.count }
+    }
+}
+
+struct Link {
+    src: HostId,
+    channels: u32,
+    /// Of the channels' packets in this data phase, those that have not come.
+    left: u32,
+    /// Place among the links by the size of the smallest flow.
+    rank: usize,
+    /// When the next token may go; never before the stall ends.
+    at: Time,
+    stalled: bool,
+}
+
+impl Receiver {
+    /// A packet from a sender.
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        phase_now: i64,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        let answer = |kind| terms.control(packet.flow, packet.src, Header::of(kind));
+        match header.kind {
+            kind::GRANT => self.grants.push(header, packet.src, packet.flow, phase_now),
+            kind::NOTIFICATION => {
+                if !terms.departs(Departure::NoHandshakes) {
+                    control.push_back(answer(kind::ACK));
+                }
+                if self.finished.contains(&packet.flow) {
+                    control.push_back(answer(kind::RECEIVER_FINISH));
+                } else {
+                    self.learn(cx.now, packet, header, header.class > 0, terms);
+                }
+            }
+            kind::SENDER_FINISH => {
+                if self.finished.contains(&packet.flow) {
+                    control.push_back(answer(kind::RECEIVER_FINISH));
+                    return;
+                }
+                let slot = self.learn(cx.now, packet, header, true, terms);
+                let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
+                flow.finish_seen = true;
+                if flow.packets == UNKNOWN {
+                    flow.packets = header.packets.max(flow.received.count);
+                    self.complete(cx, slot, terms, control);
+                }
+            }
+            _ => self.data(cx, packet, header, terms, control),
+        }
+    }
+
+    /// The slot of a packet's flow, made if it is new. `on_the_way`: its packets come unasked.
+    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, on_the_way: bool, terms: &Terms) -> u32 {
+        if let Some(slot) = self.flows.slot(packet.flow) {
+            return slot;
+        }
+        let packets = if header.packets == 0 { UNKNOWN } else { header.packets };
+        let (expected, not_before) = if on_the_way {
+            let expected = packets.min(terms.short_packets_max());
+            if terms.departs(Departure::ShortFlowsHoldTokens) {
+                self.hold = expected;
+            }
+            (expected, now + terms.packet_time * u64::from(expected) + timeout(terms))
+        } else {
+            (0, now)
+        };
+        let slot = self.flows.insert(packet.flow, Incoming {
+            src: packet.src,
+            packets,
+            received: Bits::default(),
+            next: 0,
+            admitted: expected,
+            phase: i64::MIN,
+            not_before,
+            finish_seen: false,
+            tokens: expected,
+            answered: 0,
+            token_at: now,
+        });
+        self.peers.entry(packet.src).or_default().push(slot);
+        self.unstall(now, packet.src);
+        slot
+    }
+
+    fn data(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        if self.finished.contains(&packet.flow) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        let slot = match self.flows.slot(packet.flow) {
+            Some(slot) => slot,
+            // A short flow's packet that has overtaken its notification, or whose notification is lost.
+            None if header.packet < terms.short_packets_max() => self.learn(cx.now, packet, header, true, terms),
+            None => return,
+        };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if header.packet >= flow.admitted || flow.src != packet.src {
+            return;
+        }
+        flow.answered = flow.answered.max(header.token + 1);
+        if !flow.received.insert(header.packet) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        if let Some(link) = self.links.iter_mut().find(|link| link.src == packet.src) {
+            link.left = link.left.saturating_sub(1);
+        }
+        self.complete(cx, slot, terms, control);
+        self.unstall(cx.now, packet.src);
+    }
+
+    /// Ends a flow if all of it is here.
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get(slot).expect("the caller has it");
+        if flow.missing() > 0 {
+            return;
+        }
+        if flow.finish_seen || terms.departs(Departure::NoHandshakes) {
+            control.push_back(terms.control(id, flow.src, Header::of(kind::RECEIVER_FINISH)));
+        }
+        let flow = self.flows.remove(slot).expect("just seen");
+        let peers = self.peers.get_mut(&flow.src).expect("a peer of each flow");
+        peers.retain(|&other| other != slot);
+        if peers.is_empty() {
+            self.peers.remove(&flow.src);
+        }
+        self.finished.insert(id);
+        cx.events.push(Event::Delivered { flow: id });
+    }
+
+    /// Something has changed for a sender: its link may have a token to send again.
+    fn unstall(&mut self, now: Time, src: HostId) {
+        if let Some(link) = self.links.iter_mut().find(|link| link.src == src && link.stalled) {
+            (link.at, link.stalled) = (now, false);
+        }
+    }
+
+    /// The request stage of a round (section 3.4): as many channels as the outstanding bytes need.
+    pub fn request(&mut self, phase: i64, round: u8, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let free = terms.channels - self.channels();
+        if free == 0 {
+            return;
+        }
+        for (&peer, slots) in &self.peers {
+            let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
+            let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
+            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else { continue };
+            let current = self.links.iter().find(|link| link.src == peer);
+            let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
+            let need = if terms.departs(Departure::RequestByFlow) {
+                let held = current.map_or(0, |link| link.channels) + next;
+                smallest.missing().div_ceil(terms.channel_packets).saturating_sub(held)
+            } else {
+                let outstanding = eligible.map(|(_, flow)| u64::from(flow.missing())).sum::<u64>();
+                let promised = current.map_or(0, |link| link.left) + next * terms.channel_packets;
+                let open = outstanding.saturating_sub(u64::from(promised));
+                open.div_ceil(u64::from(terms.channel_packets)).min(u64::from(free)) as u32
+            };
+            if need > 0 {
+                let (channels, phase) = (need.min(free) as u8, phase as u32);
+                let bytes = u64::from(smallest.missing());
+                let header = Header { round, channels, phase, bytes, ..Header::of(kind::REQUEST) };
+                control.push_back(terms.control(id, peer, header));
+                self.counts.requests += 1;
+            }
+        }
+    }
+
+    /// The accept stage of a round.
+    pub fn accept(&mut self, phase: i64, round: u8, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+        if self.grants.is_empty() {
+            return;
+        }
+        let free = terms.channels - self.channels();
+        for (grant, channels) in self.grants.pick(phase, round, free, terms, random) {
+            let header =
+                Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
+            control.push_back(terms.control(grant.flow, grant.peer, header));
+            self.counts.accepts += 1;
+            match self.next.iter_mut().find(|link| link.src == grant.peer) {
+                Some(link) => link.channels += channels,
+                None => {
+                    let (src, at) = (grant.peer, Time::ZERO);
+                    self.next.push(Link { src, channels, left: 0, rank: 0, at, stalled: false });
+                }
+            }
+        }
+    }
+
+    /// The data phase of matching phase `phase` begins: what was matched in it moves data now.
+    pub fn begin_data(&mut self, phase: i64, now: Time, terms: &Terms) {
+        self.links.clear();
+        std::mem::swap(&mut self.links, &mut self.next);
+        (self.phase, self.began) = (phase, now);
+        let (peers, flows) = (&self.peers, &self.flows);
+        let missing = |slot: &u32| flows.get(*slot).map_or(UNKNOWN, |(_, flow)| flow.missing());
+        let smallest = |src| peers.get(&src).into_iter().flatten().map(missing).min().unwrap_or(UNKNOWN);
+        if terms.sizes_known {
+            self.links.sort_by_cached_key(|link| (smallest(link.src), link.src));
+        }
+        for (rank, link) in self.links.iter_mut().enumerate() {
+            link.left = link.channels * terms.channel_packets;
+            link.rank = if terms.sizes_known { rank } else { 0 };
+            link.at = now;
+        }
+    }
+
+    /// Forgets what was matched: the phases passed while nothing was wanted.
+    pub fn forget_links(&mut self) {
+        self.links.clear();
+        self.next.clear();
+    }
+
+    /// Sends the tokens that are due.
+    pub fn send_tokens(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        for index in 0..self.links.len() {
+            while self.links[index].at <= now {
+                self.send_token(index, now, terms, control);
+            }
+        }
+    }
+
+    fn send_token(&mut self, index: usize, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let Link { src, channels, rank, .. } = self.links[index];
+        let pace = terms.pace(channels);
+        if self.hold > 0 {
+            self.hold -= 1;
+            self.links[index].at = now + pace;
+            return;
+        }
+        let choice = if terms.departs(Departure::LooseWindow) {
+            self.choose_loosely(src, channels, now, terms)
+        } else {
+            self.choose(src, channels, now, terms)
+        };
+        let link = &mut self.links[index];
+        let slot = match choice {
+            Ok(slot) => slot,
+            Err(retry_at) => {
+                (link.at, link.stalled) = (retry_at, true);
+                return;
+            }
+        };
+        (link.at, link.stalled) = (now + pace, false);
+        let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
+        let packet = flow.received.next_missing(flow.next);
+        self.counts.tokens_again += u64::from(packet < flow.admitted);
+        flow.next = packet + 1;
+        flow.admitted = flow.admitted.max(packet + 1);
+        flow.token_at = now;
+        let header = Header {
+            class: terms.long_class(flow.packets, rank),
+            phase: self.phase as u32,
+            packet,
+            acked: flow.received.first_missing,
+            token: flow.tokens,
+            bytes: u64::from(flow.missing()),
+            ..Header::of(kind::TOKEN)
+        };
+        flow.tokens += 1;
+        control.push_back(terms.control(id, src, header));
+        self.counts.tokens += 1;
+        if terms.departs(Departure::LooseWindow) {
+            // All admitted: go round once more after a while, over what is missing then.
+            let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
+            if flow.received.next_missing(flow.next) >= flow.packets {
+                flow.next = flow.received.first_missing;
+            }
+            if flow.received.next_missing(flow.next) <= packet {
+                flow.not_before = now + timeout(terms);
+            }
+        }
+    }
+
+    /// The flow of `src` to send a token for: of those whose window is open the one with the least missing. If there is
+    /// none, when to look again though nothing comes.
+    fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Terms) -> Result<u32, Time> {
+        let (window, phase) = (terms.window(channels), self.phase);
+        // When no packet that an earlier data phase's token has admitted can come any more.
+        let settled = self.began + terms.rtt;
+        let mut retry_at = Time::MAX;
+        let mut best: Option<(u32, FlowId, u32)> = None;
+        for &slot in self.peers.get(&src).into_iter().flatten() {
+            let (id, flow) = self.flows.get_mut(slot).expect("a peer's flow");
+            if flow.not_before > now {
+                retry_at = retry_at.min(flow.not_before);
+                continue;
+            }
+            if flow.phase != phase {
+                // Section 3.2: on matching again, tokens are sent again from the start of the window on.
+                if flow.phase != phase - 1 || now >= settled {
+                    (flow.phase, flow.next) = (phase, flow.received.first_missing);
+                } else {
+                    retry_at = retry_at.min(settled);
+                }
+            }
+            let packet = flow.received.next_missing(flow.next);
+            let open = packet < flow.packets && packet - flow.received.first_missing < window;
+            let key = (flow.missing(), id, slot);
+            if open && best.is_none_or(|best| key < best) {
+                best = Some(key);
+            }
+        }
+        best.map(|(_, _, slot)| slot).ok_or(retry_at)
+    }
+
+    /// The same with the departure [`Departure::LooseWindow`]: only the smallest flow counts.
+    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, terms: &Terms) -> Result<u32, Time> {
+        let flows = &self.flows;
+        let slots = self.peers.get(&src).into_iter().flatten();
+        let eligible = slots.map(|&slot| (slot, flows.get(slot).expect("a peer's flow").1));
+        let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
+        let smallest = eligible.min_by_key(|(slot, flow)| (flow.missing(), *slot)).map(|(slot, _)| slot);
+        let slot = smallest.ok_or(Time::MAX)?;
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
+        let window = terms.window_packets * channels;
+        if in_flight(flow) * terms.channels > window {
+            let relaxed_at = flow.token_at + timeout(terms).mul_f64(1.1);
+            if now < relaxed_at {
+                return Err(relaxed_at);
+            }
+            flow.answered = (flow.tokens + 1).saturating_sub(terms.window_packets / terms.channels * channels);
+        }
+        Ok(slot)
+    }
+
+    /// When a token may be due.
+    pub fn next_token(&self) -> Time {
+        self.links.iter().map(|link| link.at).min().unwrap_or(Time::MAX)
+    }
+
+    /// Whether stages must be kept.
+    pub fn is_matching(&self) -> bool {
+        !(self.peers.is_empty() && self.grants.is_empty() && self.next.is_empty())
+    }
+
+    /// Channels matched for the next data phase.
+    fn channels(&self) -> u32 {
+        self.next.iter().map(|link| link.channels).sum()
+    }
+
+    pub fn grants_stale(&self) -> u64 {
+        self.grants.stale
+    }
+}
+
+/// How long after the last of its packets was sent a short flow is thought incomplete: a round trip; in the authors'
+/// program the time that a window takes to send, which also is when a flow is admitted again.
+fn timeout(terms: &Terms) -> Duration {
+    if terms.departs(Departure::LooseWindow) {
+        terms.packet_time * u64::from(terms.window_packets)
+    } else {
+        terms.rtt
+    }
+}

@@ -1,0 +1,336 @@
+//! The sender's side (sections 3.2, 3.4 and 3.5): notifications and finishes with their timers, short flows at once,
+//! long flows by tokens, and the grants of the matching phase.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{FlowId, HostId, Stream, Time};
+
+use super::bits::Bits;
+use super::header::kind;
+use super::matching::{Offers, full_phase};
+use super::terms::Terms;
+use super::{Departure, Header};
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Short flows with packets not yet sent, by (remaining packets, or order of arrival if sizes don't count; slot).
+    short: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Flows with tokens to use.
+    admitted: Vec<u32>,
+    arrivals: u64,
+    requests: Offers,
+    /// Channels granted and accepted: matching phase, receiver, channels.
+    matched: Vec<(i64, HostId, u32)>,
+    /// One a flow: its notification has not been acknowledged, or its finish not answered.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub notifications_resent: u64,
+    pub finishes_resent: u64,
+    pub tokens_expired: u64,
+    pub tokens_unmatched: u64,
+    pub grants: u64,
+    pub accepts_late: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    packets: u32,
+    short: bool,
+    /// Short flows: the first packet not yet sent.
+    next: u32,
+    sent: Bits,
+    sent_packets: u64,
+    /// The receiver is known to know of the flow.
+    notified: bool,
+    /// Cumulative acknowledgement: all packets below are there.
+    acked: u32,
+    /// Packets that its receiver has admitted, as the tokens came.
+    tokens: VecDeque<Token>,
+    /// What its receiver last said is missing; order of arrival if sizes don't count.
+    remaining: u64,
+}
+
+/// Leave to send one packet.
+#[derive(Clone, Copy)]
+struct Token {
+    packet: u32,
+    number: u32,
+    class: u8,
+    expires: Time,
+}
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let packets = terms.packets(message.bytes);
+        let short = message.bytes <= terms.short_bytes;
+        self.arrivals += 1;
+        let flow = Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            packets,
+            short,
+            next: 0,
+            sent: Bits::default(),
+            sent_packets: 0,
+            notified: false,
+            acked: 0,
+            tokens: VecDeque::new(),
+            remaining: self.arrivals,
+        };
+        control.push_back(flow.notification(message.flow, terms));
+        let slot = self.flows.insert(message.flow, flow);
+        if !terms.departs(Departure::NoHandshakes) {
+            self.timers.set(slot, now + terms.rtt);
+        }
+        if short {
+            let order = if terms.sizes_known { u64::from(packets) } else { self.arrivals };
+            self.short.push(Reverse((order, slot)));
+        }
+    }
+
+    /// A control packet from a receiver.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
+        match header.kind {
+            kind::REQUEST => self.requests.push(header, packet.src, packet.flow, phase_now),
+            kind::ACCEPT => self.accepted(header, packet.src, phase_now, terms),
+            _ => {
+                let Some(slot) = self.flows.slot(packet.flow) else { return };
+                let (_, flow) = self.flows.get_mut(slot).expect("just found");
+                if flow.dst != packet.src {
+                    return;
+                }
+                flow.notified = true;
+                match header.kind {
+                    kind::RECEIVER_FINISH => {
+                        let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
+                        let resent_packets = sent_packets - distinct;
+                        self.timers.clear(slot);
+                        self.flows.remove(slot);
+                        cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+                    }
+                    kind::TOKEN => self.admitted(slot, packet, header, phase_now, terms),
+                    _ if flow.sent.count < flow.packets => self.timers.clear(slot),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn admitted(&mut self, slot: u32, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
+        let phase = full_phase(header.phase, phase_now);
+        let matched = self.matched.iter().any(|&(at, peer, _)| (at, peer) == (phase, packet.src));
+        if !matched && !terms.departs(Departure::AnyToken) {
+            self.counts.tokens_unmatched += 1;
+            return;
+        }
+        // A request to send again: the finish waits until that has been done.
+        self.timers.clear(slot);
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        flow.acked = flow.acked.max(header.acked.min(flow.packets));
+        if terms.sizes_known {
+            flow.remaining = header.bytes;
+        }
+        if flow.tokens.is_empty() {
+            self.admitted.push(slot);
+        }
+        flow.tokens.push_back(Token {
+            packet: header.packet,
+            number: header.token,
+            class: header.class,
+            expires: terms.tokens_end(phase),
+        });
+    }
+
+    /// The next data packet for the NIC.
+    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+        self.poll_short(cx, terms, control).or_else(|| self.poll_admitted(cx, terms, control))
+    }
+
+    fn poll_short(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+        loop {
+            let mut top = self.short.peek_mut()?;
+            let Reverse((order, slot)) = &mut *top;
+            let Some((id, flow)) = self.flows.get_mut(*slot).filter(|(_, flow)| flow.short && flow.next < flow.packets)
+            else {
+                std::collections::binary_heap::PeekMut::pop(top);
+                continue;
+            };
+            let class = terms.short_class(flow.packets);
+            if !cx.gate.open(class) {
+                return None;
+            }
+            let packet = flow.next;
+            flow.next += 1;
+            // The least becomes less: the order stands.
+            *order -= u64::from(terms.sizes_known);
+            let header = Header { packet, token: packet, ..Header::of(kind::DATA) };
+            let slot = *slot;
+            drop(top);
+            return Some(self.data(cx.now, id, slot, header, class, terms, control));
+        }
+    }
+
+    /// Section 3.2: of the flows with tokens the one with the least remaining.
+    fn poll_admitted(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+        let mut best: Option<(u64, FlowId, u32)> = None;
+        let mut index = 0;
+        while let Some(&slot) = self.admitted.get(index) {
+            match self.next_token(slot, cx.now, terms) {
+                None => {
+                    self.admitted.swap_remove(index);
+                    continue;
+                }
+                Some((id, remaining, class)) if cx.gate.open(class) => {
+                    let key = (remaining, id, slot);
+                    best = Some(best.map_or(key, |best| best.min(key)));
+                }
+                Some(_) => {}
+            }
+            index += 1;
+        }
+        let (id, flow) = self.flows.get_mut(best?.2).expect("just seen");
+        let token = flow.tokens.pop_front().expect("just seen");
+        let header = Header { packet: token.packet, token: token.number, ..Header::of(kind::DATA) };
+        Some(self.data(cx.now, id, best?.2, header, token.class, terms, control))
+    }
+
+    /// A flow, what remains of it and the class of its next token, once those that are void have been dropped.
+    fn next_token(&mut self, slot: u32, now: Time, terms: &Terms) -> Option<(FlowId, u64, u8)> {
+        let (id, flow) = self.flows.get_mut(slot)?;
+        while let Some(token) = flow.tokens.front() {
+            let expired = token.expires < now;
+            // Beyond the end of a flow whose size its receiver doesn't know, or there by now.
+            let needless = token.packet >= flow.packets || token.packet < flow.acked;
+            if !expired && !needless {
+                return Some((id, flow.remaining, token.class));
+            }
+            self.counts.tokens_expired += u64::from(expired);
+            flow.tokens.pop_front();
+        }
+        if flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
+            self.timers.set(slot, now + terms.rtt);
+        }
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the one place where data packets are made")]
+    fn data(
+        &mut self,
+        now: Time,
+        id: FlowId,
+        slot: u32,
+        header: Header,
+        class: u8,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) -> Packet {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let offset = u64::from(header.packet) * u64::from(terms.site.payload_max());
+        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let packets = if terms.sizes_known { flow.packets } else { 0 };
+        let mut packet = Packet::new(id, terms.site.host, flow.dst, Header { packets, bytes: offset, ..header });
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + terms.site.header_bytes;
+        packet.class = class;
+        packet.transport = terms.site.transport;
+        flow.sent_packets += 1;
+        flow.sent.insert(header.packet);
+        if flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
+            control.push_back(flow.finish(id, terms));
+            self.timers.set(slot, now + terms.rtt);
+        }
+        packet
+    }
+
+    /// Resends what has not been answered within a round trip (section 3.5).
+    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((id, flow)) = self.flows.get(slot) else { continue };
+            if !flow.notified {
+                self.counts.notifications_resent += 1;
+                control.push_back(flow.notification(id, terms));
+            }
+            if flow.sent.count == flow.packets {
+                self.counts.finishes_resent += 1;
+                control.push_back(flow.finish(id, terms));
+            }
+            self.timers.set(slot, now + terms.rtt);
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+
+    /// The grant stage of a round.
+    pub fn grant(&mut self, phase: i64, round: u8, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+        if self.requests.is_empty() {
+            return;
+        }
+        let free = terms.channels - self.channels(phase);
+        for (request, channels) in self.requests.pick(phase, round, free, terms, random) {
+            let (phase, channels) = (phase as u32, channels as u8);
+            let header = Header { round, channels, phase, bytes: request.remaining, ..Header::of(kind::GRANT) };
+            control.push_back(terms.control(request.flow, request.peer, header));
+            self.counts.grants += 1;
+        }
+    }
+
+    /// A receiver has accepted: never more than k channels in all, whatever comes late.
+    fn accepted(&mut self, header: &Header, receiver: HostId, phase_now: i64, terms: &Terms) {
+        let phase = full_phase(header.phase, phase_now);
+        if !(phase_now - 1..=phase_now + 1).contains(&phase) {
+            self.counts.accepts_late += 1;
+            return;
+        }
+        let channels = u32::from(header.channels).min(terms.channels - self.channels(phase));
+        if channels == 0 {
+            return;
+        }
+        match self.matched.iter_mut().find(|(at, peer, _)| (*at, *peer) == (phase, receiver)) {
+            Some((_, _, held)) => *held += channels,
+            None => self.matched.push((phase, receiver, channels)),
+        }
+    }
+
+    /// Channels matched in a phase.
+    pub fn channels(&self, phase: i64) -> u32 {
+        self.matched.iter().filter(|matched| matched.0 == phase).map(|matched| matched.2).sum()
+    }
+
+    /// Forgets the matches whose tokens can't be used any more once `phase` has begun.
+    pub fn forget_before(&mut self, phase: i64) {
+        self.matched.retain(|matched| matched.0 >= phase);
+    }
+
+    /// Whether stages must be kept.
+    pub fn is_matching(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    pub fn requests_stale(&self) -> u64 {
+        self.requests.stale
+    }
+}
+
+impl Outgoing {
+    fn notification(&self, id: FlowId, terms: &Terms) -> Packet {
+        let class = if self.short { terms.short_class(self.packets) } else { 0 };
+        let packets = if terms.sizes_known { self.packets } else { 0 };
+        terms.control(id, self.dst, Header { class, packets, ..Header::of(kind::NOTIFICATION) })
+    }
+
+    fn finish(&self, id: FlowId, terms: &Terms) -> Packet {
+        terms.control(id, self.dst, Header { packets: self.packets, ..Header::of(kind::SENDER_FINISH) })
+    }
+}

@@ -1,0 +1,142 @@
+use node::{Packet, Site};
+use units::{Duration, FlowId, HostId, Time};
+
+use super::{Config, Departure, Departures, Header};
+
+/// What follows from the configuration and the place, worked out once.
+pub(super) struct Terms {
+    pub site: Site,
+    /// r.
+    pub rounds: u8,
+    /// k.
+    pub channels: u32,
+    /// beta * cRTT / 2.
+    pub stage: Duration,
+    /// Stages of a phase: 2r + 1.
+    pub stages: i64,
+    /// Transmission time of a full packet.
+    pub packet_time: Duration,
+    /// Full packets that one channel carries in a data phase.
+    pub channel_packets: u32,
+    /// Token window over all channels, in packets.
+    pub window_packets: u32,
+    /// Flows of up to so many bytes are short.
+    pub short_bytes: u64,
+    /// Round trip of two data packets, the RTT of section 3.4.
+    pub rtt: Duration,
+    /// How long after a data phase its tokens are good.
+    pub grace: Duration,
+    pub lowest_class: u8,
+    pub sizes_known: bool,
+    departures: Departures,
+}
+
+/// Priority class of control packets.
+pub(super) const CONTROL: u8 = 0;
+/// Priority class of short flows.
+const SHORT: u8 = 1;
+
+impl Terms {
+    pub fn new(config: &Config, site: &Site) -> Terms {
+        let departures = config.departures;
+        let even = departures.has(Departure::EvenPhase);
+        let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
+        let stages = 2 * i64::from(config.rounds) + i64::from(!even);
+        let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
+        let channels = u32::from(config.channels);
+        // Data and control make data_rtt, two controls control_rtt.
+        let rtt = site.data_rtt * 2 - site.control_rtt;
+        let bdp_bytes = site.nic_rate.bytes_in(rtt);
+        let window_bytes = config.token_window.map_or(bdp_bytes, |bytes| bytes.get());
+        let longer = if departures.has(Departure::LooseWindow) { packet_time * u64::from(channels) } else { Duration::ZERO };
+        Terms {
+            rounds: config.rounds,
+            channels,
+            stage,
+            stages,
+            packet_time,
+            channel_packets: ((stage * stages as u64).ps() / packet_time.ps() / u64::from(channels)).max(1) as u32,
+            window_packets: window_bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32,
+            short_bytes: config.short_flow.map_or(bdp_bytes, |bytes| bytes.get()),
+            rtt,
+            grace: site.control_rtt / 2 + longer,
+            lowest_class: config.priorities - 1,
+            sizes_known: config.sizes_known,
+            departures,
+            site: site.clone(),
+        }
+    }
+
+    #[inline]
+    pub fn departs(&self, departure: Departure) -> bool {
+        self.departures.has(departure)
+    }
+
+    /// Packets of a message.
+    pub fn packets(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// The most packets that a short flow can have.
+    pub fn short_packets_max(&self) -> u32 {
+        self.packets(self.short_bytes)
+    }
+
+    /// Class of a short flow's packets.
+    pub fn short_class(&self, packets: u32) -> u8 {
+        if self.departs(Departure::PriorityBySize) { class_by_size(packets) } else { SHORT }
+    }
+
+    /// Class of the packets of a long flow whose sender is `rank`-th of its receiver's.
+    pub fn long_class(&self, packets: u32, rank: usize) -> u8 {
+        if self.departs(Departure::PriorityBySize) {
+            class_by_size(packets)
+        } else {
+            (usize::from(SHORT) + 1 + rank).min(usize::from(self.lowest_class)) as u8
+        }
+    }
+
+    /// Packets in flight that `channels` channels may have.
+    pub fn window(&self, channels: u32) -> u32 {
+        (self.window_packets * channels).div_ceil(self.channels)
+    }
+
+    /// Time between two tokens on `channels` channels.
+    pub fn pace(&self, channels: u32) -> Duration {
+        self.packet_time * u64::from(self.channels) / u64::from(channels)
+    }
+
+    /// When this host's clock enters a stage; they are counted through from its zero.
+    pub fn stage_at(&self, stage: i64) -> Time {
+        self.site.clock.true_time(stage * self.stage.ps() as i64)
+    }
+
+    /// The stage that this host is in.
+    pub fn stage_now(&self, now: Time) -> i64 {
+        self.site.clock.local_ps(now).div_euclid(self.stage.ps() as i64)
+    }
+
+    /// When the data phase of a matching phase begins here.
+    pub fn data_begins(&self, phase: i64) -> Time {
+        self.stage_at((phase + 1) * self.stages)
+    }
+
+    /// When tokens of a matching phase's data phase are no good any more: section 3.2, "after a grace period".
+    pub fn tokens_end(&self, phase: i64) -> Time {
+        self.data_begins(phase + 1) + self.grace
+    }
+
+    /// A control packet.
+    pub fn control(&self, flow: FlowId, to: HostId, header: Header) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, to, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = CONTROL;
+        packet.transport = self.site.transport;
+        packet
+    }
+}
+
+/// The classes of the authors' program: powers of 7 packets.
+fn class_by_size(packets: u32) -> u8 {
+    (1..6).find(|&class| packets <= 7u32.pow(class)).unwrap_or(6) as u8
+}
