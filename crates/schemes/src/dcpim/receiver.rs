@@ -56,8 +56,13 @@ struct Incoming {
     next: u32,
     /// Packets below it may come: admitted, or on their way unasked.
     admitted: u32,
-    /// The data phase in which `next` was last set back to what is missing.
+    /// The last data phase in which it was considered.
     phase: i64,
+    /// Packets from `again` to `again_end` were admitted in earlier data phases; those of them that are missing at
+    /// `settled_at` are lost and admitted again.
+    again: u32,
+    again_end: u32,
+    settled_at: Time,
     /// Nothing of it is admitted or asked for before: what is on its way may still come.
     not_before: Time,
     finish_seen: bool,
@@ -72,6 +77,24 @@ const UNKNOWN: u32 = u32::MAX;
 impl Incoming {
     fn missing(&self) -> u32 {
         if self.packets == UNKNOWN { UNKNOWN } else { self.packets - self.received.count }
+    }
+
+    /// The packet to admit now, if the flow has one: a lost one first, then one that was never admitted.
+    fn next_packet(&self, now: Time) -> Option<u32> {
+        let lost = self.received.next_missing(self.again);
+        let packet =
+            if lost < self.again_end && now >= self.settled_at { lost } else { self.received.next_missing(self.next) };
+        (packet < self.packets).then_some(packet)
+    }
+
+    /// A data phase has begun that its sender is matched for. Section 3.2: "dcPIM simply retransmits the tokens at the
+    /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at
+    /// the end of the phase just over, are still on their way.
+    fn match_again(&mut self, phase: i64, began: Time, terms: &Terms) {
+        let on_the_way = self.phase == phase - 1;
+        self.settled_at = if on_the_way { began + terms.rtt } else { began };
+        (self.again, self.again_end) = (self.received.first_missing, self.next);
+        self.phase = phase;
     }
 }
 
@@ -143,19 +166,25 @@ impl Receiver {
         } else {
             (0, now)
         };
-        let slot = self.flows.insert(packet.flow, Incoming {
-            src: packet.src,
-            packets,
-            received: Bits::default(),
-            next: 0,
-            admitted: expected,
-            phase: i64::MIN,
-            not_before,
-            finish_seen: false,
-            tokens: expected,
-            answered: 0,
-            token_at: now,
-        });
+        let slot = self.flows.insert(
+            packet.flow,
+            Incoming {
+                src: packet.src,
+                packets,
+                received: Bits::default(),
+                next: 0,
+                admitted: expected,
+                phase: i64::MIN,
+                again: 0,
+                again_end: 0,
+                settled_at: now,
+                not_before,
+                finish_seen: false,
+                tokens: expected,
+                answered: 0,
+                token_at: now,
+            },
+        );
         self.peers.entry(packet.src).or_default().push(slot);
         self.unstall(now, packet.src);
         slot
@@ -230,7 +259,9 @@ impl Receiver {
         for (&peer, slots) in &self.peers {
             let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
             let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
-            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else { continue };
+            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else {
+                continue;
+            };
             let current = self.links.iter().find(|link| link.src == peer);
             let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
             let need = if terms.departs(Departure::RequestByFlow) {
@@ -253,14 +284,20 @@ impl Receiver {
     }
 
     /// The accept stage of a round.
-    pub fn accept(&mut self, phase: i64, round: u8, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+    pub fn accept(
+        &mut self,
+        phase: i64,
+        round: u8,
+        terms: &Terms,
+        random: &mut Stream,
+        control: &mut VecDeque<Packet>,
+    ) {
         if self.grants.is_empty() {
             return;
         }
         let free = terms.channels - self.channels();
         for (grant, channels) in self.grants.pick(phase, round, free, terms, random) {
-            let header =
-                Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
+            let header = Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
             control.push_back(terms.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
@@ -329,9 +366,13 @@ impl Receiver {
         };
         (link.at, link.stalled) = (now + pace, false);
         let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
-        let packet = flow.received.next_missing(flow.next);
+        let packet = flow.next_packet(now).expect("just chosen");
         self.counts.tokens_again += u64::from(packet < flow.admitted);
-        flow.next = packet + 1;
+        if packet < flow.again_end {
+            flow.again = packet + 1;
+        } else {
+            flow.next = packet + 1;
+        }
         flow.admitted = flow.admitted.max(packet + 1);
         flow.token_at = now;
         let header = Header {
@@ -361,9 +402,7 @@ impl Receiver {
     /// The flow of `src` to send a token for: of those whose window is open the one with the least missing. If there is
     /// none, when to look again though nothing comes.
     fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Terms) -> Result<u32, Time> {
-        let (window, phase) = (terms.window(channels), self.phase);
-        // When no packet that an earlier data phase's token has admitted can come any more.
-        let settled = self.began + terms.rtt;
+        let window = terms.window(channels);
         let mut retry_at = Time::MAX;
         let mut best: Option<(u32, FlowId, u32)> = None;
         for &slot in self.peers.get(&src).into_iter().flatten() {
@@ -372,19 +411,15 @@ impl Receiver {
                 retry_at = retry_at.min(flow.not_before);
                 continue;
             }
-            if flow.phase != phase {
-                // Section 3.2: on matching again, tokens are sent again from the start of the window on.
-                if flow.phase != phase - 1 || now >= settled {
-                    (flow.phase, flow.next) = (phase, flow.received.first_missing);
-                } else {
-                    retry_at = retry_at.min(settled);
-                }
+            if flow.phase != self.phase {
+                flow.match_again(self.phase, self.began, terms);
             }
-            let packet = flow.received.next_missing(flow.next);
-            let open = packet < flow.packets && packet - flow.received.first_missing < window;
+            let open = flow.next_packet(now).is_some_and(|packet| packet - flow.received.first_missing < window);
             let key = (flow.missing(), id, slot);
             if open && best.is_none_or(|best| key < best) {
                 best = Some(key);
+            } else if now < flow.settled_at {
+                retry_at = retry_at.min(flow.settled_at);
             }
         }
         best.map(|(_, _, slot)| slot).ok_or(retry_at)
@@ -434,9 +469,5 @@ impl Receiver {
 /// How long after the last of its packets was sent a short flow is thought incomplete: a round trip; in the authors'
 /// program the time that a window takes to send, which also is when a flow is admitted again.
 fn timeout(terms: &Terms) -> Duration {
-    if terms.departs(Departure::LooseWindow) {
-        terms.packet_time * u64::from(terms.window_packets)
-    } else {
-        terms.rtt
-    }
+    if terms.departs(Departure::LooseWindow) { terms.packet_time * u64::from(terms.window_packets) } else { terms.rtt }
 }
