@@ -28,7 +28,7 @@ pub(super) struct Offer {
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     waiting: Vec<Offer>,
-    /// Offers that came after their stage.
+    /// Offers that came too late.
     pub stale: u64,
 }
 
@@ -49,18 +49,28 @@ impl Offers {
         self.waiting.is_empty()
     }
 
-    /// Picks channels from the offers of this round, `free` at most: (offer, channels), each peer at most once a round.
-    /// Offers of earlier rounds are dropped, those of later ones (from hosts whose clocks are ahead) stay.
+    /// Picks channels from the offers of this round, `free` at most: (offer, channels), each peer at most once.
+    ///
+    /// Offers that came too late for the round before are still good: without them two hosts whose clocks differ by
+    /// more than the slack of a stage would never match (section 3.5: clocks need not agree, and who is unmatched in one
+    /// round catches up in the next). Older ones are stale and dropped; those of later rounds, from hosts whose clocks
+    /// are ahead, stay.
     pub fn pick(&mut self, phase: i64, round: u8, free: u32, terms: &Terms, random: &mut Stream) -> Vec<(Offer, u32)> {
-        let before = self.waiting.len();
         let mut offers: Vec<Offer> = Vec::new();
-        self.waiting.retain(|offer| {
-            if (offer.phase, offer.round) == (phase, round) {
-                offers.push(*offer);
+        let stale = &mut self.stale;
+        self.waiting.retain(|&offer| {
+            if (offer.phase, offer.round) > (phase, round) {
+                return true;
             }
-            (offer.phase, offer.round) > (phase, round)
+            let good = offer.phase == phase && offer.round + 1 >= round;
+            match offers.iter_mut().find(|other| other.peer == offer.peer) {
+                Some(other) if good && other.round < offer.round => *other = offer,
+                None if good => offers.push(offer),
+                _ => {}
+            }
+            *stale += u64::from(!good);
+            false
         });
-        self.stale += (before - self.waiting.len() - offers.len()) as u64;
         // Ties of size must fall differently at each host, or all would choose the same partner.
         random.shuffle(&mut offers);
         if round == 1 && terms.sizes_known {

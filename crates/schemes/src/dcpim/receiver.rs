@@ -4,6 +4,9 @@
 //! Each matched sender is a [`Link`] of one or more channels. A link sends tokens at its share of the host's rate for
 //! the smallest flow of its sender whose window is open; when it finds none it stalls until a packet comes in, so that
 //! full windows are clocked by arrivals.
+//!
+//! The window is the set of a flow's unanswered tokens: those answered are removed from it, and their number is bounded
+//! by its size. So a lost packet takes one place until it is admitted again, and does not hold back all behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -79,12 +82,39 @@ impl Incoming {
         if self.packets == UNKNOWN { UNKNOWN } else { self.packets - self.received.count }
     }
 
-    /// The packet to admit now, if the flow has one: a lost one first, then one that was never admitted.
-    fn next_packet(&self, now: Time) -> Option<u32> {
+    /// Its sender tells how many packets it has: what was admitted beyond can't come.
+    fn end_at(&mut self, packets: u32) {
+        self.packets = packets.max(self.received.count);
+        self.admitted = self.admitted.min(self.packets);
+        self.again_end = self.again_end.min(self.packets);
+    }
+
+    /// Missing packets that are not on their way: a token's packet is thought to be for one round trip.
+    fn outstanding(&self, now: Time, terms: &Terms) -> u32 {
+        let on_the_way = if now < self.token_at + terms.rtt { self.unanswered() } else { 0 };
+        self.missing().saturating_sub(on_the_way)
+    }
+
+    fn unanswered(&self) -> u32 {
+        self.admitted.saturating_sub(self.received.count)
+    }
+
+    /// The packet to admit now, if the flow has one: a lost one first, then, while fewer than `window` tokens are
+    /// unanswered, one that was never admitted.
+    fn next_packet(&self, window: u32, now: Time) -> Option<u32> {
         let lost = self.received.next_missing(self.again);
-        let packet =
-            if lost < self.again_end && now >= self.settled_at { lost } else { self.received.next_missing(self.next) };
-        (packet < self.packets).then_some(packet)
+        if lost < self.again_end && now >= self.settled_at {
+            return Some(lost);
+        }
+        let fresh = self.received.next_missing(self.next);
+        (fresh < self.packets && self.unanswered() < window).then_some(fresh)
+    }
+
+    /// Departure: behind the last missing packet comes the first.
+    fn go_round(&mut self) {
+        if self.received.next_missing(self.next) >= self.packets {
+            self.next = self.received.first_missing;
+        }
     }
 
     /// A data phase has begun that its sender is matched for. Section 3.2: "dcPIM simply retransmits the tokens at the
@@ -101,7 +131,7 @@ impl Incoming {
 struct Link {
     src: HostId,
     channels: u32,
-    /// Of the channels' packets in this data phase, those that have not come.
+    /// Packets that its channels may still admit in this data phase.
     left: u32,
     /// Place among the links by the size of the smallest flow.
     rank: usize,
@@ -143,7 +173,7 @@ impl Receiver {
                 let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
                 flow.finish_seen = true;
                 if flow.packets == UNKNOWN {
-                    flow.packets = header.packets.max(flow.received.count);
+                    flow.end_at(header.packets);
                     self.complete(cx, slot, terms, control);
                 }
             }
@@ -217,9 +247,6 @@ impl Receiver {
             self.counts.duplicates += 1;
             return;
         }
-        if let Some(link) = self.links.iter_mut().find(|link| link.src == packet.src) {
-            link.left = link.left.saturating_sub(1);
-        }
         self.complete(cx, slot, terms, control);
         self.unstall(cx.now, packet.src);
     }
@@ -268,7 +295,7 @@ impl Receiver {
                 let held = current.map_or(0, |link| link.channels) + next;
                 smallest.missing().div_ceil(terms.channel_packets).saturating_sub(held)
             } else {
-                let outstanding = eligible.map(|(_, flow)| u64::from(flow.missing())).sum::<u64>();
+                let outstanding = eligible.map(|(_, flow)| u64::from(flow.outstanding(now, terms))).sum::<u64>();
                 let promised = current.map_or(0, |link| link.left) + next * terms.channel_packets;
                 let open = outstanding.saturating_sub(u64::from(promised));
                 open.div_ceil(u64::from(terms.channel_packets)).min(u64::from(free)) as u32
@@ -365,8 +392,9 @@ impl Receiver {
             }
         };
         (link.at, link.stalled) = (now + pace, false);
+        link.left = link.left.saturating_sub(1);
         let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
-        let packet = flow.next_packet(now).expect("just chosen");
+        let packet = flow.next_packet(u32::MAX, now).expect("just chosen");
         self.counts.tokens_again += u64::from(packet < flow.admitted);
         if packet < flow.again_end {
             flow.again = packet + 1;
@@ -390,9 +418,7 @@ impl Receiver {
         if terms.departs(Departure::LooseWindow) {
             // All admitted: go round once more after a while, over what is missing then.
             let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
-            if flow.received.next_missing(flow.next) >= flow.packets {
-                flow.next = flow.received.first_missing;
-            }
+            flow.go_round();
             if flow.received.next_missing(flow.next) <= packet {
                 flow.not_before = now + timeout(terms);
             }
@@ -414,9 +440,8 @@ impl Receiver {
             if flow.phase != self.phase {
                 flow.match_again(self.phase, self.began, terms);
             }
-            let open = flow.next_packet(now).is_some_and(|packet| packet - flow.received.first_missing < window);
             let key = (flow.missing(), id, slot);
-            if open && best.is_none_or(|best| key < best) {
+            if flow.next_packet(window, now).is_some() && best.is_none_or(|best| key < best) {
                 best = Some(key);
             } else if now < flow.settled_at {
                 retry_at = retry_at.min(flow.settled_at);
@@ -436,6 +461,7 @@ impl Receiver {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
         let window = terms.window_packets * channels;
+        flow.go_round();
         if in_flight(flow) * terms.channels > window {
             let relaxed_at = flow.token_at + timeout(terms).mul_f64(1.1);
             if now < relaxed_at {

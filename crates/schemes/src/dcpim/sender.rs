@@ -207,6 +207,7 @@ impl Sender {
     /// A flow, what remains of it and the class of its next token, once those that are void have been dropped.
     fn next_token(&mut self, slot: u32, now: Time, terms: &Terms) -> Option<(FlowId, u64, u8)> {
         let (id, flow) = self.flows.get_mut(slot)?;
+        let before = flow.tokens.len();
         while let Some(token) = flow.tokens.front() {
             let expired = token.expires < now;
             // Beyond the end of a flow whose size its receiver doesn't know, or there by now.
@@ -217,7 +218,8 @@ impl Sender {
             self.counts.tokens_expired += u64::from(expired);
             flow.tokens.pop_front();
         }
-        if flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
+        // What it asked for again has not been sent, so the finish must be.
+        if before > 0 && flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
             self.timers.set(slot, now + terms.rtt);
         }
         None
