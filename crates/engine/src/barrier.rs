@@ -32,7 +32,7 @@ impl Barrier {
                 return Err(Broken);
             }
             spins += 1;
-            if spins < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if spins < 1_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         Ok(())
     }

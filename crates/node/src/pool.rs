@@ -215,6 +215,9 @@ mod tests {
         fn parse(_: &[u8]) -> Result<(Self, usize), crate::Malformed> {
             Ok((Blank, 0))
         }
+        fn payload_offset(&self) -> u64 {
+            0
+        }
     }
 
     proptest::proptest! {

@@ -20,6 +20,9 @@ impl node::Header for Blank {
     fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
         Ok((Blank, 0))
     }
+    fn payload_offset(&self) -> u64 {
+        0
+    }
 }
 
 struct Scene {

@@ -53,8 +53,9 @@ struct Outgoing {
     notified: bool,
     /// Cumulative acknowledgement: all packets below are there.
     acked: u32,
-    /// Packets that its receiver has admitted, as the tokens came.
+    /// Packets that its receiver has admitted, as the tokens came, and whether it is listed for that.
     tokens: VecDeque<Token>,
+    listed: bool,
     /// What its receiver last said is missing; order of arrival if sizes don't count.
     remaining: u64,
 }
@@ -85,6 +86,7 @@ impl Sender {
             notified: false,
             acked: 0,
             tokens: VecDeque::new(),
+            listed: false,
             remaining: self.arrivals,
         };
         control.push_back(flow.notification(message.flow, terms));
@@ -115,6 +117,7 @@ impl Sender {
                         let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
                         let resent_packets = sent_packets - distinct;
                         self.timers.clear(slot);
+                        self.admitted.retain(|&listed| listed != slot);
                         self.flows.remove(slot);
                         cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
                     }
@@ -140,7 +143,8 @@ impl Sender {
         if terms.sizes_known {
             flow.remaining = header.bytes;
         }
-        if flow.tokens.is_empty() {
+        if !flow.listed {
+            flow.listed = true;
             self.admitted.push(slot);
         }
         flow.tokens.push_back(Token {
@@ -188,6 +192,8 @@ impl Sender {
             match self.next_token(slot, cx.now, terms) {
                 None => {
                     self.admitted.swap_remove(index);
+                    let (_, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
+                    flow.listed = false;
                     continue;
                 }
                 Some((id, remaining, class)) if cx.gate.open(class) => {
