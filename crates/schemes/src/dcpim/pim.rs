@@ -268,6 +268,8 @@ pub fn sizes(demand: &Demand, channels: u32, rounds: Option<u32>, random: &mut S
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -282,15 +284,12 @@ mod tests {
         })
     }
 
-    /// How many channels of each pair, sender and receiver are matched.
-    fn used(pim: &Pim) -> (std::collections::BTreeMap<(u32, u32), u32>, [u32; 12], [u32; 9]) {
-        let (mut pairs, mut senders, mut receivers) = (std::collections::BTreeMap::new(), [0; 12], [0; 9]);
-        for &(sender, receiver) in pim.matched() {
-            *pairs.entry((sender, receiver)).or_default() += 1;
-            senders[sender as usize] += 1;
-            receivers[receiver as usize] += 1;
-        }
-        (pairs, senders, receivers)
+    /// How many channels of each pair are matched.
+    fn by_pair(pim: &Pim) -> BTreeMap<(u32, u32), u32> {
+        pim.matched().iter().fold(BTreeMap::new(), |mut pairs, &pair| {
+            *pairs.entry(pair).or_default() += 1;
+            pairs
+        })
     }
 
     proptest! {
@@ -302,12 +301,15 @@ mod tests {
             let mut pim = Pim::new(&demand, channels);
             loop {
                 let grew = pim.round(&mut random);
-                let (pairs, senders, receivers) = used(&pim);
-                prop_assert!(senders.iter().chain(&receivers).all(|&used| used <= channels));
+                let pairs = by_pair(&pim);
+                let (mut senders, mut receivers) = ([0; 12], [0; 9]);
                 for (&(sender, receiver), &matched) in &pairs {
+                    senders[sender as usize] += matched;
+                    receivers[receiver as usize] += matched;
                     let wanted = demand.of(sender).find(|pair| pair.0 == receiver);
                     prop_assert!(wanted.is_some_and(|pair| matched <= pair.1));
                 }
+                prop_assert!(senders.iter().chain(&receivers).all(|&used| used <= channels));
                 if grew == 0 {
                     for sender in 0..12 {
                         for (receiver, wanted) in demand.of(sender) {
