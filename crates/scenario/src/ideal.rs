@@ -7,12 +7,17 @@ use crate::{Completion, HEAD_BYTES, Scenario};
 
 /// Completion times of flows that are alone in the network and sent at line rate from their first bit on.
 ///
-/// A message of S bytes is cut into full packets and a last one; each is stored and forwarded at every switch. The last
-/// packet leaves link j when it has come in and the one before it has left:
-/// D_j(n) = max(D_{j-1}(n) + l_j, D_j(n-1)) + t_j(n), with l_j the propagation and processing before link j and t_j the
-/// transmission time. For the n-1 equal packets before it, D_j(n-1) = D_j(1) + (n-2) max_{i<=j} t_i in closed form.
-/// With completion "acknowledged", a control packet's way back is added. Cut-through replaces each t_j but the
-/// last by the time of the headers.
+/// A message is cut into full packets and a last one. At link j, packet n begins to leave when it has been seen there
+/// and the packet before it has gone, and has gone when all of it has been sent and has come in:
+///
+/// - begin_j(n) = max(seen_j(n), gone_j(n-1))
+/// - gone_j(n) = max(begin_j(n) + t_j(n), gone_{j-1}(n) + l_j)
+/// - seen_{j+1}(n) = begin_j(n) + h_j(n) + l_{j+1}
+///
+/// with t_j the transmission time, l_j the propagation and processing before link j, and h_j the time until the next
+/// switch may forward: t_j, or under cut-through that of the packet's head. For N equal packets the first line is
+/// begin_j(N) = begin_j(1) + (N-1) max_{i<=j} t_i in closed form, since h_j <= t_j. With completion "acknowledged", a
+/// control packet's way back is added.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
     routes: &'a Routes,
@@ -40,7 +45,10 @@ impl<'a> Ideal<'a> {
         let delivery = self.train(&there, bytes);
         match self.scenario.measure.completion {
             Completion::Delivered => delivery,
-            Completion::Acknowledged => delivery + self.train(&self.hops(dst, src), 0),
+            Completion::Acknowledged => {
+                let back = self.train(&self.hops(dst, src), 0);
+                Duration::from_ps(delivery.ps().saturating_add(back.ps()))
+            }
         }
     }
 
@@ -59,31 +67,25 @@ impl<'a> Ideal<'a> {
         let (mtu, header) = (self.scenario.host.mtu.get(), self.scenario.host.header.get());
         let payload = mtu - header;
         let full_before = bytes.saturating_sub(1) / payload;
-        let last = header + bytes - full_before * payload;
-        let cut_through = self.scenario.switch.cut_through;
-        // Departures of the last bit (of the head under cut-through) from each link in turn.
-        let (mut first, mut slowest, mut before) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        let mut tail = Duration::ZERO;
-        for (index, hop) in hops.iter().enumerate() {
-            let final_hop = index + 1 == hops.len();
-            let full = hop.per_byte.transmit(mtu as u32);
-            let seen = |bytes: u64| {
-                let head = bytes.min(HEAD_BYTES);
-                hop.per_byte.transmit(if cut_through && !final_hop { head } else { bytes } as u32)
-            };
-            slowest = slowest.max(full);
+        let last = header + (bytes - full_before * payload);
+        // Without overflow: sizes, rates and delays come from outside.
+        let wide = |time: Duration| u128::from(time.ps());
+        let (mut full_begin, mut full_gone, mut slowest) = (0, 0, 0);
+        let (mut last_seen, mut last_gone) = (0, 0);
+        for hop in hops {
+            let sent = |bytes: u64| wide(hop.per_byte.transmit(bytes as u32));
+            let seen = |bytes: u64| sent(if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes });
+            let after = wide(hop.after);
+            slowest = sent(mtu).max(slowest);
             if full_before > 0 {
-                first += seen(mtu);
-                before = first + slowest * (full_before - 1);
-                if cut_through && !final_hop {
-                    before += full - seen(mtu); // the link is held until the tail has passed
-                }
+                full_gone = (full_begin + slowest * u128::from(full_before - 1) + sent(mtu)).max(full_gone);
+                full_begin += seen(mtu) + after;
             }
-            tail = tail.max(before) + seen(last);
-            first += hop.after;
-            tail += hop.after;
-            before += hop.after;
+            let last_begin = full_gone.max(last_seen);
+            last_gone = (last_begin + sent(last)).max(last_gone) + after;
+            last_seen = last_begin + seen(last) + after;
+            full_gone += after;
         }
-        tail
+        Duration::from_ps(u64::try_from(last_gone).unwrap_or(u64::MAX))
     }
 }

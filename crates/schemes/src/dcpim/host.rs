@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 use units::Time;
 
+use super::Header;
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::{CONTROL, Terms};
-use super::Header;
 
 pub(super) struct Dcpim {
     terms: Terms,

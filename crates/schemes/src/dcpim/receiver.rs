@@ -143,19 +143,22 @@ impl Receiver {
         } else {
             (0, now)
         };
-        let slot = self.flows.insert(packet.flow, Incoming {
-            src: packet.src,
-            packets,
-            received: Bits::default(),
-            next: 0,
-            admitted: expected,
-            phase: i64::MIN,
-            not_before,
-            finish_seen: false,
-            tokens: expected,
-            answered: 0,
-            token_at: now,
-        });
+        let slot = self.flows.insert(
+            packet.flow,
+            Incoming {
+                src: packet.src,
+                packets,
+                received: Bits::default(),
+                next: 0,
+                admitted: expected,
+                phase: i64::MIN,
+                not_before,
+                finish_seen: false,
+                tokens: expected,
+                answered: 0,
+                token_at: now,
+            },
+        );
         self.peers.entry(packet.src).or_default().push(slot);
         self.unstall(now, packet.src);
         slot
@@ -230,7 +233,9 @@ impl Receiver {
         for (&peer, slots) in &self.peers {
             let eligible = slots.iter().map(|&slot| self.flows.get(slot).expect("a peer's flow"));
             let eligible = eligible.filter(|(_, flow)| flow.not_before <= now);
-            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else { continue };
+            let Some((id, smallest)) = eligible.clone().min_by_key(|(id, flow)| (flow.missing(), *id)) else {
+                continue;
+            };
             let current = self.links.iter().find(|link| link.src == peer);
             let next = self.next.iter().find(|link| link.src == peer).map_or(0, |link| link.channels);
             let need = if terms.departs(Departure::RequestByFlow) {
@@ -253,14 +258,20 @@ impl Receiver {
     }
 
     /// The accept stage of a round.
-    pub fn accept(&mut self, phase: i64, round: u8, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+    pub fn accept(
+        &mut self,
+        phase: i64,
+        round: u8,
+        terms: &Terms,
+        random: &mut Stream,
+        control: &mut VecDeque<Packet>,
+    ) {
         if self.grants.is_empty() {
             return;
         }
         let free = terms.channels - self.channels();
         for (grant, channels) in self.grants.pick(phase, round, free, terms, random) {
-            let header =
-                Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
+            let header = Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
             control.push_back(terms.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
@@ -434,9 +445,5 @@ impl Receiver {
 /// How long after the last of its packets was sent a short flow is thought incomplete: a round trip; in the authors'
 /// program the time that a window takes to send, which also is when a flow is admitted again.
 fn timeout(terms: &Terms) -> Duration {
-    if terms.departs(Departure::LooseWindow) {
-        terms.packet_time * u64::from(terms.window_packets)
-    } else {
-        terms.rtt
-    }
+    if terms.departs(Departure::LooseWindow) { terms.packet_time * u64::from(terms.window_packets) } else { terms.rtt }
 }

@@ -48,7 +48,8 @@ impl Terms {
         let rtt = site.data_rtt * 2 - site.control_rtt;
         let bdp_bytes = site.nic_rate.bytes_in(rtt);
         let window_bytes = config.token_window.map_or(bdp_bytes, |bytes| bytes.get());
-        let longer = if departures.has(Departure::LooseWindow) { packet_time * u64::from(channels) } else { Duration::ZERO };
+        let longer =
+            if departures.has(Departure::LooseWindow) { packet_time * u64::from(channels) } else { Duration::ZERO };
         Terms {
             rounds: config.rounds,
             channels,
