@@ -1,4 +1,5 @@
-//! The denominator of slowdown is what an actual lone run takes, to the picosecond.
+//! The denominator of slowdown is what an actual lone run takes, to the picosecond: of UDP at line rate, whose packets
+//! take turns at the paths that there are.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ const FABRICS: [(&str, u32); 7] = [
     ("fat_tree = { k = 4 }", 16),
     ("dumbbell = { bottleneck_rate = \"40Gbps\" }", 8),
     ("star = {}", 8),
-    ("torus = { dims = [4, 4, 3], propagation = \"1us\" }", 48),
+    ("torus = { dims = [4, 4, 3], propagation = \"1us\", host_rate = \"10Gbps\" }", 48),
     ("mesh = { dims = [3, 5], rate = \"25Gbps\", host_rate = \"10Gbps\" }", 15),
 ];
 
@@ -24,7 +25,8 @@ fn scene(fabric: &str, hosts: u32, settings: &str) -> String {
         r#"
         transport = "udp"
         measure.interval = "0s"
-        switch.buffer = {{ per_port = {{ bytes = "100MB" }} }}
+        switch.balancing = "round_robin"
+        switch.buffer.per_port.bytes = "100MB"
         fabric = {{ {fabric} }}
         {settings}
         "#
@@ -66,7 +68,14 @@ fn a_lone_flow_at_line_rate_takes_its_ideal_time() {
             assert_eq!(fct.len(), 3 * SIZES.len());
             for (flow, (fct, ideal)) in fct.iter().zip(ideal).enumerate() {
                 let bytes = SIZES[flow % SIZES.len()];
-                assert_eq!(fct, ideal, "{fabric}, {settings}, flow {flow} of {bytes} B");
+                // Two cases may stay above the bound, by less than a packet: a switch that has begun to forward from a
+                // slower link lets nothing overtake; and in a grid, taking turns may lead a short last packet behind
+                // others where another path was free.
+                let overtaking = fabric.contains("oversubscription") && settings.contains("cut_through");
+                let exact = !overtaking && !fabric.contains("dims");
+                let packet_ps = 9_000 * if fabric.contains("10Gbps") { 800 } else { 80 };
+                let as_said = if exact { fct == ideal } else { (*ideal..ideal + packet_ps).contains(fct) };
+                assert!(as_said, "{fabric}, {settings}, flow {flow} of {bytes} B: {fct} and not {ideal} ps");
             }
         }
     }
