@@ -54,6 +54,24 @@ impl Fabric {
         longest
     }
 
+    /// How many links lie side by side at each hop of the shortest paths between two hosts: the most that a message can
+    /// be spread over there. Empty when there is no path.
+    pub fn widths(&self, routes: &Routes, src: HostId, dst: HostId) -> Vec<u32> {
+        let hops = routes.hops(src, dst).unwrap_or(0);
+        let mut widths = vec![1; hops.min(1) as usize];
+        let mut level = vec![self.rack_of(src)];
+        for _ in 1..hops {
+            let onward = |&switch: &SwitchId| routes.next(switch, dst).iter().map(move |&port| (switch, port));
+            let links: Vec<LinkId> =
+                level.iter().flat_map(onward).map(|(switch, port)| self.out_link(switch, port)).collect();
+            widths.push(links.len() as u32);
+            level = links.iter().filter_map(|&link| self.as_switch(self.link(link).to)).collect();
+            level.sort_unstable();
+            level.dedup();
+        }
+        widths
+    }
+
     /// The bisection: what the first half of the hosts, by number, can send to the second half at once if routing is
     /// ideal (a maximum flow, hence a minimum cut). In a regular fabric, where hosts are numbered rack by rack, no other
     /// halves would get less.

@@ -1,38 +1,54 @@
 //! What a flow would take alone in the network: the denominator of slowdown.
 
 use fabric::{Fabric, Routes};
-use units::{Duration, HostId, PerByte};
+use rustc_hash::FxHashMap;
+use units::{Duration, HostId, PerByte, SwitchId};
 
 use crate::{Completion, HEAD_BYTES, Scenario};
 
-/// Completion times of flows that are alone in the network and sent at line rate from their first bit on.
+/// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
+/// shortest paths at once: the least that any transport under any load balancer could reach, and so the same for all of
+/// them.
 ///
-/// A message of S bytes is cut into full packets and a last one; each is stored and forwarded at every switch. The last
-/// packet leaves link j when it has come in and the one before it has left:
-/// D_j(n) = max(D_{j-1}(n) + l_j, D_j(n-1)) + t_j(n), with l_j the propagation and processing before link j and t_j the
-/// transmission time. For the n-1 equal packets before it, D_j(n-1) = D_j(1) + (n-2) max_{i<=j} t_i in closed form.
-/// With completion "acknowledged", a control packet's way back is added. Cut-through replaces each t_j but the
-/// last by the time of the headers.
+/// A message is cut into N full packets and a last one. On a single path, at link j packet n begins to leave when it
+/// has been seen there and the packet before it has gone, and has gone when all of it has been sent and has come in:
+///
+/// - begin_j(n) = max(seen_j(n), gone_j(n-1))
+/// - gone_j(n) = max(begin_j(n) + t_j(n), gone_{j-1}(n) + l_j)
+/// - seen_{j+1}(n) = begin_j(n) + h_j(n) + l_{j+1}
+///
+/// with t_j the transmission time, l_j the propagation and processing before link j, and h_j the time until the next
+/// switch may forward: t_j, or under cut-through that of the packet's head. For the full packets the first line is
+/// begin_j(N) = begin_j(1) + (N-1) max_{i<=j} t_i in closed form, since h_j <= t_j.
+///
+/// Where w_j links lie side by side at hop j, one of them carries every w_j-th packet at least: there (N-1) t_j becomes
+/// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others: it waits only at a
+/// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With completion
+/// "acknowledged", a control packet's way back is added.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
     routes: &'a Routes,
     scenario: &'a Scenario,
+    /// Per pair of racks, how many links lie side by side at each hop.
+    widths: FxHashMap<(SwitchId, SwitchId), Vec<u32>>,
 }
 
 struct Hop {
     per_byte: PerByte,
     /// Propagation and processing after the link.
     after: Duration,
+    /// Links side by side.
+    width: u32,
 }
 
 impl<'a> Ideal<'a> {
     /// For flows over these routes.
     pub fn new(fabric: &'a Fabric, routes: &'a Routes, scenario: &'a Scenario) -> Ideal<'a> {
-        Ideal { fabric, routes, scenario }
+        Ideal { fabric, routes, scenario, widths: FxHashMap::default() }
     }
 
     /// Completion time of a message of `bytes`, as the scenario defines completion. Zero if there is no path.
-    pub fn completion(&self, src: HostId, dst: HostId, bytes: u64) -> Duration {
+    pub fn completion(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
         let there = self.hops(src, dst);
         if there.is_empty() {
             return Duration::ZERO;
@@ -40,18 +56,24 @@ impl<'a> Ideal<'a> {
         let delivery = self.train(&there, bytes);
         match self.scenario.measure.completion {
             Completion::Delivered => delivery,
-            Completion::Acknowledged => delivery + self.train(&self.hops(dst, src), 0),
+            Completion::Acknowledged => {
+                let back = self.hops(dst, src);
+                let back = self.train(&back, 0);
+                Duration::from_ps(delivery.ps().saturating_add(back.ps()))
+            }
         }
     }
 
-    fn hops(&self, src: HostId, dst: HostId) -> Vec<Hop> {
+    fn hops(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
         let ends = [self.fabric.uplink(src), Fabric::reverse(self.fabric.uplink(dst))];
-        let hop = |id| {
+        let racks = (self.fabric.rack_of(src), self.fabric.rack_of(dst));
+        let widths = self.widths.entry(racks).or_insert_with(|| self.fabric.widths(self.routes, src, dst));
+        let hop = |(id, &width)| {
             let link = self.fabric.link(id);
             let host = if ends.contains(&id) { self.scenario.host.delay } else { Duration::ZERO };
-            Hop { per_byte: link.rate.per_byte(), after: link.propagation + self.fabric.delay_after(id) + host }
+            Hop { per_byte: link.rate.per_byte(), after: link.propagation + self.fabric.delay_after(id) + host, width }
         };
-        self.routes.path(self.fabric, src, dst).map(hop).collect()
+        self.routes.path(self.fabric, src, dst).zip(&*widths).map(hop).collect()
     }
 
     /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.
@@ -59,31 +81,35 @@ impl<'a> Ideal<'a> {
         let (mtu, header) = (self.scenario.host.mtu.get(), self.scenario.host.header.get());
         let payload = mtu - header;
         let full_before = bytes.saturating_sub(1) / payload;
-        let last = header + bytes - full_before * payload;
-        let cut_through = self.scenario.switch.cut_through;
-        // Departures of the last bit (of the head under cut-through) from each link in turn.
-        let (mut first, mut slowest, mut before) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        let mut tail = Duration::ZERO;
-        for (index, hop) in hops.iter().enumerate() {
-            let final_hop = index + 1 == hops.len();
-            let full = hop.per_byte.transmit(mtu as u32);
-            let seen = |bytes: u64| {
-                let head = bytes.min(HEAD_BYTES);
-                hop.per_byte.transmit(if cut_through && !final_hop { head } else { bytes } as u32)
-            };
-            slowest = slowest.max(full);
+        let last = header + (bytes - full_before * payload);
+        // Without overflow: sizes, rates and delays come from outside.
+        let wide = |time: Duration| u128::from(time.ps());
+        let full_before = u128::from(full_before);
+        // Of the full packets: when the first begins, how much later the last does, when the last has gone.
+        let (mut first_begin, mut spread, mut full_gone) = (0, 0, 0);
+        let (mut last_seen, mut last_gone, mut overtakes) = (0, 0, false);
+        for hop in hops {
+            let sent = |bytes: u64| wide(hop.per_byte.transmit(bytes as u32));
+            let seen = |bytes: u64| sent(if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes });
+            let after = wide(hop.after);
+            overtakes |= hop.width > 1;
+            let mut last_begin = last_seen;
             if full_before > 0 {
-                first += seen(mtu);
-                before = first + slowest * (full_before - 1);
-                if cut_through && !final_hop {
-                    before += full - seen(mtu); // the link is held until the tail has passed
-                }
+                spread = spread.max((full_before - 1) / u128::from(hop.width) * sent(mtu));
+                full_gone = full_gone.max(first_begin + spread + sent(mtu));
+                let busy_until = match hop.width {
+                    _ if !overtakes => full_gone,
+                    1 => first_begin.min(last_seen) + full_before * sent(mtu),
+                    _ => 0,
+                };
+                last_begin = last_begin.max(busy_until);
+                first_begin += seen(mtu) + after;
             }
-            tail = tail.max(before) + seen(last);
-            first += hop.after;
-            tail += hop.after;
-            before += hop.after;
+            last_gone = (last_begin + sent(last)).max(last_gone) + after;
+            last_seen = last_begin + seen(last) + after;
+            full_gone += after;
         }
-        tail
+        let all_gone = last_gone.max(full_gone);
+        Duration::from_ps(u64::try_from(all_gone).unwrap_or(u64::MAX))
     }
 }

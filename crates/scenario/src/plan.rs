@@ -66,7 +66,7 @@ impl Plan {
             let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
             return Err(Problem::new(format!("failure[{index}].until"), message));
         }
-        let ideal = Ideal::new(&fabric, &routes, scenario);
+        let mut ideal = Ideal::new(&fabric, &routes, scenario);
         let ideal_ps = flows.iter().map(|flow| ideal.completion(flow.src, flow.dst, flow.bytes).ps()).collect();
         let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {

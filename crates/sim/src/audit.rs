@@ -27,9 +27,8 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let sent: u64 = hosts().map(|slot| slot.host.sent_bytes).sum();
     let received: u64 = hosts().map(|slot| slot.host.received_bytes).sum();
-    let (mut lost, mut inside) = (0, 0);
+    let (mut lost, mut inside) = (hosts().map(|slot| slot.lost.1).sum::<u64>(), 0);
     for part in parts {
-        lost += part.host_lost.1;
         for slot in &part.switches {
             lost += slot.switch.unroutable_bytes + slot.switch.staged_out.1;
             lost +=

@@ -38,7 +38,6 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             outbox: Vec::new(),
             packet_hops: 0,
             events: 0,
-            host_lost: (0, 0),
         })
         .collect();
     // Nodes in the order of their ids, and with each its outlets in the order of its ports. Hosts come first, so
@@ -66,6 +65,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
                 per_byte: fabric.host_rate(host).per_byte(),
                 free_at: Time::ZERO,
                 up: true,
+                lost: (0, 0),
             }),
             None => {
                 let id = fabric.as_switch(node).expect("a node is a host or a switch");

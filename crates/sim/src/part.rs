@@ -77,6 +77,8 @@ pub(crate) struct HostSlot {
     pub per_byte: PerByte,
     pub free_at: Time,
     pub up: bool,
+    /// Packets and bytes lost because its own link was down.
+    pub lost: (u64, u64),
 }
 
 pub(crate) struct SwitchSlot {
@@ -109,8 +111,6 @@ pub(crate) struct Part {
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
     pub events: u64,
-    /// Packets and bytes lost because a host's own link was down.
-    pub host_lost: (u64, u64),
 }
 
 impl Part {
@@ -210,8 +210,8 @@ impl Part {
                 let id = self.pool.insert(packet, Transit::leaving(now));
                 self.launch(outlet, now, free_at, id);
             } else {
-                self.host_lost.0 += 1;
-                self.host_lost.1 += u64::from(packet.wire_bytes);
+                slot.lost.0 += 1;
+                slot.lost.1 += u64::from(packet.wire_bytes);
             }
             let opening = self.opening(outlet);
             self.agenda.set(opening, free_at);

@@ -6,7 +6,7 @@ use fabric::Tier;
 use scenario::{Column, Data, Flows, Plan, Table};
 use units::{NodeId, Time};
 
-use crate::part::{From, Part, PipeRef};
+use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
     vec![
@@ -107,9 +107,15 @@ fn link_table(plan: &Plan, parts: &[Part], end: Time) -> Table {
             stats[pipe.link as usize] = match outlet.from {
                 From::Switch { index, port } => part.switches[index as usize].switch.port(port).stats,
                 From::Host { index } => {
-                    let host = &part.hosts[index as usize].host;
-                    let (sent_packets, sent_bytes) = (host.sent_packets, host.sent_bytes);
-                    node::PortStats { sent_packets, sent_bytes, ..Default::default() }
+                    let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];
+                    // As at a switch, what met a dead link was not sent.
+                    node::PortStats {
+                        sent_packets: host.sent_packets - dead_packets,
+                        sent_bytes: host.sent_bytes - dead_bytes,
+                        dead_packets: *dead_packets,
+                        dead_bytes: *dead_bytes,
+                        ..Default::default()
+                    }
                 }
             };
         }

@@ -1,1 +1,398 @@
-//! x
+//! Parallel Iterative Matching on any bipartite demand (Anderson, Owicki, Saxe, Thacker, 1993), as dcPIM turns it
+//! (sections 2, 3.1 and 3.4): receivers request, senders grant, receivers accept.
+//!
+//! No hosts, no messages, no time: all requests of a round arrive, and choices are uniformly random. What a network
+//! adds to that (delays, the first round by size, lost control packets) is the transport's. With one channel a host
+//! this is PIM itself, whose switch ports are mirrored here: its inputs request and its outputs grant, so hand the
+//! transposed demand in to have it to the letter. With k channels a host takes part until k of its channels are matched,
+//! and one pair of hosts may have several of them.
+//!
+//! A round costs what is still open: pairs of hosts of which one has no free channel are forgotten as they are met, so
+//! that a million hosts with five flows each take well below a second.
+
+use units::Stream;
+
+/// Who has something for whom, and for how many channels it would last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    receivers: u32,
+    /// Per sender, where its part of `pairs` begins; one more at the end.
+    first: Vec<u32>,
+    pairs: Vec<Pair>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    receiver: u32,
+    channels: u32,
+}
+
+impl Demand {
+    /// A demand between `senders` and `receivers` from triples (sender, receiver, channels asked for). Pairs are
+    /// expected once each; those that ask for no channel are left out.
+    ///
+    /// Panics on a sender or receiver out of range.
+    pub fn new(senders: u32, receivers: u32, triples: &[(u32, u32, u32)]) -> Demand {
+        let mut sorted: Vec<_> = triples.iter().copied().filter(|triple| triple.2 > 0).collect();
+        sorted.sort_unstable();
+        let mut demand = Demand { receivers, first: vec![0], pairs: Vec::with_capacity(sorted.len()) };
+        for (sender, receiver, channels) in sorted {
+            assert!(sender < senders && receiver < receivers, "pair {sender}, {receiver} is out of range");
+            demand.begin(sender);
+            demand.pairs.push(Pair { receiver, channels });
+        }
+        demand.end(senders)
+    }
+
+    /// A random demand among `hosts` hosts, for one channel a pair: each pair of different hosts, in each direction,
+    /// independently with the probability that gives `degree` receivers a sender on average (Erdős and Rényi's model).
+    ///
+    /// Degrees are then Poisson distributed for many hosts. In time proportional to the pairs that there are, by
+    /// drawing how many there are not until the next (Batagelj and Brandes, 2005).
+    pub fn random(hosts: u32, degree: f64, random: &mut Stream) -> Demand {
+        let others = u64::from(hosts.saturating_sub(1));
+        let cells = u64::from(hosts) * others;
+        let absent = libm::log(1.0 - (degree / others.max(1) as f64).clamp(0.0, 1.0));
+        let mut demand = Demand { receivers: hosts, first: vec![0], pairs: Vec::new() };
+        if absent == 0.0 {
+            return demand.end(hosts);
+        }
+        let mut cell = 0u64;
+        loop {
+            let skip = libm::log(1.0 - random.unit()) / absent;
+            cell = cell.saturating_add(skip as u64);
+            if cell >= cells {
+                return demand.end(hosts);
+            }
+            let (sender, other) = ((cell / others) as u32, (cell % others) as u32);
+            demand.begin(sender);
+            demand.pairs.push(Pair { receiver: other + u32::from(other >= sender), channels: 1 });
+            cell += 1;
+        }
+    }
+
+    /// From every sender to every receiver, one channel a pair: dcPIM section 4.1's dense matrix, with each host sending
+    /// to itself as there. At most 65,535 hosts: more pairs than that makes have no number.
+    pub fn dense(hosts: u32) -> Demand {
+        let pair = |receiver| Pair { receiver, channels: 1 };
+        Demand {
+            receivers: hosts,
+            first: (0..=hosts).map(|sender| sender * hosts).collect(),
+            pairs: (0..hosts).flat_map(|_| (0..hosts).map(pair)).collect(),
+        }
+    }
+
+    /// How many senders there are, with or without demand.
+    pub fn senders(&self) -> u32 {
+        self.first.len() as u32 - 1
+    }
+
+    /// How many receivers there are.
+    pub fn receivers(&self) -> u32 {
+        self.receivers
+    }
+
+    /// The average degree: pairs a sender.
+    pub fn degree(&self) -> f64 {
+        self.pairs.len() as f64 / f64::from(self.senders().max(1))
+    }
+
+    /// The receivers that `sender` has something for, with the channels it asks for, in ascending order.
+    pub fn of(&self, sender: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let [begin, end] = [sender, sender + 1].map(|index| self.first[index as usize] as usize);
+        self.pairs[begin..end].iter().map(|pair| (pair.receiver, pair.channels))
+    }
+
+    fn begin(&mut self, sender: u32) {
+        while self.senders() < sender {
+            self.first.push(self.pairs.len() as u32);
+        }
+    }
+
+    fn end(mut self, senders: u32) -> Demand {
+        self.begin(senders);
+        self
+    }
+}
+
+/// A matching in the making.
+#[derive(Clone, Debug)]
+pub struct Pim {
+    channels: u32,
+    /// Senders that may still be matched.
+    open: Vec<Open>,
+    /// Their pairs, the forgotten ones overwritten.
+    pairs: Vec<Pair>,
+    /// Per receiver, channels that are free.
+    free: Vec<u32>,
+    grants: Grants,
+    matched: Vec<(u32, u32)>,
+}
+
+/// A sender that may still be matched, and which pairs it has left.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    sender: u32,
+    free: u32,
+    begin: u32,
+    end: u32,
+}
+
+/// Per receiver, a uniform sample of the grants that it got this round, no more than it has channels free.
+#[derive(Clone, Debug)]
+struct Grants {
+    /// Channels granted so far.
+    offered: Vec<u32>,
+    /// Per receiver and channel, a granting sender: its index in `Pim::open` and that of its pair.
+    sample: Vec<(u32, u32)>,
+    /// Receivers that got any.
+    receivers: Vec<u32>,
+}
+
+impl Pim {
+    /// Before the first round; `channels` is k, the channels a host, at least 1.
+    pub fn new(demand: &Demand, channels: u32) -> Pim {
+        let open = |sender: u32| Open {
+            sender,
+            free: channels,
+            begin: demand.first[sender as usize],
+            end: demand.first[sender as usize + 1],
+        };
+        let receivers = demand.receivers as usize;
+        Pim {
+            channels,
+            open: (0..demand.senders()).map(open).collect(),
+            pairs: demand.pairs.clone(),
+            free: vec![channels; receivers],
+            grants: Grants {
+                offered: vec![0; receivers],
+                sample: vec![(0, 0); receivers * channels as usize],
+                receivers: Vec::new(),
+            },
+            matched: Vec::new(),
+        }
+    }
+
+    /// The pairs matched so far as (sender, receiver), once a channel.
+    pub fn matched(&self) -> &[(u32, u32)] {
+        &self.matched
+    }
+
+    /// One round of request, grant and accept. Returns how many channels it matched: none exactly if the matching is
+    /// maximal, that is, if no pair that wants a channel has one free at both ends.
+    pub fn round(&mut self, random: &mut Stream) -> usize {
+        self.request_and_grant(random);
+        self.accept()
+    }
+
+    /// Each sender grants a uniformly random choice among the channels that receivers request of it: for each pair as
+    /// many as it wants and the receiver has free.
+    fn request_and_grant(&mut self, random: &mut Stream) {
+        let Pim { channels, open, pairs, free, grants, .. } = self;
+        let mut chosen = Vec::with_capacity(*channels as usize);
+        open.retain_mut(|sender| {
+            let mut end = sender.begin;
+            for index in sender.begin..sender.end {
+                let pair = pairs[index as usize];
+                if pair.channels > 0 && free[pair.receiver as usize] > 0 {
+                    pairs[end as usize] = pair;
+                    end += 1;
+                }
+            }
+            sender.end = end;
+            sender.free > 0 && sender.begin < end
+        });
+        for (index, sender) in open.iter().enumerate() {
+            let mut requested = 0;
+            chosen.clear();
+            for pair in sender.begin..sender.end {
+                let Pair { receiver, channels } = pairs[pair as usize];
+                for _ in 0..channels.min(free[receiver as usize]) {
+                    match sampled(&mut requested, sender.free, random) {
+                        Some(place) if place as usize == chosen.len() => chosen.push(pair),
+                        Some(place) => chosen[place as usize] = pair,
+                        None => {}
+                    }
+                }
+            }
+            for &pair in &chosen {
+                let receiver = pairs[pair as usize].receiver;
+                let offered = &mut grants.offered[receiver as usize];
+                if *offered == 0 {
+                    grants.receivers.push(receiver);
+                }
+                if let Some(place) = sampled(offered, free[receiver as usize], random) {
+                    grants.sample[receiver as usize * *channels as usize + place as usize] = (index as u32, pair);
+                }
+            }
+        }
+    }
+
+    /// Each receiver accepts the sample of its grants.
+    fn accept(&mut self) -> usize {
+        let before = self.matched.len();
+        for receiver in self.grants.receivers.drain(..) {
+            let accepted = self.grants.offered[receiver as usize].min(self.free[receiver as usize]);
+            let first = receiver as usize * self.channels as usize;
+            for &(sender, pair) in &self.grants.sample[first..first + accepted as usize] {
+                let sender = &mut self.open[sender as usize];
+                sender.free -= 1;
+                self.pairs[pair as usize].channels -= 1;
+                self.matched.push((sender.sender, receiver));
+            }
+            self.free[receiver as usize] -= accepted;
+            self.grants.offered[receiver as usize] = 0;
+        }
+        self.matched.len() - before
+    }
+}
+
+/// Where to put the next of a row of candidates in a uniform sample of at most `room` of them, if anywhere (reservoir
+/// sampling, Vitter's algorithm R). `seen` counts them.
+fn sampled(seen: &mut u32, room: u32, random: &mut Stream) -> Option<u32> {
+    let place = if *seen < room { *seen } else { random.below(u64::from(*seen) + 1) as u32 };
+    *seen += 1;
+    (place < room).then_some(place)
+}
+
+/// Sizes of the matching after each of `rounds` rounds, or until it is maximal and no longer grows; of a full run if
+/// `rounds` is none.
+pub fn sizes(demand: &Demand, channels: u32, rounds: Option<u32>, random: &mut Stream) -> Vec<usize> {
+    let mut pim = Pim::new(demand, channels);
+    let mut sizes = Vec::new();
+    while rounds.is_none_or(|rounds| sizes.len() < rounds as usize) && pim.round(random) > 0 {
+        sizes.push(pim.matched().len());
+    }
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every pair (sender, receiver) with the channels it may use.
+    fn demands() -> impl Strategy<Value = (Demand, u32)> {
+        let triples = proptest::collection::btree_map((0u32..12, 0u32..9), 0u32..4, 0..60);
+        (triples, 1u32..4).prop_map(|(pairs, channels)| {
+            let triples: Vec<_> =
+                pairs.into_iter().map(|((sender, receiver), wants)| (sender, receiver, wants)).collect();
+            (Demand::new(12, 9, &triples), channels)
+        })
+    }
+
+    /// How many channels of each pair are matched.
+    fn by_pair(pim: &Pim) -> BTreeMap<(u32, u32), u32> {
+        pim.matched().iter().fold(BTreeMap::new(), |mut pairs, &pair| {
+            *pairs.entry(pair).or_default() += 1;
+            pairs
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn every_round_leaves_a_matching_and_the_last_a_maximal_one((demand, channels) in demands(), seed: u64) {
+            let mut random = Stream::new(seed, 0, "pim");
+            let mut pim = Pim::new(&demand, channels);
+            loop {
+                let grew = pim.round(&mut random);
+                let pairs = by_pair(&pim);
+                let (mut senders, mut receivers) = ([0; 12], [0; 9]);
+                for (&(sender, receiver), &matched) in &pairs {
+                    senders[sender as usize] += matched;
+                    receivers[receiver as usize] += matched;
+                    let wanted = demand.of(sender).find(|pair| pair.0 == receiver);
+                    prop_assert!(wanted.is_some_and(|pair| matched <= pair.1));
+                }
+                prop_assert!(senders.iter().chain(&receivers).all(|&used| used <= channels));
+                if grew == 0 {
+                    for sender in 0..12 {
+                        for (receiver, wanted) in demand.of(sender) {
+                            let full = senders[sender as usize] == channels || receivers[receiver as usize] == channels;
+                            prop_assert!(full || pairs.get(&(sender, receiver)) == Some(&wanted));
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+
+        #[test]
+        fn the_seed_decides_everything((demand, channels) in demands(), seed: u64) {
+            let run = || {
+                let mut random = Stream::new(seed, 0, "pim");
+                let mut pim = Pim::new(&demand, channels);
+                while pim.round(&mut random) > 0 {}
+                pim.matched().to_vec()
+            };
+            prop_assert_eq!(run(), run());
+        }
+    }
+
+    #[test]
+    fn maximal_on_a_dense_demand_is_perfect() {
+        // Two free hosts of a complete bipartite graph are always a pair, so that nobody is left over.
+        let mut random = Stream::new(1, 0, "pim");
+        assert_eq!(sizes(&Demand::dense(144), 1, None, &mut random).last(), Some(&144));
+        let triples: Vec<_> = (0..144).flat_map(|sender| (0..144).map(move |receiver| (sender, receiver, 4))).collect();
+        let four_channels = Demand::new(144, 144, &triples);
+        assert_eq!(sizes(&four_channels, 4, None, &mut random).last(), Some(&(4 * 144)));
+    }
+
+    #[test]
+    fn grants_and_accepts_are_uniform() {
+        // One sender of four that want the same receiver, and one receiver of four that the same sender has something for:
+        // each with probability 1/4. 4,000 draws have a standard deviation of sqrt(4000 * 3/16) = 27; five of them.
+        let to_one = Demand::new(4, 4, &[(0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1)]);
+        let from_one = Demand::new(4, 4, &[(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]);
+        let mut random = Stream::new(7, 0, "pim");
+        let mut counts = [[0i32; 4]; 2];
+        for _ in 0..4_000 {
+            for (demand, counts) in [&to_one, &from_one].into_iter().zip(&mut counts) {
+                let mut pim = Pim::new(demand, 1);
+                assert_eq!(pim.round(&mut random), 1);
+                let (sender, receiver) = pim.matched()[0];
+                counts[(sender + receiver) as usize] += 1;
+            }
+        }
+        assert!(counts.iter().flatten().all(|count| (count - 1_000).abs() < 135), "{counts:?}");
+    }
+
+    #[test]
+    fn rounds_to_a_maximal_matching_are_below_log_n_and_four_thirds() {
+        // Anderson et al., appendix: at most log2(n) + 4/3 rounds are expected, whatever the demand.
+        let mut random = Stream::new(3, 0, "pim");
+        for n in [16u32, 64, 256, 1024] {
+            let bound = f64::from(n).log2() + 4.0 / 3.0;
+            for degree in [2.0, 8.0, f64::from(n)] {
+                let runs = 50;
+                let rounds = |_| sizes(&Demand::random(n, degree, &mut random), 1, None, &mut random).len();
+                let mean = (0..runs).map(rounds).sum::<usize>() as f64 / f64::from(runs);
+                assert!(mean <= bound, "{n} hosts, degree {degree}: {mean} rounds, bound {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_random_demand_has_its_degree_and_nobody_sends_to_itself() {
+        let mut random = Stream::new(5, 0, "pim");
+        let demand = Demand::random(10_000, 5.0, &mut random);
+        // Pairs are binomial with mean 50,000 and standard deviation 224; degrees with standard deviation sqrt(5).
+        assert!((demand.degree() - 5.0).abs() < 5.0 * 0.0224, "{}", demand.degree());
+        assert!(
+            (0..10_000).all(|sender| demand.of(sender).all(|(receiver, _)| receiver != sender && receiver < 10_000))
+        );
+        let degrees = (0..10_000).map(|sender| demand.of(sender).count() as f64);
+        let variance = degrees.map(|degree| (degree - 5.0) * (degree - 5.0)).sum::<f64>() / 10_000.0;
+        assert!((variance - 5.0).abs() < 0.5, "{variance}");
+        // As dense as can be, and not at all.
+        assert_eq!(Demand::random(10, 9.0, &mut random).degree(), 9.0);
+        assert_eq!(Demand::random(10, 0.0, &mut random).degree(), 0.0);
+        assert_eq!(Demand::random(1, 5.0, &mut random).senders(), 1);
+    }
+}

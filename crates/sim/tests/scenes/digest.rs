@@ -1,0 +1,113 @@
+//! One scenario, one history: on one thread, on two, on four.
+
+use schemes::Transport;
+use units::HostId;
+
+use crate::{NONE, check, of_flows, run_on, scenario, table};
+
+/// 200 flows at a load that makes queues; what a scene adds comes before its traffic.
+fn scene(transport: &str, settings: &str) -> String {
+    format!(
+        r#"
+        transport = "{transport}"
+        measure.drain = "300us"
+        {settings}
+        [[traffic]]
+        sizes = {{ uniform = {{ min = "1B", max = "60KB" }} }}
+        arrivals = {{ poisson = {{ load = 0.8 }} }}
+        flows = 200
+        "#
+    )
+}
+
+const SMALL_CLOS: &str = "fabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 3, spine_rate = \"100Gbps\" }";
+
+/// Every kind of fabric, balancing, buffer, overflow and failure, each once at least.
+fn settings() -> Vec<String> {
+    let clos = |settings: &str| format!("{SMALL_CLOS}\n{settings}");
+    vec![
+        clos(""),
+        clos("seed = 2\nswitch.balancing = \"ecmp\""),
+        clos("switch.balancing = \"spray\"\nswitch.buffer = { per_port = { bytes = \"20KB\" } }"),
+        clos("switch.balancing = \"round_robin\"\nswitch.buffer = { shared = { bytes = \"60KB\", alpha = 1.0 } }"),
+        clos("switch.balancing = { drill = { samples = 2, memory = 1 } }\nmeasure.interval = \"1us\""),
+        clos("switch.balancing = { skewed = { skew = 0.5 } }\nswitch.cut_through = true"),
+        clos("host = { delay = \"225ns\", clock_offset_max = \"3us\", clock_drift_ppb_max = 100000 }"),
+        clos(
+            "switch = { overflow = \"push_out\", buffer = { per_port = { bytes = \"10KB\" } }, levels = [[1, 2, 3]] }",
+        ),
+        clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
+        clos(
+            r#"
+            reroute_delay = "5us"
+            failure = [
+                { at = "3us", until = "30us", link = ["leaf0", "spine1"] },
+                { at = "8us", until = "20us", switch = "spine2" },
+                { at = "9us", link = ["host5", "leaf1"] },
+            ]"#,
+        ),
+        "fabric.fat_tree = { k = 4, oversubscription = 2.0 }".to_owned(),
+        "fabric.dumbbell = { bottleneck_rate = \"200Gbps\" }".to_owned(),
+        "fabric.star = { hosts = 6 }".to_owned(),
+        "fabric.torus = { dims = [4, 3, 3] }".to_owned(),
+        "fabric.mesh = { dims = [4, 4] }\nswitch.balancing = \"spray\"".to_owned(),
+    ]
+}
+
+#[test]
+fn threads_change_nothing() {
+    for transport in Transport::NAMES {
+        for settings in settings() {
+            let scene = scene(transport, &settings);
+            let alone = run_on(1, &scene);
+            assert!(alone.info.packet_hops > 1_000, "a scene with traffic");
+            for threads in [2, 4] {
+                let together = run_on(threads, &scene);
+                assert_eq!(together.info.digest, alone.info.digest, "{threads} threads\n{scene}");
+                assert_eq!(together.info.end_ps, alone.info.end_ps, "{scene}");
+                assert_eq!(together.info.windows, alone.info.windows, "{scene}");
+                assert_eq!(together.info.packet_hops, alone.info.packet_hops, "{scene}");
+                for (one, other) in alone.tables.iter().zip(&together.tables) {
+                    // Printed, since a slowdown that there is not equals no other.
+                    assert!(format!("{one:?}") == format!("{other:?}"), "table {} differs\n{scene}", one.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_measured_changes_nothing() {
+    let digest = |measure: &str| run_on(2, &scene("udp", &format!("{SMALL_CLOS}\n{measure}"))).info.digest;
+    assert_eq!(digest("measure.interval = \"0s\""), digest("measure.interval = \"500ns\""));
+    assert_eq!(digest(""), digest("measure.completion = \"acknowledged\""));
+    assert_ne!(digest(""), digest("seed = 2"));
+}
+
+#[test]
+fn time_in_flight_is_the_path_s() {
+    // Of a flow's time, what is neither waiting nor transmission: 200 ns a link and 450 ns a switch, and the two hosts'.
+    let scene = scene("udp", &format!("{SMALL_CLOS}\nhost.delay = \"225ns\""));
+    let result = run_on(1, &scene);
+    let plan = scenario::Plan::new(&scenario(&scene)).unwrap();
+    let rack = |host: u32| plan.fabric.rack_of(HostId(host));
+    for (flow, info) in plan.flows.iter().enumerate() {
+        let (links, switches) = if rack(info.src.0) == rack(info.dst.0) { (2, 1) } else { (4, 3) };
+        let flight = of_flows(&result, "propagation_ps")[flow];
+        assert!(
+            flight == NONE || flight == links * 200_000 + switches * 450_000 + 2 * 225_000,
+            "flow {flow}: {flight}"
+        );
+    }
+    check(&result);
+}
+
+#[test]
+fn samples_are_taken_on_time() {
+    let result = run_on(1, &scene("udp", &format!("{SMALL_CLOS}\nmeasure.interval = \"2us\"")));
+    let queues = table(&result, "queues");
+    let times = crate::column(queues, "time_ps");
+    // Seven switches at each 2 us that the run saw.
+    assert_eq!(times.len() as u64, result.info.end_ps.saturating_sub(1) / 2_000_000 * 7);
+    assert!(times.iter().enumerate().all(|(row, &time)| time == (row as u64 / 7 + 1) * 2_000_000));
+}

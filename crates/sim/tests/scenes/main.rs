@@ -1,0 +1,82 @@
+//! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come out.
+
+mod digest;
+mod failures;
+mod ideal;
+mod interrupt;
+mod losses;
+mod models;
+
+use clearway_sim::{RunResult, run};
+use scenario::{Data, Scenario, Table, read};
+
+/// Reads a scenario that must be right.
+fn scenario(toml: &str) -> Scenario {
+    read(toml, "scene.toml", &[]).unwrap_or_else(|error| panic!("{error}\n{toml}"))
+}
+
+/// Runs a scenario on so many threads, and checks what holds after every run.
+fn run_on(threads: usize, toml: &str) -> RunResult {
+    let result = run(&scenario(toml), threads, |_| false).unwrap_or_else(|problem| panic!("{problem}\n{toml}"));
+    check(&result);
+    result
+}
+
+fn run_alone(toml: &str) -> RunResult {
+    run_on(1, toml)
+}
+
+/// The audit is clean, no flow is faster than alone, and where its time went is its whole time.
+fn check(result: &RunResult) {
+    for finding in &result.info.audit {
+        assert!(finding.ok, "{}: {}\n{}", finding.name, finding.detail, result.scenario_toml);
+    }
+    let flows = table(result, "flows");
+    let parts =
+        ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "serialised_ps", "propagation_ps", "return_ps"];
+    let parts = parts.map(|part| column(flows, part));
+    let Data::F64(slowdown) = &flows.column("slowdown").unwrap().data else { panic!("a ratio") };
+    for (flow, (&fct, slowdown)) in column(flows, "fct_ps").iter().zip(slowdown).enumerate() {
+        if fct == NONE {
+            assert!(slowdown.is_nan());
+            continue;
+        }
+        assert_eq!(parts.iter().map(|part| part[flow]).sum::<u64>(), fct, "flow {flow}");
+        assert!(*slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
+    }
+}
+
+/// In place of a number that there is not.
+const NONE: u64 = u64::MAX;
+
+fn table<'a>(result: &'a RunResult, name: &str) -> &'a Table {
+    result.tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no table {name}"))
+}
+
+/// A column of counts or times.
+fn column<'a>(table: &'a Table, name: &str) -> &'a [u64] {
+    match &table.column(name).unwrap_or_else(|| panic!("no column {name}")).data {
+        Data::U64(values) | Data::OptU64(values) => values,
+        _ => panic!("{name} is no count"),
+    }
+}
+
+/// A column of names.
+fn names<'a>(table: &'a Table, name: &str) -> Vec<&'a str> {
+    match &table.column(name).unwrap_or_else(|| panic!("no column {name}")).data {
+        Data::Names { index, names } => index.iter().map(|&index| names[index as usize].as_str()).collect(),
+        _ => panic!("{name} has no names"),
+    }
+}
+
+/// A column of `flows`.
+fn of_flows<'a>(result: &'a RunResult, name: &str) -> &'a [u64] {
+    column(table(result, "flows"), name)
+}
+
+/// The value of one link, by the names of its ends.
+fn of_link(result: &RunResult, from: &str, to: &str, name: &str) -> u64 {
+    let links = table(result, "links");
+    let row = names(links, "from").iter().zip(names(links, "to")).position(|ends| ends == (&from, to));
+    column(links, name)[row.unwrap_or_else(|| panic!("no link from {from} to {to}"))]
+}
