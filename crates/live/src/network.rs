@@ -10,8 +10,9 @@
 //!
 //! **Time.** What was due at t is done with `now` = t, though the clock is past t already when the thread gets there:
 //! so a late wake-up neither stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has
-//! its own clock and some packets in hand. But a node never lives more than [`CREDIT`] behind the real clock: where
-//! the machine holds things up for longer, time is lost for good, and the result shows it. How late things were is counted.
+//! a clock of its own and some packets in hand. All nodes share that time, and it is never more than [`CREDIT`]
+//! behind the real clock: where the machine holds things up for longer, time is lost for good, and the audit says so.
+//! When an application was told of something is noted by the real clock: a flow's completion time has all lateness in it.
 
 use std::collections::VecDeque;
 
@@ -27,8 +28,8 @@ use crate::content::{self, Inbox};
 use crate::frame::{Codec, Frame, Refusal};
 use crate::sockets::Sockets;
 
-/// How far a node may live behind the real clock.
-pub const CREDIT: Duration = Duration::from_us(500);
+/// How far nodes may live behind the real clock: a few turns of a busy machine's scheduler.
+pub const CREDIT: Duration = Duration::from_ms(10);
 
 /// How often the run looks up from a queue of things that are due: for who watches, and for strangers' datagrams.
 const LOOK: Duration = Duration::from_ms(10);
@@ -256,7 +257,7 @@ impl<'a> Network<'a> {
         self.now = self.now.max(due).max(floor);
         let links = self.links.len();
         let kind = if source < links {
-            self.arrive(wall, source);
+            self.arrive(source);
             Kind::Arrival
         } else if source < 2 * links {
             self.open(LinkId::from(source - links));
@@ -271,7 +272,7 @@ impl<'a> Network<'a> {
     }
 
     /// A packet comes out of a link.
-    fn arrive(&mut self, wall: Time, link: usize) {
+    fn arrive(&mut self, link: usize) {
         let (now, end) = (self.now, &mut self.links[link]);
         let (_, Held { packet, mut transit, content }) =
             end.held.pop_front().expect("a link with an event has a frame");
@@ -302,14 +303,7 @@ impl<'a> Network<'a> {
                     let offset = self.plan.transports[usize::from(packet.transport)].payload_offset(&packet);
                     self.inbox.take(&self.plan.flows, packet.flow, offset, &content);
                 }
-                let before = self.hosts[id.index()].host.records.len();
                 self.host(id.index(), |host, now| host.receive(now, &packet, &transit));
-                for record in &self.hosts[id.index()].host.records[before..] {
-                    if let Fate::Delivered(_) = record.fate {
-                        self.inbox.delivered(&self.plan.flows, record.flow);
-                        self.late_ps[record.flow.index()] = wall.since(record.at).ps();
-                    }
-                }
             }
         }
     }
@@ -340,10 +334,20 @@ impl<'a> Network<'a> {
     fn host(&mut self, index: usize, act: impl FnOnce(&mut Host, Time)) {
         let now = self.now;
         let slot = &mut self.hosts[index];
-        let before = slot.host.ended;
+        let (ended, noted) = (slot.host.ended, slot.host.records.len());
         act(&mut slot.host, now);
         let pulled = if slot.free_at <= now { slot.host.pull(now) } else { None };
-        self.ended_flows += slot.host.ended - before;
+        self.ended_flows += slot.host.ended - ended;
+        for record in &mut slot.host.records[noted..] {
+            if let Fate::Started = record.fate {
+                continue; // it begins when the scenario says
+            }
+            record.at = self.clock.now();
+            if let Fate::Delivered(_) = record.fate {
+                self.inbox.delivered(&self.plan.flows, record.flow);
+                self.late_ps[record.flow.index()] = record.at.since(now).ps();
+            }
+        }
         let uplink = slot.uplink;
         if let Some(packet) = pulled {
             let free_at = now + self.links[uplink.index()].per_byte.transmit(u32::from(packet.wire_bytes));

@@ -13,7 +13,7 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
     flows.columns.push(Column::new(
         "late_ps",
         "ps",
-        "how far the real clock was past delivered_ps when the receiver was told",
+        "of fct_ps: the machine's lateness, from when the last packet was due until the receiver was told; part of propagation_ps",
         Data::OptU64(network.late_ps.clone()),
     ));
     vec![
@@ -25,13 +25,13 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
     ]
 }
 
-pub(crate) fn audit(plan: &Plan, network: &Network<'_>, flows: &Flows, ended: Ended) -> Vec<Finding> {
+pub(crate) fn audit(plan: &Plan, network: &Network<'_>, flows: &Flows, ended: Ended, end: Time) -> Vec<Finding> {
     let cut_short = matches!(ended, Ended::Horizon | Ended::Interrupted);
     vec![
         content(network),
         bytes(plan, network),
         sockets(network),
-        punctual(network),
+        punctual(network, end),
         audit::order(flows),
         audit::once(flows),
         audit::ends(flows, cut_short),
@@ -87,13 +87,17 @@ fn sockets(network: &Network<'_>) -> Finding {
     }
 }
 
-/// Nearly everything was done in time: what is later than a node's credit shifts all that follows.
-fn punctual(network: &Network<'_>) -> Finding {
-    let ((late, lost), events) = (network.slips, network.events);
+/// The machine kept pace: what is later than the nodes' credit shifts all that follows.
+fn punctual(network: &Network<'_>, end: Time) -> Finding {
+    let (late, lost) = network.slips;
     Finding {
         name: "in time",
-        ok: late * 100 <= events,
-        detail: format!("{late} of {events} events were more than {CREDIT} late (1% may be); {lost} lost in all"),
+        ok: lost * 100 <= end.since(Time::ZERO),
+        detail: format!(
+            "{lost} of {end} lost (1% may be): {late} of {} events were more than {CREDIT} late{}",
+            network.events,
+            if late > 0 { "; slower links, or a machine with less to do, would help" } else { "" }
+        ),
     }
 }
 

@@ -117,7 +117,7 @@ pub fn run_at(
         late_us_p99: micros(0.99),
         late_us_max: late.max().us_f64(),
         lost_ps: network.slips.1.ps(),
-        audit: results::audit(&plan, &network, &flows, ended),
+        audit: results::audit(&plan, &network, &flows, ended, end),
     };
     let tables = results::tables(&plan, &network, flows, end);
     Ok(RunResult { tables, info, scenario_toml: plan.scenario.to_toml() })
