@@ -1,11 +1,11 @@
 //! Frames of every scheme in the catalogue, and bytes that are none.
 
 use clearway_live::frame::{Codec, Frame, Refusal};
-use node::{Cx, Gate, Input, Message, Packet, Site};
+use node::Packet;
 use proptest::prelude::*;
-use scenario::Journey;
+use scenario::{Journey, Plan};
 use schemes::Transport;
-use units::{Duration, FlowId, HostId, LinkId, Rate, Stream, Time};
+use units::{Duration, HostId, LinkId, Time};
 
 const HOSTS: u32 = 8;
 const LINKS: u32 = 16;
@@ -14,39 +14,24 @@ fn transports() -> Vec<Transport> {
     Transport::NAMES.iter().map(|name| Transport::named(name).expect("it is in the catalogue")).collect()
 }
 
-/// What a host of each transport puts on its link first, so that headers are real ones.
+/// What a host with a flow of each transport puts on its link first, so that headers are real ones.
 fn first_packets() -> Vec<Packet> {
+    let class = |name: &&str| {
+        format!(
+            "[[traffic]]\nname = '{name}'\ntransport = '{name}'\nsizes.constant = '50KB'\narrivals = 'all_at_once'\n"
+        )
+    };
+    let text: String = Transport::NAMES.iter().map(class).collect();
+    let scenario = scenario::read(&format!("fabric.star = {{}}\n{text}"), "test", &[]).expect("a scenario");
+    let mut host = Plan::new(&scenario).expect("it can be planned").host(HostId(0));
     let mut packets = Vec::new();
-    for (index, transport) in transports().iter().enumerate() {
-        let site = Site {
-            host: HostId(0),
-            hosts: HOSTS,
-            nic_rate: Rate::from_bps(50_000_000),
-            data_rtt: Duration::from_ms(6),
-            control_rtt: Duration::from_ms(5),
-            mtu_bytes: 1500,
-            header_bytes: 40,
-            clock: Default::default(),
-            transport: index as u8,
-        };
-        let mut endpoint = transport.endpoint(&site);
-        let mut random = Stream::new(1, 0, "test");
-        let mut events = Vec::new();
-        let mut now = Time::ZERO;
-        for flow in 0..2 {
-            let message = Message { flow: FlowId(flow), src: HostId(0), dst: HostId(1 + flow), bytes: 50_000 };
-            let mut cx = Cx { now, random: &mut random, gate: Gate::default(), events: &mut events };
-            endpoint.handle(&mut cx, Input::Send(&message));
-        }
-        for _ in 0..50 {
-            let mut cx = Cx { now, random: &mut random, gate: Gate::default(), events: &mut events };
-            packets.extend(endpoint.poll_transmit(&mut cx));
-            now = now.max(endpoint.poll_at().time().min(now + Duration::from_ms(1)));
-            let mut cx = Cx { now, random: &mut random, gate: Gate::default(), events: &mut events };
-            endpoint.handle(&mut cx, Input::Deadline);
-        }
+    for micros in 0..100 {
+        host.wake(Time::from_us(micros));
+        packets.extend(host.pull(Time::from_us(micros)));
     }
-    assert!((0..transports().len()).all(|index| packets.iter().any(|packet| usize::from(packet.transport) == index)));
+    for index in 0..Transport::NAMES.len() {
+        assert!(packets.iter().any(|packet| usize::from(packet.transport) == index), "{}", Transport::NAMES[index]);
+    }
     packets
 }
 
