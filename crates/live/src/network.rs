@@ -31,8 +31,8 @@ use crate::sockets::Sockets;
 /// How far nodes may live behind the real clock: a few turns of a busy machine's scheduler.
 pub const CREDIT: Duration = Duration::from_ms(10);
 
-/// How often the run looks up from a queue of things that are due: for who watches, and for strangers' datagrams.
-const LOOK: Duration = Duration::from_ms(10);
+/// How often the run looks up from what is due: for who watches, and for strangers' datagrams.
+const LOOK: Duration = Duration::from_ms(50);
 
 /// Datagrams taken from a node's socket at a time, so that a flood does not hold up what is due.
 const TAKE_MAX: usize = 64;
@@ -463,7 +463,8 @@ fn admit<'d>(
     if frame.number < link.next {
         return Err(Refusal::Repeated);
     }
-    let longest = link.per_byte.transmit(u32::from(frame.packet.wire_bytes)).max(link.head.unwrap_or_default());
+    // It may still be leaving, under cut-through as slowly as it came in.
+    let longest = plan.fabric.narrowest_rate().transmit(u64::from(frame.packet.wire_bytes));
     if frame.gone > wall.saturating_add(longest) {
         return Err(Refusal::Times);
     }
@@ -495,5 +496,36 @@ fn link(plan: &Plan, id: LinkId) -> Link {
         read_frames: 0,
         read_bytes: 0,
         next: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_counts_once_and_only_from_its_neighbour() {
+        let text = "fabric.star = {}\n[[traffic]]\nsizes.constant = '50KB'\narrivals = 'all_at_once'\n";
+        let plan = Plan::new(&scenario::read(text, "test", &[]).expect("a scenario")).expect("it can be planned");
+        let mut network = Network::new(&plan, Sockets::bind(plan.fabric.nodes()).expect("sockets"));
+        network.host(0, |host, now| host.wake(now));
+        let (host, neighbour, switch) = (NodeId(0), NodeId(1), NodeId(8));
+        let datagram = network.datagram.clone();
+        assert!(network.take_one(switch) == Taken::Frame && network.take_one(switch) == Taken::Nothing);
+        for (from, to, refusal) in [
+            (host, switch, Refusal::Repeated),
+            (neighbour, switch, Refusal::Stranger),
+            (host, neighbour, Refusal::Link),
+        ] {
+            assert!(network.sockets.send(from, to, &datagram));
+            assert!(network.take_one(to) == Taken::Refused);
+            assert_eq!(network.refused[refusal as usize], 1, "{refusal}");
+        }
+        let mut early = codec(&plan).parse(&datagram).expect("it is a frame");
+        (early.number, early.gone) = (1, Time::from_ms(1_000_000));
+        codec(&plan).emit(&early, &mut network.datagram);
+        assert!(network.sockets.send(host, switch, &network.datagram));
+        assert!(network.take_one(switch) == Taken::Refused && network.refused[Refusal::Times as usize] == 1);
+        assert_eq!(network.links.iter().map(|link| link.read_frames).sum::<u64>(), 1);
     }
 }

@@ -62,8 +62,8 @@ pub struct RunInfo {
     pub audit: Vec<Finding>,
 }
 
-/// Runs a scenario on the real clock. `watch` is called about a hundred times a second; when it returns true the run
-/// stops there and the results so far are given.
+/// Runs a scenario on the real clock. `watch` is called about twenty times a second, and the time that it takes is
+/// lateness; when it returns true the run stops there and the results so far are given.
 pub fn run(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
     run_at(scenario, watch, |_| {})
 }

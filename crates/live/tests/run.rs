@@ -125,7 +125,8 @@ fn a_switch_cuts_real_content_off() {
 
 #[test]
 fn it_ends_when_told_and_at_the_horizon() {
-    let stopped = run(&read(PERMUTATION, &[]), |progress| progress.now > Time::from_ms(5)).expect("it can be run");
+    let long = read(PERMUTATION, &[("traffic.0.sizes.constant", "1MB")]);
+    let stopped = run(&long, |progress| progress.now > Time::from_ms(5)).expect("it can be run");
     assert_eq!(stopped.info.ended, "interrupted");
     sound(&stopped);
     let short = run(&read(PERMUTATION, &[("measure.end", "5ms")]), |_| false).expect("it can be run");
