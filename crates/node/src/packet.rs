@@ -71,8 +71,14 @@ impl Packet {
     /// A packet of `flow` from `src` to `dst` carrying `header`; sizes, class and flags are the caller's to set.
     #[inline]
     pub fn new<H: Header>(flow: FlowId, src: HostId, dst: HostId, header: H) -> Packet {
+        Packet { header: to_words(header), ..Packet::bare(flow, src, dst) }
+    }
+
+    /// A packet whose header is all zeros, for a reader of wires to fill in.
+    #[inline]
+    pub fn bare(flow: FlowId, src: HostId, dst: HostId) -> Packet {
         Packet {
-            header: to_words(header),
+            header: [0; 4],
             route: 0,
             flow,
             src,

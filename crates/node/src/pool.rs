@@ -11,6 +11,14 @@ use crate::Packet;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketId(u32);
 
+impl PacketId {
+    /// The slot's place, for a driver that keeps more about each packet than its slot holds.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 const NIL: u32 = u32::MAX;
 
 /// A packet and what the network notes about it on the way.

@@ -7,18 +7,24 @@
 //!
 //! Absent on purpose: time itself, links, files (the caller reads and writes them).
 
+pub mod audit;
 mod flows;
 mod host;
 mod ideal;
 mod outcome;
 mod plan;
+mod progress;
+mod results;
 mod spec;
 mod table;
 
+pub use audit::Finding;
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
 pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
 pub use plan::{HEAD_BYTES, Plan};
+pub use progress::Progress;
+pub use results::{counter_table, link_table};
 pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, SwitchSpec, read};
 pub use table::{Column, Data, Table};

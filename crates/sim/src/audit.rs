@@ -1,25 +1,14 @@
-//! What must hold after every run, whatever the scenario.
+//! What must hold after every simulated run, whatever the scenario.
 
 use engine::{Ended, Outcome};
 use node::Overflow;
-use scenario::{Flows, Plan, Status};
-use serde::Serialize;
+use scenario::{Finding, Flows, Plan, audit};
 
 use crate::part::Part;
 
-/// One thing that was checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// What.
-    pub name: &'static str,
-    /// Whether it holds.
-    pub ok: bool,
-    /// The numbers behind it.
-    pub detail: String,
-}
-
-pub(crate) fn audit(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outcome) -> Vec<Finding> {
-    vec![bytes(plan, parts), order(plan, flows), once(flows), ends(flows, outcome)]
+pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outcome) -> Vec<Finding> {
+    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
+    vec![bytes(plan, parts), audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)]
 }
 
 /// Every byte that a host sent was received, lost for a reason that was counted, or is still inside.
@@ -45,42 +34,5 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
         name: "bytes conserved",
         ok: sent == received + lost + inside,
         detail: format!("{sent} sent = {received} received + {lost} lost + {inside} inside{trims}"),
-    }
-}
-
-/// No flow is delivered before it starts or faster than light and line rate allow.
-fn order(plan: &Plan, flows: &Flows) -> Finding {
-    let known = |at: u64| at != Flows::NONE;
-    let early = |flow: &usize| {
-        let (start, delivered, completed) = (flows.started[*flow], flows.delivered[*flow], flows.completed[*flow]);
-        known(delivered) && (!known(start) || delivered < start) || known(completed) && !known(delivered)
-    };
-    let wrong = (0..plan.flows.len()).filter(early).count();
-    Finding {
-        name: "delivered after start, completed after delivery",
-        ok: wrong == 0,
-        detail: format!("{wrong} flows out of order"),
-    }
-}
-
-/// Delivery and completion are said once a flow.
-fn once(flows: &Flows) -> Finding {
-    let twice = flows.said_twice;
-    Finding { name: "said once", ok: twice == 0, detail: format!("{twice} events said twice") }
-}
-
-/// A run that was not cut short has no unfinished flow.
-fn ends(flows: &Flows, outcome: Outcome) -> Finding {
-    let open = |status: &&Status| matches!(**status, Status::Unfinished | Status::Delivered);
-    let unfinished = flows.status.iter().filter(open).count();
-    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
-    Finding {
-        name: "every flow ended",
-        ok: unfinished == 0 || cut_short,
-        detail: match (unfinished, cut_short) {
-            (0, _) => "all of them".to_owned(),
-            (some, true) => format!("{some} were under way when the run was ended; see their reasons"),
-            (some, false) => format!("{some} are unfinished though nothing was left to happen"),
-        },
     }
 }

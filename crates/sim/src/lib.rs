@@ -13,5 +13,5 @@ mod probe;
 mod results;
 mod run;
 
-pub use audit::Finding;
-pub use run::{Progress, RunInfo, RunResult, run};
+pub use run::{RunInfo, RunResult, run};
+pub use scenario::{Finding, Progress};

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use fabric::Tier;
-use scenario::{Column, Data, Flows, Plan, Table};
-use units::{NodeId, Time};
+use node::PortStats;
+use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table};
+use units::Time;
 
 use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
+    let (stats, lost_in_flight) = link_ends(plan, parts);
     vec![
         flows.table(plan),
         queue_table(plan, parts),
         utilisation_table(plan, parts),
-        link_table(plan, parts, end),
-        counter_table(plan, parts),
+        link_table(plan, &stats, &lost_in_flight, end),
+        counter_table(plan, parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host)),
     ]
 }
 
@@ -91,9 +93,9 @@ fn utilisation_table(plan: &Plan, parts: &[Part]) -> Table {
     }
 }
 
-fn link_table(plan: &Plan, parts: &[Part], end: Time) -> Table {
-    // What each link's two ends noted, by the link's id.
-    let mut stats = vec![node::PortStats::default(); plan.fabric.links.len()];
+/// What each link's two ends noted: the sender's counters, and the packets that were lost in flight, by the link's id.
+fn link_ends(plan: &Plan, parts: &[Part]) -> (Vec<PortStats>, Vec<u64>) {
+    let mut stats = vec![PortStats::default(); plan.fabric.links.len()];
     let mut lost_in_flight = vec![0; plan.fabric.links.len()];
     for part in parts {
         for pipe in &part.pipes {
@@ -109,7 +111,7 @@ fn link_table(plan: &Plan, parts: &[Part], end: Time) -> Table {
                 From::Host { index } => {
                     let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];
                     // As at a switch, what met a dead link was not sent.
-                    node::PortStats {
+                    PortStats {
                         sent_packets: host.sent_packets - dead_packets,
                         sent_bytes: host.sent_bytes - dead_bytes,
                         dead_packets: *dead_packets,
@@ -120,94 +122,5 @@ fn link_table(plan: &Plan, parts: &[Part], end: Time) -> Table {
             };
         }
     }
-    let names = |of: &dyn Fn(&fabric::Link) -> NodeId| Data::Names {
-        index: plan.fabric.links.iter().map(|link| of(link).0).collect(),
-        names: plan.fabric.names.clone(),
-    };
-    let tier = Data::Names {
-        index: plan.fabric.links.iter().map(|link| link.tier as u32).collect(),
-        names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
-    };
-    let stat = |value: &dyn Fn(&node::PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
-    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
-    let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
-    let dead = stats.iter().zip(&lost_in_flight).map(|(stats, lost)| stats.dead_packets + lost);
-    Table {
-        name: "links",
-        columns: vec![
-            Column::new("link", "", "the directed link's number", Data::U32((0..stats.len() as u32).collect())),
-            Column::new("from", "", "sending node", names(&|link| link.from)),
-            Column::new("to", "", "receiving node", names(&|link| link.to)),
-            Column::new("tier", "", "from_host, up, down or to_host", tier),
-            Column::new(
-                "rate_bps",
-                "bit/s",
-                "its rate",
-                Data::U64(plan.fabric.links.iter().map(|link| link.rate.bps()).collect()),
-            ),
-            Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
-            Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),
-            Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used.collect())),
-            Column::new(
-                "queued_bytes_max",
-                "B",
-                "longest that its queues have been together",
-                stat(&|stats| u64::from(stats.queued_bytes_max)),
-            ),
-            Column::new(
-                "overflow_packets",
-                "",
-                "packets lost because the buffer was full",
-                stat(&|stats| stats.overflow_packets),
-            ),
-            Column::new(
-                "trimmed_packets",
-                "",
-                "packets whose payload was cut off because the buffer was full",
-                stat(&|stats| stats.trimmed_packets),
-            ),
-            Column::new(
-                "dead_packets",
-                "",
-                "packets lost because the link or its switch was down",
-                Data::U64(dead.collect()),
-            ),
-            Column::new(
-                "marked_packets",
-                "",
-                "packets marked: congestion experienced",
-                stat(&|stats| stats.marked_packets),
-            ),
-            Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
-            Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
-        ],
-    }
-}
-
-fn counter_table(plan: &Plan, parts: &[Part]) -> Table {
-    let mut sums: BTreeMap<(usize, &'static str), u64> = BTreeMap::new();
-    for slot in parts.iter().flat_map(|part| &part.hosts) {
-        for (transport, counters) in slot.host.counters().enumerate() {
-            for (name, value) in counters {
-                *sums.entry((transport, name)).or_default() += value;
-            }
-        }
-    }
-    let mut names: Vec<String> = sums.keys().map(|key| key.1.to_owned()).collect();
-    names.sort();
-    names.dedup();
-    let index = |name: &str| names.iter().position(|known| known == name).expect("it was collected") as u32;
-    let transport = Data::Names {
-        index: sums.keys().map(|key| key.0 as u32).collect(),
-        names: plan.transports.iter().map(|transport| transport.name().to_owned()).collect(),
-    };
-    let counter = Data::Names { index: sums.keys().map(|key| index(key.1)).collect(), names: names.clone() };
-    Table {
-        name: "counters",
-        columns: vec![
-            Column::new("transport", "", "the scheme", transport),
-            Column::new("counter", "", "what it counted", counter),
-            Column::new("value", "", "how often, over all hosts", Data::U64(sums.values().copied().collect())),
-        ],
-    }
+    (stats, lost_in_flight)
 }

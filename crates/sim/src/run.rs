@@ -1,25 +1,12 @@
 use engine::{Ended, Outcome};
-use scenario::{Flows, Plan, Scenario, Table};
+use scenario::{Finding, Flows, Plan, Progress, Scenario, Table};
 use serde::Serialize;
-use units::{Problem, Time};
+use units::Problem;
 
-use crate::audit::{self, Finding};
+use crate::audit;
 use crate::build;
 use crate::part::{Part, seal};
 use crate::results;
-
-/// How far a run has come.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Simulated time.
-    pub now: Time,
-    /// When the run ends at the latest.
-    pub horizon: Time,
-    /// Flows that have ended.
-    pub flows_done: u64,
-    /// Flows in all.
-    pub flows: u64,
-}
 
 /// What a run gives.
 #[derive(Clone, Debug)]
@@ -101,7 +88,7 @@ fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
         flows_completed: completed,
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
-        audit: audit::audit(plan, parts, &flows, outcome),
+        audit: audit::findings(plan, parts, &flows, outcome),
     };
     let tables = results::tables(plan, parts, flows, outcome.end);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }

@@ -1,0 +1,167 @@
+//! Frames of every scheme in the catalogue, and bytes that are none.
+
+use clearway_live::frame::{Codec, Frame, Refusal};
+use node::Packet;
+use proptest::prelude::*;
+use scenario::{Journey, Plan};
+use schemes::Transport;
+use units::{Duration, HostId, LinkId, Time};
+
+const HOSTS: u32 = 8;
+const LINKS: u32 = 16;
+
+fn transports() -> Vec<Transport> {
+    Transport::NAMES.iter().map(|name| Transport::named(name).expect("it is in the catalogue")).collect()
+}
+
+/// What a host with a flow of each transport puts on its link first, so that headers are real ones.
+fn first_packets() -> Vec<Packet> {
+    let class = |name: &&str| {
+        format!(
+            "[[traffic]]\nname = '{name}'\ntransport = '{name}'\nsizes.constant = '50KB'\narrivals = 'all_at_once'\n"
+        )
+    };
+    let text: String = Transport::NAMES.iter().map(class).collect();
+    let scenario = scenario::read(&format!("fabric.star = {{}}\n{text}"), "test", &[]).expect("a scenario");
+    let mut host = Plan::new(&scenario).expect("it can be planned").host(HostId(0));
+    let mut packets = Vec::new();
+    for micros in 0..100 {
+        host.wake(Time::from_us(micros));
+        packets.extend(host.pull(Time::from_us(micros)));
+    }
+    for index in 0..Transport::NAMES.len() {
+        assert!(packets.iter().any(|packet| usize::from(packet.transport) == index), "{}", Transport::NAMES[index]);
+    }
+    packets
+}
+
+/// Where a packet is on its way: everything of a frame that is not the packet's own.
+fn way() -> impl Strategy<Value = (u32, u64, u32, [u64; 5], u64)> {
+    let span = 0..1_000_000_000_000u64;
+    let spans = prop::array::uniform5(span.clone());
+    (0..LINKS, any::<u64>(), any::<u32>(), spans, span)
+}
+
+fn framed(
+    codec: &Codec<'_>,
+    packet: Packet,
+    (link, number, tail_lag_ps, spans, more): (u32, u64, u32, [u64; 5], u64),
+) -> Vec<u8> {
+    let [sent, up, down, last, serialised] = spans;
+    let queued = [up, down, last].map(Duration::from_ps);
+    let journey = Journey { sent: Time::from_ps(sent), queued, serialised: Duration::from_ps(serialised) };
+    let gone = Time::from_ps(spans.iter().sum::<u64>() + more);
+    let mut content = Vec::new();
+    clearway_live::content::write(packet.flow, more, packet.payload_bytes.into(), &mut content);
+    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, content: &content };
+    let mut bytes = Vec::new();
+    codec.emit(&frame, &mut bytes);
+    assert_eq!(codec.parse(&bytes), Ok(frame));
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back_and_nothing_else_is(
+        index: prop::sample::Index,
+        way in way(),
+        (route, class, hops) in any::<(u64, u8, u8)>(),
+        flags in 0u8..16,
+        bit: prop::sample::Index,
+        cut: prop::sample::Index,
+        more in prop::collection::vec(any::<u8>(), 1..20),
+    ) {
+        let transports = transports();
+        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let mut packet = *index.get(&first_packets());
+        (packet.class, packet.flags, packet.hops) = (class % 8, flags, hops);
+        packet.route = if packet.has(node::packet::flags::SOURCE_ROUTED) { route } else { 0 };
+        let mut bytes = framed(&codec, packet, way);
+
+        let bit = bit.index(8 * bytes.len());
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(codec.parse(&bytes).is_err(), "bit {bit} flipped");
+        bytes[bit / 8] ^= 1 << (bit % 8);
+
+        let cut = cut.index(bytes.len());
+        prop_assert!(codec.parse(&bytes[..cut]).is_err(), "cut at {cut}");
+        bytes.extend(more);
+        prop_assert_eq!(codec.parse(&bytes), Err(Refusal::Checksum));
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_a_frame(bytes in prop::collection::vec(any::<u8>(), 0..200), sealed: bool) {
+        let transports = transports();
+        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let bytes = if sealed { seal(bytes) } else { bytes };
+        if let Ok(frame) = codec.parse(&bytes) {
+            let mut again = Vec::new();
+            codec.emit(&frame, &mut again);
+            prop_assert_eq!(codec.parse(&again), Ok(frame));
+        }
+    }
+
+    /// A frame of which a field is any other, with the right checksum: what it says is checked, and no more than that.
+    #[test]
+    fn any_field_may_be_wrong(index: prop::sample::Index, way in way(), at: prop::sample::Index, byte: u8) {
+        let transports = transports();
+        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let mut bytes = framed(&codec, *index.get(&first_packets()), way);
+        bytes.truncate(bytes.len() - 4);
+        let at = 5 + at.index(bytes.len() - 5);
+        bytes[at] = byte;
+        let bytes = seal(bytes.split_off(5));
+        if let Ok(frame) = codec.parse(&bytes) {
+            prop_assert!(usize::from(frame.packet.transport) < transports.len());
+            prop_assert!(frame.packet.src.0 < HOSTS && frame.packet.dst.0 < HOSTS && frame.link.0 < LINKS);
+            prop_assert!(frame.packet.class < 8 && frame.packet.wire_bytes > 0);
+            prop_assert!(frame.journey.sent <= frame.gone);
+            prop_assert_eq!(frame.content.len(), usize::from(frame.packet.payload_bytes));
+        }
+    }
+}
+
+/// The bytes as the fields of a frame: magic and version before, checksum after them.
+fn seal(fields: Vec<u8>) -> Vec<u8> {
+    let mut bytes = b"CLWY\x01".to_vec();
+    bytes.extend(fields);
+    let checksum = crc32fast::hash(&bytes);
+    bytes.extend(checksum.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let transports = transports();
+    let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+    let packet = first_packets()[0];
+    let refused = |change: &dyn Fn(&mut Frame<'_>)| {
+        let mut content = vec![0; packet.payload_bytes.into()];
+        clearway_live::content::write(packet.flow, 0, content.len(), &mut content);
+        let mut frame = Frame {
+            link: LinkId(3),
+            number: 0,
+            gone: Time::from_ps(10),
+            tail_lag_ps: 0,
+            packet,
+            journey: Journey::default(),
+            content: &content,
+        };
+        change(&mut frame);
+        let mut bytes = Vec::new();
+        codec.emit(&frame, &mut bytes);
+        codec.parse(&bytes).map(|_| ())
+    };
+    assert_eq!(refused(&|_| {}), Ok(()));
+    assert_eq!(refused(&|frame| frame.link = LinkId(LINKS)), Err(Refusal::Link));
+    assert_eq!(refused(&|frame| frame.packet.dst = HostId(HOSTS)), Err(Refusal::Host));
+    assert_eq!(refused(&|frame| frame.packet.class = 8), Err(Refusal::Packet));
+    assert_eq!(refused(&|frame| frame.packet.wire_bytes = 0), Err(Refusal::Packet));
+    assert_eq!(refused(&|frame| frame.journey.sent = Time::from_ps(11)), Err(Refusal::Times));
+    assert_eq!(refused(&|frame| frame.journey.queued = [Duration::MAX; 3]), Err(Refusal::Times));
+    assert_eq!(codec.parse(b""), Err(Refusal::Length));
+    assert_eq!(codec.parse(b"GET / HTTP/1.1"), Err(Refusal::Magic));
+    assert_eq!(codec.parse(b"CLWY\x02and so on"), Err(Refusal::Version));
+    assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Checksum));
+    assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
+}

@@ -1,0 +1,52 @@
+//! What must hold after every run, whatever the scenario and the driver, as far as flows tell.
+
+use serde::Serialize;
+
+use crate::{Flows, Status};
+
+/// One thing that was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What.
+    pub name: &'static str,
+    /// Whether it holds.
+    pub ok: bool,
+    /// The numbers behind it.
+    pub detail: String,
+}
+
+/// No flow is delivered before it starts or faster than light and line rate allow.
+pub fn order(flows: &Flows) -> Finding {
+    let known = |at: u64| at != Flows::NONE;
+    let early = |flow: &usize| {
+        let (start, delivered, completed) = (flows.started[*flow], flows.delivered[*flow], flows.completed[*flow]);
+        known(delivered) && (!known(start) || delivered < start) || known(completed) && !known(delivered)
+    };
+    let wrong = (0..flows.status.len()).filter(early).count();
+    Finding {
+        name: "delivered after start, completed after delivery",
+        ok: wrong == 0,
+        detail: format!("{wrong} flows out of order"),
+    }
+}
+
+/// Delivery and completion are said once a flow.
+pub fn once(flows: &Flows) -> Finding {
+    let twice = flows.said_twice;
+    Finding { name: "said once", ok: twice == 0, detail: format!("{twice} events said twice") }
+}
+
+/// A run that was not cut short has no unfinished flow.
+pub fn ends(flows: &Flows, cut_short: bool) -> Finding {
+    let open = |status: &&Status| matches!(**status, Status::Unfinished | Status::Delivered);
+    let unfinished = flows.status.iter().filter(open).count();
+    Finding {
+        name: "every flow ended",
+        ok: unfinished == 0 || cut_short,
+        detail: match (unfinished, cut_short) {
+            (0, _) => "all of them".to_owned(),
+            (some, true) => format!("{some} were under way when the run was ended; see their reasons"),
+            (some, false) => format!("{some} are unfinished though nothing was left to happen"),
+        },
+    }
+}
