@@ -5,7 +5,7 @@
 //! flows is gathered into [`Flows`] and becomes a [`Table`]. The simulator and the live driver differ only in
 //! who calls, and when.
 //!
-//! Absent on purpose: time itself, links, files (the caller reads and writes them).
+//! Absent on purpose: time itself, links, results in files (the caller writes them).
 
 pub mod audit;
 mod flows;
@@ -26,5 +26,5 @@ pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
 pub use plan::{HEAD_BYTES, Plan};
 pub use progress::Progress;
 pub use results::{counter_table, link_table};
-pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, SwitchSpec, read};
+pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};
 pub use table::{Column, Data, Table};

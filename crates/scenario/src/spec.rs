@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 use workload::Traffic;
 
-pub use read::{ScenarioError, read};
+pub use read::{ScenarioError, Source, read};
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

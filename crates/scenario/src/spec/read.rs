@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml_edit::{Document, Item};
@@ -37,9 +38,52 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Reads a scenario from TOML. `source` is what to call the text in errors; `sets` are keys to be set over it, dotted
-/// (`fabric.leaf_spine.racks`; classes by name or number, `traffic.web.arrivals.poisson.load`), with values as TOML or
-/// as bare words.
+/// A scenario's text and what is set over it: enough to tell of any problem where it comes from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What to call the text in errors: its file.
+    pub name: String,
+    /// The text, TOML.
+    pub text: String,
+    /// Keys to be set over it, dotted (`fabric.leaf_spine.racks`; classes by name or number,
+    /// `traffic.web.arrivals.poisson.load`), with values as TOML or as bare words.
+    pub sets: Vec<(String, String)>,
+    /// The folder from which the files that it names are seen.
+    pub folder: PathBuf,
+}
+
+impl Source {
+    /// The scenario of a file; nothing is set over it.
+    pub fn open(path: &Path) -> Result<Source, ScenarioError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
+            source: name.clone(),
+            line: None,
+            key: String::new(),
+            message: format!("could not be read: {error}"),
+        })?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Source { name, text, sets: Vec::new(), folder })
+    }
+
+    /// Reads and checks it, and the files that it names.
+    pub fn read(&self) -> Result<Scenario, ScenarioError> {
+        let mut scenario = read(&self.text, &self.name, &self.sets)?;
+        scenario.fabric = scenario.fabric.relative_to(&self.folder);
+        for (index, class) in scenario.traffic.iter_mut().enumerate() {
+            let loaded = class.load(|path| std::fs::read_to_string(self.folder.join(path)));
+            loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;
+        }
+        Ok(scenario)
+    }
+
+    /// Tells a problem with what was read from here by its place.
+    pub fn locate(&self, problem: Problem) -> ScenarioError {
+        Origin { source: &self.name, sets: &self.sets, text: &self.text }.semantic(problem)
+    }
+}
+
+/// Reads a scenario from TOML, but not the files that it names: see [`Source`], whose fields the arguments are.
 pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
     let origin = Origin { source, sets, text };
     let written: Scenario = toml::from_str(text).map_err(|error| origin.syntax(&error))?;

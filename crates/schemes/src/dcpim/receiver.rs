@@ -202,7 +202,7 @@ impl Receiver {
                 src: packet.src,
                 packets,
                 received: Bits::default(),
-                next: 0,
+                next: expected,
                 admitted: expected,
                 phase: i64::MIN,
                 again: 0,

@@ -16,8 +16,8 @@ use super::{Departure, Header};
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Short flows with packets not yet sent, by (remaining packets, or order of arrival if sizes don't count; slot).
-    short: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Short flows with packets not yet sent, by remaining packets, or order of arrival if sizes don't count.
+    short: BinaryHeap<Reverse<(u64, u32, FlowId)>>,
     /// Flows with tokens to use.
     admitted: Vec<u32>,
     arrivals: u64,
@@ -96,7 +96,7 @@ impl Sender {
         }
         if short {
             let order = if terms.sizes_known { u64::from(packets) } else { self.arrivals };
-            self.short.push(Reverse((order, slot)));
+            self.short.push(Reverse((order, slot, message.flow)));
         }
     }
 
@@ -163,9 +163,10 @@ impl Sender {
     fn poll_short(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
         loop {
             let mut top = self.short.peek_mut()?;
-            let Reverse((order, slot)) = &mut *top;
-            let Some((id, flow)) = self.flows.get_mut(*slot).filter(|(_, flow)| flow.short && flow.next < flow.packets)
-            else {
+            let Reverse((order, slot, entered)) = &mut *top;
+            let waits = |(id, flow): &(FlowId, &mut Outgoing)| id == entered && flow.next < flow.packets;
+            // The slot of a flow that its receiver has finished may be another's by now.
+            let Some((id, flow)) = self.flows.get_mut(*slot).filter(waits) else {
                 std::collections::binary_heap::PeekMut::pop(top);
                 continue;
             };

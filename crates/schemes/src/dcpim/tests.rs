@@ -382,3 +382,29 @@ proptest::proptest! {
         assert_matching_is_sound(&scene, 4, u32::from(k));
     }
 }
+
+#[test]
+fn a_short_flow_that_is_lost_whole_is_admitted_whole() {
+    // More packets than a channel's window: none of them counts as unanswered.
+    let mut scene = scene(2, Config::default());
+    scene.spoil(|now, packet| if packet.payload_bytes > 0 && now < stage(3) { Fate::Drop } else { Fate::Pass });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(40));
+    scene.run_until(ms(1));
+    assert_eq!(resent(&scene, flow), 40);
+}
+
+#[test]
+fn a_slot_used_again_is_not_taken_for_the_flow_before() {
+    // The first flow's class is paused, it is delivered by tokens in another, and its place is taken by a second one.
+    let mut scene = scene(2, Config::default());
+    scene.pause(0, 0b10);
+    let first = scene.send(Time::ZERO, 0, 1, packets(40));
+    scene.run_until(ms(1));
+    assert!(scene.completed_at(first).is_some());
+    let second = scene.send(ms(1), 0, 1, packets(3));
+    scene.run_until(ms(1) + Duration::from_us(1));
+    scene.pause(0, 0);
+    scene.run_until(ms(2));
+    assert_eq!(resent(&scene, second), 0);
+    assert_eq!(of_kind(&scene, kind::DATA).iter().filter(|sent| sent.1.flow == second).count(), 3);
+}

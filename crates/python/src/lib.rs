@@ -1,0 +1,137 @@
+//! `clearway._core`: what the Python package needs of Rust, as plain as it can be. The package makes it comfortable.
+//!
+//! Long calls let other Python threads run, and look up ten times a second: for a signal, which ends the run at a
+//! consistent point, and to report progress.
+
+mod run;
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use scenario::{Plan, ScenarioError, Source};
+
+/// A scenario that has been read and checked.
+#[pyclass(frozen, module = "clearway._core")]
+struct Scenario {
+    source: Source,
+    read: scenario::Scenario,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario from TOML; `folder` is where the files that it names are.
+    #[staticmethod]
+    fn parse(
+        py: Python<'_>,
+        text: String,
+        name: String,
+        folder: PathBuf,
+        sets: Vec<(String, String)>,
+    ) -> PyResult<Scenario> {
+        let source = Source { name, text, sets, folder };
+        let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
+        Ok(Scenario { source, read })
+    }
+
+    /// The same with more keys set over it.
+    fn with_sets(&self, py: Python<'_>, sets: Vec<(String, String)>) -> PyResult<Scenario> {
+        let mut source = self.source.clone();
+        source.sets.extend(sets);
+        let read = py.detach(|| source.read()).map_err(|error| scenario_error(py, error))?;
+        Ok(Scenario { source, read })
+    }
+
+    /// With every default filled in.
+    fn to_toml(&self) -> String {
+        self.read.to_toml()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.read.name
+    }
+
+    #[getter]
+    fn source(&self) -> &str {
+        &self.source.name
+    }
+
+    #[getter]
+    fn transports(&self) -> Vec<&'static str> {
+        self.read.transports().0.into_iter().map(|transport| transport.name()).collect()
+    }
+
+    /// Works it out as a run would and says how large it is: (hosts, flows).
+    fn check(&self, py: Python<'_>) -> PyResult<(u32, usize)> {
+        let plan = py.detach(|| Plan::new(&self.read));
+        let plan = plan.map_err(|problem| scenario_error(py, self.source.locate(problem)))?;
+        Ok((plan.fabric.hosts, plan.flows.len()))
+    }
+}
+
+fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
+    let ScenarioError { source, line, key, message } = error;
+    let made = py
+        .import("clearway._errors")
+        .and_then(|module| module.getattr("ScenarioError"))
+        .and_then(|class| class.call1((source, line, key, message)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The transports: name, title, source, summary, needs.
+#[pyfunction]
+#[pyo3(name = "schemes")]
+fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let about = |name: &&'static str| {
+        let about = schemes::Transport::named(name).expect("the catalogue's own name").about();
+        let row = PyDict::new(py);
+        row.set_item("name", *name)?;
+        row.set_item("title", about.title)?;
+        row.set_item("summary", about.summary)?;
+        row.set_item("needs", about.needs)?;
+        row.set_item("source", about.source)?;
+        Ok(row)
+    };
+    schemes::Transport::NAMES.iter().map(about).collect()
+}
+
+/// The published flow sizes: name, mean, source.
+#[pyfunction]
+#[pyo3(name = "workloads")]
+fn list_workloads(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let about = |named: &workload::Named| {
+        let row = PyDict::new(py);
+        row.set_item("name", named.name)?;
+        row.set_item("mean_bytes", named.cdf().mean_bytes())?;
+        row.set_item("source", named.source)?;
+        Ok(row)
+    };
+    workload::Named::ALL.iter().map(about).collect()
+}
+
+/// The JSON Schema of the fabrics' part of a scenario: their names and parameters.
+#[pyfunction]
+fn fabric_schema() -> String {
+    serde_json::to_string(&schemars::schema_for!(fabric::FabricSpec)).expect("a schema is JSON")
+}
+
+/// The JSON Schema of a scenario.
+#[pyfunction]
+fn schema() -> String {
+    scenario::Scenario::json_schema()
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("COMMIT", env!("CLEARWAY_COMMIT"))?;
+    module.add_class::<Scenario>()?;
+    module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
+    module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use scenario::{Data, Progress, Table};
+use serde::Serialize;
+use units::Problem;
+
+use crate::{Scenario, scenario_error};
+
+/// What a run gives: its summary as JSON, the resolved scenario, the tables.
+type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
+
+/// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "names"), values in the machine's byte order, names.
+type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
+
+/// How often a run looks up.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows).
+#[pyfunction]
+#[pyo3(signature = (scenario, threads, progress=None))]
+pub(crate) fn simulate<'py>(
+    py: Python<'py>,
+    scenario: &Scenario,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| sim::run(&scenario.read, threads, watch))?;
+    give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// Runs a scenario on the real clock, over UDP on loopback.
+#[pyfunction]
+#[pyo3(name = "live", signature = (scenario, progress=None))]
+pub(crate) fn run_live<'py>(py: Python<'py>, scenario: &Scenario, progress: Option<Py<PyAny>>) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| live::run(&scenario.read, watch))?;
+    give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// Runs with a watch that lets Python look at signals and at progress.
+fn watched<R: Send>(
+    py: Python<'_>,
+    scenario: &Scenario,
+    progress: Option<Py<PyAny>>,
+    run: impl FnOnce(&mut dyn FnMut(Progress) -> bool) -> Result<R, Problem> + Send,
+) -> PyResult<R> {
+    let (result, raised) = py.detach(|| {
+        let mut looked = Instant::now();
+        let mut raised = None;
+        let mut watch = |at: Progress| {
+            if looked.elapsed() < LOOK_UP {
+                return false;
+            }
+            looked = Instant::now();
+            Python::attach(|py| {
+                if py.check_signals().is_err() {
+                    return true; // Ctrl-C: the run ends here, with what it has
+                }
+                let Some(progress) = &progress else { return false };
+                let told = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows));
+                raised = told.err();
+                raised.is_some()
+            })
+        };
+        (run(&mut watch), raised)
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => result.map_err(|problem| scenario_error(py, scenario.source.locate(problem))),
+    }
+}
+
+fn give<'py>(py: Python<'py>, info: &impl Serialize, toml: String, tables: Vec<Table>) -> PyResult<Run<'py>> {
+    let info = serde_json::to_string(info).expect("a summary is JSON");
+    let columns = |table: Table| {
+        let column = |column: scenario::Column| {
+            let (kind, values, names) = match column.data {
+                Data::U64(values) => ("u64", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
+                Data::OptU64(values) => ("u64?", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
+                Data::U32(values) => ("u32", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
+                Data::F64(values) => ("f64", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
+                Data::Names { index, names } => ("names", bytes(py, &index, |value| value.to_ne_bytes()), names),
+            };
+            Ok((column.name, column.unit, column.doc, kind, values?, names))
+        };
+        Ok((table.name, table.columns.into_iter().map(column).collect::<PyResult<Vec<_>>>()?))
+    };
+    Ok((info, toml, tables.into_iter().map(columns).collect::<PyResult<Vec<_>>>()?))
+}
+
+fn bytes<'py, T: Copy, const N: usize>(
+    py: Python<'py>,
+    values: &[T],
+    to_bytes: impl Fn(T) -> [u8; N],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, values.len() * N, |out| {
+        for (place, &value) in out.chunks_exact_mut(N).zip(values) {
+            place.copy_from_slice(&to_bytes(value));
+        }
+        Ok(())
+    })
+}

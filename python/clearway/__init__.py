@@ -1,0 +1,37 @@
+"""Clearway: a laboratory for datacenter networks without congestion.
+
+    import clearway as cw
+
+    r = cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
+    r.slowdown(by="size")
+    r.flows.to_pandas()
+    r.plot.slowdown()
+"""
+
+from clearway._core import __version__
+from clearway._errors import ScenarioError
+from clearway._listings import fabrics, schema, schemes, workloads
+from clearway._results import Plots, Result, Table
+from clearway._run import Comparison, Progress, compare, live, run
+from clearway._scenario import Scenario
+
+load = Result.load
+
+__all__ = [
+    "Comparison",
+    "Plots",
+    "Progress",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "compare",
+    "fabrics",
+    "live",
+    "load",
+    "run",
+    "schema",
+    "schemes",
+    "workloads",
+]

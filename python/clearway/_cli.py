@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import pandas as pd
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+import clearway as cw
+
+app = typer.Typer(
+    help="Clearway: a laboratory for datacenter networks without congestion.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario, TOML.", metavar="SCENARIO.toml")]
+ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenarios, TOML.", metavar="SCENARIO.toml...")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (again for more).", metavar="KEY=VALUE"),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
+Load = Annotated[float | None, typer.Option(help="Load of all classes that arrive by load.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
+Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
+
+EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    set_: Sets = None,
+    seed: Seed = None,
+    load: Load = None,
+    threads: Threads = None,
+    out: Out = None,
+) -> None:
+    """Simulate a scenario and keep the result."""
+    read = _read([scenario], set_, seed, load)[0]
+    result = cw.run(read, threads=threads)
+    folder = result.save(out or Path("out") / _slug(scenario.stem))
+    _show(cw.Comparison([result]).table())
+    _finish([result], [f"result: {folder}", f"report: {result.report(folder / 'report.html')}"])
+
+
+@app.command()
+def compare(
+    scenarios: ScenarioFiles,
+    transport: Annotated[
+        list[str] | None, typer.Option(help="A transport to run each scenario with (again for more).")
+    ] = None,
+    set_: Sets = None,
+    seed: Seed = None,
+    load: Load = None,
+    threads: Threads = None,
+    out: Out = None,
+) -> None:
+    """Run several schemes or scenarios; one table, one report."""
+    folder = out or Path("out") / _slug("-".join(path.stem for path in scenarios))
+    read = _read(scenarios, set_, seed, load)
+
+    def keep(result: cw.Result) -> None:
+        result.save(folder / _slug(result.name))
+
+    comparison = cw.compare(read, transport or (), threads=threads, done=keep)
+    _show(comparison.table())
+    _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
+
+
+@app.command()
+def live(
+    scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None
+) -> None:
+    """Run a scenario on the real clock over UDP on loopback, and beside it in the simulator."""
+    read = _read([scenario], set_, seed, load)[0]
+    folder = out or Path("out") / f"{_slug(scenario.stem)}-live"
+    results = [cw.run(read, name="simulated")]
+    if not results[0].interrupted:
+        results.append(cw.live(read, name="live"))
+    for result in results:
+        result.save(folder / _slug(result.name))
+    tables = [result.fct().rename(index={"all": result.name}) for result in results]
+    _show(pd.concat(tables).rename_axis("FCT, us"))
+    if len(results) == 2:
+        info = results[1].info
+        late = f"events handled late by {info['late_us_median']:,.0f} us (median), {info['late_us_p99']:,.0f} us (99%)"
+        typer.echo(f"{late}; {info['refused_datagrams']} foreign datagrams dropped")
+    _finish(results, [f"results: {folder}"])
+
+
+@app.command()
+def check(scenario: ScenarioFile, set_: Sets = None) -> None:
+    """Work a scenario out without running it."""
+    read = _read([scenario], set_, None, None)[0]
+    hosts, flows = read.check()
+    typer.echo(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {', '.join(read.transports)}")
+
+
+@app.command()
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="DIR...")],
+    out: Annotated[Path, typer.Option(help="The page to write.", metavar="FILE")] = Path("report.html"),
+) -> None:
+    """Write one report page on several results."""
+    loaded = [cw.load(folder) for folder in results]
+    typer.echo(cw.Comparison(loaded).report(out))
+
+
+@app.command()
+def schemes() -> None:
+    """List the transports."""
+    _show(cw.schemes()[["title", "summary", "needs"]])
+
+
+@app.command()
+def fabrics() -> None:
+    """List the topologies and their parameters."""
+    _show(cw.fabrics())
+
+
+@app.command()
+def workloads() -> None:
+    """List the published distributions of flow sizes."""
+    _show(cw.workloads())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario, for editors."""
+    typer.echo(json.dumps(cw.schema(), indent=2))
+
+
+def _read(
+    paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
+) -> list[cw.Scenario]:
+    pairs = []
+    for text in sets or []:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise cw.ScenarioError(f"--set {text}", None, "", "write KEY=VALUE, such as --set seed=2")
+        pairs.append((key.strip(), value.strip()))
+    read = []
+    for path in paths:
+        scenario = cw.Scenario.load(path)
+        if pairs:
+            scenario = scenario.with_text(pairs)
+        read.append(scenario.with_(seed=seed, load=load))
+    return read
+
+
+def _show(frame: pd.DataFrame) -> None:
+    """Prints a table; numbers to four digits."""
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    table.add_column(str(frame.index.name or ""), style="bold")
+    for column, values in frame.items():
+        numeric = pd.api.types.is_numeric_dtype(values)
+        table.add_column(str(column), justify="right" if numeric else "left", overflow="fold")
+    for name, row in frame.iterrows():
+        table.add_row(str(name), *(_cell(value) for value in row))
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        if value != value:
+            return "-"
+        return f"{value:,.0f}" if value.is_integer() or abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _finish(results: list[cw.Result], places: list[str]) -> NoReturn:
+    """Says where the results are and what the audits found, and exits accordingly."""
+    for place in places:
+        typer.echo(place)
+    for result in results:
+        for finding in result.info["audit"]:
+            if not finding["ok"]:
+                typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)
+    if any(result.interrupted for result in results):
+        typer.echo("interrupted: the results are those up to there", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(0 if all(result.ok for result in results) else EXIT_AUDIT)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+
+
+def main() -> NoReturn:
+    """The command `clearway`."""
+    try:
+        app()
+        sys.exit(0)
+    except (cw.ScenarioError, ValueError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(EXIT_USAGE)
+    except KeyboardInterrupt:
+        # Not while a run went on, which would have ended with what it had.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os._exit(EXIT_INTERRUPTED)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+
+class ScenarioError(ValueError):
+    """A scenario that can't be run: where, which key, what is wrong and what would be right.
+
+    >>> import clearway as cw
+    >>> cw.Scenario.from_toml("seeed = 1")
+    Traceback (most recent call last):
+    clearway._errors.ScenarioError: scenario:1: seeed: "seeed" is no key here; did you mean "seed"? ...
+    """
+
+    def __init__(self, file: str, line: int | None, key: str, message: str) -> None:
+        place = f"{file}:{line}" if line is not None else file
+        super().__init__(": ".join(part for part in (place, key, message) if part))
+        self.file = file
+        self.line = line
+        self.key = key
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[ScenarioError], tuple[str, int | None, str, str]]:
+        return ScenarioError, (self.file, self.line, self.key, self.message)

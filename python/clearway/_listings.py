@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from clearway import _core
+
+
+def schemes() -> pd.DataFrame:
+    """The transports: what each is, what it needs, where it is described.
+
+    >>> import clearway as cw
+    >>> cw.schemes().loc["dcpim", "title"]
+    'dcPIM: Datacenter Parallel Iterative Matching'
+    """
+    return pd.DataFrame(_core.schemes()).set_index("name")
+
+
+def workloads() -> pd.DataFrame:
+    """The published distributions of flow sizes.
+
+    >>> import clearway as cw
+    >>> "websearch" in cw.workloads().index
+    True
+    """
+    return pd.DataFrame(_core.workloads()).set_index("name")
+
+
+def fabrics() -> pd.DataFrame:
+    """The topologies and what a scenario may say about each.
+
+    >>> import clearway as cw
+    >>> "leaf_spine" in cw.fabrics().index
+    True
+    """
+    schema = json.loads(_core.fabric_schema())
+    rows = []
+    for variant in schema["oneOf"]:
+        (name, body), *_ = variant["properties"].items()
+        parameters = _resolve(schema, body).get("properties", {})
+        rows.append({"name": name, "summary": variant.get("description", ""), "parameters": ", ".join(parameters)})
+    return pd.DataFrame(rows).set_index("name")
+
+
+def _resolve(schema: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    reference = body.get("$ref")
+    return schema["$defs"][reference.rsplit("/", 1)[1]] if reference else body
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario, for editors and other programs."""
+    parsed: dict[str, Any] = json.loads(_core.schema())
+    return parsed

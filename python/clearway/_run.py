@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from clearway import _core
+from clearway._results import Plots, Result, from_core
+from clearway._scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come."""
+
+    now_ps: int
+    horizon_ps: int
+    flows_done: int
+    flows: int
+
+    @property
+    def fraction(self) -> float:
+        """Of the work, by flows that have ended."""
+        return self.flows_done / self.flows if self.flows else 1.0
+
+
+class _Listener(Protocol):
+    def __call__(self, progress: Progress, /) -> object: ...
+
+
+def run(
+    scenario: Scenario,
+    *,
+    threads: int | None = None,
+    progress: bool | _Listener | None = None,
+    name: str | None = None,
+) -> Result:
+    """Simulates a scenario.
+
+    `threads`: as many as there are cores if not given; the result is the same whatever it is. `progress`: a function
+    that is told about ten times a second, or True for a line in the terminal or notebook (the default where somebody
+    looks). Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
+
+    >>> import clearway as cw
+    >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
+    >>> r.ok, len(r.flows), r.slowdown()["mean"].round(2).item()
+    (True, 8, 1.0)
+    """
+    count = threads if threads is not None else len(os.sched_getaffinity(0))
+    if count < 1:
+        raise ValueError(f"threads={threads}: at least 1")
+    label = name if name is not None else scenario.name
+    return _run(label, progress, lambda listen: _core.simulate(scenario._core, count, listen))
+
+
+def live(
+    scenario: Scenario, *, progress: bool | _Listener | None = None, name: str | None = None
+) -> Result:
+    """Runs a scenario on the real clock, over UDP on loopback, with the simulator's own hosts and switches.
+
+    Links must be slow, since one process moves every packet: see `docs/live.md`.
+    """
+    label = name if name is not None else f"{scenario.name}, live"
+    return _run(label, progress, lambda listen: _core.live(scenario._core, listen))
+
+
+def _run(
+    label: str,
+    progress: bool | _Listener | None,
+    start: Callable[[Callable[[int, int, int, int], object] | None], Any],
+) -> Result:
+    began, cpu = time.perf_counter(), time.process_time()
+    with _Line(label, progress) as line:
+        listener = line.listener
+        told = None if listener is None else lambda *at: listener(Progress(*at))
+        tables, info, toml = from_core(label, start(told))
+    info |= {
+        "commit": _core.COMMIT,
+        "cpu_seconds": time.process_time() - cpu,
+        "wall_seconds": time.perf_counter() - began,
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+    return Result(label, tables, info, toml)
+
+
+class _Line:
+    """A live progress line, if anybody looks."""
+
+    def __init__(self, label: str, progress: bool | _Listener | None) -> None:
+        self._rich: Any = None
+        if callable(progress):
+            self.listener: _Listener | None = progress
+            return
+        self.listener = None
+        if progress is None:
+            progress = sys.stderr.isatty() or "ipykernel" in sys.modules
+        if progress:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            self._rich = RichProgress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed:,.0f}/{task.total:,.0f} flows  {task.fields[now]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._task = self._rich.add_task(label, total=1, now="")
+            self.listener = self._update
+
+    def _update(self, at: Progress) -> None:
+        now = f"{at.now_ps / 1e9:,.3f} ms simulated"
+        self._rich.update(self._task, completed=at.flows_done, total=at.flows, now=now)
+
+    def __enter__(self) -> _Line:
+        if self._rich is not None:
+            self._rich.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+
+class Comparison:
+    """Several runs side by side."""
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        self.results = list(results)
+
+    def table(self) -> pd.DataFrame:
+        """One row a run: slowdown of all, short, medium and long flows, goodput, what was lost and sent again."""
+        return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of all runs together."""
+        return Plots(self.results)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes one report page on all runs."""
+        from clearway import report
+
+        report.write(self.results, Path(path))
+        return Path(path)
+
+
+def compare(
+    scenarios: Scenario | Iterable[Scenario],
+    transports: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: bool | _Listener | None = None,
+    done: Callable[[Result], object] | None = None,
+) -> Comparison:
+    """Runs each scenario with each transport (with its own, if none are given), one after the other.
+
+    `done` is told of each result as soon as there is one. After Ctrl-C the comparison has the runs up to there.
+    """
+    given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
+    runs = list(variants(given, transports))
+    results = []
+    for name, scenario in runs:
+        result = run(scenario, threads=threads, progress=progress, name=name)
+        results.append(result)
+        if done is not None:
+            done(result)
+        if result.interrupted:
+            break
+    return Comparison(results)
+
+
+def variants(scenarios: Sequence[Scenario], transports: Sequence[str]) -> Iterable[tuple[str, Scenario]]:
+    """Name and scenario of each run of a comparison."""
+    for scenario in scenarios:
+        if not transports:
+            yield scenario.name, scenario
+        for transport in transports:
+            name = transport if len(scenarios) == 1 else f"{scenario.name}, {transport}"
+            yield name, scenario.with_(transport=transport)
+
+
+def _row(result: Result) -> dict[str, Any]:
+    row: dict[str, Any] = {"run": result.name}
+    sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
+    for size, statistics in sizes.iterrows():
+        row[f"{size} mean"] = statistics["mean"]
+        row[f"{size} p99"] = statistics["p99"]
+    links = result.links
+    row["goodput Gbps"] = result.goodput() / 1e9
+    row["unfinished"] = result.info["flows"] - result.info["flows_completed"]
+    row["dropped"] = int(sum(links[cause].sum() for cause in ("overflow_packets", "dead_packets")))
+    row["resent"] = int(result.flows["resent_packets"].sum())
+    return row

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clearway import _core
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Value = str | int | float | bool | list[Any] | Mapping[str, Any]
+
+
+class Scenario:
+    """What a run is: network, hosts, switches, traffic, and what carries it. Never changed: `with_` gives another.
+
+    >>> import clearway as cw
+    >>> s = cw.Scenario.from_toml('''
+    ... transport = "udp"
+    ... [fabric.star]
+    ... hosts = 2
+    ... [[traffic]]
+    ... sizes = { constant = "1MB" }
+    ... arrivals = "all_at_once"
+    ... ''')
+    >>> s.with_({"fabric.star.hosts": 4}).check()
+    (4, 4)
+    """
+
+    def __init__(self, core: _core.Scenario) -> None:
+        self._core = core
+
+    @staticmethod
+    def load(path: str | Path) -> Scenario:
+        """Reads a scenario from a file; `ScenarioError` names file, line and key of what can't be right."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            from clearway._errors import ScenarioError
+
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
+        return Scenario(_core.Scenario.parse(text, str(path), path.parent, []))
+
+    @staticmethod
+    def from_toml(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:
+        """Reads a scenario from TOML; files that it names are looked up in `folder`."""
+        return Scenario(_core.Scenario.parse(text, name, folder, []))
+
+    def with_(
+        self,
+        keys: Mapping[str, Value] | None = None,
+        /,
+        *,
+        seed: int | None = None,
+        transport: str | Mapping[str, Any] | None = None,
+        load: float | None = None,
+        name: str | None = None,
+    ) -> Scenario:
+        """The same scenario with some keys set: dotted ones by `keys`, common ones by name.
+
+        `load` sets the load of every class whose arrivals have one; `transport` is a name of `clearway.schemes()` or
+        a table such as `{"dcpim": {"rounds": 3}}`, and replaces what the scenario says.
+        """
+        named = {"seed": seed, "transport": transport, "name": name}
+        sets = [(key, _toml(value)) for key, value in named.items() if value is not None]
+        if load is not None:
+            keyed = [key for key in self._load_keys()]
+            if not keyed:
+                raise ValueError("load: no traffic class of this scenario has arrivals by load")
+            sets += [(key, _toml(float(load))) for key in keyed]
+        sets += [(key, _toml(value)) for key, value in (keys or {}).items()]
+        return Scenario(self._core.with_sets(sets))
+
+    def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
+        """The same with dotted keys set to what a command line gives: TOML, or a bare word."""
+        return Scenario(self._core.with_sets(sets))
+
+    def check(self) -> tuple[int, int]:
+        """Works the scenario out without running it: (hosts, flows). Raises `ScenarioError` as a run would."""
+        return self._core.check()
+
+    def to_toml(self) -> str:
+        """As TOML, with every default filled in."""
+        return self._core.to_toml()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as nested dictionaries."""
+        return tomllib.loads(self.to_toml())
+
+    @property
+    def name(self) -> str:
+        """Its name, or its file's."""
+        return self._core.name or Path(self._core.source).stem
+
+    @property
+    def transports(self) -> list[str]:
+        """The transports of its classes, each once."""
+        return self._core.transports
+
+    def _load_keys(self) -> list[str]:
+        keys = []
+        for index, traffic in enumerate(self.to_dict().get("traffic", [])):
+            arrivals = traffic.get("arrivals")
+            if isinstance(arrivals, dict):
+                keys += [
+                    f"traffic.{index}.arrivals.{kind}.load"
+                    for kind, settings in arrivals.items()
+                    if isinstance(settings, dict) and "load" in settings
+                ]
+        return keys
+
+    def __repr__(self) -> str:
+        return f"Scenario({self.name!r}, transports={self.transports})"
+
+
+def _toml(value: Any) -> str:
+    """A value as inline TOML."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(part)}" for key, part in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(part) for part in value) + "]"
+    return json.dumps(value)
