@@ -57,7 +57,7 @@ struct Flow<C> {
     recovery_point: u64,
     /// Until the cumulative acknowledgement has passed this, no rescue retransmission (RFC 6675's RescueRxt).
     rescue_point: u64,
-    /// SND.NXT when the window was last reduced: marks of data before it have been answered.
+    /// SND.NXT when the window was last reduced: congestion that data before it met has been answered.
     reduced_at: u64,
     /// SND.NXT when the window was last full.
     full_at: u64,
@@ -242,7 +242,8 @@ impl<A: Algorithm> Sender<A> {
             limited: una_before < flow.full_at,
             phase: before,
         });
-        if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una >= flow.reduced_at {
+        // Once a window: the mark is news where something sent after the last reduction is acknowledged.
+        if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una > flow.reduced_at {
             self.counts.ecn_reductions += 1;
             flow.reduce(Signal::Mark, mss);
         }
