@@ -135,3 +135,23 @@ pub enum Signal {
         again: bool,
     },
 }
+
+#[cfg(test)]
+impl Ack {
+    /// One that acknowledges `acked_bytes` of data that a full window had sent.
+    pub(crate) fn of(acked_bytes: u64) -> Ack {
+        Ack {
+            now: Time::ZERO,
+            acked_bytes,
+            delivered_bytes: acked_bytes,
+            una: 0,
+            next: 0,
+            marked: false,
+            rtt: None,
+            srtt: Duration::ZERO,
+            hops: 0,
+            limited: true,
+            phase: Phase::Open,
+        }
+    }
+}

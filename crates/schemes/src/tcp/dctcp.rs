@@ -105,3 +105,42 @@ impl Control for Dctcp {
         self.reno.window_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    #[test]
+    fn alpha_is_the_average_of_marked_shares_updated_once_a_window() {
+        let config = Config { g: 0.25, alpha: 0.0 };
+        let mut flow = config.start(Start { mss_bytes: MSS, window_bytes: 8 * MSS });
+        let (mut una, mut alpha) = (0, 0.0);
+        for marked_of_8 in [4u64, 8, 0, 2] {
+            // The first acknowledgement beyond the last window's end closes it, and counts in it.
+            for segment in 0..8 {
+                una += MSS;
+                let marked = segment < marked_of_8;
+                flow.on_ack(&Ack { una, next: una + 8 * MSS - MSS, marked, limited: false, ..Ack::of(MSS) });
+                if una == MSS {
+                    assert_eq!(flow.alpha, 0.25, "the first window is the first acknowledgement");
+                    (flow.alpha, flow.acked, flow.marked, flow.window_end) = (0.0, MSS, MSS, 7 * MSS);
+                }
+            }
+            alpha = 0.75 * alpha + 0.25 * marked_of_8 as f64 / 8.0;
+            assert!((flow.alpha - alpha).abs() < 1e-12, "{} {alpha}", flow.alpha);
+        }
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha_and_a_loss_half_of_the_window() {
+        let config = Config { g: 1.0 / 16.0, alpha: 0.5 };
+        let start = Start { mss_bytes: MSS, window_bytes: 100 * MSS };
+        for (signal, window) in [(Signal::Mark, 75), (Signal::Loss, 50), (Signal::Timeout { again: false }, 1)] {
+            let mut flow = config.start(start);
+            flow.on_congestion(&Congestion { signal, flight_bytes: 100 * MSS });
+            assert_eq!(flow.window_bytes(), window * MSS, "{signal:?}");
+        }
+    }
+}

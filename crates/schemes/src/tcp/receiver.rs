@@ -297,4 +297,75 @@ mod tests {
         finished.add(FlowId(3), Time::from_us(42), span);
         assert!(!finished.knows(FlowId(2), Time::from_us(43), span));
     }
+
+    fn receiver(ecn: Ecn, delayed_ack: Option<DelayedAck>) -> Receiver {
+        let rtt = Duration::from_us(5);
+        let settings = Settings { ecn, delayed_ack, ack_class: 1, remember: Duration::from_ms(1) };
+        let site = Site {
+            host: HostId(1),
+            hosts: 2,
+            nic_rate: units::Rate::from_gbps(100),
+            data_rtt: rtt,
+            control_rtt: rtt,
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: node::Clock::default(),
+            transport: 0,
+        };
+        Receiver::new(settings, site)
+    }
+
+    /// Hands in the segments of a message in order, each marked or not and answering or not, and gives the
+    /// acknowledgements: after which segment, up to which byte, and whether with ECE.
+    fn answers(receiver: &mut Receiver, segments: &[(bool, bool)]) -> Vec<(usize, u64, bool)> {
+        let mut random = units::Stream::new(1, 1, "test");
+        let (mut events, mut answers) = (Vec::new(), Vec::new());
+        let message_bytes = 1460 * segments.len() as u64;
+        for (index, &(marked, answering)) in segments.iter().enumerate() {
+            let flags = if answering { CWR } else { 0 };
+            let sequence = 1460 * index as u64;
+            let header = Header { sequence, message_bytes, flags, ..bytemuck::Zeroable::zeroed() };
+            let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
+            packet.payload_bytes = 1460;
+            packet.flags = if marked { flags::CE | flags::ECT } else { flags::ECT };
+            let mut cx = Cx { now: Time::ZERO, random: &mut random, gate: node::Gate::default(), events: &mut events };
+            receiver.receive(&mut cx, &packet);
+            while let Some(ack) = receiver.poll_transmit() {
+                let header: Header = ack.header();
+                answers.push((index, header.sequence, header.has(ECE)));
+            }
+        }
+        answers
+    }
+
+    #[test]
+    fn a_change_of_marks_is_reported_at_once_and_what_was_owed_with_the_old_state() {
+        let delayed_ack = Some(DelayedAck { packets: 4, ..DelayedAck::default() });
+        let segments = [false, true, true, true, false, false, false, false, false].map(|marked| (marked, false));
+        let answers = answers(&mut receiver(Ecn::Proportional, delayed_ack), &segments);
+        let wanted = [(1, 1, false), (1, 2, true), (4, 4, true), (4, 5, false), (8, 9, false)];
+        assert_eq!(answers, wanted.map(|(after, upto, ece)| (after, upto * 1460, ece)));
+    }
+
+    #[test]
+    fn a_classic_mark_is_echoed_until_it_is_answered() {
+        let segments = [(false, false), (true, false), (false, false), (false, true), (true, true), (false, false)];
+        let answers = answers(&mut receiver(Ecn::Classic, None), &segments);
+        let echoed: Vec<bool> = answers.iter().map(|answer| answer.2).collect();
+        assert_eq!(echoed, [false, true, true, false, true, true]);
+    }
+
+    proptest::proptest! {
+        /// RFC 8257 section 3.2: however acknowledgements are delayed, the sender learns exactly which bytes were marked.
+        #[test]
+        fn no_marked_byte_is_reported_wrongly(packets in 2u32..6, marks in proptest::collection::vec(proptest::bool::ANY, 1..40)) {
+            let delayed_ack = Some(DelayedAck { packets, ..DelayedAck::default() });
+            let segments: Vec<(bool, bool)> = marks.iter().map(|&marked| (marked, false)).collect();
+            let mut reported = Vec::new();
+            for (_, upto, ece) in answers(&mut receiver(Ecn::Proportional, delayed_ack), &segments) {
+                reported.resize((upto / 1460) as usize, ece);
+            }
+            proptest::prop_assert_eq!(reported, marks);
+        }
+    }
 }
