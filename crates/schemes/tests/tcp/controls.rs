@@ -80,7 +80,7 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
         };
         let Some(Marking::Step { threshold }) = config.asks(&site).marking else { panic!("no step asked for") };
         let wire = Wire { delay, mark_bytes: threshold.get(), ..Wire::default() };
-        let used = shares_equally(flows, wire, config.clone(), Time::from_ms(22));
+        let used = shares_equally(flows, wire, config.clone(), Time::from_ms(42));
         // The threshold is what keeps the queue from running empty.
         assert!(used > 0.99, "{flows} flows: {used}");
     }
