@@ -252,8 +252,10 @@ impl<A: Algorithm> Sender<A> {
             self.counts.recoveries += 1;
             flow.enter_recovery(self.ecn, mss);
         }
-        if progress.acked > 0 || enters {
-            // RFC 6298 (5.3); and RFC 6675 section 6 lets a retransmission restart the timer, as this one does.
+        // RFC 6298 (5.2) and (5.3); and RFC 6675 section 6 lets a retransmission restart the timer, as this one does.
+        if una == flow.board.next() {
+            self.retransmission.clear(slot);
+        } else if progress.acked > 0 || enters {
             self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
         }
         self.queue(slot);

@@ -81,8 +81,10 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
         let Some(Marking::Step { threshold }) = config.asks(&site).marking else { panic!("no step asked for") };
         let wire = Wire { delay, mark_bytes: threshold.get(), ..Wire::default() };
         let used = shares_equally(flows, wire, config.clone(), Time::from_ms(42));
-        // The threshold is what keeps the queue from running empty.
-        assert!(used > 0.99, "{flows} flows: {used}");
+        // The threshold keeps the queue from running empty, but windows are whole segments: at the sawtooth's bottom
+        // each flow may lack one of those that fill the path, and at its top none.
+        let lacking = f64::from(flows) * PACKET.secs_f64() / site.data_rtt.secs_f64() / 2.0;
+        assert!(used > 1.0 - lacking, "{flows} flows: {used}, {lacking}");
     }
 }
 
