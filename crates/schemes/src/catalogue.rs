@@ -93,6 +93,9 @@ macro_rules! catalogue {
 
 catalogue! {
     "dcpim" Dcpim(crate::dcpim::Config),
+    "newreno" NewReno(crate::tcp::Config<crate::tcp::newreno::Config>),
+    "cubic" Cubic(crate::tcp::Config<crate::tcp::cubic::Config>),
+    "dctcp" Dctcp(crate::tcp::Config<crate::tcp::dctcp::Config>),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 pub mod dcpim;
+pub mod tcp;
 pub mod udp;
 
 use node::{Balancing, Endpoint, Marking, Overflow, Site};

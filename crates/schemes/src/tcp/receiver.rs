@@ -1,0 +1,371 @@
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Packet, Site, Timers};
+use rustc_hash::FxHashSet;
+use units::{Duration, FlowId, HostId, Time};
+
+use super::DelayedAck;
+use super::control::Ecn;
+use super::header::{ACK, Block, CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+
+/// The receiving half of a host's TCP: reassembly and acknowledgements.
+pub(crate) struct Receiver {
+    settings: Settings,
+    site: Site,
+    mss: u64,
+    flows: FlowMap<Flow>,
+    finished: Finished,
+    acks: VecDeque<Packet>,
+    delayed: Timers,
+    pub counts: Counts,
+}
+
+/// What of the configuration a receiver needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub ecn: Ecn,
+    pub delayed_ack: Option<DelayedAck>,
+    pub ack_class: u8,
+    /// How long a finished flow is remembered at least: its sender may send again for as long.
+    pub remember: Duration,
+}
+
+/// What a receiver counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub acks: u64,
+    pub duplicates: u64,
+    pub trimmed: u64,
+    pub malformed: u64,
+}
+
+struct Flow {
+    src: HostId,
+    bytes: u64,
+    segments: u64,
+    /// The first segment that is missing: RCV.NXT.
+    next: u64,
+    /// What has arrived beyond: disjoint runs `first..end`, the one that arrived last first, as RFC 2018 section 4 wants
+    /// them reported.
+    ahead: Vec<(u64, u64)>,
+    /// Segments that wait for their acknowledgement.
+    owed: u32,
+    /// What ECE shall say.
+    echo: bool,
+}
+
+impl Receiver {
+    pub fn new(settings: Settings, site: Site) -> Receiver {
+        Receiver {
+            settings,
+            mss: u64::from(site.payload_max()),
+            site,
+            flows: FlowMap::default(),
+            finished: Finished::default(),
+            acks: VecDeque::new(),
+            delayed: Timers::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The next acknowledgement to send.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<Packet> {
+        self.acks.pop_front()
+    }
+
+    /// The earliest deadline.
+    pub fn deadline(&self) -> Option<Time> {
+        self.delayed.next()
+    }
+
+    /// Deadlines have come.
+    pub fn wake(&mut self, now: Time) {
+        while let Some(slot) = self.delayed.expire(now) {
+            self.acknowledge(slot);
+        }
+    }
+
+    /// A packet for a receiver has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        if packet.has(flags::TRIMMED) {
+            self.counts.trimmed += 1; // as good as lost: TCP knows no trimming
+            return;
+        }
+        let header: Header = packet.header();
+        if header.has(SYN) {
+            // Nothing is kept for it, so it may come as often as it likes.
+            self.answer(packet.flow, packet.src, Header { flags: SYN | ACK, ..bytemuck::Zeroable::zeroed() });
+            return;
+        }
+        let left = header.message_bytes.saturating_sub(header.sequence);
+        let fits = header.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
+        if left == 0 || !fits {
+            self.counts.malformed += 1;
+            return;
+        }
+        let ce = packet.has(flags::CE);
+        let slot = match self.flows.slot(packet.flow) {
+            Some(slot) => slot,
+            None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
+                self.counts.duplicates += 1;
+                let echo = if ce && self.settings.ecn != Ecn::Off { ECE } else { 0 };
+                let sequence = header.message_bytes;
+                let header = Header { sequence, flags: ACK | echo, ..bytemuck::Zeroable::zeroed() };
+                self.answer(packet.flow, packet.src, header);
+                return;
+            }
+            None => self.flows.insert(packet.flow, Flow::new(packet.src, header.message_bytes, self.mss)),
+        };
+        self.take(cx, slot, packet, &header, ce);
+    }
+
+    fn take(&mut self, cx: &mut Cx<'_>, slot: u32, packet: &Packet, header: &Header, ce: bool) {
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        let segment = header.sequence / self.mss;
+        if header.message_bytes != flow.bytes || segment >= flow.next + WINDOW_SEGMENTS {
+            self.counts.malformed += 1;
+            return;
+        }
+        // RFC 8257 section 3.2: what is owed is said with the old state, and the change at once.
+        let turns = self.settings.ecn == Ecn::Proportional && ce != flow.echo;
+        if turns && flow.owed > 0 {
+            self.acknowledge(slot);
+        }
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        flow.echo = match self.settings.ecn {
+            Ecn::Off => false,
+            Ecn::Proportional => ce,
+            // RFC 3168 section 6.1.3: from a mark on, until the sender has answered.
+            Ecn::Classic => ce || flow.echo && !header.has(CWR),
+        };
+        // RFC 5681 section 4.2: at once where something is missing, a hole is filled or a segment comes again.
+        let holes = !flow.ahead.is_empty();
+        let again = !flow.place(segment);
+        self.counts.duplicates += u64::from(again);
+        let at_once = turns || holes || again || !flow.ahead.is_empty();
+        flow.owed += 1;
+        if flow.next == flow.segments {
+            cx.events.push(Event::Delivered { flow: packet.flow });
+            self.acknowledge(slot);
+            self.flows.remove(slot);
+            self.finished.add(packet.flow, cx.now, self.settings.remember);
+            return;
+        }
+        match self.settings.delayed_ack {
+            Some(delay) if !at_once && flow.owed < delay.packets => {
+                if self.delayed.get(slot).is_none() {
+                    self.delayed.set(slot, cx.now + delay.timeout);
+                }
+            }
+            _ => self.acknowledge(slot),
+        }
+    }
+
+    /// Says what has arrived of a flow.
+    fn acknowledge(&mut self, slot: u32) {
+        let Some((id, flow)) = self.flows.get_mut(slot) else { return };
+        flow.owed = 0;
+        let mut blocks = [Block::default(); 3];
+        for (block, &(first, end)) in blocks.iter_mut().zip(&flow.ahead) {
+            // Both fit: no segment is taken in from beyond the window.
+            *block = Block { first: (first - flow.next) as u16, count: (end - first) as u16 };
+        }
+        let header = Header {
+            sequence: (flow.next * self.mss).min(flow.bytes),
+            message_bytes: 0,
+            blocks,
+            flags: if flow.echo { ACK | ECE } else { ACK },
+        };
+        let src = flow.src;
+        self.delayed.clear(slot);
+        self.answer(id, src, header);
+    }
+
+    fn answer(&mut self, flow: FlowId, to: HostId, header: Header) {
+        let mut packet = Packet::new(flow, self.site.host, to, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = self.settings.ack_class;
+        packet.transport = self.site.transport;
+        self.acks.push_back(packet);
+        self.counts.acks += 1;
+    }
+}
+
+impl Flow {
+    fn new(src: HostId, bytes: u64, mss: u64) -> Flow {
+        Flow { src, bytes, segments: bytes.div_ceil(mss), next: 0, ahead: Vec::new(), owed: 0, echo: false }
+    }
+
+    /// Puts a segment in its place; false if it was there already.
+    #[inline]
+    fn place(&mut self, segment: u64) -> bool {
+        if segment == self.next {
+            self.next += 1;
+            if let Some(run) = self.ahead.iter().position(|run| run.0 == self.next) {
+                self.next = self.ahead.remove(run).1;
+            }
+            return true;
+        }
+        if segment < self.next {
+            return false;
+        }
+        if let Some(run) = self.ahead.iter().position(|run| run.0 <= segment && segment < run.1) {
+            self.ahead[..=run].rotate_right(1);
+            return false;
+        }
+        let (mut first, mut end) = (segment, segment + 1);
+        self.ahead.retain(|run| {
+            let touches = run.1 == first || run.0 == end;
+            if touches {
+                (first, end) = (first.min(run.0), end.max(run.1));
+            }
+            !touches
+        });
+        self.ahead.insert(0, (first, end));
+        true
+    }
+}
+
+/// Flows that are wholly here. Their senders may not know yet, and a late packet must neither be taken for a new flow nor
+/// go unanswered; each is remembered for one to two spans (RFC 9293's TIME-WAIT, at the other end), so that memory is
+/// bounded by what finishes in that time.
+#[derive(Debug, Default)]
+struct Finished {
+    young: FxHashSet<FlowId>,
+    old: FxHashSet<FlowId>,
+    turned: Time,
+}
+
+impl Finished {
+    fn add(&mut self, flow: FlowId, now: Time, span: Duration) {
+        if now.since(self.turned) >= span {
+            self.old = std::mem::take(&mut self.young);
+            self.turned = now;
+        }
+        self.young.insert(flow);
+    }
+
+    /// Whether a flow is remembered; if so, it is for another span.
+    fn knows(&mut self, flow: FlowId, now: Time, span: Duration) -> bool {
+        let known = self.young.contains(&flow) || self.old.contains(&flow);
+        if known {
+            self.add(flow, now, span);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// Whatever the order, the receiver knows exactly what has come, and its runs are disjoint and apart.
+        #[test]
+        fn segments_find_their_places(order in proptest::collection::vec(0u64..30, 1..90)) {
+            let mut flow = Flow::new(HostId(0), 30 * 1460, 1460);
+            let mut model = std::collections::BTreeSet::new();
+            for segment in order {
+                proptest::prop_assert_eq!(flow.place(segment), model.insert(segment));
+                let mut runs = flow.ahead.clone();
+                if segment > flow.next {
+                    let latest = runs[0];
+                    proptest::prop_assert!(latest.0 <= segment && segment < latest.1);
+                }
+                runs.sort_unstable();
+                let known: Vec<u64> = (0..flow.next).chain(runs.iter().flat_map(|run| run.0..run.1)).collect();
+                proptest::prop_assert_eq!(known, model.iter().copied().collect::<Vec<_>>());
+                proptest::prop_assert!(runs.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                proptest::prop_assert!(runs.first().is_none_or(|run| run.0 > flow.next));
+            }
+        }
+    }
+
+    #[test]
+    fn finished_flows_are_remembered_for_one_to_two_spans_since_they_were_last_heard_of() {
+        let span = Duration::from_us(10);
+        let mut finished = Finished::default();
+        finished.add(FlowId(1), Time::from_us(1), span);
+        assert!(finished.knows(FlowId(1), Time::from_us(9), span));
+        finished.add(FlowId(2), Time::from_us(12), span);
+        assert!(finished.knows(FlowId(1), Time::from_us(13), span));
+        finished.add(FlowId(3), Time::from_us(22), span);
+        assert!(finished.knows(FlowId(1), Time::from_us(23), span));
+        finished.add(FlowId(3), Time::from_us(32), span);
+        finished.add(FlowId(3), Time::from_us(42), span);
+        assert!(!finished.knows(FlowId(2), Time::from_us(43), span));
+    }
+
+    fn receiver(ecn: Ecn, delayed_ack: Option<DelayedAck>) -> Receiver {
+        let rtt = Duration::from_us(5);
+        let settings = Settings { ecn, delayed_ack, ack_class: 1, remember: Duration::from_ms(1) };
+        let site = Site {
+            host: HostId(1),
+            hosts: 2,
+            nic_rate: units::Rate::from_gbps(100),
+            data_rtt: rtt,
+            control_rtt: rtt,
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: node::Clock::default(),
+            transport: 0,
+        };
+        Receiver::new(settings, site)
+    }
+
+    /// Hands in the segments of a message in order, each marked or not and answering or not, and gives the
+    /// acknowledgements: after which segment, up to which byte, and whether with ECE.
+    fn answers(receiver: &mut Receiver, segments: &[(bool, bool)]) -> Vec<(usize, u64, bool)> {
+        let mut random = units::Stream::new(1, 1, "test");
+        let (mut events, mut answers) = (Vec::new(), Vec::new());
+        let message_bytes = 1460 * segments.len() as u64;
+        for (index, &(marked, answering)) in segments.iter().enumerate() {
+            let flags = if answering { CWR } else { 0 };
+            let sequence = 1460 * index as u64;
+            let header = Header { sequence, message_bytes, flags, ..bytemuck::Zeroable::zeroed() };
+            let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
+            packet.payload_bytes = 1460;
+            packet.flags = if marked { flags::CE | flags::ECT } else { flags::ECT };
+            let mut cx = Cx { now: Time::ZERO, random: &mut random, gate: node::Gate::default(), events: &mut events };
+            receiver.receive(&mut cx, &packet);
+            while let Some(ack) = receiver.poll_transmit() {
+                let header: Header = ack.header();
+                answers.push((index, header.sequence, header.has(ECE)));
+            }
+        }
+        answers
+    }
+
+    #[test]
+    fn a_change_of_marks_is_reported_at_once_and_what_was_owed_with_the_old_state() {
+        let delayed_ack = Some(DelayedAck { packets: 4, ..DelayedAck::default() });
+        let segments = [false, true, true, true, false, false, false, false, false].map(|marked| (marked, false));
+        let answers = answers(&mut receiver(Ecn::Proportional, delayed_ack), &segments);
+        let wanted = [(1, 1, false), (1, 2, true), (4, 4, true), (4, 5, false), (8, 9, false)];
+        assert_eq!(answers, wanted.map(|(after, upto, ece)| (after, upto * 1460, ece)));
+    }
+
+    #[test]
+    fn a_classic_mark_is_echoed_until_it_is_answered() {
+        let segments = [(false, false), (true, false), (false, false), (false, true), (true, true), (false, false)];
+        let answers = answers(&mut receiver(Ecn::Classic, None), &segments);
+        let echoed: Vec<bool> = answers.iter().map(|answer| answer.2).collect();
+        assert_eq!(echoed, [false, true, true, false, true, true]);
+    }
+
+    proptest::proptest! {
+        /// RFC 8257 section 3.2: however acknowledgements are delayed, the sender learns exactly which bytes were marked.
+        #[test]
+        fn no_marked_byte_is_reported_wrongly(packets in 2u32..6, marks in proptest::collection::vec(proptest::bool::ANY, 1..40)) {
+            let delayed_ack = Some(DelayedAck { packets, ..DelayedAck::default() });
+            let segments: Vec<(bool, bool)> = marks.iter().map(|&marked| (marked, false)).collect();
+            let mut reported = Vec::new();
+            for (_, upto, ece) in answers(&mut receiver(Ecn::Proportional, delayed_ack), &segments) {
+                reported.resize((upto / 1460) as usize, ece);
+            }
+            proptest::prop_assert_eq!(reported, marks);
+        }
+    }
+}

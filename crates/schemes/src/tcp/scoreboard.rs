@@ -1,0 +1,342 @@
+use std::collections::VecDeque;
+
+use units::{Duration, Time};
+
+/// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2).
+pub(crate) const DUP_THRESH: u64 = 3;
+
+/// What of a flow is in flight, by segment number: the scoreboard of RFC 6675.
+///
+/// As every segment but the last is full, IsLost() (section 4) is true of exactly the segments below the DupThresh-th
+/// highest that was SACKed; so two edges tell all that the RFC keeps an octet: everything not SACKed below `lost_below` is
+/// lost, everything not SACKed below `high_rxt` has been sent again. The two edges only rise (but for a timeout), so `pipe` is
+/// kept up to date in constant time a segment, and while nothing is lost there is nothing but a queue of sending times.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scoreboard {
+    una: u64,
+    /// One entry for each of `una..next`.
+    sent: VecDeque<Sent>,
+    /// Arrived beyond `una`: disjoint runs `first..end`, ascending.
+    sacked: Vec<(u64, u64)>,
+    high_rxt: u64,
+    lost_below: u64,
+    pipe: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Time,
+    again: bool,
+}
+
+/// What an acknowledgement brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Segments by which the cumulative acknowledgement rose.
+    pub acked: u64,
+    /// Segments that are now known to have arrived and were not before.
+    pub delivered: u64,
+    /// When the last of those was sent that were sent only once (Karn's rule).
+    sent: Option<Time>,
+}
+
+impl Progress {
+    /// The round trip that it measured.
+    #[inline]
+    pub fn rtt(&self, now: Time) -> Option<Duration> {
+        self.sent.map(|sent| now - sent)
+    }
+
+    #[inline]
+    fn note(&mut self, sent: Sent) {
+        self.delivered += 1;
+        if !sent.again {
+            self.sent = self.sent.max(Some(sent.at));
+        }
+    }
+}
+
+impl Scoreboard {
+    /// The first segment not acknowledged: SND.UNA.
+    #[inline]
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// The first segment not sent yet: SND.NXT.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.una + self.sent.len() as u64
+    }
+
+    /// How many segments are thought to be in the network (RFC 6675's pipe).
+    #[inline]
+    pub fn pipe(&self) -> u64 {
+        self.pipe
+    }
+
+    /// Whether the first outstanding segment is lost.
+    #[inline]
+    pub fn head_lost(&self) -> bool {
+        self.una < self.lost_below
+    }
+
+    /// Whether the first outstanding segment has been sent again.
+    pub fn head_resent(&self) -> bool {
+        self.una < self.high_rxt
+    }
+
+    /// The next segment is sent for the first time.
+    #[inline]
+    pub fn send(&mut self, now: Time) {
+        self.sent.push_back(Sent { at: now, again: false });
+        self.pipe += 1;
+    }
+
+    /// A segment from [`Scoreboard::next_lost`] or [`Scoreboard::next_hole`] is sent again.
+    pub fn resend(&mut self, segment: u64, now: Time) {
+        self.rescue(segment, now);
+        self.high_rxt = segment + 1;
+        self.pipe += 1;
+    }
+
+    /// A segment is sent again without a place in the pipe: rule 4 of NextSeg() leaves HighRxt alone.
+    pub fn rescue(&mut self, segment: u64, now: Time) {
+        self.sent[(segment - self.una) as usize] = Sent { at: now, again: true };
+    }
+
+    /// Rule 1 of NextSeg(): the first lost segment not sent again yet.
+    #[inline]
+    pub fn next_lost(&self) -> Option<u64> {
+        if self.high_rxt >= self.lost_below {
+            return None;
+        }
+        Some(self.first_unsacked(self.high_rxt)).filter(|&segment| segment < self.lost_below)
+    }
+
+    /// Rule 3 of NextSeg(): the first segment not sent again yet that others have overtaken, lost or not.
+    pub fn next_hole(&self) -> Option<u64> {
+        let highest = self.sacked.last()?.1;
+        Some(self.first_unsacked(self.high_rxt)).filter(|&segment| segment < highest)
+    }
+
+    /// The last outstanding segment that is not known to have arrived, for rule 4 of NextSeg().
+    pub fn last_unsacked(&self) -> Option<u64> {
+        let end = match self.sacked.last() {
+            Some(&(first, end)) if end == self.next() => first,
+            _ => self.next(),
+        };
+        end.checked_sub(1).filter(|&segment| segment >= self.una)
+    }
+
+    /// All that has not arrived is lost and none of it has been sent again: the retransmission timeout has come. What
+    /// was SACKed stays so (RFC 6675 section 5.1): our receivers keep what they have.
+    pub fn give_up(&mut self) {
+        self.lost_below = self.next();
+        self.high_rxt = self.una;
+        self.pipe = 0;
+    }
+
+    /// Every segment before `upto` has arrived, and those in `blocks`. The caller has checked that `upto` was sent.
+    #[inline]
+    pub fn acknowledge(&mut self, upto: u64, blocks: impl IntoIterator<Item = (u64, u64)>) -> Progress {
+        let mut progress = Progress::default();
+        while self.una < upto {
+            let Some(sent) = self.sent.pop_front() else { break };
+            match self.sacked.first() {
+                Some(&(first, end)) if first <= self.una => {
+                    if end == self.una + 1 {
+                        self.sacked.remove(0);
+                    }
+                }
+                _ => {
+                    self.pipe -= self.weight(self.una);
+                    progress.note(sent);
+                }
+            }
+            self.una += 1;
+            progress.acked += 1;
+        }
+        self.high_rxt = self.high_rxt.max(self.una);
+        self.lost_below = self.lost_below.max(self.una);
+        let mut news = false;
+        for (first, end) in blocks {
+            let (first, end) = (first.max(self.una + 1), end.min(self.next()));
+            if first < end {
+                news |= self.sack(first, end, &mut progress);
+            }
+        }
+        if news {
+            self.find_lost();
+        }
+        progress
+    }
+
+    /// How often a segment that has not arrived counts in the pipe: SetPipe(), RFC 6675 section 4.
+    #[inline]
+    fn weight(&self, segment: u64) -> u64 {
+        u64::from(segment >= self.lost_below) + u64::from(segment < self.high_rxt)
+    }
+
+    /// Takes in a block; whether it said anything new.
+    fn sack(&mut self, first: u64, end: u64, progress: &mut Progress) -> bool {
+        let from = self.sacked.partition_point(|run| run.1 < first);
+        let (mut to, mut merged, mut at) = (from, (first, end), first);
+        while let Some(&run) = self.sacked.get(to).filter(|run| run.0 <= end) {
+            if run.0 <= first && end <= run.1 {
+                return false;
+            }
+            self.arrive(at, run.0, progress);
+            at = at.max(run.1);
+            merged = (merged.0.min(run.0), merged.1.max(run.1));
+            to += 1;
+        }
+        self.arrive(at, end, progress);
+        self.sacked.splice(from..to, [merged]);
+        true
+    }
+
+    fn arrive(&mut self, first: u64, end: u64, progress: &mut Progress) {
+        for segment in first..end {
+            self.pipe -= self.weight(segment);
+            progress.note(self.sent[(segment - self.una) as usize]);
+        }
+    }
+
+    /// Raises `lost_below` to the DupThresh-th highest segment that has arrived.
+    fn find_lost(&mut self) {
+        let mut left = DUP_THRESH;
+        for &(first, end) in self.sacked.iter().rev() {
+            if end - first < left {
+                left -= end - first;
+                continue;
+            }
+            let edge = end - left;
+            if edge > self.lost_below {
+                self.pipe -= self.unsacked(self.lost_below, edge);
+                self.lost_below = edge;
+            }
+            return;
+        }
+    }
+
+    /// How many of `first..end` have not arrived.
+    fn unsacked(&self, first: u64, end: u64) -> u64 {
+        let from = self.sacked.partition_point(|run| run.1 <= first);
+        let runs = self.sacked[from..].iter().take_while(|run| run.0 < end);
+        end - first - runs.map(|run| run.1.min(end) - run.0.max(first)).sum::<u64>()
+    }
+
+    fn first_unsacked(&self, from: u64) -> u64 {
+        let index = self.sacked.partition_point(|run| run.1 <= from);
+        self.sacked.get(index).filter(|run| run.0 <= from).map_or(from, |run| run.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6675 section 4, segment by segment.
+    #[derive(Default)]
+    struct Model {
+        una: u64,
+        next: u64,
+        high_rxt: u64,
+        given_up_below: u64,
+        sacked: Vec<u64>,
+    }
+
+    impl Model {
+        fn is_lost(&self, segment: u64) -> bool {
+            let above = self.sacked.iter().filter(|&&sacked| sacked > segment).count() as u64;
+            above >= DUP_THRESH || segment < self.given_up_below
+        }
+
+        fn open(&self) -> impl Iterator<Item = u64> + '_ {
+            (self.una..self.next).filter(|segment| !self.sacked.contains(segment))
+        }
+
+        fn pipe(&self) -> u64 {
+            self.open().map(|s| u64::from(!self.is_lost(s)) + u64::from(s < self.high_rxt)).sum()
+        }
+
+        fn next_lost(&self) -> Option<u64> {
+            self.open().find(|&s| s >= self.high_rxt && self.is_lost(s))
+        }
+
+        fn next_hole(&self) -> Option<u64> {
+            let highest = self.sacked.iter().max()?;
+            self.open().find(|s| *s >= self.high_rxt && s < highest)
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn edges_and_pipe_are_those_of_the_rfc(steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5), 1..150)) {
+            let (mut board, mut model) = (Scoreboard::default(), Model::default());
+            let now = Time::ZERO;
+            for (kind, offset, count) in steps {
+                match kind {
+                    0..=2 => {
+                        board.send(now);
+                        model.next += 1;
+                    }
+                    3 | 4 => {
+                        let (first, end) = (model.una + 1 + offset, model.una + 1 + offset + count);
+                        let before = model.sacked.len();
+                        for segment in first..end.min(model.next) {
+                            if !model.sacked.contains(&segment) {
+                                model.sacked.push(segment);
+                            }
+                        }
+                        let progress = board.acknowledge(model.una, [(first, end)]);
+                        proptest::prop_assert_eq!(progress.delivered as usize, model.sacked.len() - before);
+                    }
+                    5 => {
+                        // A receiver acknowledges up to its first hole.
+                        let mut upto = (model.una + count).min(model.next);
+                        while model.sacked.contains(&upto) {
+                            upto += 1;
+                        }
+                        board.acknowledge(upto, []);
+                        model.una = upto;
+                        model.high_rxt = model.high_rxt.max(upto);
+                        model.sacked.retain(|&segment| segment >= upto);
+                    }
+                    6 => {
+                        let segment = board.next_lost().or(board.next_hole());
+                        proptest::prop_assert_eq!(segment, model.next_lost().or(model.next_hole()));
+                        if let Some(segment) = segment {
+                            board.resend(segment, now);
+                            model.high_rxt = segment + 1;
+                        }
+                    }
+                    _ if offset == 0 => {
+                        board.give_up();
+                        model.given_up_below = model.next;
+                        model.high_rxt = model.una;
+                    }
+                    _ => {}
+                }
+                proptest::prop_assert_eq!(board.pipe(), model.pipe());
+                proptest::prop_assert_eq!(board.next_lost(), model.next_lost());
+                proptest::prop_assert_eq!(board.next_hole(), model.next_hole());
+                proptest::prop_assert_eq!(board.last_unsacked(), model.open().last());
+                proptest::prop_assert_eq!((board.una(), board.next()), (model.una, model.next));
+            }
+        }
+    }
+
+    #[test]
+    fn karn_samples_no_segment_that_was_sent_twice() {
+        let mut board = Scoreboard::default();
+        for at in 0..4 {
+            board.send(Time::from_us(at));
+        }
+        board.give_up();
+        board.resend(0, Time::from_us(100));
+        assert_eq!(board.acknowledge(1, []).rtt(Time::from_us(110)), None);
+        assert_eq!(board.acknowledge(3, []).rtt(Time::from_us(110)), Some(Duration::from_us(108)));
+    }
+}

@@ -1,0 +1,406 @@
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
+use units::{FlowId, HostId, Time};
+
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::header::{CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+use super::rtt::{Bounds, Rtt};
+use super::scoreboard::Scoreboard;
+
+/// The sending half of a host's TCP.
+///
+/// Flows that may send wait in `ready` and take turns by packet. What a flow sends is decided when its turn comes.
+pub(crate) struct Sender<A: Algorithm> {
+    algorithm: A,
+    settings: Settings,
+    site: Site,
+    ecn: Ecn,
+    flows: FlowMap<Flow<A::Control>>,
+    ready: VecDeque<u32>,
+    retransmission: Timers,
+    pacing: Timers,
+    pub counts: Counts,
+}
+
+/// What of the configuration a sender needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub start: Start,
+    pub handshake: bool,
+    pub rto: Bounds,
+    pub class: u8,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub fast_retransmissions: u64,
+    pub timeout_retransmissions: u64,
+    pub timeouts: u64,
+    pub recoveries: u64,
+    pub ecn_reductions: u64,
+    pub syn_retransmissions: u64,
+    pub malformed: u64,
+}
+
+struct Flow<C> {
+    dst: HostId,
+    bytes: u64,
+    segments: u64,
+    board: Scoreboard,
+    control: C,
+    rtt: Rtt,
+    phase: Phase,
+    /// SND.NXT when recovery began: it ends when all before is acknowledged (RFC 6675's RecoveryPoint).
+    recovery_point: u64,
+    /// Until the cumulative acknowledgement has passed this, no rescue retransmission (RFC 6675's RescueRxt).
+    rescue_point: u64,
+    /// SND.NXT when the window was last reduced: congestion that data before it met has been answered.
+    reduced_at: u64,
+    /// SND.NXT when the window was last full.
+    full_at: u64,
+    /// The segment that timed out last, until another does or it is acknowledged.
+    timed_out: Option<u64>,
+    hello: Hello,
+    /// The first segment goes out again whatever the pipe is (RFC 6675 section 5, step 4.3).
+    urgent: bool,
+    /// The next new segment says that the window was reduced.
+    cwr: bool,
+    /// It waits in `ready`.
+    queued: bool,
+    sent_packets: u64,
+    resent_packets: u64,
+}
+
+/// The handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hello {
+    /// A SYN is to be sent, and whether that is done again.
+    Due { again: bool },
+    /// It was sent.
+    Sent { at: Time, again: bool },
+    /// Connected, or nobody asked for a handshake.
+    Done,
+}
+
+/// What a flow would send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Hello,
+    New,
+    Again(u64),
+    Rescue(u64),
+}
+
+impl<A: Algorithm> Sender<A> {
+    pub fn new(algorithm: A, settings: Settings, site: Site) -> Self {
+        Sender {
+            ecn: algorithm.ecn(),
+            algorithm,
+            settings,
+            site,
+            flows: FlowMap::default(),
+            ready: VecDeque::new(),
+            retransmission: Timers::default(),
+            pacing: Timers::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn start(&mut self, message: &Message) {
+        let flow = Flow {
+            dst: message.dst,
+            bytes: message.bytes,
+            segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
+            board: Scoreboard::default(),
+            control: self.algorithm.start(self.settings.start),
+            rtt: Rtt::new(self.site.data_rtt),
+            phase: Phase::Open,
+            recovery_point: 0,
+            rescue_point: 0,
+            reduced_at: 0,
+            full_at: 0,
+            timed_out: None,
+            hello: if self.settings.handshake { Hello::Due { again: false } } else { Hello::Done },
+            urgent: false,
+            cwr: false,
+            queued: true,
+            sent_packets: 0,
+            resent_packets: 0,
+        };
+        let slot = self.flows.insert(message.flow, flow);
+        self.ready.push_back(slot);
+    }
+
+    /// The next packet of the flow whose turn it is.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        while let Some(slot) = self.ready.pop_front() {
+            let (id, flow) = self.flows.get_mut(slot).expect("a flow that ends leaves no turn behind");
+            flow.queued = false;
+            let Some(next) = flow.next(self.settings.start.mss_bytes) else { continue };
+            let packet = flow.packet(id, next, now, &self.settings, &self.site, self.ecn);
+            match next {
+                Next::Hello => self.counts.syn_retransmissions += u64::from(flow.hello_again()),
+                Next::New => {}
+                _ if flow.phase == Phase::Loss => self.counts.timeout_retransmissions += 1,
+                _ => self.counts.fast_retransmissions += 1,
+            }
+            if self.retransmission.get(slot).is_none() {
+                self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
+            }
+            match flow.control.pacing() {
+                Some(rate) => self.pacing.set(slot, now + rate.transmit(u64::from(packet.wire_bytes))),
+                None => self.queue(slot),
+            }
+            return Some(packet);
+        }
+        None
+    }
+
+    /// A packet for a sender has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        let Some(slot) = self.flows.slot(packet.flow) else { return }; // completed since
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if header.has(SYN) {
+            let Hello::Sent { at, again } = flow.hello else { return };
+            flow.hello = Hello::Done;
+            self.retransmission.clear(slot);
+            if again {
+                // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
+                let start = Start { window_bytes: self.settings.start.mss_bytes, ..self.settings.start };
+                flow.control = self.algorithm.start(start);
+            } else {
+                flow.rtt.sample(cx.now - at);
+            }
+            self.queue(slot);
+            return;
+        }
+        let upto = segment_at(header.sequence, flow.bytes, self.settings.start.mss_bytes);
+        let Some(upto) = upto.filter(|&upto| upto <= flow.board.next()) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        self.acknowledge(cx, slot, upto, &header, packet.hops);
+    }
+
+    /// The earliest deadline.
+    pub fn deadline(&self) -> Option<Time> {
+        self.retransmission.next().into_iter().chain(self.pacing.next()).min()
+    }
+
+    /// Deadlines have come.
+    pub fn wake(&mut self, now: Time) {
+        while let Some(slot) = self.pacing.expire(now) {
+            self.queue(slot);
+        }
+        while let Some(slot) = self.retransmission.expire(now) {
+            let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
+            self.counts.timeouts += 1;
+            flow.time_out(self.settings.start.mss_bytes);
+            self.queue(slot);
+        }
+    }
+
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, slot: u32, upto: u64, header: &Header, hops: u8) {
+        let mss = self.settings.start.mss_bytes;
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has found it");
+        let (before, una_before) = (flow.phase, flow.board.una());
+        let blocks = header.blocks.iter().filter(|block| block.count > 0);
+        let blocks = blocks.map(|block| {
+            let first = upto + u64::from(block.first);
+            (first, first + u64::from(block.count))
+        });
+        let progress = flow.board.acknowledge(upto, blocks);
+        let una = flow.board.una();
+        let rtt = progress.rtt(cx.now);
+        if let Some(rtt) = rtt {
+            flow.rtt.sample(rtt);
+        }
+        if una == flow.segments {
+            let (sent_packets, resent_packets) = (flow.sent_packets, flow.resent_packets);
+            cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
+            self.remove(slot);
+            return;
+        }
+        if before != Phase::Open && una >= flow.recovery_point {
+            flow.phase = Phase::Open;
+        }
+        let marked = header.has(ECE);
+        flow.control.on_ack(&Ack {
+            now: cx.now,
+            acked_bytes: progress.acked * mss,
+            delivered_bytes: progress.delivered * mss,
+            una: una * mss,
+            next: (flow.board.next() * mss).min(flow.bytes),
+            marked,
+            rtt,
+            srtt: flow.rtt.smoothed(),
+            hops,
+            limited: una_before < flow.full_at,
+            phase: before,
+        });
+        // Once a window: the mark is news where something sent after the last reduction is acknowledged.
+        if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una > flow.reduced_at {
+            self.counts.ecn_reductions += 1;
+            flow.reduce(Signal::Mark, mss);
+        }
+        let enters = flow.phase == Phase::Open && flow.board.head_lost();
+        if enters {
+            self.counts.recoveries += 1;
+            flow.enter_recovery(self.ecn, mss);
+        }
+        // RFC 6298 (5.2) and (5.3); and RFC 6675 section 6 lets a retransmission restart the timer, as this one does.
+        if una == flow.board.next() {
+            self.retransmission.clear(slot);
+        } else if progress.acked > 0 || enters {
+            self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
+        }
+        self.queue(slot);
+    }
+
+    /// Gives a flow a turn if it has something to send.
+    fn queue(&mut self, slot: u32) {
+        let mss = self.settings.start.mss_bytes;
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has found it");
+        if !flow.queued && self.pacing.get(slot).is_none() && flow.next(mss).is_some() {
+            flow.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.retransmission.clear(slot);
+        self.pacing.clear(slot);
+        let flow = self.flows.remove(slot);
+        // Rare: a retransmission that was about to go has become needless.
+        if flow.is_some_and(|flow| flow.queued) {
+            self.ready.retain(|&ready| ready != slot);
+        }
+    }
+}
+
+/// The segment that begins at `sequence`, where one does.
+fn segment_at(sequence: u64, bytes: u64, mss: u64) -> Option<u64> {
+    if sequence == bytes {
+        return Some(bytes.div_ceil(mss));
+    }
+    (sequence < bytes && sequence.is_multiple_of(mss)).then(|| sequence / mss)
+}
+
+impl<C: Control> Flow<C> {
+    /// What it would send, if it may send now: NextSeg(), RFC 6675 section 4.
+    fn next(&mut self, mss: u64) -> Option<Next> {
+        match self.hello {
+            Hello::Due { .. } => return Some(Next::Hello),
+            Hello::Sent { .. } => return None,
+            Hello::Done => {}
+        }
+        let (una, next, pipe) = (self.board.una(), self.board.next(), self.board.pipe());
+        if pipe > 0 && (pipe + 1) * mss > self.control.window_bytes() && !self.urgent {
+            self.full_at = next;
+            return None;
+        }
+        if let Some(lost) = self.board.next_lost() {
+            return Some(Next::Again(lost));
+        }
+        if next < self.segments {
+            return (next < una + WINDOW_SEGMENTS).then_some(Next::New);
+        }
+        if self.phase != Phase::Recovery {
+            return None;
+        }
+        if let Some(hole) = self.board.next_hole() {
+            return Some(Next::Again(hole));
+        }
+        if una > self.rescue_point { self.board.last_unsacked().map(Next::Rescue) } else { None }
+    }
+
+    /// Builds what [`Flow::next`] chose and notes it as sent.
+    fn packet(&mut self, id: FlowId, next: Next, now: Time, settings: &Settings, site: &Site, ecn: Ecn) -> Packet {
+        let mut header = Header { message_bytes: self.bytes, ..bytemuck::Zeroable::zeroed() };
+        let segment = match next {
+            Next::Hello => {
+                self.hello = Hello::Sent { at: now, again: self.hello == Hello::Due { again: true } };
+                header.flags = SYN;
+                None
+            }
+            Next::New => {
+                let segment = self.board.next();
+                self.board.send(now);
+                if std::mem::take(&mut self.cwr) && ecn == Ecn::Classic {
+                    header.flags = CWR;
+                }
+                Some(segment)
+            }
+            Next::Again(segment) => {
+                self.urgent = false;
+                self.board.resend(segment, now);
+                Some(segment)
+            }
+            Next::Rescue(segment) => {
+                self.rescue_point = self.recovery_point;
+                self.board.rescue(segment, now);
+                Some(segment)
+            }
+        };
+        let mut payload = 0;
+        if let Some(segment) = segment {
+            header.sequence = segment * settings.start.mss_bytes;
+            payload = (self.bytes - header.sequence).min(settings.start.mss_bytes) as u16;
+            self.sent_packets += 1;
+            self.resent_packets += u64::from(next != Next::New);
+        }
+        let mut packet = Packet::new(id, site.host, self.dst, header);
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + site.header_bytes;
+        packet.class = settings.class;
+        packet.transport = site.transport;
+        // Neither a SYN nor a retransmission is ECN-capable (RFC 3168 sections 6.1.1 and 6.1.5).
+        if ecn != Ecn::Off && next == Next::New {
+            packet.flags = flags::ECT;
+        }
+        packet
+    }
+
+    fn hello_again(&self) -> bool {
+        matches!(self.hello, Hello::Sent { again: true, .. })
+    }
+
+    /// RFC 6675 section 5, step 4.
+    fn enter_recovery(&mut self, ecn: Ecn, mss: u64) {
+        self.phase = Phase::Recovery;
+        if self.board.una() >= self.reduced_at || ecn == Ecn::Proportional {
+            self.reduce(Signal::Loss, mss);
+        }
+        self.recovery_point = self.board.next();
+        self.rescue_point = self.board.una() + 1;
+        self.urgent = !self.board.head_resent();
+    }
+
+    /// RFC 6298 (5.4) to (5.6), RFC 5681 section 3.1, RFC 6675 section 5.1.
+    fn time_out(&mut self, mss: u64) {
+        self.rtt.back_off();
+        if let Hello::Sent { .. } = self.hello {
+            self.hello = Hello::Due { again: true };
+            return;
+        }
+        let una = self.board.una();
+        let again = self.timed_out.replace(una) == Some(una);
+        self.reduce(Signal::Timeout { again }, mss);
+        self.phase = Phase::Loss;
+        self.urgent = false;
+        self.recovery_point = self.board.next();
+        self.board.give_up();
+    }
+
+    fn reduce(&mut self, signal: Signal, mss: u64) {
+        let flight = (self.board.next() - self.board.una()) * mss;
+        let flight_bytes = flight.min(self.control.window_bytes());
+        self.control.on_congestion(&Congestion { signal, flight_bytes });
+        self.reduced_at = self.board.next();
+        self.cwr = true;
+    }
+}
