@@ -44,7 +44,7 @@ def run(
 ) -> Result:
     """Simulates a scenario.
 
-    `threads`: as many as there are cores if not given; the result is the same whatever it is. `progress`: a function
+    `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is. `progress`: a function
     that is told about ten times a second, or True for a line in the terminal or notebook (the default where somebody
     looks). Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
 
@@ -53,9 +53,10 @@ def run(
     >>> r.ok, len(r.flows), r.slowdown()["mean"].round(2).item()
     (True, 8, 1.0)
     """
-    count = threads if threads is not None else len(os.sched_getaffinity(0))
-    if count < 1:
+    if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
+    cores = len(os.sched_getaffinity(0))
+    count = min(threads or cores, cores)
     label = name if name is not None else scenario.name
     return _run(label, progress, lambda listen: _core.simulate(scenario._core, count, listen))
 

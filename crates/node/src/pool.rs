@@ -36,7 +36,7 @@ pub struct Slot {
 pub struct Transit {
     next: u32,
     prev: u32,
-    /// Since when it has been in the queue that it is in, or was in last.
+    /// In a queue: since when. On a link: when the packet behind it comes out.
     pub at: Time,
     /// When its first bit left the sender.
     pub sent: Time,
@@ -204,6 +204,64 @@ impl Fifo {
     }
 }
 
+/// The packets in flight on a link, first to come out first, and when each does.
+///
+/// Each slot says when the packet behind it comes out, so that taking one tells of the next without touching it.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    head: u32,
+    tail: u32,
+    head_at: Time,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Flight { head: NIL, tail: NIL, head_at: Time::MAX }
+    }
+}
+
+impl Flight {
+    /// When the first comes out; [`Time::MAX`] if there is none.
+    #[inline]
+    pub fn next_at(&self) -> Time {
+        self.head_at
+    }
+
+    /// Appends a packet that comes out at `at`, not before those ahead of it. Whether it is the only one.
+    #[inline]
+    pub fn push(&mut self, pool: &mut Pool, id: PacketId, at: Time) -> bool {
+        pool.get_mut(id).transit.next = NIL;
+        let alone = self.tail == NIL;
+        if alone {
+            (self.head, self.head_at) = (id.0, at);
+        } else {
+            let last = &mut pool.slots[self.tail as usize].transit;
+            (last.next, last.at) = (id.0, at);
+        }
+        self.tail = id.0;
+        alone
+    }
+
+    /// Takes the first.
+    #[inline]
+    pub fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
+        let id = (self.head != NIL).then_some(PacketId(self.head))?;
+        let transit = &pool.get(id).transit;
+        if transit.next == NIL {
+            *self = Flight::default();
+        } else {
+            (self.head, self.head_at) = (transit.next, transit.at);
+        }
+        Some(id)
+    }
+
+    /// All of them, first to come out first.
+    pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + 'a {
+        let some = |id: u32| (id != NIL).then_some(PacketId(id));
+        std::iter::successors(some(self.head), move |&id| some(pool.get(id).transit.next))
+    }
+}
+
 const _: () = assert!(size_of::<Slot>() == 128);
 
 #[cfg(test)]
@@ -226,6 +284,24 @@ mod tests {
         fn payload_offset(&self) -> u64 {
             0
         }
+    }
+
+    #[test]
+    fn a_link_gives_packets_back_in_order_with_their_times() {
+        let mut pool = Pool::default();
+        let packet = Packet::new(FlowId(0), HostId(0), HostId(1), Blank);
+        let ids: Vec<PacketId> = (0..3).map(|_| pool.insert(packet, Transit::default())).collect();
+        let mut flight = Flight::default();
+        assert_eq!((flight.next_at(), flight.pop(&pool)), (Time::MAX, None));
+        let alone: Vec<bool> =
+            ids.iter().zip(1..).map(|(&id, ns)| flight.push(&mut pool, id, Time::from_ns(ns))).collect();
+        assert_eq!(alone, [true, false, false]);
+        assert_eq!(flight.iter(&pool).collect::<Vec<_>>(), ids);
+        for (&id, ns) in ids.iter().zip(1..) {
+            assert_eq!((flight.next_at(), flight.pop(&pool)), (Time::from_ns(ns), Some(id)));
+        }
+        assert_eq!(flight.next_at(), Time::MAX);
+        assert!(flight.push(&mut pool, ids[0], Time::from_ns(9)));
     }
 
     proptest::proptest! {

@@ -26,7 +26,8 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
         }
         for pipe in &part.pipes {
             lost += pipe.lost_bytes;
-            inside += pipe.packets.iter().map(|(_, id)| u64::from(part.pool.get(*id).packet.wire_bytes)).sum::<u64>();
+            inside +=
+                pipe.packets.iter(&part.pool).map(|id| u64::from(part.pool.get(id).packet.wire_bytes)).sum::<u64>();
         }
     }
     let trims = if plan.settings.overflow == Overflow::Trim { ", cut-off payload counted as lost" } else { "" };

@@ -1,11 +1,10 @@
 //! From a plan to parts on the engine.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::Agenda;
 use fabric::{Change as FabricChange, Tier};
-use node::pool::Pool;
+use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
@@ -81,7 +80,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
         };
         let pipes = &mut built[part_of(link.to)].pipes;
         debug_assert_eq!(pipes.len() as u32, pipe_of[id]);
-        pipes.push(Pipe { link: id as u32, packets: VecDeque::new(), to, up: true, lost_packets: 0, lost_bytes: 0 });
+        pipes.push(Pipe { link: id as u32, packets: Flight::default(), to, up: true, lost_packets: 0, lost_bytes: 0 });
     }
     plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
     for part in &mut built {

@@ -7,12 +7,11 @@
 //! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending
 //! event however many packets are in flight on it.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use engine::{Agenda, Partition};
 use fabric::Routes;
-use node::pool::{PacketId, Pool, Slot, Transit};
+use node::pool::{Flight, PacketId, Pool, Slot, Transit};
 use node::{Received, Switch};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
@@ -32,8 +31,7 @@ pub(crate) struct Crossing {
 pub(crate) struct Pipe {
     /// The link's id in the fabric.
     pub link: u32,
-    /// When each comes out, beside its name: the next event must not cost a look at the packet.
-    pub packets: VecDeque<(Time, PacketId)>,
+    pub packets: Flight,
     pub to: To,
     pub up: bool,
     pub lost_packets: u64,
@@ -142,10 +140,9 @@ impl Part {
     #[inline]
     fn arrive(&mut self, now: Time, source: usize) {
         let pipe = &mut self.pipes[source - 1];
-        let (_, id) = pipe.packets.pop_front().expect("a link with an event has a packet");
-        let next = pipe.packets.front().map_or(Time::MAX, |next| next.0);
+        let id = pipe.packets.pop(&self.pool).expect("a link with an event has a packet");
         let to = pipe.to;
-        self.agenda.set(source, next);
+        self.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
         match to {
             To::Switch { index, port } => {
@@ -234,9 +231,7 @@ impl Part {
         transit.serialised += seen - now;
         match to {
             PipeRef::Here(pipe) => {
-                let packets = &mut self.pipes[pipe as usize].packets;
-                packets.push_back((at, id));
-                if packets.len() == 1 {
+                if self.pipes[pipe as usize].packets.push(&mut self.pool, id, at) {
                     self.agenda.set(1 + pipe as usize, at);
                 }
             }
@@ -276,7 +271,7 @@ impl Part {
             Change::Pipe { pipe, up } => {
                 let pipe_state = &mut self.pipes[pipe as usize];
                 pipe_state.up = up;
-                while !up && let Some((_, id)) = pipe_state.packets.pop_front() {
+                while !up && let Some(id) = pipe_state.packets.pop(&self.pool) {
                     pipe_state.lost_packets += 1;
                     pipe_state.lost_bytes += u64::from(self.pool.remove(id).packet.wire_bytes);
                 }
@@ -333,8 +328,8 @@ impl Partition for Part {
                 end.lost_bytes += u64::from(slot.packet.wire_bytes);
                 continue;
             }
-            end.packets.push_back((at, self.pool.insert(slot.packet, slot.transit)));
-            if end.packets.len() == 1 {
+            let id = self.pool.insert(slot.packet, slot.transit);
+            if end.packets.push(&mut self.pool, id, at) {
                 self.agenda.set(1 + pipe as usize, at);
             }
         }

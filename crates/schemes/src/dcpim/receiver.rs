@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet};
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
@@ -228,6 +229,9 @@ impl Receiver {
         terms: &Terms,
         control: &mut VecDeque<Packet>,
     ) {
+        if packet.has(flags::TRIMMED) {
+            return; // its payload is lost as any other
+        }
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += 1;
             return;
