@@ -2,6 +2,7 @@
 
 use clearway_scenario::{Plan, ScenarioError, Source, read};
 use proptest::prelude::*;
+use proptest::sample::select;
 
 const GOOD: &str = r#"name = "good"
 transport = "udp"
@@ -142,6 +143,7 @@ fn values_are_possible() {
     refused("[switch]", "host.mtu = \"20KB\"\n[switch]", 14, "fabric.leaf_spine.host", &["\"host\" is no key here"]);
     refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
     refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
+    refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
     refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
 }
 
@@ -166,6 +168,9 @@ fn settings_without_effect_are_errors() {
         &["no effect beside measure.end"],
     );
     refused("load = 0.6", "load = 0.6, every = \"1us\"", 24, "traffic[0].arrivals.poisson.load", &["beside every"]);
+    let lasting = "[[failure]]\nat = \"1us\"\nlink = [\"leaf0\", \"spine1\"]\n";
+    let error = problem(&GOOD.replace(lasting, "").replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\""), &[]);
+    assert!(error.line == Some(3) && error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
     let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
     refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
     let classes_own = GOOD
@@ -308,9 +313,52 @@ proptest! {
     }
 
     #[test]
-    fn no_set_value_panics(key in "(fabric|traffic|measure|switch|host|failure)(\\.[a-z_0-9]{1,8}){0,3}", value in 0..ODD.len()) {
-        if let Ok(scenario) = read(GOOD, "x.toml", &[(key, ODD[value].to_owned())]) {
-            let _ = Plan::new(&scenario);
+    fn no_set_value_panics(key in select(KEYS.to_vec()), value in 0..ODD.len(), more in select(KEYS.to_vec()), other in 0..ODD.len()) {
+        let sets = [(key.to_owned(), ODD[value].to_owned()), (more.to_owned(), ODD[other].to_owned())];
+        for sets in [&sets[..1], &sets[..]] {
+            if let Ok(scenario) = read(GOOD, "x.toml", sets) {
+                let _ = Plan::new(&scenario);
+            }
         }
     }
 }
+
+/// What may be set.
+const KEYS: [&str; 36] = [
+    "seed",
+    "transport.udp.rate",
+    "transport.udp.class",
+    "transport.udp.patience",
+    "transport.dcpim.rounds",
+    "transport.dcpim.beta",
+    "transport.dcpim.short_flow",
+    "transport.dcpim.token_window",
+    "measure.end",
+    "measure.drain",
+    "measure.interval",
+    "measure.completion",
+    "fabric.leaf_spine.racks",
+    "fabric.leaf_spine.host_rate",
+    "fabric.leaf_spine.spine_rate",
+    "fabric.leaf_spine.oversubscription",
+    "fabric.leaf_spine.propagation",
+    "fabric.leaf_spine.switch_delay",
+    "host.mtu",
+    "host.header",
+    "host.delay",
+    "host.clock_offset_max",
+    "host.clock_drift_ppb_max",
+    "switch.levels",
+    "switch.overflow",
+    "switch.buffer.per_port.bytes",
+    "reroute_delay",
+    "failure.0.at",
+    "failure.0.until",
+    "failure",
+    "traffic.web.start",
+    "traffic.web.duration",
+    "traffic.web.round_to",
+    "traffic.web.arrivals.poisson.load",
+    "traffic.burst.sizes.constant",
+    "traffic.burst.arrivals.periodic.jitter",
+];

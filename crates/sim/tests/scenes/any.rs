@@ -109,8 +109,9 @@ proptest! {
             .map(|(index, class)| format!("[[traffic]]\nname = \"class {index}\"\n{class}"))
             .collect();
         let scene = |failure: &str| format!(
-            "seed = {seed}\nreroute_delay = \"5us\"\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
-             fabric.{fabric}\n{switch}{host}{failure}{classes}"
+            "seed = {seed}\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
+             fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
+            if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" }
         );
         // An outage of a link that this fabric lacks is left out.
         let failing = scene(failure.as_deref().unwrap_or_default());
