@@ -18,7 +18,7 @@ const LEAF_SPINE: &str = r#"
     [[traffic]]
     sizes = "websearch"
     arrivals = { poisson = { load = 0.6 } }
-    flows = 4000
+    flows = 2000
 "#;
 
 /// The same on Harmony's 1,024 hosts.
@@ -27,7 +27,7 @@ const FAT_TREE: &str = r#"
     [[traffic]]
     sizes = "websearch"
     arrivals = { poisson = { load = 0.6 } }
-    flows = 4000
+    flows = 2000
 "#;
 
 const ONE_FLOW: &str = r#"
