@@ -55,7 +55,7 @@ impl Plan {
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
         let asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
-        let settings = Arc::new(settings(scenario, &transports, &asks)?);
+        let settings = Arc::new(settings(scenario, &asks)?);
         let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
         if lookahead == Duration::ZERO {
             let message = "links between groups of nodes need some delay (propagation or switch processing)";
@@ -186,18 +186,11 @@ fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTa
     Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
 }
 
-fn settings(scenario: &Scenario, transports: &[Transport], asks: &[Asks]) -> Result<Settings, Problem> {
+fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
     let switch = &scenario.switch;
     if switch.marking.is_some() && asks.iter().all(|asks| asks.marking.is_none()) {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.marking", message));
-    }
-    if switch.overflow == Some(Overflow::Trim)
-        && let Some(index) = asks.iter().position(|asks| asks.overflow != Some(Overflow::Trim))
-    {
-        let name = transports[index].name();
-        let message = format!("{name} would take a trimmed packet for a whole one; write tail_drop or push_out");
-        return Err(Problem::new("switch.overflow", message));
     }
     let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };

@@ -189,12 +189,6 @@ fn settings_without_effect_are_errors() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
-    let trim = "[switch]\noverflow = \"trim\"";
-    refused("[switch]", trim, 15, "switch.overflow", &["udp would take a trimmed packet for a whole one"]);
-}
-
-#[test]
 fn a_value_that_was_set_is_named_as_such() {
     let refused = |sets: &[(&str, &str)], start: &str, words: &str| {
         let error = problem(GOOD, sets).to_string();

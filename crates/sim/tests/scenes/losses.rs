@@ -67,6 +67,22 @@ fn a_shared_buffer_gives_one_queue_its_share() {
 }
 
 #[test]
+fn trimmed_packets_go_on_as_headers() {
+    let result = run_alone(&incast(4, "switch = { overflow = \"trim\", buffer.per_port.bytes = \"31KB\" }"));
+    // Room for twenty packets and the headers of 25.
+    let trimmed = of_link(&result, "switch0", "host0", "trimmed_packets");
+    assert!(trimmed > 0);
+    // Every packet reaches the receiver, whole or as 40 B of headers, but for those that found no room even so.
+    let (sent, lost) = (
+        of_link(&result, "switch0", "host0", "sent_packets"),
+        of_link(&result, "switch0", "host0", "overflow_packets"),
+    );
+    assert_eq!(sent + lost, 600);
+    let whole = sent - trimmed;
+    assert_eq!(of_link(&result, "switch0", "host0", "sent_bytes"), whole * 1500 + trimmed * 40);
+}
+
+#[test]
 fn two_senders_share_a_link_that_is_never_idle() {
     // Overload without loss: utilisation of the shared link is 1 from its first packet to its last.
     let result = run_alone(&incast(2, "measure.interval = \"1us\""));
