@@ -115,3 +115,18 @@ fn r2c2_path_counts_in_the_216_node_torus() {
     }
     assert_eq!(total, expected);
 }
+
+#[test]
+fn widths_are_the_links_side_by_side() {
+    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and in.
+    let (fabric, routes) = build(&FabricSpec::default());
+    assert_eq!(fabric.widths(&routes, HostId(0), HostId(143)), [1, 4, 4, 1]);
+    assert_eq!(fabric.widths(&routes, HostId(0), HostId(15)), [1, 1]);
+    assert!(fabric.widths(&routes, HostId(0), HostId(0)).is_empty());
+    let (fabric, routes) = build(&FabricSpec::FatTree(FatTree::default()));
+    assert_eq!(fabric.widths(&routes, HostId(0), HostId(1023)), [1, 8, 64, 64, 8, 1]);
+    // From corner to corner of a 3 x 3 mesh: two ways, then four links over three nodes, four, two.
+    let mesh = FabricSpec::Mesh(Grid { dims: vec![3, 3], ..Grid::default() });
+    let (fabric, routes) = build(&mesh);
+    assert_eq!(fabric.widths(&routes, HostId(0), HostId(8)), [1, 2, 4, 4, 2, 1]);
+}

@@ -15,7 +15,7 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// No flow is delivered before it starts or faster than light and line rate allow.
+/// No flow is delivered before it starts, or completed before it is delivered.
 pub fn order(flows: &Flows) -> Finding {
     let known = |at: u64| at != Flows::NONE;
     let early = |flow: &usize| {

@@ -8,7 +8,8 @@ use crate::{Completion, HEAD_BYTES, Scenario};
 
 /// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
 /// shortest paths at once: the least that any transport under any load balancer could reach, and so the same for all of
-/// them.
+/// them. (Not the least if it goes other ways: around a failure, in a grid, there may be more of them than there were
+/// shortest ones.)
 ///
 /// A message is cut into N full packets and a last one. On a single path, at link j packet n begins to leave when it
 /// has been seen there and the packet before it has gone, and has gone when all of it has been sent and has come in:

@@ -243,7 +243,7 @@ impl Flows {
                 Column::new(
                     "ideal_ps",
                     "ps",
-                    "the same flow's completion time alone in the network, sent at line rate",
+                    "the same flow's completion time alone in the network, sent at line rate over all shortest paths",
                     Data::U64(plan.ideal_ps.clone()),
                 ),
                 Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),

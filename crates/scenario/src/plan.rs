@@ -172,7 +172,8 @@ fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTa
         bisection: fabric.bisection(),
         narrowest: fabric.narrowest_rate(),
     };
-    let generated = workload::generate(&scenario.traffic, &ground, scenario.seed)?;
+    let generated =
+        workload::generate(&scenario.traffic, &ground, scenario.seed).map_err(|problem| problem.under("traffic"))?;
     let info = |flow: workload::Flow| FlowInfo {
         src: flow.src,
         dst: flow.dst,

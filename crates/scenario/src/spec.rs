@@ -214,6 +214,24 @@ impl Scenario {
             let message = format!("{} ppb is no clock: at most 1000000", self.host.clock_drift_ppb_max);
             return Err(Problem::new("host.clock_drift_ppb_max", message));
         }
+        let (second, day) = (Duration::from_ms(1_000), Duration::from_ms(86_400_000));
+        let bounded = [
+            ("host.delay", self.host.delay, second),
+            ("host.clock_offset_max", self.host.clock_offset_max, second),
+            ("reroute_delay", self.reroute_delay, day),
+            ("measure.end", self.measure.end.unwrap_or_default(), day),
+            ("measure.drain", self.measure.drain, day),
+            ("measure.interval", self.measure.interval, day),
+        ];
+        if let Some((key, value, most)) = bounded.into_iter().find(|(_, value, most)| value > most) {
+            return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
+        }
+        if self.reroute_delay != Scenario::default().reroute_delay && self.failure.is_empty() {
+            return Err(Problem::new(
+                "reroute_delay",
+                "has no effect, since nothing fails; delete it or add a [[failure]]",
+            ));
+        }
         if self.measure.end == Some(Duration::ZERO) {
             return Err(Problem::new("measure.end", "0 leaves no time to run; leave it out to run until all is done"));
         }

@@ -52,6 +52,9 @@ impl Scheme for Config {
         if self.rate == Some(Rate::ZERO) {
             return Err(Problem::new("rate", "0 would never send; leave it out for the rate of the link"));
         }
+        if self.patience > Duration::from_ms(1_000_000) {
+            return Err(Problem::new("patience", format!("{} is more than sensible: at most 1000s", self.patience)));
+        }
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Reading a scenario so that every error names its place, the value and what would be right.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toml_edit::{Document, Item};
+use toml_edit::{Document, Item, TableLike, Value};
 use units::Problem;
 
 use super::Scenario;
@@ -103,25 +104,38 @@ struct Origin<'a> {
 impl Origin<'_> {
     /// The text with the keys set over it.
     fn overlay(&self) -> Result<Scenario, ScenarioError> {
-        let mut document = toml::Value::Table(self.text.parse().map_err(|error| self.syntax(&error))?);
-        for (key, value) in self.sets {
-            set(&mut document, key, value).map_err(|message| ScenarioError {
-                source: format!("--set {key}={value}"),
-                line: None,
-                key: String::new(),
-                message,
-            })?;
-        }
-        Scenario::deserialize(document).map_err(|error| {
-            let given: Vec<String> = self.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let source = format!("--set {}", given.join(" --set "));
-            ScenarioError { source, line: None, key: String::new(), message: advise(&error.to_string()) }
+        let document: toml::Table = self.text.parse().map_err(|error| self.syntax(&error))?;
+        let with = |sets: &mut dyn Iterator<Item = &(String, String)>| -> Result<Scenario, ScenarioError> {
+            let mut document = toml::Value::Table(document.clone());
+            for (key, value) in sets {
+                set(&mut document, key, value).map_err(|message| self.of_set(key, value, message))?;
+            }
+            Scenario::deserialize(document).map_err(|error| {
+                let given: Vec<String> = self.sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let source = format!("--set {}", given.join(" --set "));
+                ScenarioError { source, line: None, key: String::new(), message: advise(error.message()) }
+            })
+        };
+        with(&mut self.sets.iter()).map_err(|error| {
+            // The one without which all is well is the one that is wrong.
+            let others = |out: usize| self.sets.iter().enumerate().filter(move |(index, _)| *index != out);
+            let wrong = (0..self.sets.len()).find(|&out| with(&mut others(out).map(|(_, set)| set)).is_ok());
+            wrong.map_or(error.clone(), |out| self.of_set(&self.sets[out].0, &self.sets[out].1, error.message))
         })
+    }
+
+    /// An error of a value that was set.
+    fn of_set(&self, key: &str, value: &str, message: String) -> ScenarioError {
+        ScenarioError { source: format!("--set {key}={value}"), line: None, key: String::new(), message }
     }
 
     /// An error of the reader, by its span in the text.
     fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let (key, line) = match error.span() {
+            // A document with a key twice has no keys to look up.
+            Some(span) if error.message() == "duplicate key" => {
+                (self.text[span.clone()].to_owned(), Some(line_of(self.text, span.start)))
+            }
             Some(span) => (key_at(self.text, &span), Some(line_of(self.text, span.start))),
             None => (String::new(), None),
         };
@@ -130,14 +144,31 @@ impl Origin<'_> {
 
     /// A problem that a check found, by its key.
     fn semantic(&self, problem: Problem) -> ScenarioError {
-        let Problem { key, message } = problem;
-        let normal = |key: &str| key.replace('[', ".").replace(']', "");
-        let over = |set: &str| normal(&key) == normal(set) || normal(&key).starts_with(&format!("{}.", normal(set)));
-        if let Some((set, value)) = self.sets.iter().find(|(set, _)| over(set)) {
-            return ScenarioError { source: format!("--set {set}={value}"), line: None, key, message };
+        let parts = split(&problem.key);
+        let key = join(&parts);
+        if let Some((set, value)) = self.sets.iter().find(|(set, _)| parts.starts_with(&self.numbered(set))) {
+            return ScenarioError { key, ..self.of_set(set, value, problem.message) };
         }
-        let line = span_of(self.text, &key).map(|span| line_of(self.text, span.start));
-        ScenarioError { source: self.source.to_owned(), line, key, message }
+        let line = span_of(self.text, parts).map(|span| line_of(self.text, span.start));
+        ScenarioError { source: self.source.to_owned(), line, key, message: problem.message }
+    }
+
+    /// The parts of a key that was set, entries that it calls by name by their number.
+    fn numbered(&self, key: &str) -> Vec<String> {
+        let mut parts = split(key);
+        let mut at = self.text.parse().ok().map(toml::Value::Table);
+        for part in &mut parts {
+            if let Some(entries) = at.as_ref().and_then(toml::Value::as_array)
+                && let Some(index) = entry(entries, part)
+            {
+                *part = index.to_string();
+            }
+            at = at.and_then(|at| match part.parse::<usize>() {
+                Ok(index) => at.get(index).cloned(),
+                Err(_) => at.get(part.as_str()).cloned(),
+            });
+        }
+        parts
     }
 }
 
@@ -148,6 +179,12 @@ fn line_of(text: &str, at: usize) -> usize {
 /// Puts the reader's message into words, with the nearest known name for an unknown one.
 fn advise(message: &str) -> String {
     let message = message.trim();
+    let kinds = [("u8", "a whole number"), ("u32", "a whole number"), ("u64", "a whole number"), ("f64", "a number")];
+    for (kind, words) in kinds {
+        if let Some(before) = message.strip_suffix(&format!("expected {kind}")) {
+            return format!("{before}expected {words}").replace('`', "\"");
+        }
+    }
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let what = if message.starts_with("unknown field") {
         "key"
@@ -174,9 +211,7 @@ fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String>
         at = match at {
             toml::Value::Array(entries) => {
                 let count = entries.len();
-                let named = |entry: &toml::Value| entry.get("name").and_then(toml::Value::as_str) == Some(&part);
-                let index = part.parse().ok().or_else(|| entries.iter().position(named));
-                index.and_then(|index: usize| entries.get_mut(index)).ok_or_else(|| {
+                entry(entries, &part).and_then(|index| entries.get_mut(index)).ok_or_else(|| {
                     format!("no entry is called \"{part}\", and there are {count} of them, counted from 0")
                 })?
             }
@@ -193,39 +228,65 @@ fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
+/// Which of some entries a part of a key means, by number or by name.
+fn entry(entries: &[toml::Value], part: &str) -> Option<usize> {
+    let named = |entry: &toml::Value| entry.get("name").and_then(toml::Value::as_str) == Some(part);
+    part.parse().ok().or_else(|| entries.iter().position(named))
+}
+
 /// The parts of a dotted key; `traffic[0].load` and `traffic.0.load` are the same.
 fn split(key: &str) -> Vec<String> {
     key.replace('[', ".").replace(']', "").split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-/// One level of a document, whatever TOML's many notations for it.
-fn children(item: &Item) -> Vec<(String, &Item, Option<Range<usize>>)> {
-    if let Some(tables) = item.as_array_of_tables() {
-        // Items of an array of tables are tables, which have no `Item` of their own: their keys are listed here.
-        return tables
-            .iter()
-            .enumerate()
-            .flat_map(|(index, table)| table.iter().map(move |(key, item)| (format!("{index}.{key}"), item, None)))
-            .collect();
+/// A key from its parts: `traffic[0].sizes`.
+fn join(parts: &[String]) -> String {
+    let mut key = String::new();
+    for part in parts {
+        match part.parse::<usize>() {
+            Ok(index) => key += &format!("[{index}]"),
+            Err(_) if key.is_empty() => key += part,
+            Err(_) => key += &format!(".{part}"),
+        }
     }
-    let Some(table) = item.as_table_like() else { return Vec::new() };
-    let key_span = |key: &str| table.get_key_value(key).and_then(|(key, _)| key.span());
-    table.iter().map(|(key, item)| (key.to_owned(), item, key_span(key))).collect()
+    key
 }
 
-/// All keys of a document with the places of their names and values.
-fn places(text: &str) -> Vec<(String, Range<usize>)> {
-    fn visit(item: &Item, path: &str, places: &mut Vec<(String, Range<usize>)>) {
-        for (key, child, key_span) in children(item) {
-            let path = if path.is_empty() { key } else { format!("{path}.{key}") };
-            places.extend(key_span.map(|span| (path.clone(), span)));
-            places.extend(child.span().map(|span| (path.clone(), span)));
-            visit(child, &path, places);
+/// All keys of a document, by their parts, with the places of their names and values, whatever TOML's notations for them.
+fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
+    fn table(table: &dyn TableLike, path: &[String], places: &mut Vec<(Vec<String>, Range<usize>)>) {
+        for (key, child) in table.iter() {
+            let path = [path, &[key.to_owned()]].concat();
+            let name = table.get_key_value(key).and_then(|(key, _)| key.span());
+            places.extend([name, child.span()].into_iter().flatten().map(|span| (path.clone(), span)));
+            item(child, &path, places);
+        }
+    }
+    fn item(item: &Item, path: &[String], places: &mut Vec<(Vec<String>, Range<usize>)>) {
+        let mut entry = |index: usize, span: Option<Range<usize>>, inner: Option<&dyn TableLike>| {
+            let path = [path, &[index.to_string()]].concat();
+            places.extend(span.map(|span| (path.clone(), span)));
+            if let Some(inner) = inner {
+                table(inner, &path, places);
+            }
+        };
+        match item {
+            Item::ArrayOfTables(tables) => {
+                tables.iter().enumerate().for_each(|(index, inner)| entry(index, inner.span(), Some(inner)));
+            }
+            Item::Value(Value::Array(values)) => values.iter().enumerate().for_each(|(index, value)| {
+                entry(index, value.span(), value.as_inline_table().map(|inner| inner as &dyn TableLike));
+            }),
+            _ => {
+                if let Some(inner) = item.as_table_like() {
+                    table(inner, path, places);
+                }
+            }
         }
     }
     let mut found = Vec::new();
     if let Ok(document) = Document::parse(text) {
-        visit(document.as_item(), "", &mut found);
+        table(document.as_table(), &[], &mut found);
     }
     found
 }
@@ -234,19 +295,17 @@ fn places(text: &str) -> Vec<(String, Range<usize>)> {
 fn key_at(text: &str, span: &Range<usize>) -> String {
     let holds = |place: &Range<usize>| place.start <= span.start && span.end <= place.end;
     let inside = places(text).into_iter().filter(|(_, place)| holds(place));
-    inside.min_by_key(|(_, place)| place.len()).map_or(String::new(), |(key, _)| key)
+    inside.min_by_key(|(key, place)| (place.len(), Reverse(key.len()))).map_or(String::new(), |(key, _)| join(&key))
 }
 
 /// Where a key, or the innermost of its parents that is written there, stands.
-fn span_of(text: &str, key: &str) -> Option<Range<usize>> {
+fn span_of(text: &str, mut key: Vec<String>) -> Option<Range<usize>> {
     let places = places(text);
-    let mut parts = split(key);
-    while !parts.is_empty() {
-        let wanted = parts.join(".");
-        if let Some((_, span)) = places.iter().find(|(key, _)| *key == wanted) {
+    while !key.is_empty() {
+        if let Some((_, span)) = places.iter().find(|(known, _)| *known == key) {
             return Some(span.clone());
         }
-        parts.pop();
+        key.pop();
     }
     None
 }

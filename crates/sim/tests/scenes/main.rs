@@ -1,5 +1,6 @@
 //! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come out.
 
+mod any;
 mod digest;
 mod failures;
 mod ideal;
@@ -42,7 +43,9 @@ fn check(result: &RunResult) {
             continue;
         }
         assert_eq!(parts.iter().map(|part| part[flow]).sum::<u64>(), fct, "flow {flow}");
-        assert!(*slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
+        // In a grid, the ways around a failure may be wider together than the shortest ones were.
+        let detours = result.scenario_toml.contains("[[failure]]");
+        assert!(detours || *slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
     }
 }
 

@@ -1,0 +1,358 @@
+//! What a person gets to read who has made a mistake: the line, the key, the value, and what would be right.
+
+use clearway_scenario::{Plan, ScenarioError, Source, read};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+const GOOD: &str = r#"name = "good"
+transport = "udp"
+reroute_delay = "1ms"
+
+[measure]
+drain = "10ms"
+
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 2
+host_rate = "100Gbps"
+propagation = "200ns"
+
+[switch]
+buffer = { per_port = { bytes = "500KB" } }
+
+[[failure]]
+at = "1us"
+link = ["leaf0", "spine1"]
+
+[[traffic]]
+name = "web"
+sizes = "websearch"
+arrivals = { poisson = { load = 0.6 } }
+flows = 5
+
+[[traffic]]
+name = "burst"
+flows = 4
+
+[traffic.sizes]
+constant = "64KB"
+
+[traffic.arrivals.periodic]
+every = "10us"
+
+[traffic.pattern.incast]
+degree = 2
+"#;
+
+fn source(text: &str, sets: &[(&str, &str)]) -> Source {
+    let sets = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    Source { name: "x.toml".to_owned(), text: text.to_owned(), sets, folder: "".into() }
+}
+
+/// What is wrong with a scenario, found by reading or by working it out.
+fn problem(text: &str, sets: &[(&str, &str)]) -> ScenarioError {
+    let source = source(text, sets);
+    let scenario = match source.read() {
+        Ok(scenario) => scenario,
+        Err(error) => return error,
+    };
+    let Err(problem) = Plan::new(&scenario) else { panic!("nothing is wrong with\n{text}\n{sets:?}") };
+    source.locate(problem)
+}
+
+/// Replaces one piece of [`GOOD`], and checks the error's place, key and words.
+#[track_caller]
+fn refused(right: &str, wrong: &str, line: usize, key: &str, words: &[&str]) {
+    assert!(GOOD.contains(right), "{right}");
+    let error = problem(&GOOD.replacen(right, wrong, 1), &[]);
+    assert_eq!((error.line, error.key.as_str()), (Some(line), key), "{error}");
+    assert!(error.to_string().starts_with(&format!("x.toml:{line}: {key}: ")), "{error}");
+    for word in words {
+        assert!(error.message.contains(word), "{word} is not in\n{error}");
+    }
+}
+
+#[test]
+fn the_good_one_is_good() {
+    let scenario = read(GOOD, "x.toml", &[]).unwrap();
+    assert_eq!(Plan::new(&scenario).unwrap().flows.len(), 9);
+    // Written out with every default, it reads back as the same.
+    assert_eq!(read(&scenario.to_toml(), "x.toml", &[]).unwrap(), scenario);
+}
+
+#[test]
+fn unknown_names_come_with_the_nearest_known_one() {
+    let meant = |name: &str| format!("did you mean \"{name}\"?");
+    let unknown = |right, wrong, line, key, name: &str| refused(right, wrong, line, key, &[&meant(name)]);
+    unknown("name = \"good\"", "nam = \"good\"", 1, "nam", "name");
+    unknown("drain = \"10ms\"", "dran = \"10ms\"", 6, "measure.dran", "drain");
+    unknown("[measure]", "[mesure]", 5, "mesure", "measure");
+    unknown("hosts_per_rack = 2", "host_per_rack = 2", 10, "fabric.leaf_spine.host_per_rack", "hosts_per_rack");
+    unknown("[fabric.leaf_spine]", "[fabric.leaf_spin]", 8, "fabric.leaf_spin", "leaf_spine");
+    unknown("per_port", "per_prt", 15, "switch.buffer.per_prt", "per_port");
+    unknown("transport = \"udp\"", "transport = \"upd\"", 2, "transport", "udp");
+    unknown("transport = \"udp\"", "transport = { udp = { clas = 1 } }", 2, "transport.udp.clas", "class");
+    unknown("\"leaf0\", \"spine1\"", "\"leaf0\", \"spin1\"", 19, "failure[0].link", "spine1");
+    unknown("sizes = \"websearch\"", "sizes = \"webserch\"", 23, "traffic[0].sizes", "websearch");
+    // In the first of the classes, in a table of its own in the second.
+    unknown("load = 0.6", "lod = 0.6", 24, "traffic[0].arrivals.poisson.lod", "load");
+    unknown("every = \"10us\"", "evry = \"10us\"", 35, "traffic[1].arrivals.periodic.evry", "every");
+    unknown("degree = 2", "degre = 2", 38, "traffic[1].pattern.incast.degre", "degree");
+    refused("name = \"good\"", "colour = \"red\"", 1, "colour", &["\"colour\" is no key here. Known: name, seed,"]);
+}
+
+#[test]
+fn quantities_have_units() {
+    let host_rate = |wrong: &str, words: &[&str]| {
+        refused("host_rate = \"100Gbps\"", &format!("host_rate = {wrong}"), 11, "fabric.leaf_spine.host_rate", words);
+    };
+    host_rate("\"100Gbbs\"", &["\"Gbbs\"", "Tbps, Gbps, Mbps", "like \"100Gbps\""]);
+    host_rate("\"100\"", &["no unit"]);
+    host_rate("\"Gbps\"", &["does not begin with a number"]);
+    host_rate("100", &["integer \"100\"", "like \"100Gbps\""]);
+    host_rate("\"0bps\"", &["0bps", "a link needs a rate"]);
+    refused("\"200ns\"", "\"200nm\"", 12, "fabric.leaf_spine.propagation", &["nm", "\"200ns\""]);
+    refused("\"64KB\"", "\"64kb\"", 32, "traffic[1].sizes.constant", &["kb", "KB"]);
+}
+
+#[test]
+fn values_are_possible() {
+    let racks = |wrong: &str, key: &str, line, words: &[&str]| {
+        refused("racks = 2", &format!("racks = {wrong}"), line, key, words);
+    };
+    racks("0", "fabric.leaf_spine.racks", 9, &["is 0", "at least 1"]);
+    racks("-1", "fabric.leaf_spine.racks", 9, &["-1", "a whole number"]);
+    racks("\"two\"", "fabric.leaf_spine.racks", 9, &["two", "a whole number"]);
+    racks("4000000000", "fabric.leaf_spine", 8, &["more than"]);
+    refused("\"500KB\"", "\"5KB\"", 15, "switch.buffer.per_port.bytes", &["5KB", "10KB"]);
+    refused(
+        "\"leaf0\", \"spine1\"",
+        "\"leaf0\", \"leaf1\"",
+        19,
+        "failure[0].link",
+        &["joined to host0, host1, spine0"],
+    );
+    refused("at = \"1us\"", "at = \"1us\"\nuntil = \"1us\"", 19, "failure[0].until", &["later than", "1us"]);
+    refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
+    refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
+    refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
+    refused("\"64KB\"", "\"0B\"", 32, "traffic[1].sizes.constant", &["at least 1B"]);
+    refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
+    refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
+    refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "name them apart"]);
+    refused("[switch]", "host.mtu = \"20KB\"\n[switch]", 14, "fabric.leaf_spine.host", &["\"host\" is no key here"]);
+    refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
+    refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
+    refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
+    refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
+}
+
+#[test]
+fn what_is_missing_is_said_where_it_belongs() {
+    refused("sizes = \"websearch\"\n", "", 21, "traffic[0].sizes", &["missing", "sizes = \"websearch\""]);
+    refused("flows = 5\n", "", 21, "traffic[0].flows", &["never end", "flows or duration"]);
+    refused("flows = 4\n", "", 27, "traffic[1].flows", &["never end"]);
+    refused("at = \"1us\"\n", "", 17, "failure[0]", &["missing", "at"]);
+    refused("link = [\"leaf0\", \"spine1\"]\n", "", 17, "failure[0]", &["exactly one of"]);
+    let none = problem("name = \"empty\"", &[]);
+    assert!(none.key == "traffic" && none.message.contains("add a [[traffic]] table"), "{none}");
+}
+
+#[test]
+fn settings_without_effect_are_errors() {
+    refused(
+        "drain = \"10ms\"",
+        "drain = \"10ms\"\nend = \"1ms\"",
+        6,
+        "measure.drain",
+        &["no effect beside measure.end"],
+    );
+    refused("load = 0.6", "load = 0.6, every = \"1us\"", 24, "traffic[0].arrivals.poisson.load", &["beside every"]);
+    let lasting = "[[failure]]\nat = \"1us\"\nlink = [\"leaf0\", \"spine1\"]\n";
+    let error = problem(&GOOD.replace(lasting, "").replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\""), &[]);
+    assert!(error.line == Some(3) && error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
+    let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
+    refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
+    let classes_own = GOOD
+        .replace("transport = \"udp\"", "transport = { udp = { class = 3 } }")
+        .replace("flows =", "transport = \"udp\"\nflows =");
+    let error = problem(&classes_own, &[]);
+    assert!(error.line == Some(2) && error.key == "transport" && error.message.contains("no effect"), "{error}");
+    let closed = "arrivals = { closed_loop = {} }\nduration = \"1ms\"";
+    refused(
+        "arrivals = { poisson = { load = 0.6 } }",
+        closed,
+        25,
+        "traffic[0].duration",
+        &["no effect on a closed loop"],
+    );
+}
+
+#[test]
+fn a_value_that_was_set_is_named_as_such() {
+    let refused = |sets: &[(&str, &str)], start: &str, words: &str| {
+        let error = problem(GOOD, sets).to_string();
+        assert!(error.starts_with(start) && error.contains(words), "{error}");
+    };
+    refused(&[("measure.dran", "1ms")], "--set measure.dran=1ms: ", "did you mean \"drain\"?");
+    refused(&[("transport", "upd")], "--set transport=upd: ", "did you mean \"udp\"?");
+    refused(&[("transport.udp.class", "8")], "--set transport.udp.class=8: transport.udp.class: ", "0 to 7");
+    refused(&[("fabric.leaf_spine.racks", "0")], "--set fabric.leaf_spine.racks=0: ", "at least 1");
+    refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "no time to run");
+    // Of several, the wrong one.
+    let sets = [("seed", "3"), ("measure.drain", "10parsec"), ("fabric.leaf_spine.racks", "3")];
+    refused(&sets, "--set measure.drain=10parsec: ", "parsec");
+    // Classes by number and by name.
+    for class in ["0", "web"] {
+        let key = format!("traffic.{class}.arrivals.poisson.load");
+        let start = format!("--set {key}=-1: traffic[0].arrivals.poisson.load: ");
+        refused(&[(&key, "-1")], &start, "is not a load");
+    }
+    refused(&[("traffic.wob.flows", "1")], "--set traffic.wob.flows=1: ", "no entry is called \"wob\"");
+    // What a set value makes wrong elsewhere stands elsewhere.
+    let error = problem(GOOD, &[("fabric.leaf_spine.spines", "1")]);
+    assert_eq!((error.line, error.key.as_str()), (Some(19), "failure[0].link"), "{error}");
+}
+
+#[test]
+fn no_toml_at_all() {
+    let error = problem("[switch\n", &[]);
+    assert!(error.line == Some(1) && error.message.contains("expected"), "{error}");
+    problem("\u{0}", &[]);
+    problem("traffic = 5", &[]);
+    problem("traffic = [[]]", &[]);
+    problem("= 1", &[("", "")]);
+}
+
+/// Values that nobody thought of.
+const ODD: [&str; 24] = [
+    "0",
+    "-1",
+    "4294967295",
+    "18446744073709551615",
+    "1e308",
+    "-0.0",
+    "nan",
+    "inf",
+    "true",
+    "[]",
+    "[[]]",
+    "{}",
+    "\"\"",
+    "\"0s\"",
+    "\"1ps\"",
+    "\"18446744s\"",
+    "\"1bps\"",
+    "\"18Tbps\"",
+    "\"0B\"",
+    "\"1B\"",
+    "\"18446744TB\"",
+    "\"all_to_all\"",
+    "{ uniform = { min = \"1B\", max = \"18000000TB\" } }",
+    "1979-05-27",
+];
+
+#[derive(Clone, Debug)]
+enum Mutation {
+    Char(usize, char),
+    Delete(usize, usize),
+    Swap(usize, usize),
+    Value(usize, usize),
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        (0..GOOD.len(), "[ -~\n]").prop_map(|(at, with)| Mutation::Char(at, with.chars().next().unwrap_or(' '))),
+        (0..GOOD.len(), 1usize..20).prop_map(|(at, length)| Mutation::Delete(at, length)),
+        (0..38usize, 0..38usize).prop_map(|(a, b)| Mutation::Swap(a, b)),
+        (0..38usize, 0..ODD.len()).prop_map(|(line, value)| Mutation::Value(line, value)),
+    ]
+}
+
+fn mutate(text: &str, mutation: &Mutation) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    match *mutation {
+        Mutation::Char(at, with) => {
+            return text.chars().enumerate().map(|(index, old)| if index == at { with } else { old }).collect();
+        }
+        Mutation::Delete(at, length) => {
+            let kept = text.chars().enumerate().filter(|(index, _)| !(at..at + length).contains(index));
+            return kept.map(|(_, kept)| kept).collect();
+        }
+        Mutation::Swap(a, b) if a < lines.len() && b < lines.len() => lines.swap(a, b),
+        Mutation::Value(line, value) if line < lines.len() => {
+            if let Some((key, _)) = lines[line].split_once('=') {
+                lines[line] = format!("{key}= {}", ODD[value]);
+            }
+        }
+        _ => {}
+    }
+    lines.join("\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn no_mutation_panics(mutations in proptest::collection::vec(mutation(), 1..4)) {
+        let text = mutations.iter().fold(GOOD.to_owned(), |text, mutation| mutate(&text, mutation));
+        match read(&text, "x.toml", &[]) {
+            Ok(scenario) => {
+                if let Err(problem) = Plan::new(&scenario) {
+                    prop_assert!(!source(&text, &[]).locate(problem).message.is_empty());
+                }
+            }
+            Err(error) => prop_assert!(!error.message.is_empty()),
+        }
+    }
+
+    #[test]
+    fn no_set_value_panics(key in select(KEYS.to_vec()), value in 0..ODD.len(), more in select(KEYS.to_vec()), other in 0..ODD.len()) {
+        let sets = [(key.to_owned(), ODD[value].to_owned()), (more.to_owned(), ODD[other].to_owned())];
+        for sets in [&sets[..1], &sets[..]] {
+            if let Ok(scenario) = read(GOOD, "x.toml", sets) {
+                let _ = Plan::new(&scenario);
+            }
+        }
+    }
+}
+
+/// What may be set.
+const KEYS: [&str; 36] = [
+    "seed",
+    "transport.udp.rate",
+    "transport.udp.class",
+    "transport.udp.patience",
+    "transport.dcpim.rounds",
+    "transport.dcpim.beta",
+    "transport.dcpim.short_flow",
+    "transport.dcpim.token_window",
+    "measure.end",
+    "measure.drain",
+    "measure.interval",
+    "measure.completion",
+    "fabric.leaf_spine.racks",
+    "fabric.leaf_spine.host_rate",
+    "fabric.leaf_spine.spine_rate",
+    "fabric.leaf_spine.oversubscription",
+    "fabric.leaf_spine.propagation",
+    "fabric.leaf_spine.switch_delay",
+    "host.mtu",
+    "host.header",
+    "host.delay",
+    "host.clock_offset_max",
+    "host.clock_drift_ppb_max",
+    "switch.levels",
+    "switch.overflow",
+    "switch.buffer.per_port.bytes",
+    "reroute_delay",
+    "failure.0.at",
+    "failure.0.until",
+    "failure",
+    "traffic.web.start",
+    "traffic.web.duration",
+    "traffic.web.round_to",
+    "traffic.web.arrivals.poisson.load",
+    "traffic.burst.sizes.constant",
+    "traffic.burst.arrivals.periodic.jitter",
+];

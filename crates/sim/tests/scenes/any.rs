@@ -1,0 +1,129 @@
+//! Any combination of what a scenario may say, picked at random: what always holds, holds.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use schemes::Transport;
+
+use crate::run_on;
+
+fn fabrics() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = \"100Gbps\" }",
+        "leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 3, oversubscription = 16.0 }",
+        "fat_tree = { k = 4 }",
+        "fat_tree = { k = 4, oversubscription = 4.0, propagation = \"3us\" }",
+        "dumbbell = { hosts_per_side = 3, bottleneck_rate = \"25Gbps\" }",
+        "star = { hosts = 5, switch_delay = \"0s\" }",
+        "torus = { dims = [3, 4] }",
+        "mesh = { dims = [2, 2, 2], hosts_per_node = 2, rate = \"40Gbps\" }",
+    ])
+}
+
+fn switches() -> impl Strategy<Value = String> {
+    let balancing = select(vec![
+        "",
+        "balancing = \"ecmp\"\n",
+        "balancing = \"spray\"\n",
+        "balancing = \"round_robin\"\n",
+        "balancing = { drill = { samples = 2, memory = 1 } }\n",
+        "balancing = { skewed = { skew = 0.7 } }\n",
+    ]);
+    let buffer = select(vec![
+        "",
+        "buffer = { per_port = { bytes = \"10KB\" } }\n",
+        "buffer = { shared = { bytes = \"30KB\", alpha = 2.0 } }\n",
+        "buffer = { shared = { bytes = \"1MB\", alpha = 0.5 } }\n",
+    ]);
+    let overflow = select(vec!["", "overflow = \"tail_drop\"\n", "overflow = \"push_out\"\n"]);
+    let levels = select(vec!["", "levels = [[0, 1], [2, 3, 4, 5, 6, 7]]\n"]);
+    (balancing, buffer, overflow, levels, any::<bool>()).prop_map(
+        |(balancing, buffer, overflow, levels, cut_through)| {
+            format!("[switch]\n{balancing}{buffer}{overflow}{levels}cut_through = {cut_through}\n")
+        },
+    )
+}
+
+fn hosts() -> impl Strategy<Value = String> {
+    let frame = select(vec!["", "mtu = \"9000B\"\n", "mtu = \"500B\"\nheader = \"64B\"\n"]);
+    let delay = select(vec!["", "delay = \"225ns\"\n", "delay = \"7us\"\n"]);
+    let clock = select(vec!["", "clock_offset_max = \"4us\"\nclock_drift_ppb_max = 200000\n"]);
+    (frame, delay, clock).prop_map(|(frame, delay, clock)| format!("[host]\n{frame}{delay}{clock}"))
+}
+
+/// An outage of some host's link; every fabric here has so many hosts.
+fn failures() -> impl Strategy<Value = String> {
+    let links = select(vec![
+        r#"["host0", "leaf0"]"#,
+        r#"["leaf0", "spine0"]"#,
+        r#"["edge1", "agg0"]"#,
+        r#"["agg2", "core1"]"#,
+        r#"["left", "right"]"#,
+        r#"["host2", "switch0"]"#,
+        r#"["switch0", "switch1"]"#,
+    ]);
+    (links, 0u64..40, proptest::option::of(4u64..60)).prop_map(|(link, at, lasts)| {
+        let until = lasts.map_or(String::new(), |lasts| format!("until = \"{}us\"\n", at + lasts));
+        format!("[[failure]]\nat = \"{at}us\"\n{until}link = {link}\n")
+    })
+}
+
+fn traffic() -> impl Strategy<Value = String> {
+    let sizes = select(vec![
+        "sizes = { uniform = { min = \"1B\", max = \"40KB\" } }\n",
+        "sizes = { constant = \"1460B\" }\n",
+        "sizes = \"google_rpc\"\n",
+        "sizes = { constant = \"300KB\" }\n",
+    ]);
+    let arrivals = select(vec![
+        "arrivals = { poisson = { load = 0.7 } }\n",
+        "arrivals = { poisson = { load = 3.0 } }\n",
+        "arrivals = { periodic = { every = \"2us\", jitter = \"1us\" } }\n",
+        "arrivals = { closed_loop = { outstanding = 2 } }\n",
+        "arrivals = \"all_at_once\"\n",
+    ]);
+    let pattern =
+        select(vec!["", "pattern = \"permutation\"\n", "pattern = { hot_spots = { hosts = \"1\", share = 0.7 } }\n"]);
+    (sizes, arrivals, pattern, select(Transport::NAMES.to_vec()), 1u32..60).prop_map(
+        |(sizes, arrivals, pattern, transport, flows)| {
+            format!("{sizes}{arrivals}{pattern}transport = \"{transport}\"\nflows = {flows}\n")
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_always_holds_holds(
+        seed: u32,
+        fabric in fabrics(),
+        switch in switches(),
+        host in hosts(),
+        failure in proptest::option::of(failures()),
+        completion in select(vec!["delivered", "acknowledged"]),
+        classes in proptest::collection::vec(traffic(), 1..3),
+    ) {
+        let classes: String = classes
+            .iter()
+            .enumerate()
+            .map(|(index, class)| format!("[[traffic]]\nname = \"class {index}\"\n{class}"))
+            .collect();
+        let scene = |failure: &str| format!(
+            "seed = {seed}\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
+             fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
+            if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" }
+        );
+        // An outage of a link that this fabric lacks is left out.
+        let failing = scene(failure.as_deref().unwrap_or_default());
+        let text = match scenario::Plan::new(&crate::scenario(&failing)) {
+            Ok(_) => failing,
+            Err(problem) => {
+                prop_assert!(problem.key.starts_with("failure"), "{problem}\n{failing}");
+                scene("")
+            }
+        };
+        let (alone, together) = (run_on(1, &text), run_on(2, &text));
+        prop_assert_eq!(alone.info.digest, together.info.digest, "{}", text);
+        prop_assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{}", text);
+    }
+}
