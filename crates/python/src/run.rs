@@ -39,6 +39,7 @@ pub(crate) fn run_live<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
 }
 
 /// Runs with a watch that lets Python look at signals and at progress.
+#[expect(clippy::disallowed_methods, reason = "the real clock, for whoever looks on")]
 fn watched<R: Send>(
     py: Python<'_>,
     scenario: &Scenario,
