@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALL = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 .PHONY: run test test-rust test-python test-slow bench clean
@@ -40,12 +41,12 @@ $(VENV)/.packages: requirements.txt
 # One module at a time in the environment: the one for tests is built in half the time, the other is the faster.
 $(VENV)/.built: $(VENV)/.packages $(RUST)
 	rm -f $(VENV)/.release
-	. $(BIN)/activate && maturin develop --quiet --profile fast-build --skip-install
+	MATURIN_PEP517_ARGS="--profile fast-build" $(INSTALL)
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
 	rm -f $(VENV)/.built
-	. $(BIN)/activate && maturin develop --quiet --release --skip-install
+	MATURIN_PEP517_ARGS="--release" $(INSTALL)
 	touch $@
 
 clean:

@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
 from clearway import _core
-from clearway._results import Plots, Result, from_core
+from clearway._results import Result, from_core
 from clearway._scenario import Scenario
+
+if TYPE_CHECKING:
+    from clearway._plots import Plots
 
 
 @dataclass(frozen=True)
@@ -145,14 +148,15 @@ class Comparison:
     @property
     def plot(self) -> Plots:
         """Pictures of all runs together."""
+        from clearway._plots import Plots
+
         return Plots(self.results)
 
     def report(self, path: str | Path) -> Path:
         """Writes one report page on all runs."""
-        from clearway import report
+        from clearway._report import write
 
-        report.write(self.results, Path(path))
-        return Path(path)
+        return write(self.results, Path(path))
 
 
 def compare(
@@ -196,9 +200,8 @@ def _row(result: Result) -> dict[str, Any]:
     for size, statistics in sizes.iterrows():
         row[f"{size} mean"] = statistics["mean"]
         row[f"{size} p99"] = statistics["p99"]
-    links = result.links
     row["goodput Gbps"] = result.goodput() / 1e9
-    row["unfinished"] = result.info["flows"] - result.info["flows_completed"]
-    row["dropped"] = int(sum(links[cause].sum() for cause in ("overflow_packets", "dead_packets")))
-    row["resent"] = int(result.flows["resent_packets"].sum())
+    row["unfinished"] = result.unfinished
+    row["dropped"] = result.dropped
+    row["sent again"] = result.resent
     return row
