@@ -26,7 +26,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 
 # Where a flow's time goes: column, what to call it, colour.
 SPENT = (
-    ("wait_ps", "waiting at the sender", "#b8c4d6"),
+    ("wait_ps", "at the sender, until that packet left", "#b8c4d6"),
     ("queued_up_ps", "queued on the way up", "#f3c178"),
     ("queued_down_ps", "queued on the way down", "#e8874a"),
     ("queued_last_ps", "queued before the receiver", "#c8402f"),
@@ -35,7 +35,7 @@ SPENT = (
     ("return_ps", "until the sender knew", "#8d7aa8"),
 )
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
@@ -54,6 +54,8 @@ STYLE = {
     "svg.hashsalt": "clearway",
     "text.color": "#1d2025",
     "xtick.color": "#555b66",
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
     "ytick.color": "#555b66",
 }
 
@@ -202,16 +204,10 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
     axes.set_title("mean" if statistic == "mean" else "99th percentile")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _bytes(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    _plain_log(axes)
-
-
-def _plain_log(axes: Axes) -> None:
-    """Ticks that people read, 1, 2, 5, 10, even where the axis spans less than a decade."""
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 1.0), max(high, 2.0))
-    wide = high / max(low, 1.0) > 100
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    # Ticks that people read, even where the axis spans less than a decade.
+    axes.axhline(2, alpha=0)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -274,8 +270,8 @@ def _thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Float
 
 def _of_size(result: Result, size: str) -> npt.NDArray[np.bool_]:
     """Completed flows of the size class."""
-    group = np.asarray(result.size_classes())
-    return (group == size) & ~np.isnan(_floats(result, "fct_ps"))
+    of_size = (result.size_classes() == size).to_numpy(dtype=bool)
+    return of_size & ~np.isnan(_floats(result, "fct_ps"))
 
 
 def _spent(axes: Axes, results: Sequence[Result], size: str) -> None:

@@ -226,7 +226,7 @@ def _scenarios(results: Sequence[Result]) -> str:
     parts = [f"<h3>{escape(results[0].name)}, every default filled in</h3><pre>{escape(first)}</pre>"]
     for result in results[1:]:
         lines = list(difflib.unified_diff(first.splitlines(), result.scenario_toml.splitlines(), lineterm="", n=0))
-        changed = [escape(line[0] + " " + line[1:]) for line in lines[2:] if not line.startswith("@@")]
+        changed = [escape(line[0] + " " + line[1:]) for line in lines[2:] if not line.startswith("@@") and line[1:]]
         what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
         parts.append(f"<h3>{escape(result.name)}: what differs</h3>{what}")
     return "\n".join(parts)
@@ -250,7 +250,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str
 def _number(value: Any) -> str:
     if np.isnan(value):
         return "–"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value >= 100 else f"{value:.2f}"
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
 
 
 _CSS = """
@@ -269,7 +269,7 @@ figure svg text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu San
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
 th { color: #555b66; font-weight: 600; vertical-align: bottom; }
-thead tr:last-child th { border-bottom: 1px solid #aab0ba; }
+thead { border-bottom: 1px solid #aab0ba; }
 th.text, td.text, th.run { text-align: left; }
 th.group { text-align: center; }
 td.text:first-child, th.run { color: #1d2025; font-weight: 600; white-space: nowrap; }
