@@ -33,20 +33,21 @@ bench:
 	cargo run --release --locked -p clearway-sim --example bench
 
 $(VENV)/.packages: requirements.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed"; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { echo "on Debian: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed"; exit 1; }
+	@command -v cargo >/dev/null || { echo "A Rust toolchain is needed: cargo is not in PATH"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "On Debian: apt install python3-venv"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
 # One module at a time in the environment: the one for tests is built in half the time, the other is the faster.
 $(VENV)/.built: $(VENV)/.packages $(RUST)
 	rm -f $(VENV)/.release
-	MATURIN_PEP517_ARGS="--profile fast-build" $(INSTALL)
+	MATURIN_PEP517_ARGS="--locked --profile fast-build" $(INSTALL)
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
 	rm -f $(VENV)/.built
-	MATURIN_PEP517_ARGS="--release" $(INSTALL)
+	MATURIN_PEP517_ARGS="--locked --release" $(INSTALL)
 	touch $@
 
 clean:
