@@ -11,7 +11,7 @@
 from clearway._core import __version__
 from clearway._errors import ScenarioError
 from clearway._listings import fabrics, schema, schemes, workloads
-from clearway._results import Plots, Result, Table
+from clearway._results import Result, Table
 from clearway._run import Comparison, Progress, compare, live, run
 from clearway._scenario import Scenario
 
@@ -19,7 +19,6 @@ load = Result.load
 
 __all__ = [
     "Comparison",
-    "Plots",
     "Progress",
     "Result",
     "Scenario",

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import clearway as cw
+from clearway._run import slug
 
 app = typer.Typer(
     help="Clearway: a laboratory for datacenter networks without congestion.",
@@ -49,7 +49,7 @@ def run(
     """Simulate a scenario and keep the result."""
     read = _read([scenario], set_, seed, load)[0]
     result = cw.run(read, threads=threads)
-    folder = result.save(out or Path("out") / _slug(scenario.stem))
+    folder = result.save(out or Path("out") / slug(scenario.stem))
     _show(cw.Comparison([result]).table())
     _finish([result], [f"result: {folder}", f"report: {result.report(folder / 'report.html')}"])
 
@@ -65,15 +65,14 @@ def compare(
     load: Load = None,
     threads: Threads = None,
     out: Out = None,
+    continue_: Annotated[
+        bool, typer.Option("--continue", help="Keep what an interrupted comparison in the same folder has finished.")
+    ] = False,
 ) -> None:
     """Run several schemes or scenarios; one table, one report."""
-    folder = out or Path("out") / _slug("-".join(path.stem for path in scenarios))
+    folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
-
-    def keep(result: cw.Result) -> None:
-        result.save(folder / _slug(result.name))
-
-    comparison = cw.compare(read, transport or (), threads=threads, done=keep)
+    comparison = cw.compare(read, transport or (), threads=threads, folder=folder, keep=continue_)
     _show(comparison.table())
     _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
 
@@ -84,12 +83,12 @@ def live(
 ) -> None:
     """Run a scenario on the real clock over UDP on loopback, and beside it in the simulator."""
     read = _read([scenario], set_, seed, load)[0]
-    folder = out or Path("out") / f"{_slug(scenario.stem)}-live"
+    folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     results = [cw.run(read, name="simulated")]
     if not results[0].interrupted:
         results.append(cw.live(read, name="live"))
     for result in results:
-        result.save(folder / _slug(result.name))
+        result.save(folder / slug(result.name))
     tables = [result.fct().rename(index={"all": result.name}) for result in results]
     _show(pd.concat(tables).rename_axis("FCT, us"))
     if len(results) == 2:
@@ -109,11 +108,13 @@ def check(scenario: ScenarioFile, set_: Sets = None) -> None:
 
 @app.command()
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Folders of results.", metavar="DIR...")],
+    results: Annotated[
+        list[Path], typer.Argument(help="Folders of results, or of comparisons.", metavar="DIR...")
+    ],
     out: Annotated[Path, typer.Option(help="The page to write.", metavar="FILE")] = Path("report.html"),
 ) -> None:
     """Write one report page on several results."""
-    loaded = [cw.load(folder) for folder in results]
+    loaded = [cw.load(inner) for folder in results for inner in _results_in(folder)]
     typer.echo(cw.Comparison(loaded).report(out))
 
 
@@ -141,6 +142,11 @@ def schema() -> None:
     typer.echo(json.dumps(cw.schema(), indent=2))
 
 
+def _results_in(folder: Path) -> list[Path]:
+    """The folders of a comparison, by the names of their runs; or the folder itself."""
+    return sorted(run.parent for run in folder.glob("*/run.json")) or [folder]
+
+
 def _read(
     paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
 ) -> list[cw.Scenario]:
@@ -165,7 +171,7 @@ def _show(frame: pd.DataFrame) -> None:
     table.add_column(str(frame.index.name or ""), style="bold")
     for column, values in frame.items():
         numeric = pd.api.types.is_numeric_dtype(values)
-        table.add_column(str(column), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(str(column).replace(" ", "\n", 1), justify="right" if numeric else "left", overflow="fold")
     for name, row in frame.iterrows():
         table.add_row(str(name), *(_cell(value) for value in row))
     console = Console(width=None if sys.stdout.isatty() else 200)
@@ -192,10 +198,6 @@ def _finish(results: list[cw.Result], places: list[str]) -> NoReturn:
         typer.echo("interrupted: the results are those up to there", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
     raise typer.Exit(0 if all(result.ok for result in results) else EXIT_AUDIT)
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
 
 
 def main() -> NoReturn:

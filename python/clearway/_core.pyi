@@ -4,6 +4,18 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TypeAlias, final
 
+__all__ = [
+    "COMMIT",
+    "Scenario",
+    "__version__",
+    "fabric_schema",
+    "live",
+    "schema",
+    "schemes",
+    "simulate",
+    "workloads",
+]
+
 __version__: str
 COMMIT: str
 

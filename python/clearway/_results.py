@@ -18,7 +18,8 @@ from clearway import _core
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
+
+    from clearway._plots import Plots
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
@@ -103,18 +104,22 @@ class Result:
         (upper ones included), by default one and eight bandwidth-delay products: short, medium, long.
         """
         flows = self.flows
-        frame = pd.DataFrame({"slowdown": flows["slowdown"], "bytes": flows["bytes"]})
+        slowdown = pd.Series(flows["slowdown"])
         if by is None:
-            groups = pd.Series("all", index=frame.index, dtype="category")
+            groups = pd.Series("all", index=slowdown.index, dtype="category")
         elif by == "size":
-            labels = None if bins is not None else ["short", "medium", "long"]
-            limits = list(bins) if bins is not None else [self.info["bdp_bytes"], 8 * self.info["bdp_bytes"]]
-            groups = pd.cut(frame["bytes"].astype(float), [0, *limits, np.inf], labels=labels)
+            groups = self.size_classes(bins)
         elif by in ("class", "transport"):
-            groups = pd.Series(flows[by], index=frame.index).astype("category")
+            groups = pd.Series(flows[by], index=slowdown.index).astype("category")
         else:
             raise ValueError(f"by={by!r}: slowdown can be told by size, class or transport")
-        return _statistics(frame["slowdown"], groups)
+        return _statistics(slowdown, groups)
+
+    def size_classes(self, bins: Sequence[float] | None = None) -> pd.Series[Any]:
+        """Each flow's class by length: short, medium or long, or the interval of `bins`; see `slowdown`."""
+        labels = None if bins is not None else ["short", "medium", "long"]
+        limits = list(bins) if bins is not None else [self.info["bdp_bytes"], 8 * self.info["bdp_bytes"]]
+        return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
 
     def fct(self) -> pd.DataFrame:
         """Completion times of completed flows in microseconds: how many, mean, and quantiles."""
@@ -132,16 +137,32 @@ class Result:
         return float(flows["bytes"][done].sum()) * 8e12 / span
 
     @property
+    def unfinished(self) -> int:
+        """Flows that did not complete; `flows["reason"]` says why."""
+        return int(self.info["flows"] - self.info["flows_completed"])
+
+    @property
+    def dropped(self) -> int:
+        """Packets lost, because a buffer was full or because a link or switch was down."""
+        return int(sum(self.links[cause].sum() for cause in ("overflow_packets", "dead_packets")))
+
+    @property
+    def resent(self) -> int:
+        """Data packets sent again, over completed flows."""
+        return int(self.flows["resent_packets"].sum())
+
+    @property
     def plot(self) -> Plots:
         """Pictures: `r.plot.slowdown()`, `r.plot.fct_cdf()`, ..."""
+        from clearway._plots import Plots
+
         return Plots([self])
 
     def report(self, path: str | Path) -> Path:
         """Writes a report page, one file that needs no network."""
-        from clearway import report
+        from clearway._report import write
 
-        report.write([self], Path(path))
-        return Path(path)
+        return write([self], Path(path))
 
     def save(self, folder: str | Path) -> Path:
         """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.
@@ -187,37 +208,6 @@ class Result:
     def __repr__(self) -> str:
         info = self.info
         return f"Result({self.name!r}, {info['flows_completed']} of {info['flows']} flows, digest={self.digest})"
-
-
-class Plots:
-    """Pictures of one or more results; each gives a matplotlib figure."""
-
-    def __init__(self, results: Sequence[Result]) -> None:
-        self._results = results
-
-    def slowdown(self, statistic: str = "mean") -> Figure:
-        """Slowdown by flow size; `statistic` is `"mean"` or `"p99"`."""
-        from clearway import plots
-
-        return plots.figure(plots.slowdown, self._results, statistic=statistic)
-
-    def fct_cdf(self) -> Figure:
-        """Distribution of completion times."""
-        from clearway import plots
-
-        return plots.figure(plots.fct_cdf, self._results)
-
-    def utilisation(self) -> Figure:
-        """Use of the links over time."""
-        from clearway import plots
-
-        return plots.figure(plots.utilisation, self._results)
-
-    def queues(self) -> Figure:
-        """Queues over time."""
-        from clearway import plots
-
-        return plots.figure(plots.queues, self._results)
 
 
 def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFrame:

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
 from clearway import _core
-from clearway._results import Plots, Result, from_core
+from clearway._results import Result, from_core
 from clearway._scenario import Scenario
+
+if TYPE_CHECKING:
+    from clearway._plots import Plots
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def run(
     """
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
-    cores = len(os.sched_getaffinity(0))
+    cores = _cores()
     count = min(threads or cores, cores)
     label = name if name is not None else scenario.name
     return _run(label, progress, lambda listen: _core.simulate(scenario._core, count, listen))
@@ -70,6 +74,10 @@ def live(
     """
     label = name if name is not None else f"{scenario.name}, live"
     return _run(label, progress, lambda listen: _core.live(scenario._core, listen))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run(
@@ -139,20 +147,21 @@ class Comparison:
         self.results = list(results)
 
     def table(self) -> pd.DataFrame:
-        """One row a run: slowdown of all, short, medium and long flows, goodput, what was lost and sent again."""
+        """One row a run: slowdown of all, short and long flows, goodput, what was lost and sent again."""
         return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
 
     @property
     def plot(self) -> Plots:
         """Pictures of all runs together."""
+        from clearway._plots import Plots
+
         return Plots(self.results)
 
     def report(self, path: str | Path) -> Path:
         """Writes one report page on all runs."""
-        from clearway import report
+        from clearway._report import write
 
-        report.write(self.results, Path(path))
-        return Path(path)
+        return write(self.results, Path(path))
 
 
 def compare(
@@ -161,44 +170,78 @@ def compare(
     *,
     threads: int | None = None,
     progress: bool | _Listener | None = None,
-    done: Callable[[Result], object] | None = None,
+    folder: str | Path | None = None,
+    keep: bool = False,
 ) -> Comparison:
     """Runs each scenario with each transport (with its own, if none are given), one after the other.
 
-    `done` is told of each result as soon as there is one. After Ctrl-C the comparison has the runs up to there.
+    With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the comparison
+    has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again, provided that
+    it is of the same scenario and the same build of Clearway.
+
+    >>> import clearway as cw
+    >>> tiny = cw.Scenario.load("examples/tiny.toml")
+    >>> cw.compare([tiny, tiny.with_(name="slow", transport={"udp": {"rate": "10Gbps"}})]).table()["unfinished"]
+    run
+    tiny    0
+    slow    0
+    Name: unfinished, dtype: int64
     """
     given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
-    runs = list(variants(given, transports))
     results = []
-    for name, scenario in runs:
-        result = run(scenario, threads=threads, progress=progress, name=name)
+    for name, scenario in list(_variants(given, transports)):
+        place = Path(folder) / slug(name) if folder is not None else None
+        result = _kept(place, scenario) if keep and place is not None else None
+        if result is None:
+            result = run(scenario, threads=threads, progress=progress, name=name)
+            if place is not None:
+                result.save(place)
         results.append(result)
-        if done is not None:
-            done(result)
         if result.interrupted:
             break
     return Comparison(results)
 
 
-def variants(scenarios: Sequence[Scenario], transports: Sequence[str]) -> Iterable[tuple[str, Scenario]]:
-    """Name and scenario of each run of a comparison."""
+def _kept(place: Path, scenario: Scenario) -> Result | None:
+    """What is in a folder, if it is the result of just this."""
+    try:
+        result = Result.load(place)
+    except ValueError:
+        return None
+    same = result.scenario_toml == scenario.to_toml() and result.info.get("commit") == _core.COMMIT
+    return result if same and not result.interrupted else None
+
+
+def _variants(scenarios: Sequence[Scenario], transports: Sequence[str]) -> Iterable[tuple[str, Scenario]]:
+    """Name and scenario of each run of a comparison; names differ, and so do the folders named after them."""
+    taken: set[str] = set()
+    wanted: Sequence[str | None] = transports or [None]
     for scenario in scenarios:
-        if not transports:
-            yield scenario.name, scenario
-        for transport in transports:
-            name = transport if len(scenarios) == 1 else f"{scenario.name}, {transport}"
-            yield name, scenario.with_(transport=transport)
+        for transport in wanted:
+            if transport is None:
+                name = scenario.name
+            else:
+                name = transport if len(scenarios) == 1 else f"{scenario.name}, {transport}"
+            number = 1
+            while slug(unique := name if number == 1 else f"{name} {number}") in taken:
+                number += 1
+            taken.add(slug(unique))
+            yield unique, scenario if transport is None else scenario.with_(transport=transport)
+
+
+def slug(name: str) -> str:
+    """A name as that of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
 
 
 def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name}
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
-    for size, statistics in sizes.iterrows():
-        row[f"{size} mean"] = statistics["mean"]
-        row[f"{size} p99"] = statistics["p99"]
-    links = result.links
+    for size in ("all", "short", "long"):
+        row[f"{size} mean"] = sizes.loc[size, "mean"]
+        row[f"{size} p99"] = sizes.loc[size, "p99"]
     row["goodput Gbps"] = result.goodput() / 1e9
-    row["unfinished"] = result.info["flows"] - result.info["flows_completed"]
-    row["dropped"] = int(sum(links[cause].sum() for cause in ("overflow_packets", "dead_packets")))
-    row["resent"] = int(result.flows["resent_packets"].sum())
+    row["unfinished"] = result.unfinished
+    row["dropped"] = result.dropped
+    row["sent again"] = result.resent
     return row

@@ -1,0 +1,292 @@
+"""A report: one HTML file on one or more results that opens anywhere, without network, and prints.
+
+Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page that
+is passed on explains itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from clearway import _core
+from clearway._plots import Picture, Plots, colours
+
+if TYPE_CHECKING:
+    from clearway._results import Result
+
+
+def write(results: Sequence[Result], path: Path) -> Path:
+    """Writes a report on `results`: the whole file or nothing."""
+    page = _page(results)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    return path
+
+
+def _page(results: Sequence[Result]) -> str:
+    title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
+    plots = Plots(results)
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        _subtitle(results),
+        _warnings(results),
+        _section("Summary", _summary(results)),
+        _section(
+            "Slowdown by flow size",
+            _figure(
+                plots.slowdown(),
+                "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
+                "cut by size into groups of equal number; each point is a group, at its median size.",
+            ),
+        ),
+        _section(
+            "Completion times",
+            _figure(plots.fct_cdf(), "Of all flows: a line that ends below 1 has flows that did not complete."),
+        ),
+        _section(
+            "Where time went",
+            _figure(
+                plots.where_time_went(),
+                "Mean over completed flows. The parts are those of the packet that completed the flow, and sum exactly "
+                f"to its completion time. {_size_legend(results)}",
+            ),
+        ),
+        _over_time(results, plots),
+        _section("Not finished", _unfinished(results)),
+        _section("Audit", _audit(results)),
+        _section("What the transports counted", _counters(results)),
+        _section("How it was run", _runs(results)),
+        _section("Scenario", _scenarios(results)),
+        f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
+    ]
+    body = "\n".join(part for part in parts if part)
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _scenario_name(result: Result) -> str:
+    for line in result.scenario_toml.splitlines():
+        if line.startswith("name = ") and (name := line.partition(" = ")[2].strip("\"'")):
+            return name
+    return result.name
+
+
+def _subtitle(results: Sequence[Result]) -> str:
+    facts = []
+    for key, unit in (("hosts", "hosts"), ("flows", "flows")):
+        values = sorted({result.info[key] for result in results})
+        facts.append(" and ".join(f"{value:,}" for value in values) + f" {unit}")
+    bdp = sorted({result.info["bdp_bytes"] for result in results})
+    facts.append("bandwidth-delay product " + " and ".join(f"{value:,} B" for value in bdp))
+    return f"<p class=subtitle>{', '.join(facts)}</p>"
+
+
+def _warnings(results: Sequence[Result]) -> str:
+    said = []
+    for result in results:
+        if result.interrupted:
+            said.append(f"{escape(result.name)} was interrupted; what is shown is what it had come to.")
+        said += [
+            f"{escape(result.name)} failed its audit: {escape(finding['name'])}."
+            for finding in result.info["audit"]
+            if not finding["ok"]
+        ]
+    return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>\n{body}\n</section>" if body else ""
+
+
+def _figure(picture: Picture, caption: str) -> str:
+    return f"<figure>{picture.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _summary(results: Sequence[Result]) -> str:
+    sizes = ("all", "short", "medium", "long")
+    head = (
+        "<tr><th rowspan=2>"
+        + "".join(f"<th colspan=2 class=group>{size} flows" for size in sizes)
+        + "<th rowspan=2>goodput<br><small>Gbit/s</small><th rowspan=2>unfinished<br><small>flows</small>"
+        "<th rowspan=2>dropped<br><small>packets</small><th rowspan=2>sent again<br><small>packets</small></tr>"
+        + f"<tr>{'<th><small>mean</small><th><small>99%</small>' * len(sizes)}</tr>"
+    )
+    rows = []
+    for result, colour in zip(results, colours(results)):
+        statistics = pd.concat([result.slowdown(), result.slowdown(by="size")])
+        cells = []
+        for size in sizes:
+            cells += [_number(statistics.loc[size, "mean"]), _number(statistics.loc[size, "p99"])]
+        cells += [
+            _number(result.goodput() / 1e9),
+            f"{result.unfinished:,}",
+            f"{result.dropped:,}",
+            f"{result.resent:,}",
+        ]
+        name = f'<th class=run><span class=dot style="background:{colour}"></span>{escape(result.name)}'
+        rows.append(f"<tr>{name}{''.join(f'<td>{cell}' for cell in cells)}</tr>")
+    note = (
+        "Slowdown, mean and 99th percentile of completed flows. "
+        f"{_size_legend(results)} Goodput is delivered payload from the first start to the last delivery."
+    )
+    return f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table><p class=note>{escape(note)}</p>"
+
+
+def _size_legend(results: Sequence[Result]) -> str:
+    bdp = sorted({result.info["bdp_bytes"] for result in results})
+    if len(bdp) > 1:
+        return "Short flows have up to 1 bandwidth-delay product, long ones more than 8."
+    return f"Short flows have up to {bdp[0]:,} B (1 bandwidth-delay product), long ones more than {8 * bdp[0]:,} B (8)."
+
+
+def _over_time(results: Sequence[Result], plots: Plots) -> str:
+    sampled = [result for result in results if "queues" in result.tables and len(result.queues)]
+    if not sampled:
+        return ""
+    return _section(
+        "Network over time",
+        _figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
+        + _figure(plots.queues(), "The largest of all samples at a time."),
+    )
+
+
+def _unfinished(results: Sequence[Result]) -> str:
+    rows = []
+    for result in results:
+        flows = result.flows
+        status, reason, sizes = flows["status"], flows["reason"], flows["bytes"]
+        left = pd.DataFrame({"status": status, "reason": reason, "bytes": sizes})[status != "completed"]
+        for (how, why), group in left.groupby(["status", "reason"]):
+            rows.append([result.name, how, why, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
+    if not rows:
+        return "<p>Every flow of every run completed.</p>"
+    return _table(["", "status", "reason", "flows", "bytes"], rows, text=3)
+
+
+def _audit(results: Sequence[Result]) -> str:
+    rows = [
+        [result.name, "✓" if finding["ok"] else "✗ failed", finding["name"], finding["detail"]]
+        for result in results
+        for finding in result.info["audit"]
+    ]
+    return _table(["", "", "what must hold", "found"], rows, text=4)
+
+
+def _counters(results: Sequence[Result]) -> str:
+    rows = []
+    for result in results:
+        counters = result.counters
+        for transport, counter, value in zip(counters["transport"], counters["counter"], counters["value"]):
+            if value:
+                rows.append([result.name, transport, counter.replace("_", " "), f"{int(value):,}"])
+    return _table(["", "transport", "counter", "over all hosts"], rows, text=3) if rows else ""
+
+
+def _runs(results: Sequence[Result]) -> str:
+    rows = []
+    for result in results:
+        info = result.info
+        rows.append(
+            [
+                result.name,
+                str(info.get("digest", "-")),
+                str(info["seed"]),
+                str(info["ended"]),
+                f"{info['end_ps'] / 1e9:,.3f} ms",
+                f"{info['packet_hops']:,}",
+                f"{info['wall_seconds']:,.1f} s",
+                f"{info['cpu_seconds']:,.1f} s",
+                f"{info['peak_memory_bytes'] / 1e6:,.0f} MB",
+            ]
+        )
+    head = ["", "digest", "seed", "ended by", "time", "packet-hops", "took", "CPU", "memory"]
+    return _table(head, rows, text=4)
+
+
+def _scenarios(results: Sequence[Result]) -> str:
+    """The first in full, of the others what differs from it."""
+    first = results[0].scenario_toml
+    parts = [f"<h3>{escape(results[0].name)}, every default filled in</h3><pre>{escape(first)}</pre>"]
+    for result in results[1:]:
+        lines = list(difflib.unified_diff(first.splitlines(), result.scenario_toml.splitlines(), lineterm="", n=0))
+        changed = [escape(line[0] + " " + line[1:]) for line in lines[2:] if not line.startswith("@@") and line[1:]]
+        what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
+        parts.append(f"<h3>{escape(result.name)}: what differs</h3>{what}")
+    return "\n".join(parts)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str:
+    """The first `text` columns are words, the others numbers. A run is named in the first of its rows."""
+    cells = "".join(f"<th{' class=text' if index < text else ''}>{escape(name)}" for index, name in enumerate(head))
+    lines, before = [], None
+    for row in rows:
+        shown = ["" if row[0] == before else row[0], *row[1:]]
+        mark = "" if row[0] == before else " class=first"
+        before = row[0]
+        line = "".join(
+            f"<td{' class=text' if index < text else ''}>{escape(str(cell))}" for index, cell in enumerate(shown)
+        )
+        lines.append(f"<tr{mark}>{line}</tr>")
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _number(value: Any) -> str:
+    if np.isnan(value):
+        return "–"
+    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
+
+
+_CSS = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #1d2025; background: #fff;
+  max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
+h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid #dfe2e7; }
+h3 { font-size: 0.95rem; margin: 1.2rem 0 0.4rem; }
+.subtitle { color: #555b66; margin: 0.3rem 0 0; }
+.warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: #fff4e5; border-left: 4px solid #d55e00; }
+.note, figcaption { color: #555b66; font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
+figure { margin: 0 0 1.2rem; }
+figure svg { width: 100%; height: auto; display: block; }
+figure svg text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif !important; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
+th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
+th { color: #555b66; font-weight: 600; vertical-align: bottom; }
+thead { border-bottom: 1px solid #aab0ba; }
+th.text, td.text, th.run { text-align: left; }
+th.group { text-align: center; }
+td.text:first-child, th.run { color: #1d2025; font-weight: 600; white-space: nowrap; }
+tr.first td { border-top: 1px solid #e7e9ed; }
+tbody tr:first-child td { border-top: 0; }
+.summary tbody td, .summary tbody th { border-top: 1px solid #e7e9ed; font-size: 0.95rem; padding: 0.45rem 0.6rem; }
+small { font-weight: 400; }
+.dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
+pre { background: #f6f7f9; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
+footer { color: #7b818c; font-size: 0.8rem; margin-top: 3rem; }
+@media print {
+  @page { margin: 14mm; }
+  body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
+  section, figure, tr { break-inside: avoid; }
+  section:last-of-type, pre { break-inside: auto; }
+  h2 { break-after: avoid; margin-top: 1.4rem; }
+  pre { white-space: pre-wrap; background: none; border: 1px solid #dfe2e7; }
+  * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+}
+"""

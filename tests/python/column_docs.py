@@ -1,0 +1,40 @@
+"""The tables of `docs/results.md`, from what the engine says of its columns. As a program: writes them into the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import clearway as cw
+
+BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
+ROWS = {
+    "flows": "one row a flow",
+    "queues": "one row a switch and sample, `measure.interval` apart",
+    "utilisation": "one row a tier of links and sample",
+    "links": "one row a directed link, over the whole run",
+    "counters": "one row a transport and counter",
+}
+
+
+def tables() -> str:
+    result = cw.run(cw.Scenario.load("examples/tiny.toml"))
+    lines = []
+    for name, table in result.tables.items():
+        lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]
+        lines.append("| --- | --- | --- | --- |")
+        for field in table.schema:
+            unit, doc = (field.metadata[key].decode() for key in (b"unit", b"doc"))
+            kind = "name" if str(field.type).startswith("dictionary") else str(field.type)
+            lines.append(f"| `{field.name}` | {unit} | {kind} | {doc} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def between_marks(page: str) -> str:
+    return page.split(BEGIN, 1)[1].split(END, 1)[0]
+
+
+if __name__ == "__main__":
+    path = Path("docs/results.md")
+    before, after = path.read_text().split(BEGIN)[0], path.read_text().split(END)[1]
+    path.write_text(before + BEGIN + tables() + END + after)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import clearway as cw
+
+TINY = """
+name = "tiny"
+transport = "dcpim"
+
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 4
+spines = 2
+
+[[traffic]]
+name = "web"
+sizes = "imc10"
+arrivals = { poisson = { load = 0.5 } }
+flows = 200
+"""
+
+
+@pytest.fixture
+def scenario() -> cw.Scenario:
+    return cw.Scenario.from_toml(TINY)
+
+
+@pytest.fixture(scope="session")
+def result() -> cw.Result:
+    return cw.run(cw.Scenario.from_toml(TINY), threads=1)
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path

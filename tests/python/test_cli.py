@@ -1,0 +1,134 @@
+"""The command as a person meets it: another process, its output and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import clearway as cw
+
+PROGRAM = [sys.executable, "-c", "from clearway._cli import main; main()"]
+LONG = Path("examples/dcpim-vs-tcp.toml").resolve()
+
+
+def clearway(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_run_keeps_a_result_and_a_report(tiny_file: Path, tmp_path: Path) -> None:
+    done = clearway("run", tiny_file, "--seed", 7, "--threads", 2, "--set", "traffic.web.flows=50", "--out", "r", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = cw.load(tmp_path / "r")
+    assert (result.info["seed"], len(result.flows)) == (7, 50)
+    assert (tmp_path / "r" / "report.html").exists()
+    assert "unfinished" in done.stdout and "tiny" in done.stdout
+    assert done.stderr == "", "quiet where nobody looks"
+
+
+def test_compare_gives_one_table_and_one_report(tiny_file: Path, tmp_path: Path) -> None:
+    done = clearway("compare", tiny_file, "--transport", "udp", "--transport", "dcpim", "--out", "c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line]
+    assert "udp" in rows and "dcpim" in rows
+    again = clearway("report", tmp_path / "c", "--out", tmp_path / "again.html")
+    assert again.returncode == 0
+    assert "<svg" in (tmp_path / "again.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "said"),
+    [
+        (("racks = 2", "rakcs = 2"), 6, 'did you mean "racks"'),
+        (("racks = 2", 'racks = 2\nhost_rate = "100Gb"'), 7, "Gbps"),
+        (("load = 0.5", "load = 0"), 13, "not a load"),
+        (("hosts_per_rack = 4", "hosts_per_rack = 0"), 7, "at least 1"),
+        (("flows = 200", 'flows = 200\nduration = "0s"'), 15, "no time"),
+        (('sizes = "imc10"', 'sizes = "imc11"'), 12, 'did you mean "imc10"'),
+        (("flows = 200", "flows = 200\n[switch.marking.step]\nat = \"100KB\""), 15, "no effect"),
+    ],
+)
+def test_errors_name_file_line_and_remedy(tiny_file: Path, change: tuple[str, str], line: int, said: str) -> None:
+    text = tiny_file.read_text()
+    assert change[0] in text
+    tiny_file.write_text(text.replace(*change))
+    done = clearway("run", tiny_file)
+    assert done.returncode == 2
+    assert f"{tiny_file}:{line}: " in done.stderr and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "absent.toml"],
+        ["run", "/"],
+        ["run", LONG, "--set", "seed"],
+        ["run", LONG, "--set", "seed=many"],
+        ["run", LONG, "--set", "fabric.nowhere=1"],
+        ["run", LONG, "--seed", "-1"],
+        ["run", LONG, "--threads", "0"],
+        ["run", LONG, "--load", "nan"],
+        ["compare", LONG, "--transport", "smoke-signals"],
+        ["compare"],
+        ["report", "/"],
+        ["check", "absent.toml"],
+        ["nonsense"],
+    ],
+)
+def test_wrong_calls_exit_with_2_and_without_a_traceback(arguments: list[object], tmp_path: Path) -> None:
+    done = clearway(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.strip()
+    assert os.listdir(tmp_path) == []
+
+
+def test_bytes_that_are_no_scenario_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_bytes(b"\xff\xfe\x00name")
+    assert clearway("run", tmp_path / "x.toml").returncode == 2
+
+
+def test_other_peoples_files_are_left_alone(tiny_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    done = clearway("run", tiny_file, "--out", tmp_path / "mine")
+    assert done.returncode == 2 and "holds no result" in done.stderr
+    assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
+
+
+def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
+    command = [*PROGRAM, "compare", str(LONG), "--transport", "dcpim", "--transport", "dctcp", "--out", "c"]
+    command += ["--set", "traffic.0.flows=200000"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "interrupted" in stderr and "Traceback" not in stderr
+    result = cw.load(tmp_path / "c" / "dcpim")
+    assert result.interrupted and not result.ok
+    assert 0 < result.info["flows_completed"] < 200_000
+    assert all(finding["ok"] for finding in result.info["audit"])
+    assert [path.name for path in (tmp_path / "c").iterdir() if path.is_dir()] == ["dcpim"]
+    assert "was interrupted" in (tmp_path / "c" / "report.html").read_text()
+
+
+def test_listings() -> None:
+    for listing, names in (
+        ("schemes", ["dcpim", "udp"]),
+        ("fabrics", ["leaf_spine", "fat_tree", "torus"]),
+        ("workloads", ["websearch", "ali_storage"]),
+    ):
+        done = clearway(listing)
+        assert done.returncode == 0
+        assert set(names) <= {line.split()[0] for line in done.stdout.splitlines() if line.strip()}
+    assert "traffic" in json.loads(clearway("schema").stdout)["properties"]
+    assert "144 hosts" in clearway("check", LONG).stdout

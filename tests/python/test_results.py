@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import clearway as cw
+
+PARTS = ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "serialised_ps", "propagation_ps", "return_ps"]
+
+
+def test_parts_of_a_flows_time_sum_to_its_completion_time(result: cw.Result) -> None:
+    flows = result.flows.to_pandas()
+    assert len(flows) == 200
+    assert (flows[PARTS].sum(axis=1) == flows["fct_ps"]).all()
+    assert np.allclose(flows["slowdown"], flows["fct_ps"].astype(float) / flows["ideal_ps"].astype(float))
+
+
+def test_threads_change_nothing(scenario: cw.Scenario, result: cw.Result) -> None:
+    two = cw.run(scenario, threads=2)
+    assert two.digest == result.digest
+    assert two.flows.to_arrow().equals(result.flows.to_arrow())
+    assert cw.run(scenario.with_(seed=2)).digest != result.digest
+
+
+def test_a_result_comes_back_from_its_folder(result: cw.Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "r")
+    again = cw.load(folder)
+    assert sorted(again.tables) == sorted(result.tables)
+    for name, table in result.tables.items():
+        assert again.tables[name].equals(table), name
+        for field in again.tables[name].schema:
+            assert field.metadata == table.schema.field(field.name).metadata
+    assert (again.name, again.info, again.scenario_toml) == (result.name, result.info, result.scenario_toml)
+    assert again.digest == result.digest
+
+
+def test_run_json_has_what_the_documentation_says(result: cw.Result, tmp_path: Path) -> None:
+    info = json.loads((result.save(tmp_path / "r") / "run.json").read_text())
+    page = Path("docs/results.md").read_text()
+    assert {key for key in info if f"| `{key}` |" not in page} == set()
+    assert info["cpu_seconds"] > 0 and info["peak_memory_bytes"] > 1_000_000 and info["packet_hops"] > 0
+
+
+def test_files_are_readable_without_us(result: cw.Result, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    folder = result.save(tmp_path / "r")
+    total = int(result.flows["bytes"].sum())
+    assert int(pq.read_table(folder / "flows.parquet")["bytes"].to_numpy().sum()) == total
+    assert int(pd.read_parquet(folder / "flows.parquet")["bytes"].sum()) == total
+    assert int(polars.read_parquet(folder / "flows.parquet")["bytes"].sum()) == total
+    assert result.flows.to_polars().height == result.flows.to_pandas().shape[0] == len(result.flows)
+
+
+def test_saving_again_replaces_a_result_and_nothing_else(result: cw.Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "r")
+    result.save(folder)
+    assert os.listdir(tmp_path) == ["r"]
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError, match="mine"):
+        result.save(other)
+    assert os.listdir(other) == ["thesis.txt"]
+
+
+def test_what_is_no_result_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no result"):
+        cw.load(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(ValueError, match="no result"):
+        cw.load(tmp_path)
+
+
+def test_slowdown_by_size_counts_every_flow_once(result: cw.Result) -> None:
+    flows = result.flows
+    for by in ("size", "class", "transport"):
+        assert result.slowdown(by=by)["flows"].sum() == len(flows)
+    one = result.slowdown(by="size", bins=[10_000]).iloc[0]
+    small = flows["slowdown"][flows["bytes"] <= 10_000]
+    assert one["flows"] == len(small)
+    assert one["mean"] == pytest.approx(small.mean())
+    assert one["p99"] == pytest.approx(np.quantile(small, 0.99))
+    with pytest.raises(ValueError, match="by='colour'"):
+        result.slowdown(by="colour")
+
+
+def test_goodput_is_bytes_over_time(result: cw.Result) -> None:
+    flows = result.flows
+    span = flows["delivered_ps"].max() - flows["start_ps"].min()
+    assert result.goodput() == pytest.approx(flows["bytes"].sum() * 8 / (span * 1e-12))
+
+
+def test_an_unknown_table_is_an_attribute_error(result: cw.Result) -> None:
+    with pytest.raises(AttributeError, match="flows, queues"):
+        result.flow  # noqa: B018
+
+
+def test_progress_is_told_and_its_errors_end_the_run() -> None:
+    scenario = cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(transport="udp")
+    seen: list[cw.Progress] = []
+    result = cw.run(scenario.with_({"traffic.0.flows": 600}), progress=seen.append)
+    assert result.ok
+    assert all(a.now_ps <= b.now_ps and a.flows_done <= b.flows_done for a, b in zip(seen, seen[1:]))
+
+    def fail(_: cw.Progress) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        cw.run(scenario, progress=fail)
+
+
+def test_docs_say_of_each_column_what_the_engine_says(result: cw.Result) -> None:
+    """The engine's own words are the only source; `python tests/python/column_docs.py` writes them into the page."""
+    from column_docs import between_marks, tables
+
+    assert between_marks(Path("docs/results.md").read_text()) == tables()

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import clearway as cw
+
+
+def test_with_sets_keys_by_name_and_by_path(scenario: cw.Scenario) -> None:
+    changed = scenario.with_({"fabric.leaf_spine.racks": 3}, load=0.25, seed=9, transport={"dcpim": {"rounds": 3}})
+    values = changed.to_dict()
+    assert values["fabric"]["leaf_spine"]["racks"] == 3
+    assert values["traffic"][0]["arrivals"]["poisson"]["load"] == 0.25
+    assert (values["seed"], values["transport"]["dcpim"]["rounds"]) == (9, 3)
+    assert changed.check() == (12, 200)
+    assert scenario.to_dict()["seed"] == 1, "the scenario itself is never changed"
+
+
+def test_what_is_written_back_is_the_same_scenario(scenario: cw.Scenario) -> None:
+    again = cw.Scenario.from_toml(scenario.to_toml())
+    assert again.to_toml() == scenario.to_toml()
+    assert cw.run(again).digest == cw.run(scenario).digest
+
+
+def test_errors_tell_place_key_and_remedy() -> None:
+    with pytest.raises(cw.ScenarioError) as caught:
+        cw.Scenario.from_toml('transport = "udp"\n[fabric.star]\nhots = 3\n', name="a.toml")
+    error = caught.value
+    assert (error.file, error.line, error.key) == ("a.toml", 3, "fabric.star.hots")
+    assert 'did you mean "hosts"' in error.message
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_what_only_a_run_finds_out_has_a_line_too(scenario: cw.Scenario) -> None:
+    text = scenario.to_toml().replace("load = 0.5", "load = -0.5")
+    line = 1 + text.split("\n").index("load = -0.5")
+    with pytest.raises(cw.ScenarioError) as caught:
+        cw.run(cw.Scenario.from_toml(text, name="b.toml"))
+    assert (caught.value.file, caught.value.line) == ("b.toml", line)
+
+
+def test_load_of_what_has_none_is_an_error() -> None:
+    at_once = cw.Scenario.load("examples/tiny.toml")
+    with pytest.raises(ValueError, match="load"):
+        at_once.with_(load=0.5)
+
+
+def test_files_are_looked_up_in_the_scenarios_folder(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("src,dst,size_bytes,start_us\n0,1,1000,0\n2,3,5000,1.5\n")
+    (tmp_path / "t.toml").write_text(
+        'transport = "udp"\n[fabric.star]\nhosts = 4\n[[traffic]]\ntrace = { csv = { path = "flows.csv" } }\n'
+    )
+    result = cw.run(cw.Scenario.load(tmp_path / "t.toml"))
+    assert result.flows["bytes"].tolist() == [1000, 5000]
+    assert result.flows["start_ps"].tolist() == [0, 1_500_000]
+
+
+def test_the_schema_knows_every_key_of_a_scenario(scenario: cw.Scenario) -> None:
+    assert set(scenario.to_dict()) <= set(cw.schema()["properties"])
+
+
+@pytest.mark.parametrize("path", sorted(Path("examples").glob("*.toml")) + sorted(Path("papers").glob("*/*.toml")))
+def test_every_scenario_in_the_tree_is_sound(path: Path) -> None:
+    hosts, flows = cw.Scenario.load(path).check()
+    assert hosts > 0 and flows > 0
