@@ -47,7 +47,7 @@ $(VENV)/.built: $(VENV)/.packages $(RUST)
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
 	rm -f $(VENV)/.built
-	MATURIN_PEP517_ARGS="--locked --release" $(INSTALL)
+	MATURIN_PEP517_ARGS="--locked --profile release" $(INSTALL)
 	touch $@
 
 clean:
