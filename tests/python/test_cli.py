@@ -54,7 +54,7 @@ def test_compare_gives_one_table_and_one_report(tiny_file: Path, tmp_path: Path)
         (("hosts_per_rack = 4", "hosts_per_rack = 0"), 7, "at least 1"),
         (("flows = 200", 'flows = 200\nduration = "0s"'), 15, "no time"),
         (('sizes = "imc10"', 'sizes = "imc11"'), 12, 'did you mean "imc10"'),
-        (("flows = 200", "flows = 200\n[switch.marking.step]\nat = \"100KB\""), 15, "no effect"),
+        (("flows = 200", 'flows = 200\n[switch.marking.step]\nthreshold = "100KB"'), 15, "no effect"),
     ],
 )
 def test_errors_name_file_line_and_remedy(tiny_file: Path, change: tuple[str, str], line: int, said: str) -> None:

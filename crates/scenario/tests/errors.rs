@@ -90,6 +90,7 @@ fn unknown_names_come_with_the_nearest_known_one() {
     unknown("hosts_per_rack = 2", "host_per_rack = 2", 10, "fabric.leaf_spine.host_per_rack", "hosts_per_rack");
     unknown("[fabric.leaf_spine]", "[fabric.leaf_spin]", 8, "fabric.leaf_spin", "leaf_spine");
     unknown("per_port", "per_prt", 15, "switch.buffer.per_prt", "per_port");
+    unknown("bytes = \"500KB\"", "byts = \"500KB\"", 15, "switch.buffer.per_port.byts", "bytes");
     unknown("transport = \"udp\"", "transport = \"upd\"", 2, "transport", "udp");
     unknown("transport = \"udp\"", "transport = { udp = { clas = 1 } }", 2, "transport.udp.clas", "class");
     unknown("\"leaf0\", \"spine1\"", "\"leaf0\", \"spin1\"", 19, "failure[0].link", "spine1");

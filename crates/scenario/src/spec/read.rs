@@ -186,14 +186,18 @@ fn advise(message: &str) -> String {
         }
     }
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let what = if message.starts_with("unknown field") {
-        "key"
-    } else if message.starts_with("unknown variant") {
-        "name"
-    } else {
-        return message.replace('`', "\"");
+    let (what, unknown, known) = match (&quoted[..], message.strip_prefix("unexpected keys in table: ")) {
+        ([unknown, known @ ..], _) if message.starts_with("unknown field") => ("key", *unknown, known.to_vec()),
+        ([unknown, known @ ..], _) if message.starts_with("unknown variant") => ("name", *unknown, known.to_vec()),
+        // So says the reader of a table that belongs to a name.
+        (_, Some(lists)) => match lists.split_once(", available keys: ") {
+            Some((unknown, known)) => {
+                ("key", unknown.split(", ").next().unwrap_or(unknown), known.split(", ").collect())
+            }
+            None => return message.to_owned(),
+        },
+        _ => return message.replace('`', "\""),
     };
-    let Some((unknown, known)) = quoted.split_first() else { return message.to_owned() };
     let nearest = known
         .iter()
         .map(|name| (strsim::damerau_levenshtein(unknown, name), name))
