@@ -167,7 +167,10 @@ def _summary(results: Sequence[Result]) -> str:
     if best.any():
         note += " The best of a column is bold."
         if len({bool(result.unfinished) for result in results}) > 1:
-            note += " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows have no slowdown."
+            note += (
+                " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows have "
+                "no slowdown."
+            )
     return f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table><p class=note>{escape(note)}</p>"
 
 
@@ -184,8 +187,11 @@ def _headline(result: Result, sizes: Sequence[str]) -> list[float]:
 
 
 def _best(values: Floats, unfinished: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which cells are the best of their column. What a run left unfinished has no slowdown and may have
-    cost few packets, so such a run is compared by goodput and unfinished flows only. Speed is the machine's, not a scheme's: no best."""
+    """Which cells are the best of their column.
+
+    What a run left unfinished has no slowdown and may have cost few packets, so such a run is compared by goodput and
+    unfinished flows only. Speed is the machine's, not a scheme's: no best.
+    """
     best = np.zeros(values.shape, dtype=bool)
     whole = unfinished == 0
     for column in range(values.shape[1] - 1):
@@ -291,7 +297,9 @@ def _runs(results: Sequence[Result]) -> str:
         "To run one again, save its scenario as scenario.toml and run <code>clearway run scenario.toml</code> with the "
         "same version: the digest is the same on any machine and number of threads."
     )
-    return f"{_table(head, rows, text=4)}<p class=note>{again}</p>"
+    # A run on the real clock has no digest: it does not repeat.
+    note = f"<p class=note>{again}</p>" if all(result.digest and not result.interrupted for result in results) else ""
+    return f"{_table(head, rows, text=4)}{note}"
 
 
 def _scenarios(results: Sequence[Result]) -> str:
