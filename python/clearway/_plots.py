@@ -53,6 +53,8 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "clearway",
     "text.color": "#1d2025",
+    # Names are text: a dollar in one starts no formula.
+    "text.parse_math": False,
     "xtick.color": "#555b66",
     "xtick.minor.size": 0,
     "ytick.minor.size": 0,

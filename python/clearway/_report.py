@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -15,10 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from clearway import _core
-from clearway._plots import Picture, Plots, colours
+from clearway._plots import Floats, Picture, Plots, colours
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from clearway._results import Result
@@ -70,6 +77,7 @@ def _page(results: Sequence[Result]) -> str:
         ),
         _over_time(results, plots),
         _section("Not finished", _unfinished(results)),
+        _section("Lost packets", _lost(results)),
         _section("Audit", _audit(results)),
         _section("What the transports counted", _counters(results)),
         _section("How it was run", _runs(results)),
@@ -89,13 +97,25 @@ def _scenario_name(result: Result) -> str:
 
 
 def _subtitle(results: Sequence[Result]) -> str:
-    facts = []
+    facts = list(dict.fromkeys(fact for result in results for fact in _setting(result)))
     for key, unit in (("hosts", "hosts"), ("flows", "flows")):
         values = sorted({result.info[key] for result in results})
         facts.append(" and ".join(f"{value:,}" for value in values) + f" {unit}")
     bdp = sorted({result.info["bdp_bytes"] for result in results})
     facts.append("bandwidth-delay product " + " and ".join(f"{value:,} B" for value in bdp))
-    return f"<p class=subtitle>{', '.join(facts)}</p>"
+    return f"<p class=subtitle>{escape(', '.join(facts))}</p>"
+
+
+def _setting(result: Result) -> list[str]:
+    """The kind of fabric, and the loads that are asked for."""
+    scenario = tomllib.loads(result.scenario_toml)
+    facts = [str(kind).replace("_", "-") for kind in scenario.get("fabric", {})]
+    for traffic in scenario.get("traffic", []):
+        arrivals = traffic.get("arrivals")
+        for process in arrivals.values() if isinstance(arrivals, dict) else ():
+            if isinstance(process, dict) and "load" in process:
+                facts.append(f"{traffic.get('name', 'traffic')} at load {process['load']:g}")
+    return facts
 
 
 def _warnings(results: Sequence[Result]) -> str:
@@ -125,28 +145,62 @@ def _summary(results: Sequence[Result]) -> str:
         "<tr><th rowspan=2>"
         + "".join(f"<th colspan=2 class=group>{size} flows" for size in sizes)
         + "<th rowspan=2>goodput<br><small>Gbit/s</small><th rowspan=2>unfinished<br><small>flows</small>"
-        "<th rowspan=2>dropped<br><small>packets</small><th rowspan=2>sent again<br><small>packets</small></tr>"
+        "<th rowspan=2>dropped<br><small>packets</small><th rowspan=2>sent again<br><small>packets</small>"
+        "<th rowspan=2>hops<br><small>million/s</small></tr>"
         + f"<tr>{'<th><small>mean</small><th><small>99%</small>' * len(sizes)}</tr>"
     )
+    values = np.array([_headline(result, sizes) for result in results])
+    best = _best(values, np.array([result.unfinished for result in results]))
     rows = []
-    for result, colour in zip(results, colours(results)):
-        statistics = pd.concat([result.slowdown(), result.slowdown(by="size")])
-        cells = []
-        for size in sizes:
-            cells += [_number(statistics.loc[size, "mean"]), _number(statistics.loc[size, "p99"])]
-        cells += [
-            _number(result.goodput() / 1e9),
-            f"{result.unfinished:,}",
-            f"{result.dropped:,}",
-            f"{result.resent:,}",
-        ]
+    for row, result, colour in zip(range(len(results)), results, colours(results)):
         name = f'<th class=run><span class=dot style="background:{colour}"></span>{escape(result.name)}'
-        rows.append(f"<tr>{name}{''.join(f'<td>{cell}' for cell in cells)}</tr>")
+        cells = []
+        for column, value in enumerate(values[row]):
+            text = f"{value:,.0f}" if column in _COUNTS else _number(value)
+            cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
+        rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
         "Slowdown, mean and 99th percentile of completed flows. "
-        f"{_size_legend(results)} Goodput is delivered payload from the first start to the last delivery."
+        f"{_size_legend(results)} Goodput is delivered payload from the first start to the last delivery. "
+        "Hops are packet-hops simulated per second of wall time."
     )
+    if best.any():
+        note += " The best of a column is bold."
+        if len({bool(result.unfinished) for result in results}) > 1:
+            note += (
+                " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows have "
+                "no slowdown."
+            )
     return f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table><p class=note>{escape(note)}</p>"
+
+
+# Columns of the summary after the eight of slowdown: goodput, unfinished, dropped, sent again, hops.
+_COUNTS = (9, 10, 11)
+
+
+def _headline(result: Result, sizes: Sequence[str]) -> list[float]:
+    statistics = pd.concat([result.slowdown(), result.slowdown(by="size")])
+    slowdown = [float(np.asarray(statistics[name])[statistics.index.get_loc(size)]) for size in sizes for name in ("mean", "p99")]
+    wall = result.info["wall_seconds"]
+    hops = result.info["packet_hops"] / wall / 1e6 if wall else np.nan
+    return [*slowdown, result.goodput() / 1e9, result.unfinished, result.dropped, result.resent, hops]
+
+
+def _best(values: Floats, unfinished: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which cells are the best of their column.
+
+    What a run left unfinished has no slowdown and may have cost few packets, so such a run is compared by goodput and
+    unfinished flows only. Speed is the machine's, not a scheme's: no best.
+    """
+    best = np.zeros(values.shape, dtype=bool)
+    whole = unfinished == 0
+    for column in range(values.shape[1] - 1):
+        fair = np.full(len(values), True) if column in (8, 9) else whole
+        known = values[fair & ~np.isnan(values[:, column]), column]
+        if len(np.unique(known)) > 1:
+            wanted = known.max() if column == 8 else known.min()
+            best[:, column] = fair & (values[:, column] == wanted)
+    return best
 
 
 def _size_legend(results: Sequence[Result]) -> str:
@@ -159,7 +213,7 @@ def _size_legend(results: Sequence[Result]) -> str:
 def _over_time(results: Sequence[Result], plots: Plots) -> str:
     sampled = [result for result in results if "queues" in result.tables and len(result.queues)]
     if not sampled:
-        return ""
+        return _section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
     return _section(
         "Network over time",
         _figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
@@ -172,12 +226,33 @@ def _unfinished(results: Sequence[Result]) -> str:
     for result in results:
         flows = result.flows
         status, reason, sizes = flows["status"], flows["reason"], flows["bytes"]
-        left = pd.DataFrame({"status": status, "reason": reason, "bytes": sizes})[status != "completed"]
+        columns = {"status": status, "reason": reason, "bytes": sizes, "flow": flows["flow"]}
+        left = pd.DataFrame({**columns, "src": flows["src"], "dst": flows["dst"]})[status != "completed"]
         for (how, why), group in left.groupby(["status", "reason"]):
-            rows.append([result.name, how, why, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
+            some = group.head(3)
+            examples = ", ".join(f"{flow} ({a} → {b})" for flow, a, b in zip(some["flow"], some["src"], some["dst"]))
+            rows.append([result.name, how, why, examples, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
     if not rows:
         return "<p>Every flow of every run completed.</p>"
-    return _table(["", "status", "reason", "flows", "bytes"], rows, text=3)
+    return _table(["", "status", "reason", "first of them: flow (from → to)", "flows", "bytes"], rows, text=4)
+
+
+def _lost(results: Sequence[Result]) -> str:
+    """By cause and tier of the link, with what was cut or marked instead."""
+    causes = {"overflow": "buffer full", "dead": "link or switch down", "trimmed": "trimmed", "marked": "marked"}
+    rows = []
+    for result in results:
+        links = result.links
+        for cause, words in causes.items():
+            for tier in ("from_host", "up", "down", "to_host"):
+                of_tier = links["tier"] == tier
+                packets = int(links[f"{cause}_packets"][of_tier].sum())
+                if packets:
+                    sent = packets / max(1, int(links["sent_packets"][of_tier].sum()))
+                    rows.append([result.name, words, tier.replace("_", " "), f"{packets:,}", f"{sent:.3%}"])
+    if not rows:
+        return "<p>No packet was lost, trimmed or marked.</p>"
+    return _table(["", "what happened", "links", "packets", "of packets sent"], rows, text=3)
 
 
 def _audit(results: Sequence[Result]) -> str:
@@ -211,19 +286,27 @@ def _runs(results: Sequence[Result]) -> str:
                 str(info["ended"]),
                 f"{info['end_ps'] / 1e9:,.3f} ms",
                 f"{info['packet_hops']:,}",
+                str(info.get("threads", "-")),
                 f"{info['wall_seconds']:,.1f} s",
                 f"{info['cpu_seconds']:,.1f} s",
                 f"{info['peak_memory_bytes'] / 1e6:,.0f} MB",
             ]
         )
-    head = ["", "digest", "seed", "ended by", "time", "packet-hops", "took", "CPU", "memory"]
-    return _table(head, rows, text=4)
+    head = ["", "digest", "seed", "ended by", "time", "packet-hops", "threads", "took", "CPU", "memory"]
+    again = (
+        "To run one again, save its scenario as scenario.toml and run <code>clearway run scenario.toml</code> with the "
+        "same version: the digest is the same on any machine and number of threads."
+    )
+    # A run on the real clock has no digest: it does not repeat.
+    note = f"<p class=note>{again}</p>" if all(result.digest and not result.interrupted for result in results) else ""
+    return f"{_table(head, rows, text=4)}{note}"
 
 
 def _scenarios(results: Sequence[Result]) -> str:
     """The first in full, of the others what differs from it."""
     first = results[0].scenario_toml
-    parts = [f"<h3>{escape(results[0].name)}, every default filled in</h3><pre>{escape(first)}</pre>"]
+    full = f"<summary>{escape(results[0].name)}, every default filled in</summary><pre>{escape(first)}</pre>"
+    parts = [f"<details open>{full}</details>"]
     for result in results[1:]:
         lines = list(difflib.unified_diff(first.splitlines(), result.scenario_toml.splitlines(), lineterm="", n=0))
         changed = [escape(line[0] + " " + line[1:]) for line in lines[2:] if not line.startswith("@@") and line[1:]]
@@ -277,6 +360,8 @@ tr.first td { border-top: 1px solid #e7e9ed; }
 tbody tr:first-child td { border-top: 0; }
 .summary tbody td, .summary tbody th { border-top: 1px solid #e7e9ed; font-size: 0.95rem; padding: 0.45rem 0.6rem; }
 small { font-weight: 400; }
+.summary td.best { font-weight: 700; }
+summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
 pre { background: #f6f7f9; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
 footer { color: #7b818c; font-size: 0.8rem; margin-top: 3rem; }

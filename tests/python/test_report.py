@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clearway as cw
@@ -49,16 +51,71 @@ def test_the_page_shows_all_there_is_to_a_comparison(page: str, comparison: cw.C
     assert "[transport.dcpim]" in page and "+ [transport.udp]" in page
 
 
+def test_the_summary_has_the_numbers_of_the_tables(page: str, comparison: cw.Comparison) -> None:
+    rows = re.findall(r"<th class=run>.*?</tr>", page)
+    assert len(rows) == len(comparison.results)
+    for row, result in zip(rows, comparison.results):
+        cells = [float(cell.replace(",", "").replace("–", "nan")) for cell in re.findall(r"<td[^>]*>([^<]*)", row)]
+        flows, links, bdp = result.tables["flows"].to_pylist(), result.links, result.info["bdp_bytes"]
+        expected: list[float] = []
+        for least, most in ((0, np.inf), (0, bdp), (bdp, 8 * bdp), (8 * bdp, np.inf)):
+            of_size = [f["slowdown"] for f in flows if least < f["bytes"] <= most and f["fct_ps"] is not None]
+            expected += [sum(of_size) / len(of_size), np.percentile(of_size, 99)] if of_size else [np.nan, np.nan]
+        done = [f for f in flows if f["delivered_ps"] is not None]
+        began = min(f["start_ps"] for f in flows if f["start_ps"] is not None)
+        span = max(f["delivered_ps"] for f in done) - began
+        expected.append(sum(f["bytes"] for f in done) * 8 * 1e3 / span)
+        expected.append(sum(f["status"] != "completed" for f in flows))
+        expected.append(int(links["overflow_packets"].sum() + links["dead_packets"].sum()))
+        expected.append(sum(f["resent_packets"] for f in flows))
+        expected.append(result.info["packet_hops"] / result.info["wall_seconds"] / 1e6)
+        np.testing.assert_allclose(cells, expected, rtol=0.006, atol=0.006)
+
+
+def test_best_is_said_only_of_what_can_be_compared() -> None:
+    from clearway._report import _best
+
+    fast_but_failing = [1.0] * 8 + [50.0, 9, 4, 0, 3]
+    slow = [2.0] * 8 + [40.0, 0, 5, 7, 1]
+    slower = [3.0] * 8 + [30.0, 0, 6, 8, 2]
+    best = _best(np.array([fast_but_failing, slow, slower]), np.array([9, 0, 0]))
+    assert best[:, 0].tolist() == [False, True, False], "what did not complete has no slowdown"
+    assert best[:, 8].tolist() == [True, False, False], "goodput: more is better"
+    assert best[:, 10].tolist() == [False, True, False], "who gives up loses less"
+    assert best[:, 9].tolist() == [False, True, True], "unfinished"
+    assert best[:, 11].tolist() == [False, True, False], "sent again"
+    assert not best[:, 12].any(), "speed is the machine's"
+    assert not _best(np.array([slow]), np.array([0])).any(), "one run alone is not the best of anything"
+
+
+def test_a_loss_has_its_cause_and_an_unfinished_flow_is_named(page: str, comparison: cw.Comparison) -> None:
+    for result in comparison.results:
+        left = next((f for f in result.tables["flows"].to_pylist() if f["status"] != "completed"), None)
+        if left is not None:
+            assert f"{left['flow']} ({left['src']} → {left['dst']})" in page
+    lost = page.partition("<h2>Lost packets</h2>")[2].partition("</section>")[0]
+    assert ("buffer full" in lost) == any(r.links["overflow_packets"].any() for r in comparison.results)
+
+
 def test_names_are_text_and_not_markup(result: cw.Result, tmp_path: Path) -> None:
     odd = cw.Result("<script>alert(1)</script>", result.tables, result.info, result.scenario_toml)
     text = odd.report(tmp_path / "odd.html").read_text()
     assert "<script" not in text and "&lt;script&gt;" in text
 
 
+@pytest.mark.parametrize("name", ["_hidden", "costs $5 and $6", r"$\frac$", "a & b < c"])
+def test_a_name_is_drawn_as_it_is(name: str, result: cw.Result, tmp_path: Path) -> None:
+    runs = [cw.Result(name, result.tables, result.info, result.scenario_toml), result]
+    page = cw.Comparison(runs).report(tmp_path / "named.html").read_text()
+    drawn = [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page)]
+    assert name in drawn
+
+
 def test_a_run_without_a_single_completed_flow_has_a_page(tmp_path: Path, scenario: cw.Scenario) -> None:
     result = cw.run(scenario.with_({"measure.end": "1ns", "measure.interval": "0s"}))
     assert result.unfinished == 200
-    assert "not started" in result.report(tmp_path / "none.html").read_text()
+    text = result.report(tmp_path / "none.html").read_text()
+    assert "not started" in text and "No samples were taken" in text
     assert result.goodput() == 0
 
 
