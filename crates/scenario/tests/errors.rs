@@ -199,6 +199,8 @@ fn a_value_that_was_set_is_named_as_such() {
     refused(&[("transport", "upd")], "--set transport=upd: ", "did you mean \"udp\"?");
     refused(&[("transport.udp.class", "8")], "--set transport.udp.class=8: transport.udp.class: ", "0 to 7");
     refused(&[("fabric.leaf_spine.racks", "0")], "--set fabric.leaf_spine.racks=0: ", "at least 1");
+    let marking = ("switch.marking.step.threshold", "100KB");
+    refused(&[marking], "--set switch.marking.step.threshold=100KB: switch.marking: ", "no effect");
     refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "no time to run");
     // Of several, the wrong one.
     let sets = [("seed", "3"), ("measure.drain", "10parsec"), ("fabric.leaf_spine.racks", "3")];

@@ -146,7 +146,12 @@ impl Origin<'_> {
     fn semantic(&self, problem: Problem) -> ScenarioError {
         let parts = split(&problem.key);
         let key = join(&parts);
-        if let Some((set, value)) = self.sets.iter().find(|(set, _)| parts.starts_with(&self.numbered(set))) {
+        // What was set, or made what the text does not have.
+        let new = || places(self.text).iter().all(|(known, _)| *known != parts);
+        let whole = self.sets.iter().find(|(set, _)| parts.starts_with(&self.numbered(set)));
+        let blamed =
+            whole.or_else(|| self.sets.iter().find(|(set, _)| self.numbered(set).starts_with(&parts) && new()));
+        if let Some((set, value)) = blamed {
             return ScenarioError { key, ..self.of_set(set, value, problem.message) };
         }
         let line = span_of(self.text, parts).map(|span| line_of(self.text, span.start));
