@@ -77,7 +77,7 @@ def _page(results: Sequence[Result]) -> str:
         ),
         _over_time(results, plots),
         _section("Not finished", _unfinished(results)),
-        _section("Lost packets", _lost(results)),
+        _section("Lost and marked packets", _lost(results)),
         _section("Audit", _audit(results)),
         _section("What the transports counted", _counters(results)),
         _section("How it was run", _runs(results)),

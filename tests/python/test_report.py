@@ -93,7 +93,7 @@ def test_a_loss_has_its_cause_and_an_unfinished_flow_is_named(page: str, compari
         left = next((f for f in result.tables["flows"].to_pylist() if f["status"] != "completed"), None)
         if left is not None:
             assert f"{left['flow']} ({left['src']} → {left['dst']})" in page
-    lost = page.partition("<h2>Lost packets</h2>")[2].partition("</section>")[0]
+    lost = page.partition("<h2>Lost and marked packets</h2>")[2].partition("</section>")[0]
     assert ("buffer full" in lost) == any(r.links["overflow_packets"].any() for r in comparison.results)
 
 
