@@ -26,7 +26,7 @@ test-python: $(VENV)/.built
 	$(BIN)/pytest -q
 
 test-slow: $(VENV)/.built
-	cargo test --workspace --locked --release -- --ignored
+	cargo test --workspace --locked --profile fast-build -- --ignored
 	$(BIN)/pytest -q -m slow
 
 bench:
