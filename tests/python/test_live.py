@@ -1,0 +1,47 @@
+"""The live driver from Python: real packets, checked content, the simulator's columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import clearway as cw
+
+SCENARIO = """
+[fabric.star]
+hosts = 3
+rate = "50Mbps"
+propagation = "400us"
+switch_delay = "900us"
+
+[measure]
+drain = "5s"
+
+[[traffic]]
+name = "few"
+sizes = { constant = "30KB" }
+pattern = { stride = { by = 1 } }
+arrivals = "all_at_once"
+"""
+
+
+@pytest.mark.parametrize("transport", ["dcpim", "dctcp"])
+def test_live_stands_beside_the_simulator(transport: str, tmp_path: Path) -> None:
+    settings = {"dctcp": {"rto_min": "2s"}, "dcpim": {}}[transport]
+    scenario = cw.Scenario.from_toml(SCENARIO).with_(transport={transport: settings})
+    simulated, live = cw.run(scenario), cw.live(scenario)
+    content = next(finding for finding in live.info["audit"] if finding["name"] == "content right")
+    assert content["ok"], content
+    assert live.info["flows_completed"] == simulated.info["flows_completed"] == 3
+    # Nothing on a real clock is earlier than in the simulator; how much later is the machine's affair.
+    assert (live.flows["fct_ps"] >= simulated.flows["fct_ps"]).all()
+    assert set(simulated.flows.to_arrow().column_names) <= set(live.flows.to_arrow().column_names)
+    live.save(tmp_path / "live")
+    assert cw.load(tmp_path / "live").info["refused_datagrams"] == 0
+
+
+def test_what_live_cannot_do_is_said_by_its_line() -> None:
+    text = SCENARIO + '\n[[failure]]\nlink = ["host0", "switch0"]\nat = "1ms"\n'
+    with pytest.raises(cw.ScenarioError, match="do not fail in a live run"):
+        cw.live(cw.Scenario.from_toml(text))
