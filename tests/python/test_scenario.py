@@ -57,6 +57,25 @@ def test_files_are_looked_up_in_the_scenarios_folder(tmp_path: Path) -> None:
     assert result.flows["start_ps"].tolist() == [0, 1_500_000]
 
 
+def test_flows_of_a_result_are_sent_again(result: cw.Result, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "first")
+    text = """
+transport = "dcpim"
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 4
+spines = 2
+[[traffic]]
+name = "web"
+trace = { parquet = { path = "flows.parquet", class = "web" } }
+"""
+    again = cw.run(cw.Scenario.from_toml(text, folder=folder), threads=1)
+    for column in ("src", "dst", "bytes", "start_ps"):
+        assert again.flows[column].tolist() == result.flows[column].tolist(), column
+    with pytest.raises(cw.ScenarioError, match="columns with one src"):
+        cw.Scenario.from_toml(text.replace("flows.parquet", "links.parquet"), folder=folder)
+
+
 def test_the_schema_knows_every_key_of_a_scenario(scenario: cw.Scenario) -> None:
     assert set(scenario.to_dict()) <= set(cw.schema()["properties"])
 

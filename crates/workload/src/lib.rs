@@ -27,7 +27,7 @@ pub use generate::{FLOWS_MAX, generate};
 pub use hosts::{Hosts, ParseHostsError};
 pub use pattern::{HotSpots, Incast, Moe, Outcast, Pattern, RackShuffle, Stride};
 pub use sizes::{Cdf, Named, Pareto, Probability, SizeUnit, Sizes, Table, TableFile, Uniform};
-pub use trace::{CsvTrace, HpccTrace, HtsimTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
+pub use trace::{CsvTrace, HpccTrace, HtsimTrace, ParquetTrace, StartUnit, Trace, TraceError, TraceFile, TraceFlow};
 pub use traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Phases, Poisson, Traffic, Wire};
 
 use units::{FlowId, HostId, Rate, Time};

@@ -1,9 +1,9 @@
 //! Flow lists that other tools wrote.
 //!
-//! Three kinds of text: a CSV with a header, HPCC's `flow.txt`, and htsim's connection matrix (`.cm`). Each reader takes
-//! text and gives a [`Trace`], or a [`TraceError`] that names file, line, field, value and what would be right. What a
-//! format can say and a [`Flow`](crate::Flow) can't is refused, never dropped. Files of columns (Parquet) come in
-//! through [`Trace::new`].
+//! Tables with named columns, as a CSV with a header or as Parquet; HPCC's `flow.txt`; and htsim's connection matrix
+//! (`.cm`). Each reader takes what is in the file and gives a [`Trace`], or a [`TraceError`] that names file, line (or
+//! row), field, value and what would be right. What a format can say and a [`Flow`](crate::Flow) can't is refused, never
+//! dropped. Flows that a program made come in through [`Trace::new`].
 
 use std::fmt;
 
@@ -11,11 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Time};
 
+mod columns;
 mod csv;
 mod hpcc;
 mod htsim;
+mod parquet;
 
 pub use self::csv::CsvTrace;
+pub use self::parquet::ParquetTrace;
 pub use hpcc::HpccTrace;
 pub use htsim::{HtsimTrace, StartUnit};
 
@@ -23,8 +26,11 @@ pub use htsim::{HtsimTrace, StartUnit};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TraceFile {
-    /// Columns `src`, `dst`, `size_bytes` and one of `start_s`, `start_ms`, `start_us`, `start_ns`, `start_ps`.
+    /// Columns `src`, `dst`, `size_bytes` (or `bytes`) and one of `start_s`, `start_ms`, `start_us`, `start_ns`,
+    /// `start_ps`.
     Csv(CsvTrace),
+    /// The same columns as Parquet: a result's `flows.parquet`, say.
+    Parquet(ParquetTrace),
     /// HPCC's `flow.txt`.
     Hpcc(HpccTrace),
     /// htsim's connection matrix.
@@ -36,17 +42,27 @@ impl TraceFile {
     pub fn path(&self) -> &str {
         match self {
             TraceFile::Csv(csv) => &csv.path,
+            TraceFile::Parquet(parquet) => &parquet.path,
             TraceFile::Hpcc(hpcc) => &hpcc.path,
             TraceFile::Htsim(htsim) => &htsim.path,
         }
     }
 
-    /// Reads the file's text.
-    pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
+    /// Reads what is in the file.
+    pub fn parse(&self, content: Vec<u8>) -> Result<Trace, TraceError> {
+        let text = |content| {
+            String::from_utf8(content).map_err(|error| {
+                let (sound, rest) = error.as_bytes().split_at(error.utf8_error().valid_up_to());
+                let line = 1 + sound.iter().filter(|&&byte| byte == b'\n').count();
+                let value = format!("byte {:#04x}", rest.first().copied().unwrap_or_default());
+                TraceError::new(self.path(), line, "text", &value, "UTF-8")
+            })
+        };
         match self {
-            TraceFile::Csv(csv) => csv.parse(text),
-            TraceFile::Hpcc(hpcc) => hpcc.parse(text),
-            TraceFile::Htsim(htsim) => htsim.parse(text),
+            TraceFile::Csv(csv) => csv.parse(&text(content)?),
+            TraceFile::Parquet(parquet) => parquet.parse(content),
+            TraceFile::Hpcc(hpcc) => hpcc.parse(&text(content)?),
+            TraceFile::Htsim(htsim) => htsim.parse(&text(content)?),
         }
     }
 }
@@ -73,16 +89,20 @@ pub struct TraceFlow {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     file: String,
+    /// What the flows are counted by, for errors.
+    unit: &'static str,
     flows: Vec<TraceFlow>,
 }
 
-/// A malformed line.
+/// A malformed line or row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
     /// The file's name as it was given.
     pub file: String,
-    /// Counted from 1.
+    /// Counted from 1; 0 if the file as a whole is wrong.
     pub line: usize,
+    /// What `line` counts: lines, or rows of a table.
+    pub unit: &'static str,
     /// The column or keyword.
     pub field: String,
     /// What stands there.
@@ -94,7 +114,12 @@ pub struct TraceError {
 impl Trace {
     /// A trace from its flows; `file` is the name that errors give.
     pub fn new(file: &str, flows: Vec<TraceFlow>) -> Result<Trace, TraceError> {
-        let trace = Trace { file: file.to_owned(), flows };
+        Trace::counted(file, "line", flows)
+    }
+
+    /// A trace whose flows are counted by `unit`.
+    fn counted(file: &str, unit: &'static str, flows: Vec<TraceFlow>) -> Result<Trace, TraceError> {
+        let trace = Trace { file: file.to_owned(), unit, flows };
         if trace.flows.len() as u64 > crate::FLOWS_MAX {
             let expected = format!("at most {} flows", crate::FLOWS_MAX);
             return Err(trace.error(0, "flows", &trace.flows.len().to_string(), &expected));
@@ -145,7 +170,7 @@ impl Trace {
     }
 
     pub(crate) fn error(&self, line: u32, field: &str, value: &str, expected: &str) -> TraceError {
-        TraceError::new(&self.file, line as usize, field, value, expected)
+        TraceError { unit: self.unit, ..TraceError::new(&self.file, line as usize, field, value, expected) }
     }
 
     /// How many flows must complete before each may start, or a flow that waits for itself.
@@ -178,14 +203,19 @@ impl TraceError {
     pub(crate) fn new(file: &str, line: usize, field: &str, value: &str, expected: &str) -> TraceError {
         // A broken file may hold one line of a gigabyte.
         let value = value.chars().take(80).collect();
-        TraceError { file: file.to_owned(), line, field: field.to_owned(), value, expected: expected.to_owned() }
+        let file = file.to_owned();
+        TraceError { file, line, unit: "line", field: field.to_owned(), value, expected: expected.to_owned() }
     }
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TraceError { file, line, field, value, expected } = self;
-        write!(f, "{file}, line {line}: {field} is \"{value}\", but should be {expected}")
+        let TraceError { file, line, unit, field, value, expected } = self;
+        f.write_str(file)?;
+        if *line > 0 {
+            write!(f, ", {unit} {line}")?;
+        }
+        write!(f, ": {field} is \"{value}\", but should be {expected}")
     }
 }
 
@@ -198,13 +228,28 @@ struct Place<'a> {
     line: usize,
 }
 
+/// What whole numbers and times should be.
+const A_NUMBER: &str = "a whole number, zero or more, that fits";
+const A_TIME: &str = "a time, zero or more, of less than 50 days";
+
+/// A number of units of `unit_ps`, exactly, beyond what a float holds.
+fn time_of_whole(value: u64, unit_ps: f64) -> Option<Time> {
+    value.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4).map(Time::from_ps)
+}
+
+/// A number of units of `unit_ps`, to the nearest picosecond.
+fn time_of_real(value: f64, unit_ps: f64) -> Option<Time> {
+    let sound = value >= 0.0 && value * unit_ps <= (u64::MAX / 4) as f64;
+    sound.then(|| Time::from_ps((value * unit_ps + 0.5) as u64))
+}
+
 impl Place<'_> {
     fn error(&self, field: &str, value: &str, expected: &str) -> TraceError {
         TraceError::new(self.file, self.line, field, value, expected)
     }
 
     fn number<N: std::str::FromStr>(&self, field: &str, text: &str) -> Result<N, TraceError> {
-        text.parse().map_err(|_| self.error(field, text, "a whole number, zero or more, that fits"))
+        text.parse().map_err(|_| self.error(field, text, A_NUMBER))
     }
 
     fn host(&self, field: &str, text: &str) -> Result<HostId, TraceError> {
@@ -213,18 +258,9 @@ impl Place<'_> {
 
     /// A decimal number of units of `unit_ps`, to the nearest picosecond.
     fn time(&self, field: &str, text: &str, unit_ps: f64) -> Result<Time, TraceError> {
-        // Whole numbers exactly, beyond what a float holds.
-        if let Ok(whole) = text.parse::<u64>()
-            && let Some(ps) = whole.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4)
-        {
-            return Ok(Time::from_ps(ps));
-        }
-        match text.parse::<f64>() {
-            Ok(value) if value >= 0.0 && value * unit_ps <= (u64::MAX / 4) as f64 => {
-                Ok(Time::from_ps((value * unit_ps + 0.5) as u64))
-            }
-            _ => Err(self.error(field, text, "a time, zero or more, of less than 50 days")),
-        }
+        let whole = text.parse().ok().and_then(|value| time_of_whole(value, unit_ps));
+        let time = || whole.or_else(|| time_of_real(text.parse().ok()?, unit_ps));
+        time().ok_or_else(|| self.error(field, text, A_TIME))
     }
 
     fn flow(&self, src: HostId, dst: HostId, bytes: u64, start: Time) -> TraceFlow {

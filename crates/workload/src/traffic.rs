@@ -209,21 +209,23 @@ impl<T> Traffic<T> {
         }
     }
 
-    /// Reads the files that the class names, by a function from a path to its text. A table of sizes becomes part of
-    /// the description, which then stands on its own; a trace is kept aside.
-    pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<String>) -> Result<(), Problem> {
-        let mut text = |path: &str, key: &str| {
+    /// Reads the files that the class names, by a function from a path to what is in the file. A table of sizes becomes
+    /// part of the description, which then stands on its own; a trace is kept aside.
+    pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
+        let mut content = |path: &str, key: &str| {
             read(path).map_err(|error| Problem::new(key, format!("\"{path}\" could not be read: {error}")))
         };
         if let Some(Sizes::CdfFile(file)) = &self.sizes {
-            let text = text(&file.path, "sizes.cdf_file.path")?;
+            let key = "sizes.cdf_file.path";
+            let text = String::from_utf8(content(&file.path, key)?)
+                .map_err(|error| Problem::new(key, format!("\"{}\" is no UTF-8 text: {error}", file.path)))?;
             let table = Table::parse(&text, &file.path, file.unit, file.probability)
-                .map_err(|error| Problem::new("sizes.cdf_file.path", error.to_string()))?;
+                .map_err(|error| Problem::new(key, error.to_string()))?;
             self.sizes = Some(Sizes::Cdf(table));
         }
         if let Some(file) = &self.trace {
-            let text = text(file.path(), "trace")?;
-            self.loaded = Some(file.parse(&text).map_err(|error| Problem::new("trace", error.to_string()))?);
+            let content = content(file.path(), "trace")?;
+            self.loaded = Some(file.parse(content).map_err(|error| Problem::new("trace", error.to_string()))?);
         }
         Ok(())
     }

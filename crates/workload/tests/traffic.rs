@@ -344,7 +344,8 @@ fn files_are_read_through_the_caller() {
                            arrivals = 'all_at_once'",
     );
     assert!(generate(std::slice::from_ref(&sizes), &racks(1, 2), 1).unwrap_err().key.ends_with("cdf_file.path"));
-    sizes.load(|path| Ok(format!("# {path}\n2 0\n2 100\n"))).unwrap();
+    let mut sizes_file = sizes.clone();
+    sizes.load(|path| Ok(format!("# {path}\n2 0\n2 100\n").into_bytes())).unwrap();
     let again: Class = toml::from_str(&toml::to_string(&sizes).unwrap()).unwrap();
     assert_eq!(again, sizes, "what was read is part of the description");
     assert!(generate(&[again], &racks(1, 2), 1).unwrap().iter().all(|f| f.bytes == 2920));
@@ -353,6 +354,10 @@ fn files_are_read_through_the_caller() {
     assert!(trace.load(|_| Err(std::io::ErrorKind::NotFound.into())).unwrap_err().message.contains("flow.txt"));
     let error = trace.load(|_| Ok("1\n0 1 3 100 x 0\n".into())).unwrap_err();
     assert!(error.message.contains("flow.txt, line 2: bytes is \"x\""), "{error}");
+    let error = trace.load(|_| Ok(b"1\n\xff 1 3 100 1 0\n".into())).unwrap_err();
+    assert!(error.message.contains("flow.txt, line 2: text is \"byte 0xff\", but should be UTF-8"), "{error}");
+    let error = sizes_file.load(|_| Ok(vec![0xff])).unwrap_err();
+    assert!(error.message.contains("\"w.txt\" is no UTF-8"), "{error}");
 }
 
 #[test]

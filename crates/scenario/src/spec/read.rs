@@ -72,7 +72,7 @@ impl Source {
         let mut scenario = read(&self.text, &self.name, &self.sets)?;
         scenario.fabric = scenario.fabric.relative_to(&self.folder);
         for (index, class) in scenario.traffic.iter_mut().enumerate() {
-            let loaded = class.load(|path| std::fs::read_to_string(self.folder.join(path)));
+            let loaded = class.load(|path| std::fs::read(self.folder.join(path)));
             loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;
         }
         Ok(scenario)

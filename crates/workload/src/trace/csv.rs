@@ -1,10 +1,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::columns::Columns;
 use super::{Place, Trace, TraceError};
 
-/// A CSV of flows with a header line: `src`, `dst`, `size_bytes`, one of `start_s`, `start_ms`, `start_us`, `start_ns` and
-/// `start_ps`, in any order; other columns are passed over, so that the results of other runs can be sent again.
+/// A CSV of flows with a header line: `src`, `dst`, `size_bytes` (or `bytes`, as results call it), one of `start_s`,
+/// `start_ms`, `start_us`, `start_ns` and `start_ps`, in any order; other columns are passed over, so that the results of
+/// other runs can be sent again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CsvTrace {
@@ -14,9 +16,6 @@ pub struct CsvTrace {
     pub class: Option<String>,
 }
 
-const STARTS: [(&str, f64); 5] =
-    [("start_s", 1e12), ("start_ms", 1e9), ("start_us", 1e6), ("start_ns", 1e3), ("start_ps", 1.0)];
-
 impl CsvTrace {
     /// Reads the file's text.
     pub fn parse(&self, text: &str) -> Result<Trace, TraceError> {
@@ -24,40 +23,23 @@ impl CsvTrace {
             csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
         let header = reader.headers().map_err(|error| self.broken(&error))?.clone();
         let head = Place { file: &self.path, line: header.position().map_or(1, |p| p.line() as usize) };
-        let found = || header.iter().collect::<Vec<_>>().join(",");
-        let column = |name: &str| {
-            let mut places = header.iter().enumerate().filter(|(_, title)| *title == name).map(|(index, _)| index);
-            match (places.next(), places.next()) {
-                (Some(place), None) => Ok(Some(place)),
-                (Some(_), Some(_)) => Err(head.error("header", &found(), &format!("a header with one column {name}"))),
-                (None, _) => Ok(None),
-            }
-        };
-        let needed =
-            |name: &str| column(name)?.ok_or_else(|| head.error("header", &found(), &format!("a header with {name}")));
-        let (src, dst, size) = (needed("src")?, needed("dst")?, needed("size_bytes")?);
-        let class = self.class.as_ref().map(|class| needed("class").map(|column| (column, class))).transpose()?;
-        let mut starts = Vec::new();
-        for (name, unit_ps) in STARTS {
-            starts.extend(column(name)?.map(|column| (name, column, unit_ps)));
-        }
-        let [(start_name, start, unit_ps)] = starts[..] else {
-            let expected = "a header with exactly one of start_s, start_ms, start_us, start_ns and start_ps";
-            return Err(head.error("header", &found(), expected));
-        };
+        let titles: Vec<&str> = header.iter().collect();
+        let Columns { src, dst, size, start, unit_ps, class } = Columns::find(&titles, self.class.is_some())
+            .map_err(|expected| head.error("header", &titles.join(","), &expected))?;
+        let class = class.zip(self.class.as_ref());
 
         let mut flows = Vec::new();
         let mut row = csv::StringRecord::new();
         while reader.read_record(&mut row).map_err(|error| self.broken(&error))? {
             let place = Place { file: &self.path, line: row.position().map_or(0, |p| p.line() as usize) };
-            if class.is_some_and(|(column, class)| row[column] != **class) {
+            if class.is_some_and(|(column, class)| row[column.index] != **class) {
                 continue;
             }
             flows.push(place.flow(
-                place.host("src", &row[src])?,
-                place.host("dst", &row[dst])?,
-                place.number("size_bytes", &row[size])?,
-                place.time(start_name, &row[start], unit_ps)?,
+                place.host(src.name, &row[src.index])?,
+                place.host(dst.name, &row[dst.index])?,
+                place.number(size.name, &row[size.index])?,
+                place.time(start.name, &row[start.index], unit_ps)?,
             ));
         }
         Trace::new(&self.path, flows)
@@ -96,6 +78,11 @@ mod tests {
     }
 
     #[test]
+    fn sizes_may_be_called_as_in_results() {
+        assert_eq!(parse("src,dst,bytes,start_ps\n0,1,5,0\n").unwrap().flows()[0].bytes, 5);
+    }
+
+    #[test]
     fn a_class_is_a_selection() {
         let text = "src,dst,size_bytes,start_ps,class\n0,1,5,0,incast\n1,2,5,0,rest\n";
         let trace = CsvTrace { path: "f".into(), class: Some("rest".into()) }.parse(text).unwrap();
@@ -112,6 +99,8 @@ mod tests {
         assert_eq!(parse("src,dst,size_bytes,start_ns\n0,1,10\n").unwrap_err().value, "3 fields");
         assert!(parse("src,dst,size_bytes\n").unwrap_err().expected.contains("start_us"));
         assert!(parse("src,dst,size_bytes,start_s,start_ns\n").unwrap_err().expected.contains("exactly one"));
+        let both = parse("src,dst,size_bytes,bytes,start_s\n").unwrap_err();
+        assert!(both.expected.contains("exactly one of size_bytes, bytes"), "{both}");
         assert!(parse("").unwrap_err().expected.contains("src"));
     }
 

@@ -1,0 +1,52 @@
+/// Picoseconds of one unit of each column that can say when flows start.
+const STARTS: [(&str, f64); 5] =
+    [("start_s", 1e12), ("start_ms", 1e9), ("start_us", 1e6), ("start_ns", 1e3), ("start_ps", 1.0)];
+
+/// A column that is needed, by its name and index.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub name: &'static str,
+    pub index: usize,
+}
+
+/// Where a table of flows, in whatever format, has what a trace needs.
+pub(super) struct Columns {
+    pub src: Column,
+    pub dst: Column,
+    pub size: Column,
+    pub start: Column,
+    /// What `start` counts.
+    pub unit_ps: f64,
+    /// Only if it was asked for.
+    pub class: Option<Column>,
+}
+
+impl Columns {
+    /// Finds them by their titles, or says which titles there should be.
+    pub fn find(titles: &[&str], class: bool) -> Result<Columns, String> {
+        let one_of = |names: &[&'static str]| {
+            let find =
+                |&name| titles.iter().enumerate().filter(move |(_, title)| **title == name).map(move |at| (name, at.0));
+            let mut found = names.iter().flat_map(find);
+            match (found.next(), found.next()) {
+                (Some((name, index)), None) => Ok(Column { name, index }),
+                _ => Err(match names {
+                    [name] => format!("columns with one {name}"),
+                    _ => format!("columns with exactly one of {}", names.join(", ")),
+                }),
+            }
+        };
+        let (src, dst) = (one_of(&["src"])?, one_of(&["dst"])?);
+        // Results call it bytes.
+        let size = one_of(&["size_bytes", "bytes"])?;
+        let start = one_of(&STARTS.map(|(name, _)| name))?;
+        Ok(Columns {
+            src,
+            dst,
+            size,
+            start,
+            unit_ps: STARTS.iter().find(|(name, _)| *name == start.name).map_or(1.0, |(_, unit_ps)| *unit_ps),
+            class: class.then(|| one_of(&["class"])).transpose()?,
+        })
+    }
+}
