@@ -7,6 +7,7 @@ mod ideal;
 mod interrupt;
 mod losses;
 mod models;
+mod recovery;
 
 use clearway_sim::{RunResult, run};
 use scenario::{Data, Scenario, Table, read};
