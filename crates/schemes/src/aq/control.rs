@@ -386,4 +386,4 @@ impl Share {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests;
