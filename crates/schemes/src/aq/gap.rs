@@ -21,11 +21,8 @@ use units::{Bytes, Duration, Problem, Stream, Time};
 
 use super::{AqRate, Feedback};
 
-/// A packet may be this long.
-const PACKET_BYTES_MAX: u32 = u16::MAX as u32;
-
 /// The largest limit: a gap, and the packet that is about to exceed it, fit into 24 bits.
-pub const LIMIT_MAX: Bytes = Bytes(((1 << 24) - 1 - PACKET_BYTES_MAX) as u64);
+pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);
 
 /// What an AQ does by its gap: the limit and the CC fields of its configuration (Table 1), as integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,11 +77,11 @@ impl Gap {
         Gap { bytes: 0, last: rate.clock(now) }
     }
 
-    /// A packet of `bytes` (at most 65,535) arrives. `random` is drawn from for a marking ramp alone.
+    /// A packet of `bytes` arrives. `random` is drawn from for a marking ramp alone.
     #[inline]
-    pub fn arrive(&mut self, rate: AqRate, policy: &Policy, now: Time, bytes: u32, random: &mut Stream) -> Verdict {
+    pub fn arrive(&mut self, rate: AqRate, policy: &Policy, now: Time, bytes: u16, random: &mut Stream) -> Verdict {
         self.drain(rate, now);
-        let grown = self.bytes + bytes.min(PACKET_BYTES_MAX);
+        let grown = self.bytes + u32::from(bytes);
         if grown > policy.limit_bytes {
             return Verdict::DROP;
         }
@@ -187,8 +184,8 @@ mod tests {
         i128::from(rate.mantissa()) * i128::from(span.ps())
     }
 
-    fn scaled(rate: AqRate, bytes: u32) -> i128 {
-        i128::from(bytes) << (FRACTION + rate.exponent())
+    fn scaled(rate: AqRate, bytes: impl Into<i128>) -> i128 {
+        bytes.into() << (FRACTION + rate.exponent())
     }
 
     fn quantum(rate: AqRate) -> i128 {
@@ -209,16 +206,16 @@ mod tests {
 
     /// A rate, where the clock starts, a limit, and packets: (thousandths of the time that R takes for 1,500 bytes
     /// since the one before, bytes). Some wait long, so that clocks wrap and gaps empty.
-    type Sequence = (AqRate, u64, u64, Vec<(u64, u32)>);
+    type Sequence = (AqRate, u64, u64, Vec<(u64, u16)>);
 
     fn sequences(max: usize) -> impl Strategy<Value = Sequence> {
         let wait = prop_oneof![4 => 0u64..3_000, 1 => Just(0u64), 1 => 0u64..10_000_000];
-        let packets = prop::collection::vec((wait, 1u32..9_000), 1..max);
+        let packets = prop::collection::vec((wait, 1u16..9_000), 1..max);
         (0u32..1 << 24, 0u64..1 << 60, 9_000u64..100_000, packets)
             .prop_map(|(code, start, limit, packets)| (AqRate::from_code(code), start, limit, packets))
     }
 
-    fn times(rate: AqRate, start: u64, packets: &[(u64, u32)]) -> Vec<(Time, u32)> {
+    fn times(rate: AqRate, start: u64, packets: &[(u64, u16)]) -> Vec<(Time, u16)> {
         let unit = rate.delay(1_500).ps();
         let mut at = start;
         let wait = |thousandths: u64| {
@@ -248,7 +245,7 @@ mod tests {
                     exact.gap += scaled(rate, bytes);
                 } else {
                     // A drop is just: it would have exceeded the limit, up to the quantum.
-                    prop_assert!(exact.gap + scaled(rate, bytes) + quantum(rate) > scaled(rate, limit as u32));
+                    prop_assert!(exact.gap + scaled(rate, bytes) + quantum(rate) > scaled(rate, limit));
                 }
                 prop_assert!(gap.bytes <= limit as u32);
                 prop_assert!((scaled(rate, gap.bytes) - exact.gap).abs() < quantum(rate));
@@ -265,7 +262,7 @@ mod tests {
                 let mut sum = 0;
                 for &(to, bytes) in &passed[first..] {
                     sum += scaled(rate, bytes);
-                    let allowed = drains(rate, to - from) + scaled(rate, limit as u32);
+                    let allowed = drains(rate, to - from) + scaled(rate, limit);
                     let slack = if rate.clock(from) == rate.clock(to) && to - from < rate.wrap() { 0 } else { quantum(rate) };
                     prop_assert!(sum <= allowed + slack);
                 }
@@ -273,13 +270,13 @@ mod tests {
         }
 
         #[test]
-        fn a_change_of_rate_keeps_the_gap(a in 0u32..1 << 24, b in 0u32..1 << 24, bytes in 1u32..60_000, at in 0u64..1 << 60) {
+        fn a_change_of_rate_keeps_the_gap(a in 0u32..1 << 24, b in 0u32..1 << 24, bytes in 1u16..60_000, at in 0u64..1 << 60) {
             let (a, b, now) = (AqRate::from_code(a), AqRate::from_code(b), Time::from_ps(at));
             let mut gap = Gap::new(a, now);
             gap.arrive(a, &policy(60_000, Feedback::Drop), now, bytes, &mut random());
             gap.change_rate(a, b, now);
             gap.drain(b, now);
-            prop_assert_eq!(gap.bytes, bytes);
+            prop_assert_eq!(gap.bytes, u32::from(bytes));
         }
     }
 

@@ -62,7 +62,7 @@ impl Table {
 
     /// A packet of `bytes` tagged with an AQ arrives. One that is not deployed here leaves the packet alone.
     #[inline]
-    pub fn arrive(&mut self, now: Time, id: AqId, bytes: u32, random: &mut Stream) -> Verdict {
+    pub fn arrive(&mut self, now: Time, id: AqId, bytes: u16, random: &mut Stream) -> Verdict {
         let at = self.find(id);
         let row = &mut self.rows[at];
         if row.tag() == 0 {
