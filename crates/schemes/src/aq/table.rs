@@ -3,7 +3,9 @@
 //!
 //! Open addressing with linear probing, no row moved but by a removal; at most four rows of five are full, which makes
 //! 18.75 bytes an AQ when it is sized for what it holds ([`Table::for_entities`]) and three probes of a hit on average.
-//! Ids are unique in a network, so a table can't be indexed by them: a switch may hold any few of them.
+//! Ids are unique in a network, so a table can't be indexed by them: a switch may hold any few of them. Nor is a cheaper
+//! hash than [`units::mix`] safe: Fibonacci hashing takes a third of the time for dense ids, and clusters those that a
+//! switch gets when requests go round 144 switches.
 
 use rustc_hash::FxHashMap;
 use units::{Bytes, Duration, Stream, Time, mix};
