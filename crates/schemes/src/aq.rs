@@ -7,12 +7,12 @@
 //!
 //! What a switch keeps is 15 bytes an AQ ([`state`], sections 4.2 and 5.5), with R as a 24-bit float ([`rate`]), in a
 //! hash table by AQ id ([`table`]). The controller ([`control`], section 4.1) grants or declines requests, divides links
-//! by weight and says what to deploy where; the arithmetic of division and of section 6's limits and work conservation
-//! is [`share`].
+//! by weight and says what to deploy where; the arithmetic of division and of section 6's limits and work
+//! conservation is [`share`].
 //!
 //! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity and
-//! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an id is
-//! never given twice; what an idle entity may send when it wakes ([`control`]).
+//! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an
+//! id is never given twice; what an idle entity may send when it wakes ([`control`]).
 //!
 //! Absent on purpose: where in a network to put an AQ (the paper leaves it to tenants), and any queue: an AQ holds no
 //! packet.

@@ -191,6 +191,9 @@ impl Controller {
         if capacity.bps() > AqRate::BPS_MAX {
             return Err(Problem::new("capacity", format!("{capacity} is more than an AQ can have; at most 16Tbps")));
         }
+        if self.links.contains_key(&place) {
+            return Err(Problem::new("place", format!("{place:?} is known; a link's grants can't be replaced")));
+        }
         self.links.insert(place, Link::new(capacity, queue));
         Ok(())
     }

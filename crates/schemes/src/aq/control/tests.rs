@@ -199,6 +199,8 @@ fn settings_that_make_no_sense_are_refused() {
     assert_eq!(deep.key, "limit.queue");
     let fast = controller.add_link(place(1), Rate::from_gbps(16_000), Bytes(1_000_000)).unwrap_err();
     assert_eq!(fast.key, "capacity");
+    let again = controller.add_link(place(0), Rate::from_gbps(10), Bytes(1_000_000)).unwrap_err();
+    assert_eq!(again.key, "place");
 }
 
 proptest! {
