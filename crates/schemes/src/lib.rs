@@ -3,6 +3,7 @@
 //! A scheme is its `Config`: what a scenario may set, with the paper's defaults. From it come the endpoint of each
 //! host and what the scheme asks of switches. Nothing outside a scheme's folder names it but its catalogue line.
 
+pub mod aq;
 pub mod catalogue;
 pub mod dcpim;
 pub mod tcp;

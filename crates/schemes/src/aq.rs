@@ -1,0 +1,69 @@
+//! Augmented Queue (Wu, Wang, Wang, Ng, SIGCOMM 2023): precise bandwidth for an entity inside a shared queue.
+//!
+//! An entity is whatever was granted an AQ: an application, a congestion control, a VM. Its A-Gap is the length that a
+//! queue of its own, drained at its allocated rate R, would have ([`gap`], section 3.3.1). The switch drops, marks or
+//! reports delay by the A-Gap of the packet's own entity and never by the queue that all share, so an entity answers
+//! for its own traffic alone, whatever congestion control it and the others use (Algorithm 2).
+//!
+//! What a switch keeps is 15 bytes an AQ ([`state`], sections 4.2 and 5.5), with R as a 24-bit float ([`rate`]), in a
+//! hash table by AQ id ([`table`]). The controller ([`control`], section 4.1) grants or declines requests, divides links
+//! by weight and says what to deploy where; the arithmetic of division and of section 6's limits and work
+//! conservation is [`share`].
+//!
+//! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity and
+//! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an
+//! id is never given twice; what an idle entity may send when it wakes ([`control`]).
+//!
+//! Absent on purpose: where in a network to put an AQ (the paper leaves it to tenants), and any queue: an AQ holds no
+//! packet.
+
+pub mod control;
+pub mod gap;
+pub mod rate;
+pub mod share;
+pub mod state;
+pub mod table;
+
+use std::num::NonZeroU32;
+
+use node::Marking;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use control::{Controller, Decline, Order, Place, Request};
+pub use gap::{Gap, Policy, Verdict};
+pub use rate::AqRate;
+pub use share::{Limit, WorkConserving};
+pub use table::Table;
+
+/// Name of an AQ, unique in a network and never given twice. In a packet, 0 stands for "no AQ".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AqId(pub NonZeroU32);
+
+impl AqId {
+    /// The id that a packet carries; none for the default value 0 (section 4.1).
+    pub const fn from_tag(tag: u32) -> Option<AqId> {
+        match NonZeroU32::new(tag) {
+            Some(id) => Some(AqId(id)),
+            None => None,
+        }
+    }
+
+    /// As the packet carries it.
+    pub const fn tag(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// What an entity's congestion control listens to: the CC fields of a request (section 4.1, Algorithm 2). Loss above
+/// the limit is common to all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Feedback {
+    /// Loss alone (NewReno, CUBIC, Illinois).
+    Drop,
+    /// ECN marks by the A-Gap (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
+    Ecn(Marking),
+    /// The virtual queueing delay A/R, summed up along the path (Swift).
+    Delay,
+}

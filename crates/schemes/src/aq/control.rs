@@ -1,0 +1,392 @@
+//! The AQ controller (section 4.1): a state machine that hears requests, releases and measurements, and says what to
+//! deploy where. It knows no switch: whoever drives it carries its [`Order`]s to the tables.
+//!
+//! A request names one place: a port of a switch and a pipeline. At ingress its link is the one that comes in by the
+//! port (a VM's outbound bandwidth), at egress the one that goes out (its inbound bandwidth). An absolute request is
+//! granted if the link has that much left. A weighted one shares what absolute grants leave with the other weighted
+//! ones of the link, as soon as any comes, goes or falls idle: 1/n of n active equals (section 5.2).
+//!
+//! Decided where the paper is silent:
+//! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones counted, less than
+//!   a row can hold is declined.
+//! * An entity is idle after a period in which nothing of it arrived. Its AQ keeps the rate that it would have if it
+//!   alone woke, so that its first packets are neither lost nor unlimited; until the next measurement, rates together
+//!   may exceed the link by that, and the physical queue takes it. An absolute entity owns its rate, idle or not.
+//! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. Any
+//!   grant or release puts all rates of its link back to guarantees until the next measurement.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, PortId, Problem, Rate, SwitchId};
+
+use super::share::{Usage, portion, reallocate};
+use super::{AqId, AqRate, Feedback, Limit, Policy, WorkConserving};
+
+/// Which pipeline of a switch (section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Controls what an entity sends, to whatever ports.
+    Ingress,
+    /// Controls what it receives, from whatever ports.
+    Egress,
+}
+
+/// Where an AQ is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The switch.
+    pub switch: SwitchId,
+    /// The port whose link is shared.
+    pub port: PortId,
+    /// The pipeline.
+    pub position: Position,
+}
+
+/// The rate-related part of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Share {
+    /// This much, always.
+    Absolute(Rate),
+    /// In proportion to the other weights on the link.
+    Weight(u32),
+}
+
+/// What a tenant asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// How much.
+    pub share: Share,
+    /// Its congestion control's feedback.
+    pub feedback: Feedback,
+    /// Where.
+    pub place: Place,
+}
+
+/// Why a request is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Decline {
+    /// No such link.
+    #[error("the controller knows no link at this place")]
+    UnknownLink,
+    /// Absolute mode: the link has not that much left.
+    #[error("{asked} is more than the {left} that absolute grants leave of the link")]
+    Capacity {
+        /// What was requested.
+        asked: Rate,
+        /// What could be had.
+        left: Rate,
+    },
+    /// Some weighted entity of the link would get next to nothing.
+    #[error(
+        "{left} would be left for weighted entities, {least} for the least of them; a row holds no less than 3.73Kbps"
+    )]
+    Starves {
+        /// What weighted entities would share.
+        left: Rate,
+        /// What the least weight among them would get.
+        least: Rate,
+    },
+    /// No row can hold this rate.
+    #[error("{0} is out of range; an AQ has from 3.73Kbps to 16Tbps")]
+    Rate(Rate),
+    /// A weight of nothing.
+    #[error("a weight must be at least 1")]
+    NoWeight,
+    /// The CC fields make no sense.
+    #[error("{0}")]
+    Fields(Problem),
+    /// 2^32 - 1 have been given.
+    #[error("all AQ ids have been given")]
+    Ids,
+}
+
+/// No such AQ, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("AQ {} is not granted", .0.tag())]
+pub struct NotGranted(pub AqId);
+
+/// What is to be done at a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    /// Put this AQ into the table of the place, or change it there.
+    Deploy {
+        /// Where.
+        place: Place,
+        /// Which.
+        id: AqId,
+        /// Its rate.
+        rate: AqRate,
+        /// Its limit and feedback.
+        policy: Policy,
+    },
+    /// Take it out.
+    Withdraw {
+        /// Where.
+        place: Place,
+        /// Which.
+        id: AqId,
+    },
+}
+
+/// The controller of all AQs of a network.
+#[derive(Debug)]
+pub struct Controller {
+    limit: Limit,
+    conserving: Option<WorkConserving>,
+    links: BTreeMap<Place, Link>,
+    places: BTreeMap<AqId, Place>,
+    ids_given: u32,
+    /// Links whose rates may have changed since orders were last taken.
+    stale: BTreeSet<Place>,
+    orders: VecDeque<Order>,
+}
+
+#[derive(Debug)]
+struct Link {
+    capacity: Rate,
+    queue: Bytes,
+    /// Sums over its grants, so that a request costs no walk over them.
+    absolute_bps: u64,
+    weights: u64,
+    active_weights: u64,
+    /// How many grants have each weight.
+    by_weight: BTreeMap<u32, u32>,
+    grants: BTreeMap<AqId, Grant>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    share: Share,
+    feedback: Feedback,
+    active: bool,
+    /// By the last measurement, under re-allocation.
+    reallocated: Option<Rate>,
+    deployed: Option<(AqRate, Policy)>,
+}
+
+impl Controller {
+    /// A controller that knows no link yet.
+    pub fn new(limit: Limit, conserving: Option<WorkConserving>) -> Result<Controller, Problem> {
+        if let Some(conserving) = conserving {
+            conserving.check().map_err(|problem| problem.under("work_conserving"))?;
+        }
+        Ok(Controller {
+            limit,
+            conserving,
+            links: BTreeMap::new(),
+            places: BTreeMap::new(),
+            ids_given: 0,
+            stale: BTreeSet::new(),
+            orders: VecDeque::new(),
+        })
+    }
+
+    /// A place where AQs may be, the capacity of its link and the limit of its physical queue.
+    pub fn add_link(&mut self, place: Place, capacity: Rate, queue: Bytes) -> Result<(), Problem> {
+        self.limit.check(queue).map_err(|problem| problem.under("limit"))?;
+        if capacity.bps() > AqRate::BPS_MAX {
+            return Err(Problem::new("capacity", format!("{capacity} is more than an AQ can have; at most 16Tbps")));
+        }
+        if self.links.contains_key(&place) {
+            return Err(Problem::new("place", format!("{place:?} is known; a link's grants can't be replaced")));
+        }
+        self.links.insert(place, Link::new(capacity, queue));
+        Ok(())
+    }
+
+    /// Grants an AQ, or says why not. Its id is for the tenant to tag packets with.
+    pub fn request(&mut self, request: Request) -> Result<AqId, Decline> {
+        let link = self.links.get_mut(&request.place).ok_or(Decline::UnknownLink)?;
+        Policy::new(self.limit.bytes(link.queue, link.capacity, link.capacity), request.feedback)
+            .map_err(Decline::Fields)?;
+        link.check(request.share)?;
+        let next = self.ids_given.checked_add(1).ok_or(Decline::Ids)?;
+        let id = AqId::from_tag(next).ok_or(Decline::Ids)?;
+        self.ids_given = next;
+        link.count(request.share, true);
+        let Request { share, feedback, place } = request;
+        link.grants.insert(id, Grant { share, feedback, active: true, reallocated: None, deployed: None });
+        link.forget_measurements();
+        self.places.insert(id, place);
+        self.stale.insert(place);
+        Ok(id)
+    }
+
+    /// Takes an AQ back; what it had is free again.
+    pub fn release(&mut self, id: AqId) -> Result<(), NotGranted> {
+        let place = self.places.remove(&id).ok_or(NotGranted(id))?;
+        let link = self.links.get_mut(&place).expect("a granted AQ has a link");
+        let grant = link.grants.remove(&id).expect("its place says so");
+        link.uncount(&grant);
+        link.forget_measurements();
+        if grant.deployed.is_some() {
+            self.orders.push_back(Order::Withdraw { place, id });
+        }
+        self.stale.insert(place);
+        Ok(())
+    }
+
+    /// What arrived at a place in the `period` that ends now, by AQ, before anything was dropped; AQs that are not named
+    /// had nothing.
+    pub fn measured(&mut self, place: Place, period: Duration, arrived: &BTreeMap<AqId, Bytes>) {
+        let Some(link) = self.links.get_mut(&place) else { return };
+        let bytes = |id: &AqId| arrived.get(id).map_or(0, |bytes| bytes.get());
+        match self.conserving {
+            Some(WorkConserving::Reallocate { headroom, .. }) => {
+                let usage = |(id, grant): (&AqId, &Grant)| {
+                    let guarantee = link.guarantee(grant, true);
+                    let bps = u128::from(bytes(id)) * 8_000_000_000_000 / u128::from(period.ps().max(1));
+                    let arrived = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+                    Usage { guarantee, rate: grant.reallocated.unwrap_or(guarantee), arrived }
+                };
+                let usages: Vec<Usage> = link.grants.iter().map(usage).collect();
+                let rates = reallocate(link.capacity, headroom, &usages);
+                for (grant, rate) in link.grants.values_mut().zip(rates) {
+                    grant.reallocated = Some(rate);
+                }
+            }
+            _ => {
+                let mut active_weights = 0;
+                for (id, grant) in &mut link.grants {
+                    grant.active = bytes(id) > 0;
+                    active_weights += if grant.active { grant.share.weight() } else { 0 };
+                }
+                link.active_weights = active_weights;
+            }
+        }
+        self.stale.insert(place);
+    }
+
+    /// The next thing to do at a switch; none if all is as it should be.
+    pub fn poll_order(&mut self) -> Option<Order> {
+        while let Some(place) = self.stale.pop_first() {
+            let all = self.counts_all();
+            let link = self.links.get_mut(&place).expect("a stale link is known");
+            let rates: Vec<Rate> = link.grants.values().map(|grant| link.rate(grant, all)).collect();
+            for ((&id, grant), rate) in link.grants.iter_mut().zip(rates) {
+                let limit = self.limit.bytes(link.queue, rate, link.capacity);
+                let policy = Policy::new(limit, grant.feedback).expect("checked when it was granted");
+                let rate = AqRate::nearest(rate).expect("no grant is starved, no link beyond 16 Tbps");
+                if grant.deployed.replace((rate, policy)) != Some((rate, policy)) {
+                    self.orders.push_back(Order::Deploy { place, id, rate, policy });
+                }
+            }
+        }
+        self.orders.pop_front()
+    }
+
+    /// What an AQ has been allocated, before it is rounded for a row.
+    pub fn rate(&self, id: AqId) -> Option<Rate> {
+        let link = self.links.get(self.places.get(&id)?)?;
+        Some(link.rate(link.grants.get(&id)?, self.counts_all()))
+    }
+
+    /// Whether idle weights count.
+    fn counts_all(&self) -> bool {
+        matches!(self.conserving, Some(WorkConserving::Reallocate { .. }))
+    }
+}
+
+impl Link {
+    fn new(capacity: Rate, queue: Bytes) -> Link {
+        Link {
+            capacity,
+            queue,
+            absolute_bps: 0,
+            weights: 0,
+            active_weights: 0,
+            by_weight: BTreeMap::new(),
+            grants: BTreeMap::new(),
+        }
+    }
+
+    /// Whether there is room for one more.
+    fn check(&self, share: Share) -> Result<(), Decline> {
+        let mut left = self.left_bps();
+        let mut least = self.by_weight.keys().next().copied();
+        match share {
+            Share::Absolute(rate) => {
+                AqRate::nearest(rate).ok_or(Decline::Rate(rate))?;
+                let capacity = Decline::Capacity { asked: rate, left: Rate::from_bps(left) };
+                left = left.checked_sub(rate.bps()).ok_or(capacity)?;
+            }
+            Share::Weight(0) => return Err(Decline::NoWeight),
+            Share::Weight(weight) => least = Some(least.map_or(weight, |least| least.min(weight))),
+        }
+        let Some(least) = least else { return Ok(()) };
+        let least_bps = portion(left, u64::from(least), u128::from(self.weights + share.weight()));
+        if least_bps < AqRate::BPS_MIN {
+            return Err(Decline::Starves { left: Rate::from_bps(left), least: Rate::from_bps(least_bps) });
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, share: Share, active: bool) {
+        match share {
+            Share::Absolute(rate) => self.absolute_bps += rate.bps(),
+            Share::Weight(weight) => {
+                self.weights += u64::from(weight);
+                self.active_weights += if active { u64::from(weight) } else { 0 };
+                *self.by_weight.entry(weight).or_default() += 1;
+            }
+        }
+    }
+
+    fn uncount(&mut self, grant: &Grant) {
+        match grant.share {
+            Share::Absolute(rate) => self.absolute_bps -= rate.bps(),
+            Share::Weight(weight) => {
+                self.weights -= u64::from(weight);
+                self.active_weights -= if grant.active { u64::from(weight) } else { 0 };
+                let count = self.by_weight.get_mut(&weight).expect("it was counted");
+                *count -= 1;
+                if *count == 0 {
+                    self.by_weight.remove(&weight);
+                }
+            }
+        }
+    }
+
+    fn forget_measurements(&mut self) {
+        for grant in self.grants.values_mut() {
+            grant.reallocated = None;
+        }
+    }
+
+    /// What absolute grants leave.
+    fn left_bps(&self) -> u64 {
+        self.capacity.bps() - self.absolute_bps
+    }
+
+    fn rate(&self, grant: &Grant, all: bool) -> Rate {
+        grant.reallocated.unwrap_or_else(|| self.guarantee(grant, all))
+    }
+
+    /// `all`: among all weights, not those of active entities and its own alone.
+    fn guarantee(&self, grant: &Grant, all: bool) -> Rate {
+        match grant.share {
+            Share::Absolute(rate) => rate,
+            Share::Weight(weight) => {
+                let own = if grant.active { 0 } else { u64::from(weight) };
+                let among = if all { self.weights } else { self.active_weights + own };
+                Rate::from_bps(portion(self.left_bps(), u64::from(weight), u128::from(among)))
+            }
+        }
+    }
+}
+
+impl Share {
+    fn weight(self) -> u64 {
+        match self {
+            Share::Absolute(_) => 0,
+            Share::Weight(weight) => u64::from(weight),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
