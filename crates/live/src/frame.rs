@@ -9,13 +9,12 @@
 //! panics.
 
 use node::Packet;
-use node::packet::flags;
 use scenario::Journey;
 use schemes::Transport;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 const MAGIC: [u8; 4] = *b"CLWY";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = 4;
 
 /// The longest frame that a packet can need: what fits into a UDP datagram over IPv4.
@@ -123,14 +122,12 @@ impl Codec<'_> {
         out.extend_from_slice(&frame.number.to_be_bytes());
         out.extend_from_slice(&frame.gone.ps().to_be_bytes());
         out.extend_from_slice(&frame.tail_lag_ps.to_be_bytes());
-        for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.entropy] {
+        for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
             out.extend_from_slice(&word.to_be_bytes());
         }
         out.extend_from_slice(&packet.wire_bytes.to_be_bytes());
         out.extend_from_slice(&packet.payload_bytes.to_be_bytes());
-        if packet.has(flags::SOURCE_ROUTED) {
-            out.extend_from_slice(&packet.route.to_be_bytes());
-        }
+        out.extend_from_slice(&packet.label.to_be_bytes());
         let Journey { sent, queued: [up, down, last], serialised } = frame.journey;
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
             out.extend_from_slice(&ps.to_be_bytes());
@@ -160,9 +157,9 @@ impl Codec<'_> {
         let gone = Time::from_ps(fields.u64()?);
         let tail_lag_ps = fields.u32()?;
         let (flow, src) = (FlowId(fields.u32()?), HostId(fields.u32()?));
-        let (dst, entropy) = (HostId(fields.u32()?), fields.u32()?);
+        let (dst, virtual_delay_ns) = (HostId(fields.u32()?), fields.u32()?);
         let (wire_bytes, payload_bytes) = (fields.u16()?, fields.u16()?);
-        let route = if flags & flags::SOURCE_ROUTED != 0 { fields.u64()? } else { 0 };
+        let label = fields.u64()?;
         let sent = Time::from_ps(fields.u64()?);
         let queued = [fields.duration()?, fields.duration()?, fields.duration()?];
         let serialised = fields.duration()?;
@@ -183,8 +180,8 @@ impl Codec<'_> {
             return Err(Refusal::Times);
         }
         let mut packet = Packet::bare(flow, src, dst);
-        packet.route = route;
-        packet.entropy = entropy;
+        packet.label = label;
+        packet.virtual_delay_ns = virtual_delay_ns;
         packet.wire_bytes = wire_bytes;
         packet.payload_bytes = payload_bytes;
         packet.class = class;

@@ -160,7 +160,7 @@ impl<'a> Network<'a> {
             plan,
             sockets,
             clock: Clock::start(),
-            agenda: Agenda::new(2 * links + hosts),
+            agenda: Agenda::new(2 * links + hosts + fabric.switches as usize),
             links: (0..links).map(|id| link(plan, LinkId::from(id))).collect(),
             hosts: (0..hosts).map(host).collect(),
             switches: (0..fabric.switches as usize).map(switch).collect(),
@@ -181,6 +181,9 @@ impl<'a> Network<'a> {
         for id in 0..hosts {
             let at = network.hosts[id].host.next_at();
             network.agenda.set(network.deadline(id), at);
+        }
+        for id in 0..network.switches.len() {
+            network.agenda.set(network.chore(id), network.switches[id].switch.next_at());
         }
         network
     }
@@ -246,6 +249,10 @@ impl<'a> Network<'a> {
         2 * self.links.len() + host
     }
 
+    fn chore(&self, switch: usize) -> usize {
+        self.deadline(self.hosts.len()) + switch
+    }
+
     /// What was due at `due` is done.
     fn act(&mut self, wall: Time, due: Time, source: usize) {
         self.events += 1;
@@ -262,6 +269,12 @@ impl<'a> Network<'a> {
         } else if source < 2 * links {
             self.open(LinkId::from(source - links));
             Kind::Transmission
+        } else if source >= self.chore(0) {
+            let index = source - self.chore(0);
+            let switch = &mut self.switches[index].switch;
+            switch.wake(self.now);
+            self.agenda.set(source, switch.next_at());
+            Kind::Deadline
         } else {
             let host = source - 2 * links;
             self.agenda.set(source, Time::MAX);

@@ -65,7 +65,7 @@ proptest! {
     fn what_is_written_is_read_back_and_nothing_else_is(
         index: prop::sample::Index,
         way in way(),
-        (route, class, hops) in any::<(u64, u8, u8)>(),
+        (label, class, hops) in any::<(u64, u8, u8)>(),
         flags in 0u8..16,
         bit: prop::sample::Index,
         cut: prop::sample::Index,
@@ -75,7 +75,7 @@ proptest! {
         let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
         let mut packet = *index.get(&first_packets());
         (packet.class, packet.flags, packet.hops) = (class % 8, flags, hops);
-        packet.route = if packet.has(node::packet::flags::SOURCE_ROUTED) { route } else { 0 };
+        packet.label = label;
         let mut bytes = framed(&codec, packet, way);
 
         let bit = bit.index(8 * bytes.len());
@@ -123,7 +123,7 @@ proptest! {
 
 /// The bytes as the fields of a frame: magic and version before, checksum after them.
 fn seal(fields: Vec<u8>) -> Vec<u8> {
-    let mut bytes = b"CLWY\x01".to_vec();
+    let mut bytes = b"CLWY\x02".to_vec();
     bytes.extend(fields);
     let checksum = crc32fast::hash(&bytes);
     bytes.extend(checksum.to_be_bytes());
@@ -161,7 +161,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(refused(&|frame| frame.journey.queued = [Duration::MAX; 3]), Err(Refusal::Times));
     assert_eq!(codec.parse(b""), Err(Refusal::Length));
     assert_eq!(codec.parse(b"GET / HTTP/1.1"), Err(Refusal::Magic));
-    assert_eq!(codec.parse(b"CLWY\x02and so on"), Err(Refusal::Version));
-    assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Checksum));
+    assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Version));
+    assert_eq!(codec.parse(b"CLWY\x02and so on"), Err(Refusal::Checksum));
     assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
 }

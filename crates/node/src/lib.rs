@@ -13,6 +13,7 @@ mod discipline;
 mod endpoint;
 mod flow_map;
 mod port;
+mod shaper;
 mod switch;
 mod timers;
 
@@ -21,5 +22,6 @@ pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Sit
 pub use flow_map::FlowMap;
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
+pub use shaper::Shaper;
 pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch};
 pub use timers::Timers;

@@ -12,16 +12,17 @@ pub const CLASSES: usize = 8;
 pub struct Packet {
     /// The scheme's own header, as raw words: see [`Packet::header`].
     header: [u64; 4],
-    /// Output port numbers of a source route, one byte a hop, first hop lowest; read when `SOURCE_ROUTED` is set.
-    pub route: u64,
-    /// The flow (or message) that this packet serves.
+    /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop, first hop
+    /// lowest. Without: the entities that it belongs to, see [`Packet::tags`].
+    pub label: u64,
+    /// The flow (or message) that this packet serves; ECMP hashes it with the addresses, as it would a 5-tuple.
     pub flow: FlowId,
     /// The host that sent it.
     pub src: HostId,
     /// The host that it goes to.
     pub dst: HostId,
-    /// What ECMP hashes beside the addresses: the ports of a 5-tuple, reduced to 32 bits.
-    pub entropy: u32,
+    /// Virtual queueing delay gathered so far, in nanoseconds (Augmented Queue, section 3.3.2).
+    pub virtual_delay_ns: u32,
     /// Bytes on the wire, every header counted.
     pub wire_bytes: u16,
     /// Bytes of the message in it.
@@ -44,7 +45,7 @@ pub mod flags {
     pub const CE: u8 = 2;
     /// A switch has cut the payload off.
     pub const TRIMMED: u8 = 4;
-    /// The packet's `route` decides its path.
+    /// The packet's `label` decides its path.
     pub const SOURCE_ROUTED: u8 = 8;
 }
 
@@ -79,11 +80,11 @@ impl Packet {
     pub fn bare(flow: FlowId, src: HostId, dst: HostId) -> Packet {
         Packet {
             header: [0; 4],
-            route: 0,
+            label: 0,
             flow,
             src,
             dst,
-            entropy: flow.0,
+            virtual_delay_ns: 0,
             wire_bytes: 0,
             payload_bytes: 0,
             class: 0,
@@ -104,6 +105,20 @@ impl Packet {
     #[inline]
     pub fn set_header<H: Header>(&mut self, header: H) {
         self.header = to_words(header);
+    }
+
+    /// The AQ ids that it is tagged with for the ingress and the egress pipelines of switches, 0 for none (Augmented
+    /// Queue, section 4.1). A source route takes their place.
+    #[inline]
+    pub fn tags(&self) -> [u32; 2] {
+        if self.has(flags::SOURCE_ROUTED) { [0, 0] } else { [self.label as u32, (self.label >> 32) as u32] }
+    }
+
+    /// Tags it. It must not be source-routed.
+    #[inline]
+    pub fn set_tags(&mut self, [ingress, egress]: [u32; 2]) {
+        debug_assert!(!self.has(flags::SOURCE_ROUTED));
+        self.label = u64::from(egress) << 32 | u64::from(ingress);
     }
 
     /// Whether any bit of `mask` is set.

@@ -143,10 +143,9 @@ impl Port {
         self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(self.queued_bytes);
     }
 
-    /// Takes the next packet and begins to send it: its waiting is noted and the transmitter is busy until
-    /// [`Port::free_at`].
+    /// Takes the next packet out of its queue; none if nothing may go.
     #[inline]
-    pub(crate) fn transmit(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+    pub(crate) fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
         let ready = self.backlog & !self.paused;
         if ready == 0 {
             return None;
@@ -162,7 +161,13 @@ impl Port {
                 })
             }
         };
-        let id = self.take(class, |queue, pool| queue.pop(pool), pool)?;
+        self.take(class, |queue, pool| queue.pop(pool), pool)
+    }
+
+    /// Begins to send a packet that has been taken: its waiting is noted and the transmitter is busy until
+    /// [`Port::free_at`].
+    #[inline]
+    pub(crate) fn transmit(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
         let slot = pool.get_mut(id);
         let bytes = u32::from(slot.packet.wire_bytes);
         let waited = now - slot.transit.at;
@@ -174,7 +179,6 @@ impl Port {
         self.stats.sent_bytes += u64::from(bytes);
         self.stats.waited_packets += u64::from(waited > Duration::ZERO);
         self.stats.waited += waited;
-        Some(id)
     }
 
     /// Takes the last packet of the least urgent class, if that class is less urgent than `class`.

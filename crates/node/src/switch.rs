@@ -1,10 +1,11 @@
 //! The switch: one pipeline that a reader can recite.
 //!
-//! 1. ingress stage, 2. forwarding (the packet's own route, or table and load balancer), 3. buffer admission, 4. mark,
+//! 1. forwarding (the packet's own route, or table and load balancer), 2. ingress stage, 3. buffer admission, 4. mark,
 //! 5. the port's queue of the packet's class; then, when the link is free, 6. scheduler, 7. egress stage.
 //!
-//! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in the stages that it needs through [`Stages`]; everything else is
-//! settings, so that any transport runs over any of them. The pipeline's latency belongs to the incoming link (the
+//! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in
+//! the stages that it needs through [`Stages`]; everything else is settings, so that any transport runs over any of
+//! them. As in a programmable switch, the ingress stage knows where the packet will go and what waits there. The pipeline's latency belongs to the incoming link (the
 //! driver adds it to the propagation delay), so a packet is seen here when it reaches the queue.
 //!
 //! Absent on purpose: input queues and crossbar contention (no paper here models them), and link-level frames until a
@@ -71,11 +72,20 @@ pub struct Settings {
 
 /// The stages of a scheme that lives in switches too.
 pub trait Stages: Send {
-    /// A packet has come in at `in_port`; nothing has been decided. False drops it.
-    fn ingress(&mut self, now: Time, in_port: PortId, packet: &mut Packet) -> bool;
+    /// A packet is to join the queue of `out`. False drops it.
+    fn ingress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool;
 
-    /// A packet begins to leave by `out_port`; the queue that it leaves behind is still the port's.
-    fn egress(&mut self, now: Time, out_port: PortId, port: &Port, packet: &mut Packet);
+    /// A packet is about to leave by `out`, whose queues are what it leaves behind. False drops it, and the next packet
+    /// takes its turn.
+    fn egress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool;
+
+    /// When it wants [`Stages::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
+    fn poll_at(&self) -> Time {
+        Time::MAX
+    }
+
+    /// The time named by [`Stages::poll_at`] has come.
+    fn wake(&mut self, _now: Time) {}
 }
 
 /// What became of a packet that came in.
@@ -179,14 +189,6 @@ impl Switch {
         let slot = pool.get_mut(id);
         slot.transit.in_port = in_port.0 as u16;
         let packet = &mut slot.packet;
-        if let Some(stages) = &mut self.stages
-            && !stages.ingress(now, in_port, packet)
-        {
-            self.staged_out.0 += 1;
-            self.staged_out.1 += u64::from(packet.wire_bytes);
-            pool.remove(id);
-            return Received::Lost(Loss::Stage);
-        }
         let Some(out) = self.forward(packet) else {
             self.unroutable_packets += 1;
             self.unroutable_bytes += u64::from(packet.wire_bytes);
@@ -197,6 +199,12 @@ impl Switch {
         if !self.ports[out.index()].is_up() {
             lose_dead(&mut self.ports[out.index()], pool, id);
             return Received::Lost(Loss::Dead);
+        }
+        if let Some(stages) = &mut self.stages
+            && !stages.ingress(now, &self.ports[out.index()], packet)
+        {
+            self.stage_out(pool, id);
+            return Received::Lost(Loss::Stage);
         }
         if !self.admit(out, pool, id) {
             return Received::Lost(Loss::Overflow);
@@ -220,14 +228,32 @@ impl Switch {
     /// Begins to send the next packet of a port: stages 6 and 7. None if nothing may go.
     #[inline]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
-        let port = &mut self.ports[out.index()];
-        let id = port.transmit(now, pool)?;
-        let packet = &mut pool.get_mut(id).packet;
-        self.used_bytes -= u64::from(packet.wire_bytes);
-        if let Some(stages) = &mut self.stages {
-            stages.egress(now, out, port, packet);
+        loop {
+            let port = &mut self.ports[out.index()];
+            let id = port.take_next(pool)?;
+            let packet = &mut pool.get_mut(id).packet;
+            self.used_bytes -= u64::from(packet.wire_bytes);
+            if let Some(stages) = &mut self.stages
+                && !stages.egress(now, port, packet)
+            {
+                self.stage_out(pool, id);
+                continue;
+            }
+            port.transmit(now, pool, id);
+            return Some(id);
         }
-        Some(id)
+    }
+
+    /// When its stages want [`Switch::wake`]; [`Time::MAX`] for never.
+    pub fn next_at(&self) -> Time {
+        self.stages.as_ref().map_or(Time::MAX, |stages| stages.poll_at())
+    }
+
+    /// The time of [`Switch::next_at`] has come.
+    pub fn wake(&mut self, now: Time) {
+        if let Some(stages) = &mut self.stages {
+            stages.wake(now);
+        }
     }
 
     /// The link at a port goes down, losing what waits for it, or comes up.
@@ -243,10 +269,15 @@ impl Switch {
         self.used_bytes -= bytes;
     }
 
+    fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
+        self.staged_out.0 += 1;
+        self.staged_out.1 += u64::from(pool.remove(id).packet.wire_bytes);
+    }
+
     #[inline]
     fn forward(&mut self, packet: &Packet) -> Option<PortId> {
         if packet.has(flags::SOURCE_ROUTED) {
-            let port = packet.route.checked_shr(8 * u32::from(packet.hops))? & 0xFF;
+            let port = packet.label.checked_shr(8 * u32::from(packet.hops))? & 0xFF;
             return (port < self.ports.len() as u64).then_some(PortId(port as u32));
         }
         let candidates = self.routes.next(self.id, packet.dst);

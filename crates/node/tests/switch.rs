@@ -258,11 +258,11 @@ fn a_source_route_is_followed_hop_by_hop_and_a_wrong_one_is_lost() {
     let mut scene = Scene::star(settings());
     let mut routed = packet(0, 1, 1);
     routed.flags |= flags::SOURCE_ROUTED;
-    (routed.route, routed.hops) = (0x03_02, 1);
+    (routed.label, routed.hops) = (0x03_02, 1);
     assert_eq!(scene.receive(routed), Received::Queued(PortId(3)), "the second hop's byte");
     routed.hops = 200;
     assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute));
-    (routed.route, routed.hops) = (0xFF, 0);
+    (routed.label, routed.hops) = (0xFF, 0);
     assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute), "no port 255");
 }
 
@@ -330,23 +330,24 @@ fn drill_avoids_the_long_queue() {
 
 #[test]
 fn stages_see_every_packet_on_its_way_in_and_out() {
-    /// Telemetry in the entropy field, and a filter.
+    /// Telemetry in the field for it, and a filter.
     struct Meter;
     impl Stages for Meter {
-        fn ingress(&mut self, _: Time, _: PortId, packet: &mut Packet) -> bool {
-            packet.flow.0 != 13
+        fn ingress(&mut self, _: Time, out: &Port, packet: &mut Packet) -> bool {
+            packet.flow.0 != 13 && out.queued_bytes() < 6_000
         }
-        fn egress(&mut self, _: Time, _: PortId, port: &Port, packet: &mut Packet) {
-            packet.entropy = port.queued_bytes();
+        fn egress(&mut self, _: Time, out: &Port, packet: &mut Packet) -> bool {
+            packet.virtual_delay_ns = out.queued_bytes();
+            packet.flow.0 != 1
         }
     }
     let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
     let mut scene = Scene::of(&fabric, SwitchId(0), settings(), Balancing::Ecmp, Some(Box::new(Meter)));
     assert_eq!(scene.receive(packet(13, 1, 1)), Received::Lost(Loss::Stage));
-    for flow in 0..3 {
-        scene.receive(packet(flow, 1, 1));
+    for flow in 0..5 {
+        scene.receive(packet(flow, 1, 1)); // the last finds the queue too long
     }
-    let left_behind: Vec<u32> = scene.drain(1).iter().map(|packet| packet.entropy).collect();
-    assert_eq!(left_behind, [3_000, 1_500, 0]);
-    assert_eq!(scene.switch.staged_out, (1, 1_500));
+    let left_behind: Vec<u32> = scene.drain(1).iter().map(|packet| packet.virtual_delay_ns).collect();
+    assert_eq!(left_behind, [4_500, 1_500, 0], "flow 1 goes no further than the egress stage");
+    assert_eq!((scene.switch.staged_out, scene.switch.used_bytes()), ((3, 4_500), 0));
 }

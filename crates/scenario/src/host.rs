@@ -3,7 +3,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, Gate, Input, Message, Packet};
+use node::{Cx, Endpoint, Event, Gate, Input, Message, Packet, Shaper};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
@@ -14,6 +14,8 @@ use crate::{Fate, FlowRecord, FlowTable, Journey};
 pub struct Host {
     id: HostId,
     transports: Vec<Slot>,
+    /// What limits its rate, if anything does.
+    shaper: Option<Box<dyn Shaper>>,
     /// Whose turn it is at the NIC.
     turn: usize,
     flows: Arc<FlowTable>,
@@ -46,7 +48,13 @@ struct Slot {
 
 impl Host {
     /// A host before anything has happened.
-    pub fn new(id: HostId, endpoints: Vec<Box<dyn Endpoint>>, flows: Arc<FlowTable>, seed: u64) -> Host {
+    pub fn new(
+        id: HostId,
+        endpoints: Vec<Box<dyn Endpoint>>,
+        shaper: Option<Box<dyn Shaper>>,
+        flows: Arc<FlowTable>,
+        seed: u64,
+    ) -> Host {
         let mut starts = Vec::new();
         let mut waiting: FxHashMap<FlowId, Vec<FlowId>> = FxHashMap::default();
         for &flow in flows.of(id) {
@@ -62,6 +70,7 @@ impl Host {
         Host {
             id,
             transports: endpoints.into_iter().enumerate().map(slot).collect(),
+            shaper,
             turn: 0,
             flows,
             starts: starts.into(),
@@ -87,6 +96,7 @@ impl Host {
     #[inline]
     pub fn next_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
+        let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
     }
 
@@ -95,6 +105,11 @@ impl Host {
     pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit) {
         self.received_packets += 1;
         self.received_bytes += u64::from(packet.wire_bytes);
+        if let Some(shaper) = &mut self.shaper
+            && !shaper.receive(now, packet)
+        {
+            return;
+        }
         let transport = usize::from(packet.transport);
         self.hand(now, transport, Input::Packet(packet), Some(transit));
     }
@@ -116,11 +131,34 @@ impl Host {
                 self.hand(now, transport, Input::Deadline, None);
             }
         }
+        if let Some(shaper) = &mut self.shaper {
+            shaper.wake(now);
+        }
     }
 
-    /// The next packet for the NIC: transports take turns.
+    /// The next packet for the NIC.
     #[inline]
     pub fn pull(&mut self, now: Time) -> Option<Packet> {
+        let packet = match self.shaper {
+            None => self.poll_transmit(now)?,
+            Some(_) => self.pull_shaped(now)?,
+        };
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    /// Endpoints hand all that they would send to the shaper, which says what goes.
+    fn pull_shaped(&mut self, now: Time) -> Option<Packet> {
+        while let Some(packet) = self.poll_transmit(now) {
+            self.shaper.as_mut()?.enqueue(now, packet);
+        }
+        self.shaper.as_mut()?.poll_transmit(now)
+    }
+
+    /// The next packet of the endpoints: transports take turns.
+    #[inline]
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         let count = self.transports.len();
         for offset in 0..count {
             let index = if count == 1 { 0 } else { (self.turn + offset) % count };
@@ -133,8 +171,6 @@ impl Host {
             if let Some(packet) = packet {
                 debug_assert!(self.gate.open(packet.class) && packet.src == self.id && packet.wire_bytes > 0);
                 self.turn = index + 1;
-                self.sent_packets += 1;
-                self.sent_bytes += u64::from(packet.wire_bytes);
                 return Some(packet);
             }
         }

@@ -95,7 +95,7 @@ impl Plan {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
         let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint(&site(index));
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
-        Host::new(host, endpoints, self.flows.clone(), self.scenario.seed)
+        Host::new(host, endpoints, None, self.flows.clone(), self.scenario.seed)
     }
 
     /// A switch, as it is before the first packet.
@@ -188,7 +188,7 @@ fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTa
 
 fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
     let switch = &scenario.switch;
-    if switch.marking.is_some() && asks.iter().all(|asks| asks.marking.is_none()) {
+    if switch.marking.is_some() && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.marking", message));
     }
@@ -198,7 +198,7 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
         buffer: switch.buffer,
         overflow: switch.overflow.unwrap_or(asked),
         levels: switch.levels.clone(),
-        marking: asks.iter().map(|asks| asks.marking.map(|own| switch.marking.unwrap_or(own))).collect(),
+        marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
         header_bytes: scenario.host.header.get() as u16,
     };
     settings.check().map_err(|problem| problem.under("switch"))?;

@@ -11,7 +11,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use clearway_schemes::aq::{AqId, AqRate, Feedback, Gap, Policy, Table, Verdict};
+use clearway_schemes::Feedback;
+use clearway_schemes::aq::{AqId, AqRate, Gap, Policy, Table, Verdict};
 use node::Marking;
 use units::{Bytes, Rate, Stream, Time};
 

@@ -26,10 +26,6 @@ pub mod table;
 
 use std::num::NonZeroU32;
 
-use node::Marking;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use control::{Controller, Decline, Order, Place, Request};
 pub use gap::{Gap, Policy, Verdict};
 pub use rate::AqRate;
@@ -53,17 +49,4 @@ impl AqId {
     pub const fn tag(self) -> u32 {
         self.0.get()
     }
-}
-
-/// What an entity's congestion control listens to: the CC fields of a request (section 4.1, Algorithm 2). Loss above
-/// the limit is common to all.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Feedback {
-    /// Loss alone (NewReno, CUBIC, Illinois).
-    Drop,
-    /// ECN marks by the A-Gap (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
-    Ecn(Marking),
-    /// The virtual queueing delay A/R, summed up along the path (Swift).
-    Delay,
 }

@@ -42,7 +42,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use crate::{About, Asks, Scheme};
+use crate::{About, Asks, Feedback, Scheme};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -129,6 +129,6 @@ impl Scheme for Config {
         } else {
             (Balancing::Spray, None)
         };
-        Asks { balancing, marking: None, overflow }
+        Asks { balancing, feedback: Feedback::Drop, overflow }
     }
 }

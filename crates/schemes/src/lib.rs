@@ -10,6 +10,8 @@ pub mod tcp;
 pub mod udp;
 
 use node::{Balancing, Endpoint, Marking, Overflow, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use units::Problem;
 
 pub use catalogue::Transport;
@@ -50,8 +52,31 @@ pub struct About {
 pub struct Asks {
     /// How to choose among shortest paths.
     pub balancing: Balancing,
-    /// When to mark, if it understands marks.
-    pub marking: Option<Marking>,
+    /// How to tell it that the network is congested.
+    pub feedback: Feedback,
     /// What shall happen to a packet that finds no room, if it is not all the same.
     pub overflow: Option<Overflow>,
+}
+
+/// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2). Loss
+/// is common to all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Feedback {
+    /// Loss alone (NewReno, CUBIC, Illinois).
+    Drop,
+    /// Marks, set like this (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
+    Ecn(Marking),
+    /// Delay (Swift): its round trips show a real queue's, packets gather the virtual queueing delay of AQs.
+    Delay,
+}
+
+impl Feedback {
+    /// When to mark, if it listens to marks.
+    pub fn marking(self) -> Option<Marking> {
+        match self {
+            Feedback::Ecn(marking) => Some(marking),
+            Feedback::Drop | Feedback::Delay => None,
+        }
+    }
 }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
-use crate::{About, Asks, Scheme};
+use crate::{About, Asks, Feedback, Scheme};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Ecmp, marking: None, overflow: None }
+        Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None }
     }
 }
 

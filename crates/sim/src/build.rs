@@ -84,7 +84,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
     }
     plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
     for part in &mut built {
-        part.agenda = Agenda::new(Part::sources(part.pipes.len(), part.outlets.len(), part.hosts.len()));
+        part.agenda = Agenda::new(part.sources());
         part.prime();
     }
     built

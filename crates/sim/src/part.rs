@@ -1,7 +1,7 @@
 //! One part of a network on the engine: some of its nodes, the links between them, and the ends of links to others.
 //!
 //! Sources of events, in the order that breaks ties: the part's own timeline (failures, samples), what comes out of
-//! links, transmitters that become free, hosts. Each group is in the order of ids over the whole fabric, so two nodes
+//! links, transmitters that become free, hosts, switches' own deadlines. Each group is in the order of ids over the whole fabric, so two nodes
 //! that share a part today and not tomorrow see their own events in the same order both times.
 //!
 //! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending
@@ -112,14 +112,18 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub fn sources(pipes: usize, outlets: usize, hosts: usize) -> usize {
-        1 + pipes + outlets + hosts
+    /// How many sources of events it has.
+    pub fn sources(&self) -> usize {
+        self.chore(self.switches.len())
     }
 
     /// Fills the agenda from the nodes' states, before the first window.
     pub fn prime(&mut self) {
         for index in 0..self.hosts.len() {
             self.arm_host(Time::ZERO, index, false);
+        }
+        for index in 0..self.switches.len() {
+            self.agenda.set(self.chore(index), self.switches[index].switch.next_at());
         }
         self.agenda.set(0, self.timeline_at());
     }
@@ -134,6 +138,10 @@ impl Part {
 
     fn deadline(&self, host: usize) -> usize {
         1 + self.pipes.len() + self.outlets.len() + host
+    }
+
+    fn chore(&self, switch: usize) -> usize {
+        self.deadline(self.hosts.len()) + switch
     }
 
     /// A packet comes out of a link.
@@ -293,6 +301,7 @@ impl Partition for Part {
     fn advance(&mut self, end: Time, outbox: &mut [Vec<Crossing>]) {
         let first_opening = 1 + self.pipes.len();
         let first_deadline = first_opening + self.outlets.len();
+        let first_chore = self.chore(0);
         loop {
             let (now, source) = self.agenda.first();
             if now >= end {
@@ -305,6 +314,10 @@ impl Partition for Part {
                 self.arrive(now, source);
             } else if source < first_deadline {
                 self.open(now, (source - first_opening) as u32);
+            } else if source >= first_chore {
+                let switch = &mut self.switches[source - first_chore].switch;
+                switch.wake(now);
+                self.agenda.set(source, switch.next_at());
             } else {
                 let index = source - first_deadline;
                 self.hosts[index].host.wake(now);

@@ -22,7 +22,8 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, PortId, Problem, Rate, SwitchId};
 
 use super::share::{Usage, portion, reallocate};
-use super::{AqId, AqRate, Feedback, Limit, Policy, WorkConserving};
+use super::{AqId, AqRate, Limit, Policy, WorkConserving};
+use crate::Feedback;
 
 /// Which pipeline of a switch (section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

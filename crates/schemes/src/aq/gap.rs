@@ -2,7 +2,7 @@
 //!
 //! Integers that a switch has: the gap in whole bytes, the time of the last packet in ticks of the rate's own clock
 //! ([`rate`](super::rate)), each in 24 bits. A packet costs two multiplications and shifts, a subtraction that stops at
-//! zero, an addition and a comparison; only [`Feedback::Delay`](super::Feedback) needs a division, for which a switch
+//! zero, an addition and a comparison; only [`Feedback::Delay`](crate::Feedback) needs a division, for which a switch
 //! would have a table.
 //!
 //! *Quantum.* At any packet, the gap differs from the exact recurrence over the same packets by less than what R drains
@@ -19,7 +19,8 @@
 use node::Marking;
 use units::{Bytes, Duration, Problem, Stream, Time};
 
-use super::{AqRate, Feedback};
+use super::AqRate;
+use crate::Feedback;
 
 /// The largest limit: a gap, and the packet that is about to exceed it, fit into 24 bits.
 pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);

@@ -239,7 +239,7 @@ fn rows_for(entities: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aq::Feedback;
+    use crate::Feedback;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use units::Rate;

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use node::{Marking, Site};
+use node::Site;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use units::{Duration, Problem, Rate, Time};
 
-use crate::About;
+use crate::{About, Feedback};
 
 /// A congestion control's settings, from which each flow's [`Control`] is made.
 pub trait Algorithm:
@@ -26,8 +26,8 @@ pub trait Algorithm:
     /// How it uses congestion marks.
     fn ecn(&self) -> Ecn;
 
-    /// When switches shall mark its packets, where the scenario leaves it open.
-    fn marking(&self, site: &Site) -> Option<Marking>;
+    /// How switches shall tell it of congestion, where the scenario leaves it open.
+    fn feedback(&self, site: &Site) -> Feedback;
 
     /// The control of a new flow.
     fn start(&self, start: Start) -> Self::Control;

@@ -10,7 +10,7 @@ use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
-use crate::About;
+use crate::{About, Feedback};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,9 @@ impl Algorithm for Config {
 
     /// A seventh of the bandwidth-delay product, in whole packets: the least at which, by the paper's equation 13, the
     /// queue never runs empty, however many flows share it.
-    fn marking(&self, site: &Site) -> Option<Marking> {
+    fn feedback(&self, site: &Site) -> Feedback {
         let packet = u64::from(site.mtu_bytes);
-        Some(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
+        Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
     }
 
     fn start(&self, start: Start) -> Dctcp {

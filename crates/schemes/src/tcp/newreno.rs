@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use crate::About;
+use crate::{About, Feedback};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +39,8 @@ impl Algorithm for Config {
     }
 
     /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
-    fn marking(&self, site: &Site) -> Option<Marking> {
-        self.ecn.then(|| Marking::Step { threshold: Bytes(site.bdp_bytes()) })
+    fn feedback(&self, site: &Site) -> Feedback {
+        if self.ecn { Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes()) }) } else { Feedback::Drop }
     }
 
     fn start(&self, start: Start) -> NewReno {

@@ -1,4 +1,5 @@
 use clearway_schemes::tcp::header::{CWR, ECE};
+use node::Marking;
 use node::packet::flags;
 use units::{Bytes, Stream};
 
@@ -78,7 +79,9 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
             clock: node::Clock::default(),
             transport: 0,
         };
-        let Some(Marking::Step { threshold }) = config.asks(&site).marking else { panic!("no step asked for") };
+        let Some(Marking::Step { threshold }) = config.asks(&site).feedback.marking() else {
+            panic!("no step asked for")
+        };
         let wire = Wire { delay, mark_bytes: threshold.get(), ..Wire::default() };
         let used = shares_equally(flows, wire, config.clone(), Time::from_ms(42));
         // The threshold keeps the queue from running empty, but windows are whole segments: at the sawtooth's bottom
@@ -214,10 +217,16 @@ fn thresholds_follow_from_the_bandwidth_delay_product() {
     assert_eq!(site.bdp_bytes(), 65_580);
     let step = |bytes| Some(Marking::Step { threshold: Bytes(bytes) });
     // 65,580 / 7 = 9,369 bytes, in whole packets of 1,500.
-    assert_eq!(Dctcp::default().asks(&site).marking, step(10_500));
+    assert_eq!(Dctcp::default().asks(&site).feedback.marking(), step(10_500));
     let reno = NewReno { control: newreno::Config { ecn: true }, ..NewReno::default() };
-    assert_eq!((reno.asks(&site).marking, NewReno::default().asks(&site).marking), (step(65_580), None));
+    assert_eq!(
+        (reno.asks(&site).feedback.marking(), NewReno::default().asks(&site).feedback.marking()),
+        (step(65_580), None)
+    );
     let cubic = Cubic { control: cubic::Config { ecn: true, ..cubic::Config::default() }, ..Cubic::default() };
     // 3/7 of it.
-    assert_eq!((cubic.asks(&site).marking, Cubic::default().asks(&site).marking), (step(28_105), None));
+    assert_eq!(
+        (cubic.asks(&site).feedback.marking(), Cubic::default().asks(&site).feedback.marking()),
+        (step(28_105), None)
+    );
 }

@@ -7,9 +7,9 @@ mod recovery;
 use clearway_schemes::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_schemes::tcp::header::{ACK, Header};
 use clearway_schemes::tcp::{Config, cubic, dctcp, newreno};
-use clearway_schemes::{About, Scheme};
+use clearway_schemes::{About, Feedback, Scheme};
 use node::scene::{Fate, Scene, Wire};
-use node::{Marking, Packet, Site};
+use node::{Packet, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
@@ -88,8 +88,8 @@ impl Algorithm for Fixed {
     fn ecn(&self) -> Ecn {
         Ecn::Off
     }
-    fn marking(&self, _: &Site) -> Option<Marking> {
-        None
+    fn feedback(&self, _: &Site) -> Feedback {
+        Feedback::Drop
     }
     fn start(&self, start: Start) -> FixedWindow {
         FixedWindow { bytes: start.window_bytes, rate: self.rate }
