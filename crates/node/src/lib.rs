@@ -23,5 +23,5 @@ pub use flow_map::FlowMap;
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use shaper::Shaper;
-pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch};
+pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch, TagStats};
 pub use timers::Timers;

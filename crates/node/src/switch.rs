@@ -11,6 +11,7 @@
 //! Absent on purpose: input queues and crossbar contention (no paper here models them), and link-level frames until a
 //! flow control needs them: the hook is [`Switch::pause`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::Routes;
@@ -86,6 +87,22 @@ pub trait Stages: Send {
 
     /// The time named by [`Stages::poll_at`] has come.
     fn wake(&mut self, _now: Time) {}
+
+    /// What it did to packets by their tags, for the result.
+    fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
+        BTreeMap::new()
+    }
+}
+
+/// What became of the packets with one tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TagStats {
+    /// Packets dropped.
+    pub dropped_packets: u64,
+    /// Bytes of them.
+    pub dropped_bytes: u64,
+    /// Packets marked.
+    pub marked_packets: u64,
 }
 
 /// What became of a packet that came in.
@@ -212,7 +229,9 @@ impl Switch {
         let port = &mut self.ports[out.index()];
         let packet = &mut pool.get_mut(id).packet;
         let bytes = u32::from(packet.wire_bytes);
+        // Where entities have queues of their own, those mark their packets.
         if packet.has(flags::ECT)
+            && (self.stages.is_none() || packet.tags() == [0, 0])
             && let Some(marking) = self.settings.marking[packet.transport as usize]
             && marks(marking, port.class_bytes(packet.class) + bytes, &mut self.random)
         {
@@ -242,6 +261,11 @@ impl Switch {
             port.transmit(now, pool, id);
             return Some(id);
         }
+    }
+
+    /// What its stages did to packets by their tags.
+    pub fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
+        self.stages.as_ref().map_or_else(BTreeMap::new, |stages| stages.tag_stats())
     }
 
     /// When its stages want [`Switch::wake`]; [`Time::MAX`] for never.

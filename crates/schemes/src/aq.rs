@@ -22,14 +22,16 @@ pub mod gap;
 pub mod rate;
 pub mod share;
 pub mod state;
+pub mod switch;
 pub mod table;
 
 use std::num::NonZeroU32;
 
-pub use control::{Controller, Decline, Order, Place, Request};
+pub use control::{Controller, Decline, Order, Place, Position, Request, Share};
 pub use gap::{Gap, Policy, Verdict};
 pub use rate::AqRate;
 pub use share::{Limit, WorkConserving};
+pub use switch::{Config, Step, SwitchPart};
 pub use table::Table;
 
 /// Name of an AQ, unique in a network and never given twice. In a packet, 0 stands for "no AQ".
@@ -48,5 +50,19 @@ impl AqId {
     /// As the packet carries it.
     pub const fn tag(self) -> u32 {
         self.0.get()
+    }
+}
+
+/// The ids of a network: each is given once (section 4.1), so that a late packet of a released AQ is no one else's.
+#[derive(Clone, Debug, Default)]
+pub struct Ids {
+    given: u32,
+}
+
+impl Ids {
+    /// One that nobody has had; none when 2^32 - 1 have been given.
+    pub fn next_id(&mut self) -> Option<AqId> {
+        self.given = self.given.checked_add(1)?;
+        AqId::from_tag(self.given)
     }
 }

@@ -1,10 +1,14 @@
 //! The AQ controller (section 4.1): a state machine that hears requests, releases and measurements, and says what to
-//! deploy where. It knows no switch: whoever drives it carries its [`Order`]s to the tables.
+//! deploy where. It knows no table: whoever drives it carries its [`Order`]s there.
 //!
-//! A request names one place: a port of a switch and a pipeline. At ingress its link is the one that comes in by the
-//! port (a VM's outbound bandwidth), at egress the one that goes out (its inbound bandwidth). An absolute request is
+//! A request names one place: a link, and the pipeline that controls what may go over it. An absolute request is
 //! granted if the link has that much left. A weighted one shares what absolute grants leave with the other weighted
 //! ones of the link, as soon as any comes, goes or falls idle: 1/n of n active equals (section 5.2).
+//!
+//! What a link's entities may have depends on that link alone, so the work of one controller for a whole network divides
+//! into one for each switch ([`switch`](super::switch)) without any of them knowing less: a run of the simulator is cut
+//! into parts that run side by side, and a controller that all of them wait for would be the end of that. The ids are
+//! the network's ([`Ids`](super::Ids)), since an entity's packets may be tagged for several switches.
 //!
 //! Decided where the paper is silent:
 //! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones counted, less than
@@ -19,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, PortId, Problem, Rate, SwitchId};
+use units::{Bytes, Duration, LinkId, Problem, Rate};
 
 use super::share::{Usage, portion, reallocate};
 use super::{AqId, AqRate, Limit, Policy, WorkConserving};
@@ -38,11 +42,9 @@ pub enum Position {
 /// Where an AQ is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The switch.
-    pub switch: SwitchId,
-    /// The port whose link is shared.
-    pub port: PortId,
-    /// The pipeline.
+    /// The link that is shared.
+    pub link: LinkId,
+    /// The pipeline that it is controlled in.
     pub position: Position,
 }
 
@@ -100,9 +102,9 @@ pub enum Decline {
     /// The CC fields make no sense.
     #[error("{0}")]
     Fields(Problem),
-    /// 2^32 - 1 have been given.
-    #[error("all AQ ids have been given")]
-    Ids,
+    /// One packet, one AQ a pipeline: a table has one row for an id.
+    #[error("it has an AQ in this switch already; a packet meets one in each pipeline")]
+    Taken,
 }
 
 /// No such AQ, or no longer.
@@ -133,14 +135,13 @@ pub enum Order {
     },
 }
 
-/// The controller of all AQs of a network.
+/// The controller of the AQs of a switch.
 #[derive(Debug)]
 pub struct Controller {
     limit: Limit,
     conserving: Option<WorkConserving>,
     links: BTreeMap<Place, Link>,
     places: BTreeMap<AqId, Place>,
-    ids_given: u32,
     /// Links whose rates may have changed since orders were last taken.
     stale: BTreeSet<Place>,
     orders: VecDeque<Order>,
@@ -180,7 +181,6 @@ impl Controller {
             conserving,
             links: BTreeMap::new(),
             places: BTreeMap::new(),
-            ids_given: 0,
             stale: BTreeSet::new(),
             orders: VecDeque::new(),
         })
@@ -199,22 +199,22 @@ impl Controller {
         Ok(())
     }
 
-    /// Grants an AQ, or says why not. Its id is for the tenant to tag packets with.
-    pub fn request(&mut self, request: Request) -> Result<AqId, Decline> {
+    /// Grants an AQ under an id for the tenant to tag packets with, or says why not.
+    pub fn request(&mut self, id: AqId, request: Request) -> Result<(), Decline> {
         let link = self.links.get_mut(&request.place).ok_or(Decline::UnknownLink)?;
         Policy::new(self.limit.bytes(link.queue, link.capacity, link.capacity), request.feedback)
             .map_err(Decline::Fields)?;
         link.check(request.share)?;
-        let next = self.ids_given.checked_add(1).ok_or(Decline::Ids)?;
-        let id = AqId::from_tag(next).ok_or(Decline::Ids)?;
-        self.ids_given = next;
+        if self.places.contains_key(&id) {
+            return Err(Decline::Taken);
+        }
         link.count(request.share, true);
         let Request { share, feedback, place } = request;
         link.grants.insert(id, Grant { share, feedback, active: true, reallocated: None, deployed: None });
         link.forget_measurements();
         self.places.insert(id, place);
         self.stale.insert(place);
-        Ok(id)
+        Ok(())
     }
 
     /// Takes an AQ back; what it had is free again.
@@ -231,11 +231,10 @@ impl Controller {
         Ok(())
     }
 
-    /// What arrived at a place in the `period` that ends now, by AQ, before anything was dropped; AQs that are not named
-    /// had nothing.
-    pub fn measured(&mut self, place: Place, period: Duration, arrived: &BTreeMap<AqId, Bytes>) {
+    /// What arrived at a place in the `period` that ends now, by AQ, before anything was dropped.
+    pub fn measured(&mut self, place: Place, period: Duration, arrived: impl Fn(AqId) -> Bytes) {
         let Some(link) = self.links.get_mut(&place) else { return };
-        let bytes = |id: &AqId| arrived.get(id).map_or(0, |bytes| bytes.get());
+        let bytes = |id: &AqId| arrived(*id).get();
         match self.conserving {
             Some(WorkConserving::Reallocate { headroom, .. }) => {
                 let usage = |(id, grant): (&AqId, &Grant)| {
@@ -278,6 +277,17 @@ impl Controller {
             }
         }
         self.orders.pop_front()
+    }
+
+    /// The places that it knows, in order.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.links.keys().copied()
+    }
+
+    /// Whether what arrives of an AQ has any bearing: an absolute share is the same, used or not, unless it is lent.
+    pub fn is_measured(&self, id: AqId) -> bool {
+        let grant = self.places.get(&id).and_then(|place| self.links.get(place)?.grants.get(&id));
+        grant.is_some_and(|grant| self.counts_all() || matches!(grant.share, Share::Weight(_)))
     }
 
     /// What an AQ has been allocated, before it is rounded for a row.

@@ -1,4 +1,4 @@
-use std::num::NonZeroU32;
+use std::cell::Cell;
 
 use node::Marking;
 use proptest::prelude::*;
@@ -7,8 +7,16 @@ use super::*;
 
 const PERIOD: Duration = Duration::from_ms(1);
 
-fn place(port: u32) -> Place {
-    Place { switch: SwitchId(0), port: PortId(port), position: Position::Egress }
+fn place(link: u32) -> Place {
+    Place { link: LinkId(link), position: Position::Egress }
+}
+
+thread_local!(static IDS: Cell<u32> = const { Cell::new(1) });
+
+/// Requests under an id that no test has had.
+fn ask(controller: &mut Controller, request: Request) -> Result<AqId, Decline> {
+    let id = AqId::from_tag(IDS.replace(IDS.get() + 1)).unwrap();
+    controller.request(id, request).map(|()| id)
 }
 
 /// One link of 10 Gbps with a queue of 1 MB at port 0.
@@ -42,20 +50,21 @@ fn orders(controller: &mut Controller) -> Vec<Order> {
     std::iter::from_fn(|| controller.poll_order()).collect()
 }
 
-fn used(bytes: &[(AqId, u64)]) -> BTreeMap<AqId, Bytes> {
-    bytes.iter().map(|&(id, bytes)| (id, Bytes(bytes))).collect()
+fn used(bytes: &[(AqId, u64)]) -> impl Fn(AqId) -> Bytes {
+    let bytes: BTreeMap<AqId, Bytes> = bytes.iter().map(|&(id, bytes)| (id, Bytes(bytes))).collect();
+    move |id| bytes.get(&id).copied().unwrap_or_default()
 }
 
 #[test]
 fn absolute_requests_are_granted_while_there_is_room() {
     let mut controller = plain();
-    let six = controller.request(absolute(6)).unwrap();
-    let declined = controller.request(absolute(5)).unwrap_err();
+    let six = ask(&mut controller, absolute(6)).unwrap();
+    let declined = ask(&mut controller, absolute(5)).unwrap_err();
     assert_eq!(declined, Decline::Capacity { asked: Rate::from_gbps(5), left: Rate::from_gbps(4) });
     assert_eq!(declined.to_string(), "5Gbps is more than the 4Gbps that absolute grants leave of the link");
-    controller.request(absolute(4)).unwrap();
+    ask(&mut controller, absolute(4)).unwrap();
     controller.release(six).unwrap();
-    controller.request(absolute(6)).unwrap();
+    ask(&mut controller, absolute(6)).unwrap();
 }
 
 #[test]
@@ -64,7 +73,7 @@ fn equal_weights_get_one_nth_each_as_entities_come_and_go() {
     let mut controller = plain();
     let mut ids = Vec::new();
     for n in 1..=5u64 {
-        ids.push(controller.request(weight(1)).unwrap());
+        ids.push(ask(&mut controller, weight(1)).unwrap());
         assert_eq!(rates(&controller, &ids), vec![10_000_000_000 / n; n as usize]);
     }
     controller.release(ids.remove(2)).unwrap();
@@ -74,8 +83,8 @@ fn equal_weights_get_one_nth_each_as_entities_come_and_go() {
 #[test]
 fn weights_share_what_absolute_grants_leave() {
     let mut controller = plain();
-    let ids = [weight(1), weight(2)].map(|request| controller.request(request).unwrap());
-    let fixed = controller.request(absolute(4)).unwrap();
+    let ids = [weight(1), weight(2)].map(|request| ask(&mut controller, request).unwrap());
+    let fixed = ask(&mut controller, absolute(4)).unwrap();
     assert_eq!(rates(&controller, &ids), [2_000_000_000, 4_000_000_000]);
     controller.release(fixed).unwrap();
     assert_eq!(rates(&controller, &ids), [3_333_333_333, 6_666_666_666]);
@@ -84,13 +93,13 @@ fn weights_share_what_absolute_grants_leave() {
 #[test]
 fn an_idle_entitys_share_goes_to_the_active_and_comes_back() {
     let mut controller = plain();
-    let [a, b, c] = [weight(1), weight(1), weight(2)].map(|request| controller.request(request).unwrap());
-    controller.measured(place(0), PERIOD, &used(&[(a, 1), (b, 1)]));
+    let [a, b, c] = [weight(1), weight(1), weight(2)].map(|request| ask(&mut controller, request).unwrap());
+    controller.measured(place(0), PERIOD, used(&[(a, 1), (b, 1)]));
     // The idle one would have half if it woke: 2 of 1 + 1 + 2.
     assert_eq!(rates(&controller, &[a, b, c]), [5_000_000_000; 3]);
-    controller.measured(place(0), PERIOD, &used(&[(a, 1), (b, 1), (c, 1)]));
+    controller.measured(place(0), PERIOD, used(&[(a, 1), (b, 1), (c, 1)]));
     assert_eq!(rates(&controller, &[a, b, c]), [2_500_000_000, 2_500_000_000, 5_000_000_000]);
-    controller.measured(place(0), PERIOD, &used(&[]));
+    controller.measured(place(0), PERIOD, used(&[]));
     controller.release(c).unwrap();
     assert_eq!(rates(&controller, &[a, b]), [10_000_000_000; 2], "each would be alone");
 }
@@ -98,18 +107,18 @@ fn an_idle_entitys_share_goes_to_the_active_and_comes_back() {
 #[test]
 fn nobody_is_pushed_off_a_link() {
     let mut controller = plain();
-    controller.request(weight(1)).unwrap();
-    let all = controller.request(absolute(10)).unwrap_err();
+    ask(&mut controller, weight(1)).unwrap();
+    let all = ask(&mut controller, absolute(10)).unwrap_err();
     assert_eq!(all, Decline::Starves { left: Rate::ZERO, least: Rate::ZERO });
-    let crowd = controller.request(weight(u32::MAX)).unwrap_err();
+    let crowd = ask(&mut controller, weight(u32::MAX)).unwrap_err();
     assert_eq!(crowd, Decline::Starves { left: Rate::from_gbps(10), least: Rate::from_bps(2) });
-    controller.request(absolute(9)).unwrap();
+    ask(&mut controller, absolute(9)).unwrap();
 }
 
 #[test]
 fn declines_say_why() {
     let mut controller = plain();
-    let mut why = |request| controller.request(request).unwrap_err();
+    let mut why = |request| ask(&mut controller, request).unwrap_err();
     assert_eq!(why(Request { place: place(7), ..absolute(1) }), Decline::UnknownLink);
     assert_eq!(why(weight(0)), Decline::NoWeight);
     assert_eq!(why(absolute(0)), Decline::Rate(Rate::ZERO));
@@ -119,15 +128,22 @@ fn declines_say_why() {
 }
 
 #[test]
-fn ids_are_never_given_twice() {
+fn an_id_has_one_aq_in_a_switch() {
     let mut controller = plain();
-    let first = controller.request(weight(1)).unwrap();
+    let first = ask(&mut controller, weight(1)).unwrap();
+    assert_eq!(controller.request(first, weight(1)), Err(Decline::Taken));
     controller.release(first).unwrap();
-    assert_ne!(controller.request(weight(1)).unwrap(), first);
     assert_eq!(controller.release(first), Err(NotGranted(first)));
-    controller.ids_given = u32::MAX - 1;
-    assert_eq!(controller.request(weight(1)).unwrap(), AqId(NonZeroU32::MAX));
-    assert_eq!(controller.request(weight(1)), Err(Decline::Ids));
+    controller.request(first, weight(1)).unwrap();
+}
+
+#[test]
+fn shares_that_do_not_change_with_use_are_not_measured() {
+    let (mut plain, mut reallocating) = (plain(), reallocating());
+    for (controller, absolute_too) in [(&mut plain, false), (&mut reallocating, true)] {
+        let [fixed, weighted] = [absolute(1), weight(1)].map(|request| ask(controller, request).unwrap());
+        assert_eq!((controller.is_measured(fixed), controller.is_measured(weighted)), (absolute_too, true));
+    }
 }
 
 #[test]
@@ -135,8 +151,8 @@ fn ingress_and_egress_are_different_links() {
     let mut controller = plain();
     let ingress = Place { position: Position::Ingress, ..place(0) };
     controller.add_link(ingress, Rate::from_gbps(10), Bytes(1_000_000)).unwrap();
-    let out = controller.request(Request { place: ingress, ..absolute(10) }).unwrap();
-    let into = controller.request(absolute(10)).unwrap();
+    let out = ask(&mut controller, Request { place: ingress, ..absolute(10) }).unwrap();
+    let into = ask(&mut controller, absolute(10)).unwrap();
     assert_ne!(out, into);
     let places: Vec<Place> = orders(&mut controller)
         .iter()
@@ -150,17 +166,17 @@ fn ingress_and_egress_are_different_links() {
 #[test]
 fn orders_are_what_has_changed_and_no_more() {
     let mut controller = plain();
-    let a = controller.request(weight(1)).unwrap();
-    let fixed = controller.request(absolute(2)).unwrap();
+    let a = ask(&mut controller, weight(1)).unwrap();
+    let fixed = ask(&mut controller, absolute(2)).unwrap();
     let policy = Policy::new(Bytes(1_000_000), Feedback::Drop).unwrap();
     let deploy =
         |id, gbps| Order::Deploy { place: place(0), id, rate: AqRate::nearest(Rate::from_gbps(gbps)).unwrap(), policy };
     assert_eq!(orders(&mut controller), [deploy(a, 8), deploy(fixed, 2)]);
-    let b = controller.request(weight(1)).unwrap();
+    let b = ask(&mut controller, weight(1)).unwrap();
     assert_eq!(orders(&mut controller), [deploy(a, 4), deploy(b, 4)], "the absolute one is as it was");
     controller.release(b).unwrap();
     assert_eq!(orders(&mut controller), [Order::Withdraw { place: place(0), id: b }, deploy(a, 8)]);
-    controller.measured(place(0), PERIOD, &used(&[(a, 1)]));
+    controller.measured(place(0), PERIOD, used(&[(a, 1)]));
     assert_eq!(orders(&mut controller), []);
 }
 
@@ -169,7 +185,7 @@ fn a_divided_limit_follows_the_rate() {
     let mut controller = controller(Limit::Divided { min: Bytes(300_000) }, None);
     let mut limits = Vec::new();
     for _ in 0..4 {
-        controller.request(weight(1)).unwrap();
+        ask(&mut controller, weight(1)).unwrap();
         let Some(Order::Deploy { policy, .. }) = orders(&mut controller).pop() else { panic!("nothing to deploy") };
         limits.push(policy.limit().get());
     }
@@ -179,14 +195,14 @@ fn a_divided_limit_follows_the_rate() {
 #[test]
 fn reallocation_lends_what_is_not_used_and_gives_it_back() {
     let mut controller = reallocating();
-    let [a, b] = [weight(1), weight(1)].map(|request| controller.request(request).unwrap());
+    let [a, b] = [weight(1), weight(1)].map(|request| ask(&mut controller, request).unwrap());
     // 5 Gbps are 625,000 bytes a period; b is idle and keeps a quarter of its guarantee.
-    controller.measured(place(0), PERIOD, &used(&[(a, 625_000)]));
+    controller.measured(place(0), PERIOD, used(&[(a, 625_000)]));
     assert_eq!(rates(&controller, &[a, b]), [8_750_000_000, 1_250_000_000]);
-    controller.measured(place(0), PERIOD, &used(&[(a, 1_093_750), (b, 156_250)]));
+    controller.measured(place(0), PERIOD, used(&[(a, 1_093_750), (b, 156_250)]));
     assert_eq!(rates(&controller, &[a, b]), [5_000_000_000; 2]);
-    controller.measured(place(0), PERIOD, &used(&[(a, 625_000)]));
-    let c = controller.request(weight(2)).unwrap();
+    controller.measured(place(0), PERIOD, used(&[(a, 625_000)]));
+    let c = ask(&mut controller, weight(2)).unwrap();
     assert_eq!(rates(&controller, &[a, b, c]), [2_500_000_000, 2_500_000_000, 5_000_000_000], "guarantees anew");
 }
 
@@ -216,15 +232,15 @@ proptest! {
                     _ => weight(1),
                 };
                 match what {
-                    0 | 1 => ids.extend(controller.request(request).ok()),
+                    0 | 1 => ids.extend(ask(&mut controller, request).ok()),
                     2 if !ids.is_empty() => {
                         let id = ids.swap_remove(size as usize % ids.len());
                         controller.release(id).unwrap();
                     }
                     _ => {
                         let active = ids.iter().enumerate().filter(|(i, _)| bits >> (i % 64) & 1 == 1);
-                        let arrived = active.map(|(_, &id)| (id, Bytes(u64::from(size) * 50_000))).collect();
-                        controller.measured(place(0), PERIOD, &arrived);
+                        let arrived: Vec<_> = active.map(|(_, &id)| (id, u64::from(size) * 50_000)).collect();
+                        controller.measured(place(0), PERIOD, used(&arrived));
                     }
                 }
                 let link = &controller.links[&place(0)];
