@@ -67,6 +67,8 @@ pub struct Settings {
     pub levels: Vec<Vec<u8>>,
     /// Per transport, when its packets are marked.
     pub marking: Vec<Option<Marking>>,
+    /// When packets that are not ECN-capable are lost instead (RFC 3168 section 5).
+    pub early_drop: Option<Marking>,
     /// Bytes of a packet whose payload has been trimmed.
     pub header_bytes: u16,
 }
@@ -223,6 +225,12 @@ impl Switch {
             self.stage_out(pool, id);
             return Received::Lost(Loss::Stage);
         }
+        if let Some(marking) = self.settings.early_drop
+            && self.drops_early(out, marking, &pool.get(id).packet)
+        {
+            lose_overflow(&mut self.ports[out.index()], pool, id);
+            return Received::Lost(Loss::Overflow);
+        }
         if !self.admit(out, pool, id) {
             return Received::Lost(Loss::Overflow);
         }
@@ -291,6 +299,12 @@ impl Switch {
         port.stats.dead_packets += packets;
         port.stats.dead_bytes += bytes;
         self.used_bytes -= bytes;
+    }
+
+    #[cold]
+    fn drops_early(&mut self, out: PortId, marking: Marking, packet: &Packet) -> bool {
+        let queue = self.ports[out.index()].class_bytes(packet.class) + u32::from(packet.wire_bytes);
+        !packet.has(flags::ECT) && marks(marking, queue, &mut self.random)
     }
 
     fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
@@ -431,7 +445,7 @@ impl Settings {
                 seen |= 1 << class;
             }
         }
-        for marking in self.marking.iter().flatten() {
+        for marking in self.marking.iter().flatten().chain(&self.early_drop) {
             if let Marking::Ramp { min, max, probability_max } = *marking
                 && !(min < max && (0.0..=1.0).contains(&probability_max))
             {

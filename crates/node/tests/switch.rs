@@ -84,6 +84,7 @@ fn settings() -> Settings {
         overflow: Overflow::TailDrop,
         levels: Vec::new(),
         marking: vec![None],
+        early_drop: None,
         header_bytes: 40,
     }
 }
@@ -251,6 +252,21 @@ fn a_dead_link_loses_what_waits_and_what_comes() {
     scene.switch.set_up(PortId(1), true, &mut scene.pool);
     assert_eq!(scene.receive(packet(2, 1, 2)), Received::Queued(PortId(1)));
     assert!(scene.pool.len() == 1 && scene.switch.used_bytes() == 1_500);
+}
+
+#[test]
+fn what_cannot_be_marked_is_dropped_where_red_would_mark_it() {
+    let marking = Marking::Step { threshold: Bytes(4_500) };
+    let mut scene = Scene::star(Settings { marking: vec![Some(marking)], early_drop: Some(marking), ..settings() });
+    let mut capable = packet(0, 1, 1);
+    capable.flags |= flags::ECT;
+    for _ in 0..3 {
+        assert_eq!(scene.receive(packet(1, 1, 1)), Received::Queued(PortId(1)), "up to the threshold");
+    }
+    assert_eq!(scene.receive(packet(1, 1, 1)), Received::Lost(Loss::Overflow));
+    assert_eq!(scene.receive(capable), Received::Queued(PortId(1)), "RFC 3168 section 5: marked instead");
+    let sent = scene.drain(1);
+    assert_eq!(sent.iter().map(|packet| packet.has(flags::CE)).collect::<Vec<_>>(), [false, false, false, true]);
 }
 
 #[test]

@@ -53,6 +53,12 @@ impl FlowTable {
         &self.flows[flow.index()]
     }
 
+    /// One flow, if there is one of this name: a packet of a limiter's own has none.
+    #[inline]
+    pub fn try_get(&self, flow: FlowId) -> Option<&FlowInfo> {
+        self.flows.get(flow.index())
+    }
+
     /// The flows that `host` sends.
     pub fn of(&self, host: HostId) -> &[FlowId] {
         &self.by_src[self.first[host.index()] as usize..self.first[host.index() + 1] as usize]

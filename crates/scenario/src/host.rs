@@ -7,7 +7,7 @@ use node::{Cx, Endpoint, Event, Gate, Input, Message, Packet, Shaper};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
-use crate::{Fate, FlowRecord, FlowTable, Journey};
+use crate::{Entities, Fate, FlowRecord, FlowTable, Journey};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
@@ -16,6 +16,8 @@ pub struct Host {
     transports: Vec<Slot>,
     /// What limits its rate, if anything does.
     shaper: Option<Box<dyn Shaper>>,
+    /// Whose packets are tagged how, if any are.
+    entities: Option<Arc<Entities>>,
     /// Whose turn it is at the NIC.
     turn: usize,
     flows: Arc<FlowTable>,
@@ -52,6 +54,7 @@ impl Host {
         id: HostId,
         endpoints: Vec<Box<dyn Endpoint>>,
         shaper: Option<Box<dyn Shaper>>,
+        entities: Option<Arc<Entities>>,
         flows: Arc<FlowTable>,
         seed: u64,
     ) -> Host {
@@ -71,6 +74,7 @@ impl Host {
             id,
             transports: endpoints.into_iter().enumerate().map(slot).collect(),
             shaper,
+            entities,
             turn: 0,
             flows,
             starts: starts.into(),
@@ -168,9 +172,12 @@ impl Host {
             if !self.events.is_empty() {
                 self.learn(now, None);
             }
-            if let Some(packet) = packet {
+            if let Some(mut packet) = packet {
                 debug_assert!(self.gate.open(packet.class) && packet.src == self.id && packet.wire_bytes > 0);
                 self.turn = index + 1;
+                if let Some(entities) = &self.entities {
+                    packet.set_tags(entities.tags(&self.flows, &packet));
+                }
                 return Some(packet);
             }
         }

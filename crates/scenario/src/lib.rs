@@ -8,6 +8,8 @@
 //! Absent on purpose: time itself, links, results in files (the caller writes them).
 
 pub mod audit;
+mod entities;
+mod entity;
 mod flows;
 mod host;
 mod ideal;
@@ -19,6 +21,8 @@ mod spec;
 mod table;
 
 pub use audit::Finding;
+pub use entities::{Asked, Entities};
+pub use entity::{Each, EntitySpec, RequestSpec};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;

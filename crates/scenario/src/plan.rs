@@ -1,15 +1,17 @@
 //! From a scenario to everything that a run needs, before anything has run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::Balancer;
 use node::pool::Hop;
-use node::{Clock, Endpoint, Overflow, Port, Settings, Site, Switch};
-use schemes::{Asks, Transport};
+use node::{Buffer, Clock, Endpoint, Overflow, Port, Settings, Site, Stages, Switch};
+use schemes::aq::{Place, Step, SwitchPart};
+use schemes::{Asks, Sharing, Transport, aq};
 use units::{Duration, HostId, LinkId, Problem, Stream, SwitchId, Time, mix};
 
-use crate::{FlowInfo, FlowTable, Host, Ideal, Scenario};
+use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -32,6 +34,10 @@ pub struct Plan {
     pub sites: Vec<Site>,
     /// All flows.
     pub flows: Arc<FlowTable>,
+    /// Whose traffic is told apart.
+    pub entities: Arc<Entities>,
+    /// By switch, what its AQs' tenants will say.
+    steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
@@ -73,8 +79,13 @@ impl Plan {
             Some(end) => Time::ZERO + end,
             None => last_start.saturating_add(scenario.measure.drain),
         };
+        let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
+        let steps = match scenario.sharing {
+            Sharing::Aq(_) => entities.steps(),
+            Sharing::PhysicalQueue => BTreeMap::new(),
+        };
         let scenario = scenario.clone();
-        Ok(Plan {
+        let plan = Plan {
             scenario,
             routes,
             transports,
@@ -82,12 +93,18 @@ impl Plan {
             settings,
             sites,
             flows: Arc::new(flows),
+            entities,
+            steps,
             ideal_ps,
             changes,
             horizon,
             lookahead,
             fabric,
-        })
+        };
+        for &switch in plan.steps.keys() {
+            plan.switch_part(switch)?;
+        }
+        Ok(plan)
     }
 
     /// A host, as it is before the first packet, with one endpoint a transport.
@@ -95,7 +112,9 @@ impl Plan {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
         let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint(&site(index));
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
-        Host::new(host, endpoints, None, self.flows.clone(), self.scenario.seed)
+        let tagging = self.scenario.sharing != Sharing::PhysicalQueue && self.entities.tag_anything();
+        let entities = tagging.then(|| self.entities.clone());
+        Host::new(host, endpoints, None, entities, self.flows.clone(), self.scenario.seed)
     }
 
     /// A switch, as it is before the first packet.
@@ -123,8 +142,38 @@ impl Plan {
             self.asks.iter().enumerate().map(balancer).collect(),
             self.settings.clone(),
             Stream::new(seed, u64::from(id.0), "mark"),
-            None,
+            self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         )
+    }
+
+    /// The AQs of a switch; none if it has none. An error names the request that is declined, and why.
+    fn switch_part(&self, id: SwitchId) -> Result<Option<SwitchPart>, Problem> {
+        let (Sharing::Aq(config), Some(steps)) = (&self.scenario.sharing, self.steps.get(&id)) else {
+            return Ok(None);
+        };
+        let queue = match self.settings.buffer {
+            Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
+        };
+        let mut places: Vec<Place> = Vec::new();
+        let requests = || {
+            steps
+                .iter()
+                .filter_map(|(_, step)| if let Step::Request(id, request) = step { Some((*id, request)) } else { None })
+        };
+        places.extend(requests().map(|(_, request)| request.place));
+        places.sort_unstable();
+        places.dedup();
+        let links: Vec<_> = places.iter().map(|&place| (place, self.fabric.link(place.link).rate, queue)).collect();
+        let random = Stream::new(self.scenario.seed, u64::from(id.0), "aq");
+        SwitchPart::new(config, &links, steps.clone(), random).map(Some).map_err(|error| match error {
+            aq::SwitchError::Setting(problem) => problem.under("sharing.aq"),
+            aq::SwitchError::Declined(declined, why) => {
+                let asked = self.entities.requests.iter().find(|asked| asked.id == declined && asked.switch == id);
+                let asked = asked.expect("every step is a request's");
+                let key = format!("entity[{}].request[{}].share", asked.entity, asked.index);
+                Problem::new(key, format!("declined: {why}"))
+            }
+        })
     }
 }
 
@@ -165,15 +214,8 @@ fn clock(scenario: &Scenario, host: HostId) -> Clock {
 }
 
 fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTable, Problem> {
-    let hosts = || (0..fabric.hosts).map(HostId);
-    let ground = workload::Ground {
-        rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
-        host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
-        bisection: fabric.bisection(),
-        narrowest: fabric.narrowest_rate(),
-    };
-    let generated =
-        workload::generate(&scenario.traffic, &ground, scenario.seed).map_err(|problem| problem.under("traffic"))?;
+    let generated = workload::generate(&scenario.traffic, &ground(fabric), scenario.seed)
+        .map_err(|problem| problem.under("traffic"))?;
     let info = |flow: workload::Flow| FlowInfo {
         src: flow.src,
         dst: flow.dst,
@@ -186,9 +228,24 @@ fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTa
     Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
 }
 
+/// What traffic needs to know of a fabric.
+pub(crate) fn ground(fabric: &Fabric) -> workload::Ground {
+    let hosts = || (0..fabric.hosts).map(HostId);
+    workload::Ground {
+        rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
+        host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
+        bisection: fabric.bisection(),
+        narrowest: fabric.narrowest_rate(),
+    }
+}
+
 fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
     let switch = &scenario.switch;
-    if switch.marking.is_some() && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+    if switch.early_drop && switch.marking.is_none() {
+        let message = "needs switch.marking: it says where";
+        return Err(Problem::new("switch.early_drop", message));
+    }
+    if switch.marking.is_some() && !switch.early_drop && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.marking", message));
     }
@@ -199,6 +256,7 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
         overflow: switch.overflow.unwrap_or(asked),
         levels: switch.levels.clone(),
         marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
+        early_drop: switch.marking.filter(|_| switch.early_drop),
         header_bytes: scenario.host.header.get() as u16,
     };
     settings.check().map_err(|problem| problem.under("switch"))?;

@@ -8,10 +8,12 @@ mod read;
 use fabric::{FabricSpec, FailureSpec};
 use node::{Balancing, Buffer, Marking, Overflow};
 use schemars::JsonSchema;
-use schemes::Transport;
+use schemes::{Sharing, Transport};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 use workload::Traffic;
+
+use crate::EntitySpec;
 
 pub use read::{ScenarioError, Source, read};
 
@@ -37,6 +39,10 @@ pub struct Scenario {
     pub reroute_delay: Duration,
     /// Links and switches that fail.
     pub failure: Vec<FailureSpec>,
+    /// How entities share the network.
+    pub sharing: Sharing,
+    /// Whose traffic is told apart, and what each asks for.
+    pub entity: Vec<EntitySpec>,
     /// What is to be carried.
     pub traffic: Vec<Traffic<Transport>>,
 }
@@ -98,6 +104,9 @@ pub struct SwitchSpec {
     /// When to mark packets of transports that understand marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marking: Option<Marking>,
+    /// Whether packets that are not ECN-capable are lost where `marking` would mark them: what RED does by RFC 3168, and
+    /// ns-3's RED queue with it. Needs `marking`.
+    pub early_drop: bool,
     /// Classes of equal priority, served in turn by bytes; a class that is in none stands alone at its number.
     pub levels: Vec<Vec<u8>>,
     /// Whether a packet is forwarded as soon as its headers are in.
@@ -116,6 +125,8 @@ impl Default for Scenario {
             switch: SwitchSpec::default(),
             reroute_delay: Duration::from_ms(1),
             failure: Vec::new(),
+            sharing: Sharing::default(),
+            entity: Vec::new(),
             traffic: Vec::new(),
         }
     }
@@ -151,6 +162,7 @@ impl Default for SwitchSpec {
             overflow: None,
             balancing: None,
             marking: None,
+            early_drop: false,
             levels: Vec::new(),
             cut_through: false,
         }
@@ -201,6 +213,11 @@ impl Scenario {
         if !used && self.transport != Transport::default() {
             let message = "has no effect, since every traffic class names its own; delete one or the other";
             return Err(Problem::new("transport", message));
+        }
+        self.sharing.check().map_err(|problem| problem.under("sharing"))?;
+        if self.sharing != Sharing::PhysicalQueue && self.entity.iter().all(|entity| entity.request.is_empty()) {
+            let message = "has no effect, since no entity requests anything; add an [[entity]] with a request";
+            return Err(Problem::new("sharing", message));
         }
         let HostSpec { mtu, header, .. } = self.host;
         if header.get() == 0 || header.get() > 1_000 {

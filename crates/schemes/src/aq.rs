@@ -31,7 +31,7 @@ pub use control::{Controller, Decline, Order, Place, Position, Request, Share};
 pub use gap::{Gap, Policy, Verdict};
 pub use rate::AqRate;
 pub use share::{Limit, WorkConserving};
-pub use switch::{Config, Step, SwitchPart};
+pub use switch::{Config, Step, SwitchError, SwitchPart};
 pub use table::Table;
 
 /// Name of an AQ, unique in a network and never given twice. In a packet, 0 stands for "no AQ".

@@ -1,6 +1,7 @@
 //! The list of schemes: one line each, and all that there is to adding one outside its folder.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use node::packet::Malformed;
 use node::{Endpoint, Header, Packet, Site};
@@ -107,22 +108,37 @@ impl Default for Transport {
 
 impl<'de> Deserialize<'de> for Transport {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Transport, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Transport;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a transport's name, or a table with one")
-            }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Transport, E> {
-                Transport::named(name).ok_or_else(|| E::unknown_variant(name, Transport::NAMES))
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Transport, A::Error> {
-                Table::deserialize(MapAccessDeserializer::new(map)).map(Transport::from)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        name_or_table::<D, Transport, Table>(deserializer, "a transport's name", Transport::NAMES, Transport::named)
     }
+}
+
+/// Reads a `T` written as one of `names`, which has all its defaults, or as the table that `R` is.
+pub(crate) fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + Into<T>>(
+    deserializer: D,
+    what: &'static str,
+    names: &'static [&'static str],
+    named: fn(&str) -> Option<T>,
+) -> Result<T, D::Error> {
+    struct Visitor<T, R> {
+        what: &'static str,
+        names: &'static [&'static str],
+        named: fn(&str) -> Option<T>,
+        table: PhantomData<R>,
+    }
+    impl<'de, T, R: Deserialize<'de> + Into<T>> serde::de::Visitor<'de> for Visitor<T, R> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{}, or a table with one", self.what)
+        }
+        fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<T, E> {
+            (self.named)(name).ok_or_else(|| E::unknown_variant(name, self.names))
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            R::deserialize(MapAccessDeserializer::new(map)).map(R::into)
+        }
+    }
+    deserializer.deserialize_any(Visitor::<T, R> { what, names, named, table: PhantomData })
 }
 
 impl JsonSchema for Transport {

@@ -6,6 +6,7 @@
 pub mod aq;
 pub mod catalogue;
 pub mod dcpim;
+pub mod sharing;
 pub mod tcp;
 pub mod udp;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use units::Problem;
 
 pub use catalogue::Transport;
+pub use sharing::Sharing;
 
 /// What each scheme's `Config` can do.
 pub trait Scheme {

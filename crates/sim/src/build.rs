@@ -8,6 +8,7 @@ use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
+use crate::entities::EntityProbe;
 use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
 use crate::probe::Samples;
 
@@ -34,6 +35,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             hosts: Vec::new(),
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
+            entities: EntityProbe::new(plan),
             outbox: Vec::new(),
             packet_hops: 0,
             events: 0,

@@ -8,6 +8,7 @@
 
 mod audit;
 mod build;
+mod entities;
 mod part;
 mod probe;
 mod results;

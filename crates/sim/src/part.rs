@@ -16,6 +16,7 @@ use node::{Received, Switch};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
 
+use crate::entities::EntityProbe;
 use crate::probe::Samples;
 
 /// A packet that goes from one part to another.
@@ -105,6 +106,8 @@ pub(crate) struct Part {
     /// Future changes, latest first.
     pub changes: Vec<(Time, Change)>,
     pub samples: Samples,
+    /// What arrives for entities, if there are any.
+    pub entities: Option<EntityProbe>,
     pub outbox: Vec<(u32, Crossing)>,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
@@ -171,6 +174,9 @@ impl Part {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
                 slot.host.digest = stir(slot.host.digest, now, &packet);
+                if let Some(entities) = &mut self.entities {
+                    entities.note(&packet, &transit);
+                }
                 slot.host.receive(now, &packet, &transit);
                 self.arm_host(now, index as usize, false);
             }
@@ -258,6 +264,9 @@ impl Part {
         }
         if self.samples.next_at() <= now {
             self.samples.take(now, &self.switches);
+            if let Some(entities) = &mut self.entities {
+                entities.sample(now);
+            }
         }
         let at = self.timeline_at();
         self.agenda.set(0, at);

@@ -7,17 +7,20 @@ use node::PortStats;
 use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table};
 use units::Time;
 
+use crate::entities;
 use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
     let (stats, lost_in_flight) = link_ends(plan, parts);
-    vec![
+    let mut tables = vec![
         flows.table(plan),
         queue_table(plan, parts),
         utilisation_table(plan, parts),
         link_table(plan, &stats, &lost_in_flight, end),
         counter_table(plan, parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host)),
-    ]
+    ];
+    tables.extend(entities::tables(plan, parts, end));
+    tables
 }
 
 fn queue_table(plan: &Plan, parts: &[Part]) -> Table {

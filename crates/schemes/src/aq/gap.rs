@@ -2,8 +2,7 @@
 //!
 //! Integers that a switch has: the gap in whole bytes, the time of the last packet in ticks of the rate's own clock
 //! ([`rate`](super::rate)), each in 24 bits. A packet costs two multiplications and shifts, a subtraction that stops at
-//! zero, an addition and a comparison; only [`Feedback::Delay`](crate::Feedback) needs a division, for which a switch
-//! would have a table.
+//! zero, an addition and a comparison; the virtual queueing delay needs a division, for which a switch would have a table.
 //!
 //! *Quantum.* At any packet, the gap differs from the exact recurrence over the same packets by less than what R drains
 //! in one tick, plus one byte: under 3 bytes in all, however long the sequence, since rounding does not add up. So in
@@ -44,7 +43,6 @@ enum Signal {
         max_bytes: u32,
         slope: u64,
     },
-    Delay,
 }
 
 /// What becomes of a packet.
@@ -54,7 +52,8 @@ pub struct Verdict {
     pub pass: bool,
     /// It passes and is marked "congestion experienced", if it is ECN-capable.
     pub mark: bool,
-    /// What its virtual queueing delay grows by; zero unless the entity listens to delay.
+    /// What its virtual queueing delay grows by: A/R, itself counted; zero if it is dropped. Algorithm 2 adds it up for
+    /// entities that listen to delay alone; it is told of all, since section 5.5 compares it with a real queue's.
     pub virtual_delay: Duration,
 }
 
@@ -87,14 +86,12 @@ impl Gap {
             return Verdict::DROP;
         }
         self.bytes = grown;
-        match policy.signal {
-            Signal::None => Verdict::UNTOUCHED,
-            Signal::Step { threshold_bytes } => Verdict { mark: grown > threshold_bytes, ..Verdict::UNTOUCHED },
-            Signal::Ramp { min_bytes, max_bytes, slope } => {
-                Verdict { mark: ramp(grown, min_bytes, max_bytes, slope, random), ..Verdict::UNTOUCHED }
-            }
-            Signal::Delay => Verdict { virtual_delay: rate.delay(grown), ..Verdict::UNTOUCHED },
-        }
+        let mark = match policy.signal {
+            Signal::None => false,
+            Signal::Step { threshold_bytes } => grown > threshold_bytes,
+            Signal::Ramp { min_bytes, max_bytes, slope } => ramp(grown, min_bytes, max_bytes, slope, random),
+        };
+        Verdict { pass: true, mark, virtual_delay: rate.delay(grown) }
     }
 
     /// Brings it up to `now`: max(0, A - R dt).
@@ -140,8 +137,7 @@ impl Policy {
         // A threshold beyond the largest gap never marks, whatever it is.
         let word = |bytes: Bytes| bytes.get().min(1 << 24) as u32;
         let signal = match feedback {
-            Feedback::Drop => Signal::None,
-            Feedback::Delay => Signal::Delay,
+            Feedback::Drop | Feedback::Delay => Signal::None,
             Feedback::Ecn(Marking::Step { threshold }) => Signal::Step { threshold_bytes: word(threshold) },
             Feedback::Ecn(Marking::Ramp { min, max, probability_max }) => {
                 if !(min < max && max <= LIMIT_MAX && (0.0..=1.0).contains(&probability_max)) {

@@ -1,9 +1,7 @@
 //! The part of a switch: both pipelines' tables, and its share of the controller's work.
 //!
 //! A packet meets at most two AQs here (section 4.2): at ingress the one of its first tag, before it joins a queue; at
-//! egress that of its second, as it leaves. Either may drop it, mark it, and add to its virtual queueing delay. That
-//! delay is added whatever the entity listens to, where Algorithm 2 adds it for delay-based entities alone: it is what
-//! section 5.5 compares with a real queue's, and costs a division.
+//! egress that of its second, as it leaves. Either may drop it, mark it, and add to its virtual queueing delay.
 //!
 //! Tenants' requests and releases come at times that the scenario has set. Rates follow what has arrived, period by
 //! period ([`Config::idle_after`], [`WorkConserving::Reallocate`]); orders take effect at once, since the paper
@@ -77,6 +75,17 @@ pub enum Step {
     Release(AqId),
 }
 
+/// Why a switch can't have its AQs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// A setting that makes no sense; keys as in [`Config`].
+    #[error("{0}")]
+    Setting(Problem),
+    /// A request that would be declined, and why.
+    #[error("AQ {} is declined: {}", .0.tag(), .1)]
+    Declined(AqId, Decline),
+}
+
 /// A switch's AQs.
 pub struct SwitchPart {
     controller: Controller,
@@ -99,18 +108,15 @@ impl SwitchPart {
     /// A switch with these links (and the limits of their physical queues), whose tenants will say `steps`, in order of
     /// time.
     ///
-    /// # Errors
-    /// A setting that makes no sense, keys as in [`Config`]; or a request that will be declined, its key being
-    /// `steps[i]`.
     pub fn new(
         config: &Config,
         links: &[(Place, Rate, Bytes)],
         steps: Vec<(Time, Step)>,
         random: Stream,
-    ) -> Result<SwitchPart, Problem> {
-        let mut controller = Controller::new(config.limit, config.work_conserving)?;
+    ) -> Result<SwitchPart, SwitchError> {
+        let mut controller = Controller::new(config.limit, config.work_conserving).map_err(SwitchError::Setting)?;
         for &(place, capacity, queue) in links {
-            controller.add_link(place, capacity, queue)?;
+            controller.add_link(place, capacity, queue).map_err(SwitchError::Setting)?;
         }
         let mut part = SwitchPart {
             controller,
@@ -125,19 +131,19 @@ impl SwitchPart {
             stats: FxHashMap::default(),
             random,
         };
-        part.rehearse(&steps).map_err(|(index, decline)| Problem::new(format!("steps[{index}]"), decline.to_string()))?;
+        part.rehearse(&steps)?;
         part.steps = steps.into();
         part.wake(Time::ZERO);
         Ok(part)
     }
 
     /// Whether all will be granted: what a link's tenants have at a time depends on nothing that happens in a run.
-    fn rehearse(&mut self, steps: &[(Time, Step)]) -> Result<(), (usize, Decline)> {
+    fn rehearse(&mut self, steps: &[(Time, Step)]) -> Result<(), SwitchError> {
         let mut granted = Vec::new();
-        for (index, (_, step)) in steps.iter().enumerate() {
+        for (_, step) in steps {
             match *step {
                 Step::Request(id, request) => {
-                    self.controller.request(id, request).map_err(|decline| (index, decline))?;
+                    self.controller.request(id, request).map_err(|why| SwitchError::Declined(id, why))?;
                     granted.push(id);
                 }
                 Step::Release(id) => self.controller.release(id).expect("it was requested before"),

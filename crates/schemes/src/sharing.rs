@@ -1,0 +1,83 @@
+//! How entities share a network: the mechanisms, one line each, apart from the transports that they apply to.
+//!
+//! Any transport runs under any of them. Where transports are endpoints, these stand elsewhere: in switches (Augmented
+//! Queue) or between a host's endpoints and its NIC (the rate limiters that it is measured against).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use units::Problem;
+
+use crate::aq;
+use crate::catalogue::name_or_table;
+
+/// A mechanism and its settings. In a scenario: a name (`"aq"`, all defaults) or a table (`{ aq = { limit = "queue" } }`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// None: the physical queue as it is. Entities are only told apart in results.
+    #[default]
+    PhysicalQueue,
+    /// Augmented Queue: each request is an AQ in a switch.
+    Aq(aq::Config),
+}
+
+/// What the derived reader of the table form reads.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Table {
+    Aq(aq::Config),
+}
+
+impl From<Table> for Sharing {
+    fn from(table: Table) -> Sharing {
+        match table {
+            Table::Aq(config) => Sharing::Aq(config),
+        }
+    }
+}
+
+impl Sharing {
+    /// The names of all mechanisms.
+    pub const NAMES: &[&str] = &["physical_queue", "aq"];
+
+    /// A mechanism with its defaults, by name.
+    pub fn named(name: &str) -> Option<Sharing> {
+        match name {
+            "physical_queue" => Some(Sharing::PhysicalQueue),
+            "aq" => Some(Sharing::Aq(Default::default())),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Sharing::PhysicalQueue => "physical_queue",
+            Sharing::Aq(_) => "aq",
+        }
+    }
+
+    /// What its types can't forbid; keys begin with its name.
+    pub fn check(&self) -> Result<(), Problem> {
+        match self {
+            Sharing::PhysicalQueue => Ok(()),
+            Sharing::Aq(config) => config.check().map_err(|problem| problem.under("aq")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Sharing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sharing, D::Error> {
+        name_or_table::<D, Sharing, Table>(deserializer, "a mechanism's name", Sharing::NAMES, Sharing::named)
+    }
+}
+
+impl JsonSchema for Sharing {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Sharing".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let table = generator.subschema_for::<Table>();
+        schemars::json_schema!({ "anyOf": [{ "enum": Sharing::NAMES }, table] })
+    }
+}

@@ -1,0 +1,215 @@
+//! What entities get: how much arrives for each in each interval, and how long it has waited.
+//!
+//! Waiting is told twice: in real queues, as the network notes it, and as virtual queueing delay, as AQs add it up in
+//! packets (Augmented Queue, section 5.5 compares the two). Histograms hold three digits, so quantiles are within
+//! 0.1%, in constant memory however long the run is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+use node::Packet;
+use node::pool::Transit;
+use scenario::{Column, Data, Entities, FlowTable, Plan, Table};
+use schemes::aq::Position;
+use units::{Duration, SwitchId, Time};
+
+use crate::part::Part;
+
+/// What has arrived at the hosts of a part.
+pub(crate) struct EntityProbe {
+    entities: Arc<Entities>,
+    flows: Arc<FlowTable>,
+    /// Payload since the last sample, by entity.
+    now: Vec<Arrived>,
+    /// Samples in which anything arrived, by time and entity.
+    samples: Vec<(Time, u16, Arrived)>,
+    /// By entity: waiting in queues and virtual queueing delay, in nanoseconds.
+    waits: Vec<[Histogram<u64>; 2]>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Arrived {
+    delivered: u64,
+    received: u64,
+}
+
+impl EntityProbe {
+    /// None if a run has no entities.
+    pub fn new(plan: &Plan) -> Option<EntityProbe> {
+        let count = plan.entities.names.len();
+        let histogram = || Histogram::new(3).expect("three digits are few enough");
+        (count > 0).then(|| EntityProbe {
+            entities: plan.entities.clone(),
+            flows: plan.flows.clone(),
+            now: vec![Arrived::default(); count],
+            samples: Vec::new(),
+            waits: (0..count).map(|_| [histogram(), histogram()]).collect(),
+        })
+    }
+
+    /// A packet has come to its host.
+    #[inline]
+    pub fn note(&mut self, packet: &Packet, transit: &Transit) {
+        let Some(flow) = self.flows.try_get(packet.flow) else { return };
+        let [group, source, destination] = self.entities.of(flow, packet);
+        let bytes = u64::from(packet.payload_bytes);
+        let queued: Duration = transit.queued.iter().copied().fold(Duration::ZERO, |sum, queued| sum + queued);
+        let waited = [queued.ps() / 1_000, u64::from(packet.virtual_delay_ns)];
+        for entity in [group, source].into_iter().flatten() {
+            self.now[usize::from(entity)].delivered += bytes;
+            for (histogram, ns) in self.waits[usize::from(entity)].iter_mut().zip(waited) {
+                histogram.record(ns).expect("a histogram that resizes takes 2^62 ns");
+            }
+        }
+        if let Some(entity) = destination {
+            self.now[usize::from(entity)].received += bytes;
+        }
+    }
+
+    /// An interval ends.
+    pub fn sample(&mut self, now: Time) {
+        for (entity, arrived) in self.now.iter_mut().enumerate() {
+            if *arrived != Arrived::default() {
+                self.samples.push((now, entity as u16, std::mem::take(arrived)));
+            }
+        }
+    }
+}
+
+/// The tables `entities`, `waits` and `aqs`; none if the run has no entities.
+pub(crate) fn tables(plan: &Plan, parts: &[Part], end: Time) -> Vec<Table> {
+    if plan.entities.names.is_empty() {
+        return Vec::new();
+    }
+    vec![arrivals(plan, parts, end), waits(plan, parts), aqs(plan, parts)]
+}
+
+fn arrivals(plan: &Plan, parts: &[Part], end: Time) -> Table {
+    let count = plan.entities.names.len();
+    let interval = plan.scenario.measure.interval;
+    let probes = || parts.iter().filter_map(|part| part.entities.as_ref());
+    let rest = probes().flat_map(|probe| (0u16..).zip(&probe.now).map(|(entity, &arrived)| (end, entity, arrived)));
+    let mut cells: BTreeMap<(Time, u16), Arrived> = BTreeMap::new();
+    // Every entity has a row in every interval, also where nothing arrived: a mean over rows is a mean over time.
+    let mut at = Time::ZERO;
+    while interval > Duration::ZERO && at.saturating_add(interval) <= end {
+        at += interval;
+        cells.extend((0..count as u16).map(|entity| ((at, entity), Arrived::default())));
+    }
+    for (at, entity, arrived) in probes().flat_map(|probe| probe.samples.iter().copied()).chain(rest) {
+        if arrived != Arrived::default() || cells.contains_key(&(at, entity)) {
+            let cell = cells.entry((at, entity)).or_default();
+            cell.delivered += arrived.delivered;
+            cell.received += arrived.received;
+        }
+    }
+    let sum = |value: &dyn Fn(&Arrived) -> u64| Data::U64(cells.values().map(value).collect());
+    Table {
+        name: "entities",
+        columns: vec![
+            Column::new(
+                "time_ps",
+                "ps",
+                "end of the interval",
+                Data::U64(cells.keys().map(|key| key.0.ps()).collect()),
+            ),
+            Column::new("entity", "", "whose", names(plan, cells.keys().map(|key| u32::from(key.1)).collect())),
+            Column::new(
+                "delivered_bytes",
+                "B",
+                "payload that it has sent and that arrived in the interval, repetitions counted",
+                sum(&|arrived| arrived.delivered),
+            ),
+            Column::new(
+                "received_bytes",
+                "B",
+                "payload that arrived at its hosts in the interval; 0 for a group of flows",
+                sum(&|arrived| arrived.received),
+            ),
+        ],
+    }
+}
+
+fn waits(plan: &Plan, parts: &[Part]) -> Table {
+    let kinds = ["physical", "virtual"].map(str::to_owned).to_vec();
+    let mut rows = Vec::new();
+    for entity in 0..plan.entities.names.len() {
+        for kind in 0..kinds.len() {
+            let mut all: Histogram<u64> = Histogram::new(3).expect("three digits are few enough");
+            for probe in parts.iter().filter_map(|part| part.entities.as_ref()) {
+                all.add(&probe.waits[entity][kind]).expect("a histogram that resizes takes any other");
+            }
+            rows.push((entity as u32, kind as u32, all));
+        }
+    }
+    let ns = |value: &dyn Fn(&Histogram<u64>) -> u64| Data::U64(rows.iter().map(|(.., all)| value(all)).collect());
+    Table {
+        name: "waits",
+        columns: vec![
+            Column::new("entity", "", "whose packets", names(plan, rows.iter().map(|row| row.0).collect())),
+            Column::new(
+                "queue",
+                "",
+                "physical: in all queues on the way; virtual: virtual queueing delay of all AQs on the way",
+                Data::Names { index: rows.iter().map(|row| row.1).collect(), names: kinds },
+            ),
+            Column::new("packets", "", "data packets that arrived", ns(&|all| all.len())),
+            Column::new("mean_ns", "ns", "mean wait", Data::F64(rows.iter().map(|(.., all)| all.mean()).collect())),
+            Column::new("p50_ns", "ns", "median", ns(&|all| all.value_at_quantile(0.5))),
+            Column::new("p95_ns", "ns", "95th percentile", ns(&|all| all.value_at_quantile(0.95))),
+            Column::new("p99_ns", "ns", "99th percentile", ns(&|all| all.value_at_quantile(0.99))),
+            Column::new("max_ns", "ns", "longest", ns(&|all| all.max())),
+        ],
+    }
+}
+
+fn aqs(plan: &Plan, parts: &[Part]) -> Table {
+    let mut rows = BTreeMap::new();
+    for asked in &plan.entities.requests {
+        rows.insert((asked.switch, asked.entity, asked.place.position), node::TagStats::default());
+    }
+    for slot in parts.iter().flat_map(|part| &part.switches) {
+        for (tag, stats) in slot.switch.tag_stats() {
+            let (entity, position) = plan.entities.owner(tag).expect("only given ids are deployed");
+            let row = rows.entry((SwitchId(slot.id), entity, position)).or_default();
+            row.dropped_packets += stats.dropped_packets;
+            row.dropped_bytes += stats.dropped_bytes;
+            row.marked_packets += stats.marked_packets;
+        }
+    }
+    let switch = Data::Names {
+        index: rows.keys().map(|key| key.0.0).collect(),
+        names: plan.fabric.names[plan.fabric.hosts as usize..].to_vec(),
+    };
+    let pipeline = Data::Names {
+        index: rows.keys().map(|key| u32::from(key.2 == Position::Egress)).collect(),
+        names: ["ingress", "egress"].map(str::to_owned).to_vec(),
+    };
+    let sum = |value: &dyn Fn(&node::TagStats) -> u64| Data::U64(rows.values().map(value).collect());
+    Table {
+        name: "aqs",
+        columns: vec![
+            Column::new("switch", "", "where", switch),
+            Column::new(
+                "entity",
+                "",
+                "whose AQ, or AQs together",
+                names(plan, rows.keys().map(|key| u32::from(key.1)).collect()),
+            ),
+            Column::new("pipeline", "", "ingress or egress", pipeline),
+            Column::new(
+                "dropped_packets",
+                "",
+                "packets dropped above the AQ limit",
+                sum(&|stats| stats.dropped_packets),
+            ),
+            Column::new("dropped_bytes", "B", "bytes of them", sum(&|stats| stats.dropped_bytes)),
+            Column::new("marked_packets", "", "packets marked by the A-Gap", sum(&|stats| stats.marked_packets)),
+        ],
+    }
+}
+
+fn names(plan: &Plan, index: Vec<u32>) -> Data {
+    Data::Names { index, names: plan.entities.names.clone() }
+}
