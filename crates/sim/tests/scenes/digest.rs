@@ -46,6 +46,19 @@ fn settings() -> Vec<String> {
                 { at = "9us", link = ["host5", "leaf1"] },
             ]"#,
         ),
+        clos(
+            r#"
+            sharing = "aq"
+            entity = [
+                { name = "vms", hosts = "0-7", each = "host", feedback = "drop", request = [
+                    { share = { absolute = "60Gbps" }, position = "ingress" },
+                    { share = { weight = 2 }, position = "egress" },
+                ] },
+                { name = "one", hosts = "8", start = "2us", end = "9us", feedback = "delay", request = [
+                    { share = { absolute = "30Gbps" }, position = "egress" },
+                ] },
+            ]"#,
+        ),
         "fabric.fat_tree = { k = 4, oversubscription = 2.0 }".to_owned(),
         "fabric.dumbbell = { bottleneck_rate = \"200Gbps\" }".to_owned(),
         "fabric.star = { hosts = 6 }".to_owned(),

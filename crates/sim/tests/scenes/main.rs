@@ -1,6 +1,7 @@
 //! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come out.
 
 mod any;
+mod aq;
 mod digest;
 mod failures;
 mod ideal;
