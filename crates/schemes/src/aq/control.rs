@@ -155,6 +155,8 @@ struct Link {
     absolute_bps: u64,
     weights: u64,
     active_weights: u64,
+    /// Whether any grant's rate is by measurement: a request costs no walk over grants without need.
+    reallocated: bool,
     /// How many grants have each weight.
     by_weight: BTreeMap<u32, u32>,
     grants: BTreeMap<AqId, Grant>,
@@ -248,6 +250,7 @@ impl Controller {
                 for (grant, rate) in link.grants.values_mut().zip(rates) {
                     grant.reallocated = Some(rate);
                 }
+                link.reallocated = true;
             }
             _ => {
                 let mut active_weights = 0;
@@ -310,6 +313,7 @@ impl Link {
             absolute_bps: 0,
             weights: 0,
             active_weights: 0,
+            reallocated: false,
             by_weight: BTreeMap::new(),
             grants: BTreeMap::new(),
         }
@@ -363,8 +367,8 @@ impl Link {
     }
 
     fn forget_measurements(&mut self) {
-        for grant in self.grants.values_mut() {
-            grant.reallocated = None;
+        if std::mem::take(&mut self.reallocated) {
+            self.grants.values_mut().for_each(|grant| grant.reallocated = None);
         }
     }
 
