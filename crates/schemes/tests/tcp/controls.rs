@@ -74,6 +74,7 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
             nic_rate: Rate::from_gbps(100),
             data_rtt: delay * 2 + Duration::from_ps(246_400),
             control_rtt: delay * 2,
+            data_rtts: Vec::new(),
             mtu_bytes: 1500,
             header_bytes: 40,
             clock: node::Clock::default(),
