@@ -113,6 +113,15 @@ fn dctcp_flows_share_a_queue() {
 }
 
 #[test]
+fn swift_flows_share_a_queue() {
+    for flows in [2, 8] {
+        let wire = Wire { delay: Duration::from_us(10), ..Wire::default() };
+        let used = shares_equally(flows, wire, Swift::default(), Time::from_ms(22));
+        assert!(used > 0.999, "{used}");
+    }
+}
+
+#[test]
 fn dctcp_s_queue_and_alpha_are_as_its_paper_says() {
     // Section 3.3 of the SIGCOMM paper: N flows in step, C x RTT = 50.2464 us at 120 ns a packet, K = 80 packets. The
     // analysis takes alpha for steady, which wants g < 1.386 / sqrt(2 (C x RTT + K)) = 0.044 (equation 15).
