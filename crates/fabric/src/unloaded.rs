@@ -18,10 +18,15 @@ impl Fabric {
 
     /// The longest time over all pairs of hosts for a packet of `data_bytes` one way and one of `answer_bytes` back,
     /// each alone in the network. `routes` are those of the whole fabric: what has no path would count as no time.
+    pub fn max_rtt(&self, routes: &Routes, data_bytes: u64, answer_bytes: u64) -> Duration {
+        self.max_rtts(routes, data_bytes, answer_bytes).into_values().max().unwrap_or(Duration::ZERO)
+    }
+
+    /// The same for each number of switches that lie between two hosts.
     ///
     /// A path is (host link, links between racks, host link), so it suffices to look at one pair of hosts a pair of
     /// racks: in each, the slowest to send and the slowest to receive.
-    pub fn max_rtt(&self, routes: &Routes, data_bytes: u64, answer_bytes: u64) -> Duration {
+    pub fn max_rtts(&self, routes: &Routes, data_bytes: u64, answer_bytes: u64) -> BTreeMap<u32, Duration> {
         let forth: Vec<Duration> = (0..self.links.len()).map(|link| self.hop_time(link.into(), data_bytes)).collect();
         let back: Vec<Duration> = (0..self.links.len()).map(|link| self.hop_time(link.into(), answer_bytes)).collect();
         let time = |times: &[Duration], src, dst| total(routes.path(self, src, dst).map(|link| times[link.index()]));
@@ -39,14 +44,16 @@ impl Fabric {
                 [two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver)]
             })
             .collect();
-        let mut longest = Duration::ZERO;
+        let mut longest = BTreeMap::new();
         for (from, [senders, _]) in ends.iter().enumerate() {
             for (to, [_, receivers]) in ends.iter().enumerate() {
                 // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
                 let depth = if from == to { 2 } else { 1 };
                 for &src in senders.iter().take(depth) {
                     for &dst in receivers.iter().take(depth).filter(|&&dst| dst != src) {
-                        longest = longest.max(round(src, dst));
+                        let switches = routes.hops(src, dst).map_or(0, |links| links - 1);
+                        let known = longest.entry(switches).or_insert(Duration::ZERO);
+                        *known = round(src, dst).max(*known);
                     }
                 }
             }

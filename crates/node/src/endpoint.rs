@@ -150,6 +150,8 @@ pub struct Site {
     pub nic_rate: Rate,
     /// Longest unloaded round trip of a full data packet and a control packet back, over all pairs of hosts.
     pub data_rtt: Duration,
+    /// The same over the pairs with so many switches between them, fewest first.
+    pub data_rtts: Vec<(u8, Duration)>,
     /// Longest unloaded round trip of two control packets.
     pub control_rtt: Duration,
     /// Bytes of a full data packet, headers counted.

@@ -29,6 +29,8 @@ pub enum Fate {
 pub struct Wire {
     /// Rate of every link.
     pub rate: Rate,
+    /// Rate of the links to hosts, where it is another.
+    pub down_rate: Option<Rate>,
     /// One-way delay between two hosts, without serialisation.
     pub delay: Duration,
     /// Bytes that the queue towards a host takes.
@@ -41,6 +43,7 @@ impl Default for Wire {
     fn default() -> Self {
         Wire {
             rate: Rate::from_gbps(100),
+            down_rate: None,
             delay: Duration::from_ns(2_500),
             queue_bytes_max: u64::MAX,
             mark_bytes: u64::MAX,
@@ -48,7 +51,14 @@ impl Default for Wire {
     }
 }
 
+impl Wire {
+    fn down_rate(&self) -> Rate {
+        self.down_rate.unwrap_or(self.rate)
+    }
+}
+
 type Spoil = Box<dyn FnMut(Time, &Packet) -> Fate>;
+type Touch = Box<dyn FnMut(Time, &mut Packet)>;
 
 /// A number of endpoints on one wire.
 pub struct Scene {
@@ -60,6 +70,7 @@ pub struct Scene {
     count: u64,
     flows: u32,
     spoil: Spoil,
+    touch: Touch,
     /// All that endpoints said, in order.
     pub events: Vec<(Time, HostId, Event)>,
     /// All that NICs began to send, in order.
@@ -98,13 +109,15 @@ impl Scene {
 
     /// One endpoint a clock.
     pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
-        let round_trip = |there, back| wire.delay * 2 + (wire.rate.transmit(there) + wire.rate.transmit(back)) * 2;
+        let way = |bytes| wire.delay + wire.rate.transmit(bytes) + wire.down_rate().transmit(bytes);
+        let round_trip = |there, back| way(there) + way(back);
         let hosts = clocks.iter().enumerate().map(|(index, &clock)| Host {
             endpoint: make(&Site {
                 host: HostId::from(index),
                 hosts: clocks.len() as u32,
                 nic_rate: wire.rate,
                 data_rtt: round_trip(1500, 40),
+                data_rtts: vec![(1, round_trip(1500, 40))],
                 control_rtt: round_trip(40, 40),
                 mtu_bytes: 1500,
                 header_bytes: 40,
@@ -128,6 +141,7 @@ impl Scene {
             count: 0,
             flows: 0,
             spoil: Box::new(|_, _| Fate::Pass),
+            touch: Box::new(|_, _| {}),
             events: Vec::new(),
             sent: Vec::new(),
             overflows: 0,
@@ -138,6 +152,11 @@ impl Scene {
     /// From now on, `spoil` decides what befalls each packet.
     pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> Fate + 'static) {
         self.spoil = Box::new(spoil);
+    }
+
+    /// From now on, `touch` changes packets when they reach the switch, as a stage there would.
+    pub fn touch(&mut self, touch: impl FnMut(Time, &mut Packet) + 'static) {
+        self.touch = Box::new(touch);
     }
 
     /// A message of `bytes` at time `at`; its flow id is returned.
@@ -253,6 +272,8 @@ impl Scene {
     }
 
     fn enqueue(&mut self, mut packet: Packet) {
+        packet.hops += 1;
+        (self.touch)(self.now, &mut packet);
         let host = &mut self.hosts[packet.dst.index()];
         let bytes = u64::from(packet.wire_bytes);
         if host.queue_bytes + bytes > self.wire.queue_bytes_max {
@@ -276,7 +297,7 @@ impl Scene {
         }
         let Some(packet) = host.queues.iter_mut().find_map(VecDeque::pop_front) else { return };
         host.queue_bytes -= u64::from(packet.wire_bytes);
-        host.link_free = self.now + self.wire.rate.transmit(u64::from(packet.wire_bytes));
+        host.link_free = self.now + self.wire.down_rate().transmit(u64::from(packet.wire_bytes));
         let free = host.link_free;
         self.plan(free, Happening::LinkFree(id));
         self.plan(free + self.wire.delay / 2, Happening::AtHost(packet));

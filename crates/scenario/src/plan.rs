@@ -188,13 +188,17 @@ fn sites(scenario: &Scenario, fabric: &Fabric, routes: &Routes) -> Vec<Site> {
     let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
     // A packet passes four host-side delays on a round trip.
     let host_delay = scenario.host.delay * 4;
-    let data_rtt = fabric.max_rtt(routes, mtu, header) + host_delay;
+    let data_rtts = fabric.max_rtts(routes, mtu, header).into_iter();
+    let data_rtts: Vec<_> =
+        data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();
+    let data_rtt = data_rtts.iter().map(|of| of.1).max().unwrap_or(host_delay);
     let control_rtt = fabric.max_rtt(routes, header, header) + host_delay;
     let site = |host: HostId| Site {
         host,
         hosts: fabric.hosts,
         nic_rate: fabric.host_rate(host),
         data_rtt,
+        data_rtts: data_rtts.clone(),
         control_rtt,
         mtu_bytes: mtu as u16,
         header_bytes: header as u16,

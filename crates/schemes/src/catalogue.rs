@@ -97,6 +97,7 @@ catalogue! {
     "newreno" NewReno(crate::tcp::Config<crate::tcp::newreno::Config>),
     "cubic" Cubic(crate::tcp::Config<crate::tcp::cubic::Config>),
     "dctcp" Dctcp(crate::tcp::Config<crate::tcp::dctcp::Config>),
+    "swift" Swift(crate::tcp::Config<crate::tcp::swift::Config>),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -32,6 +32,7 @@ pub mod cubic;
 pub mod dctcp;
 pub mod header;
 pub mod newreno;
+pub mod swift;
 
 mod receiver;
 mod rtt;
@@ -134,9 +135,8 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        let mss_bytes = u64::from(site.payload_max());
         let sender = sender::Settings {
-            start: Start { mss_bytes, window_bytes: u64::from(self.initial_window) * mss_bytes },
+            start: Start::at(site, self.initial_window),
             handshake: self.handshake,
             rto: Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity },
             class: self.class,

@@ -53,6 +53,41 @@ pub struct Start {
     pub mss_bytes: u64,
     /// Initial window (RFC 6928).
     pub window_bytes: u64,
+    /// A full data packet, headers counted.
+    pub packet_bytes: u64,
+    /// Longest unloaded round trip of a data packet and its acknowledgement, over all pairs of hosts.
+    pub rtt: Duration,
+    /// With `hop_rtt` a line above unloaded round trips: `base_rtt + n * hop_rtt` is no less than that of any pair of hosts
+    /// with n switches between them.
+    pub base_rtt: Duration,
+    /// What a switch more on the way adds to the unloaded round trip.
+    pub hop_rtt: Duration,
+}
+
+impl Start {
+    /// What the flows of a host begin with.
+    pub(crate) fn at(site: &Site, initial_window: u16) -> Start {
+        let mss_bytes = u64::from(site.payload_max());
+        let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
+        Start {
+            mss_bytes,
+            window_bytes: u64::from(initial_window) * mss_bytes,
+            packet_bytes: u64::from(site.mtu_bytes),
+            rtt: site.data_rtt,
+            base_rtt,
+            hop_rtt,
+        }
+    }
+}
+
+/// The line with the slope from the first to the last of the points that lies above all of them: its height at 0, and its
+/// slope.
+fn line_above(points: &[(u8, Duration)]) -> Option<(Duration, Duration)> {
+    let (&(first, low), &(last, high)) = (points.first()?, points.last()?);
+    let slope = high.saturating_sub(low) / u64::from(last - first).max(1);
+    let rise = |at: u8| Duration::from_ps(slope.ps().saturating_mul(u64::from(at)));
+    let height = points.iter().map(|&(at, rtt)| rtt.saturating_sub(rise(at))).max()?;
+    Some((height, slope))
 }
 
 /// The congestion control of one flow. Loss recovery is not its business: it says how much may be in flight.
@@ -63,10 +98,12 @@ pub trait Control: Send + 'static {
     /// The network is congested: told once a window of data, but for timeouts.
     fn on_congestion(&mut self, congestion: &Congestion);
 
-    /// How much may be in flight: cwnd. The sender always allows one segment.
+    /// How much may be in flight: cwnd. The sender always allows one segment; a control that wants less says with
+    /// [`Control::pacing`] how seldom.
     fn window_bytes(&self) -> u64;
 
-    /// The rate at which packets may leave, headers counted; none sends as the window allows.
+    /// The rate at which packets may leave, headers counted, sent again or not; none sends as the window allows. It is asked
+    /// anew whenever something happens to the flow, and counts from its last packet.
     fn pacing(&self) -> Option<Rate> {
         None
     }
@@ -87,8 +124,14 @@ pub struct Ack {
     pub next: u64,
     /// Whether it carries ECE.
     pub marked: bool,
-    /// The round trip that it measured.
+    /// The round trip that it measured, by Karn's rule: none where all that it tells of was sent more than once.
     pub rtt: Option<Duration>,
+    /// How long ago the newest of what it delivered was sent, first or again: what a timestamp option would measure, but for
+    /// a segment that was sent again needlessly. None where it delivered nothing.
+    pub delay: Option<Duration>,
+    /// Virtual queueing delay that the data met which brought it about, if that belonged to an AQ (Augmented Queue, section
+    /// 3.3.2).
+    pub virtual_delay: Option<Duration>,
     /// The smoothed round trip (RFC 6298).
     pub srtt: Duration,
     /// Switches that it passed.
@@ -115,6 +158,8 @@ pub enum Phase {
 /// That the network is congested.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
+    /// When it did.
+    pub now: Time,
     /// How it showed.
     pub signal: Signal,
     /// What was in flight by the cumulative acknowledgement, at most the window: FlightSize without what limited transmit
@@ -148,10 +193,47 @@ impl Ack {
             next: 0,
             marked: false,
             rtt: None,
+            delay: None,
+            virtual_delay: None,
             srtt: Duration::ZERO,
             hops: 0,
             limited: true,
             phase: Phase::Open,
         }
+    }
+}
+
+#[cfg(test)]
+impl Start {
+    /// A window of `segments`, each of `mss_bytes`, on a path of 10 us over one switch.
+    pub(crate) fn of(segments: u64, mss_bytes: u64) -> Start {
+        let window_bytes = segments * mss_bytes;
+        let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
+        Start { mss_bytes, window_bytes, packet_bytes: mss_bytes + 40, rtt, base_rtt: rtt - hop_rtt, hop_rtt }
+    }
+}
+
+#[cfg(test)]
+impl Congestion {
+    /// That `signal` came while a window of `flight_bytes` was full.
+    pub(crate) fn of(signal: Signal, flight_bytes: u64) -> Congestion {
+        Congestion { now: Time::ZERO, signal, flight_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_lies_above_all_points_and_touches_one() {
+        let us = Duration::from_us;
+        assert_eq!(line_above(&[]), None);
+        assert_eq!(line_above(&[(2, us(7))]), Some((us(7), us(0))));
+        // Slope (50 - 10) / (5 - 1); through the first and the last, and through the middle one where that is higher.
+        assert_eq!(line_above(&[(1, us(10)), (3, us(20)), (5, us(50))]), Some((us(0), us(10))));
+        assert_eq!(line_above(&[(1, us(10)), (3, us(44)), (5, us(50))]), Some((us(14), us(10))));
+        // Many switches with shorter links: the line does not fall.
+        assert_eq!(line_above(&[(1, us(40)), (2, us(30))]), Some((us(40), us(0))));
     }
 }

@@ -186,12 +186,12 @@ mod tests {
     const MSS: u64 = 1000;
 
     fn flow(segments: u64) -> Cubic {
-        Config::default().start(Start { mss_bytes: MSS, window_bytes: segments * MSS })
+        Config::default().start(Start::of(segments, MSS))
     }
 
     fn congest(flow: &mut Cubic, signal: Signal) {
         let flight_bytes = flow.window_bytes();
-        flow.on_congestion(&Congestion { signal, flight_bytes });
+        flow.on_congestion(&Congestion::of(signal, flight_bytes));
     }
 
     /// Acknowledges a window, segment by segment, within a round trip.

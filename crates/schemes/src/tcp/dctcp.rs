@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn alpha_is_the_average_of_marked_shares_updated_once_a_window() {
         let config = Config { g: 0.25, alpha: 0.0 };
-        let mut flow = config.start(Start { mss_bytes: MSS, window_bytes: 8 * MSS });
+        let mut flow = config.start(Start::of(8, MSS));
         let (mut una, mut alpha) = (0, 0.0);
         let mut acknowledge = |flow: &mut Dctcp, marked| {
             una += MSS;
@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn a_mark_takes_half_of_alpha_and_a_loss_half_of_the_window() {
         let config = Config { g: 1.0 / 16.0, alpha: 0.5 };
-        let start = Start { mss_bytes: MSS, window_bytes: 100 * MSS };
+        let start = Start::of(100, MSS);
         for (signal, window) in [(Signal::Mark, 75), (Signal::Loss, 50), (Signal::Timeout { again: false }, 1)] {
             let mut flow = config.start(start);
-            flow.on_congestion(&Congestion { signal, flight_bytes: 100 * MSS });
+            flow.on_congestion(&Congestion::of(signal, 100 * MSS));
             assert_eq!(flow.window_bytes(), window * MSS, "{signal:?}");
         }
     }

@@ -121,7 +121,7 @@ mod tests {
     const MSS: u64 = 1000;
 
     fn flow(segments: u64) -> NewReno {
-        NewReno::new(Start { mss_bytes: MSS, window_bytes: segments * MSS })
+        NewReno::new(Start::of(segments, MSS))
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn congestion_avoidance_adds_a_segment_a_window() {
         let mut flow = flow(10);
-        flow.on_congestion(&Congestion { signal: Signal::Loss, flight_bytes: 10 * MSS });
+        flow.on_congestion(&Congestion::of(Signal::Loss, 10 * MSS));
         for window in 5..9 {
             assert_eq!(flow.window_bytes(), window * MSS);
             for _ in 0..window {
@@ -163,15 +163,15 @@ mod tests {
     #[test]
     fn a_repeated_timeout_holds_the_threshold() {
         let mut flow = flow(40);
-        flow.on_congestion(&Congestion { signal: Signal::Timeout { again: false }, flight_bytes: 40 * MSS });
-        flow.on_congestion(&Congestion { signal: Signal::Timeout { again: true }, flight_bytes: MSS });
+        flow.on_congestion(&Congestion::of(Signal::Timeout { again: false }, 40 * MSS));
+        flow.on_congestion(&Congestion::of(Signal::Timeout { again: true }, MSS));
         assert_eq!((flow.window, flow.threshold), (MSS, 20 * MSS));
     }
 
     #[test]
     fn the_threshold_is_two_segments_at_least() {
         let mut flow = flow(3);
-        flow.on_congestion(&Congestion { signal: Signal::Mark, flight_bytes: 3 * MSS });
+        flow.on_congestion(&Congestion::of(Signal::Mark, 3 * MSS));
         assert_eq!(flow.window_bytes(), 2 * MSS);
     }
 }

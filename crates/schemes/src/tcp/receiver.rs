@@ -7,7 +7,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::DelayedAck;
 use super::control::Ecn;
-use super::header::{ACK, Block, CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+use super::header::{ACK, Block, CWR, ECE, Header, SYN, TAGGED, WINDOW_SEGMENTS};
 
 /// The receiving half of a host's TCP: reassembly and acknowledgements.
 pub(crate) struct Receiver {
@@ -53,6 +53,8 @@ struct Flow {
     owed: u32,
     /// What ECE shall say.
     echo: bool,
+    /// Virtual queueing delay of the packet that came last, in nanoseconds, if it belonged to an AQ.
+    virtual_delay_ns: Option<u32>,
 }
 
 impl Receiver {
@@ -99,7 +101,7 @@ impl Receiver {
             self.answer(packet.flow, packet.src, Header { flags: SYN | ACK, ..bytemuck::Zeroable::zeroed() });
             return;
         }
-        let left = header.message_bytes.saturating_sub(header.sequence);
+        let left = header.bytes_or_delay.saturating_sub(header.sequence);
         let fits = header.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
         if left == 0 || !fits {
             self.counts.malformed += 1;
@@ -111,12 +113,12 @@ impl Receiver {
             None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
                 self.counts.duplicates += 1;
                 let echo = if ce && self.settings.ecn != Ecn::Off { ECE } else { 0 };
-                let sequence = header.message_bytes;
+                let sequence = header.bytes_or_delay;
                 let header = Header { sequence, flags: ACK | echo, ..bytemuck::Zeroable::zeroed() };
                 self.answer(packet.flow, packet.src, header);
                 return;
             }
-            None => self.flows.insert(packet.flow, Flow::new(packet.src, header.message_bytes, self.mss)),
+            None => self.flows.insert(packet.flow, Flow::new(packet.src, header.bytes_or_delay, self.mss)),
         };
         self.take(cx, slot, packet, &header, ce);
     }
@@ -124,7 +126,7 @@ impl Receiver {
     fn take(&mut self, cx: &mut Cx<'_>, slot: u32, packet: &Packet, header: &Header, ce: bool) {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let segment = header.sequence / self.mss;
-        if header.message_bytes != flow.bytes || segment >= flow.next + WINDOW_SEGMENTS {
+        if header.bytes_or_delay != flow.bytes || segment >= flow.next + WINDOW_SEGMENTS {
             self.counts.malformed += 1;
             return;
         }
@@ -140,6 +142,7 @@ impl Receiver {
             // RFC 3168 section 6.1.3: from a mark on, until the sender has answered.
             Ecn::Classic => ce || flow.echo && !header.has(CWR),
         };
+        flow.virtual_delay_ns = (packet.tags() != [0, 0]).then_some(packet.virtual_delay_ns);
         // RFC 5681 section 4.2: at once where something is missing, a hole is filled or a segment comes again.
         let holes = !flow.ahead.is_empty();
         let again = !flow.place(segment);
@@ -174,9 +177,9 @@ impl Receiver {
         }
         let header = Header {
             sequence: (flow.next * self.mss).min(flow.bytes),
-            message_bytes: 0,
+            bytes_or_delay: flow.virtual_delay_ns.map_or(0, u64::from),
             blocks,
-            flags: if flow.echo { ACK | ECE } else { ACK },
+            flags: ACK | if flow.echo { ECE } else { 0 } | flow.virtual_delay_ns.map_or(0, |_| TAGGED),
         };
         let src = flow.src;
         self.delayed.clear(slot);
@@ -195,7 +198,16 @@ impl Receiver {
 
 impl Flow {
     fn new(src: HostId, bytes: u64, mss: u64) -> Flow {
-        Flow { src, bytes, segments: bytes.div_ceil(mss), next: 0, ahead: Vec::new(), owed: 0, echo: false }
+        Flow {
+            src,
+            bytes,
+            segments: bytes.div_ceil(mss),
+            next: 0,
+            ahead: Vec::new(),
+            owed: 0,
+            echo: false,
+            virtual_delay_ns: None,
+        }
     }
 
     /// Puts a segment in its place; false if it was there already.
@@ -307,6 +319,7 @@ mod tests {
             nic_rate: units::Rate::from_gbps(100),
             data_rtt: rtt,
             control_rtt: rtt,
+            data_rtts: vec![(1, rtt)],
             mtu_bytes: 1500,
             header_bytes: 40,
             clock: node::Clock::default(),
@@ -320,11 +333,11 @@ mod tests {
     fn answers(receiver: &mut Receiver, segments: &[(bool, bool)]) -> Vec<(usize, u64, bool)> {
         let mut random = units::Stream::new(1, 1, "test");
         let (mut events, mut answers) = (Vec::new(), Vec::new());
-        let message_bytes = 1460 * segments.len() as u64;
+        let bytes_or_delay = 1460 * segments.len() as u64;
         for (index, &(marked, answering)) in segments.iter().enumerate() {
             let flags = if answering { CWR } else { 0 };
             let sequence = 1460 * index as u64;
-            let header = Header { sequence, message_bytes, flags, ..bytemuck::Zeroable::zeroed() };
+            let header = Header { sequence, bytes_or_delay, flags, ..bytemuck::Zeroable::zeroed() };
             let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
             packet.payload_bytes = 1460;
             packet.flags = if marked { flags::CE | flags::ECT } else { flags::ECT };

@@ -38,6 +38,8 @@ pub(crate) struct Progress {
     pub delivered: u64,
     /// When the last of those was sent that were sent only once (Karn's rule).
     sent: Option<Time>,
+    /// When the last of those was last sent.
+    last_sent: Option<Time>,
 }
 
 impl Progress {
@@ -47,9 +49,16 @@ impl Progress {
         self.sent.map(|sent| now - sent)
     }
 
+    /// How long ago the newest of what it delivered was sent, for the first time or again.
+    #[inline]
+    pub fn delay(&self, now: Time) -> Option<Duration> {
+        self.last_sent.map(|sent| now - sent)
+    }
+
     #[inline]
     fn note(&mut self, sent: Sent) {
         self.delivered += 1;
+        self.last_sent = self.last_sent.max(Some(sent.at));
         if !sent.again {
             self.sent = self.sent.max(Some(sent.at));
         }

@@ -70,6 +70,8 @@ struct Flow<C> {
     cwr: bool,
     /// It waits in `ready`.
     queued: bool,
+    /// When its last packet left, and how long that was.
+    last: (Time, u16),
     sent_packets: u64,
     resent_packets: u64,
 }
@@ -127,6 +129,7 @@ impl<A: Algorithm> Sender<A> {
             urgent: false,
             cwr: false,
             queued: true,
+            last: (Time::ZERO, 0),
             sent_packets: 0,
             resent_packets: 0,
         };
@@ -147,13 +150,12 @@ impl<A: Algorithm> Sender<A> {
                 _ if flow.phase == Phase::Loss => self.counts.timeout_retransmissions += 1,
                 _ => self.counts.fast_retransmissions += 1,
             }
-            if self.retransmission.get(slot).is_none() {
+            // The first outstanding segment's timer counts from when it was sent again, however long it had to wait.
+            if self.retransmission.get(slot).is_none() || next == Next::Again(flow.board.una()) {
                 self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
             }
-            match flow.control.pacing() {
-                Some(rate) => self.pacing.set(slot, now + rate.transmit(u64::from(packet.wire_bytes))),
-                None => self.queue(slot),
-            }
+            flow.last = (now, packet.wire_bytes);
+            self.queue(slot, now);
             return Some(packet);
         }
         None
@@ -175,7 +177,7 @@ impl<A: Algorithm> Sender<A> {
             } else {
                 flow.rtt.sample(cx.now - at);
             }
-            self.queue(slot);
+            self.queue(slot, cx.now);
             return;
         }
         let upto = segment_at(header.sequence, flow.bytes, self.settings.start.mss_bytes);
@@ -194,13 +196,18 @@ impl<A: Algorithm> Sender<A> {
     /// Deadlines have come.
     pub fn wake(&mut self, now: Time) {
         while let Some(slot) = self.pacing.expire(now) {
-            self.queue(slot);
+            self.queue(slot, now);
         }
         while let Some(slot) = self.retransmission.expire(now) {
             let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
+            if self.pacing.get(slot).is_some() && flow.board.head_lost() && !flow.board.head_resent() {
+                // What it would wait for has not left: its packets are further apart than the timeout.
+                self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
+                continue;
+            }
             self.counts.timeouts += 1;
-            flow.time_out(self.settings.start.mss_bytes);
-            self.queue(slot);
+            flow.time_out(now, self.settings.start.mss_bytes);
+            self.queue(slot, now);
         }
     }
 
@@ -237,6 +244,8 @@ impl<A: Algorithm> Sender<A> {
             next: (flow.board.next() * mss).min(flow.bytes),
             marked,
             rtt,
+            delay: progress.delay(cx.now),
+            virtual_delay: header.virtual_delay(),
             srtt: flow.rtt.smoothed(),
             hops,
             limited: una_before < flow.full_at,
@@ -245,12 +254,12 @@ impl<A: Algorithm> Sender<A> {
         // Once a window: the mark is news where something sent after the last reduction is acknowledged.
         if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una > flow.reduced_at {
             self.counts.ecn_reductions += 1;
-            flow.reduce(Signal::Mark, mss);
+            flow.reduce(cx.now, Signal::Mark, mss);
         }
         let enters = flow.phase == Phase::Open && flow.board.head_lost();
         if enters {
             self.counts.recoveries += 1;
-            flow.enter_recovery(self.ecn, mss);
+            flow.enter_recovery(cx.now, self.ecn, mss);
         }
         // RFC 6298 (5.2) and (5.3); and RFC 6675 section 6 lets a retransmission restart the timer, as this one does.
         if una == flow.board.next() {
@@ -258,16 +267,23 @@ impl<A: Algorithm> Sender<A> {
         } else if progress.acked > 0 || enters {
             self.retransmission.set(slot, cx.now + flow.rtt.timeout(&self.settings.rto));
         }
-        self.queue(slot);
+        self.queue(slot, cx.now);
     }
 
-    /// Gives a flow a turn if it has something to send.
-    fn queue(&mut self, slot: u32) {
+    /// Gives a flow a turn if it has something to send, when its rate allows.
+    fn queue(&mut self, slot: u32, now: Time) {
         let mss = self.settings.start.mss_bytes;
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has found it");
-        if !flow.queued && self.pacing.get(slot).is_none() && flow.next(mss).is_some() {
-            flow.queued = true;
-            self.ready.push_back(slot);
+        if flow.queued || flow.next(mss).is_none() {
+            return;
+        }
+        match flow.due() {
+            Some(due) if due > now => self.pacing.set(slot, due),
+            _ => {
+                self.pacing.clear(slot);
+                flow.queued = true;
+                self.ready.push_back(slot);
+            }
         }
     }
 
@@ -318,9 +334,15 @@ impl<C: Control> Flow<C> {
         if una > self.rescue_point { self.board.last_unsacked().map(Next::Rescue) } else { None }
     }
 
+    /// When its rate lets the next packet go, if it has one.
+    fn due(&self) -> Option<Time> {
+        let (at, bytes) = self.last;
+        self.control.pacing().map(|rate| at.saturating_add(rate.transmit(u64::from(bytes))))
+    }
+
     /// Builds what [`Flow::next`] chose and notes it as sent.
     fn packet(&mut self, id: FlowId, next: Next, now: Time, settings: &Settings, site: &Site, ecn: Ecn) -> Packet {
-        let mut header = Header { message_bytes: self.bytes, ..bytemuck::Zeroable::zeroed() };
+        let mut header = Header { bytes_or_delay: self.bytes, ..bytemuck::Zeroable::zeroed() };
         let segment = match next {
             Next::Hello => {
                 self.hello = Hello::Sent { at: now, again: self.hello == Hello::Due { again: true } };
@@ -370,10 +392,10 @@ impl<C: Control> Flow<C> {
     }
 
     /// RFC 6675 section 5, step 4.
-    fn enter_recovery(&mut self, ecn: Ecn, mss: u64) {
+    fn enter_recovery(&mut self, now: Time, ecn: Ecn, mss: u64) {
         self.phase = Phase::Recovery;
         if self.board.una() >= self.reduced_at || ecn == Ecn::Proportional {
-            self.reduce(Signal::Loss, mss);
+            self.reduce(now, Signal::Loss, mss);
         }
         self.recovery_point = self.board.next();
         self.rescue_point = self.board.una() + 1;
@@ -381,7 +403,7 @@ impl<C: Control> Flow<C> {
     }
 
     /// RFC 6298 (5.4) to (5.6), RFC 5681 section 3.1, RFC 6675 section 5.1.
-    fn time_out(&mut self, mss: u64) {
+    fn time_out(&mut self, now: Time, mss: u64) {
         self.rtt.back_off();
         if let Hello::Sent { .. } = self.hello {
             self.hello = Hello::Due { again: true };
@@ -389,17 +411,17 @@ impl<C: Control> Flow<C> {
         }
         let una = self.board.una();
         let again = self.timed_out.replace(una) == Some(una);
-        self.reduce(Signal::Timeout { again }, mss);
+        self.reduce(now, Signal::Timeout { again }, mss);
         self.phase = Phase::Loss;
         self.urgent = false;
         self.recovery_point = self.board.next();
         self.board.give_up();
     }
 
-    fn reduce(&mut self, signal: Signal, mss: u64) {
+    fn reduce(&mut self, now: Time, signal: Signal, mss: u64) {
         let flight = (self.board.next() - self.board.una()) * mss;
         let flight_bytes = flight.min(self.control.window_bytes());
-        self.control.on_congestion(&Congestion { signal, flight_bytes });
+        self.control.on_congestion(&Congestion { now, signal, flight_bytes });
         self.reduced_at = self.board.next();
         self.cwr = true;
     }

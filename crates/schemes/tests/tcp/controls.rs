@@ -74,6 +74,7 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
             nic_rate: Rate::from_gbps(100),
             data_rtt: delay * 2 + Duration::from_ps(246_400),
             control_rtt: delay * 2,
+            data_rtts: Vec::new(),
             mtu_bytes: 1500,
             header_bytes: 40,
             clock: node::Clock::default(),
@@ -108,6 +109,15 @@ fn dctcp_flows_share_a_queue() {
     for flows in [2, 8] {
         let wire = Wire { delay: Duration::from_us(2), mark_bytes: 10_500, ..Wire::default() };
         shares_equally(flows, wire, Dctcp::default(), Time::from_ms(52));
+    }
+}
+
+#[test]
+fn swift_flows_share_a_queue() {
+    for flows in [2, 8] {
+        let wire = Wire { delay: Duration::from_us(10), ..Wire::default() };
+        let used = shares_equally(flows, wire, Swift::default(), Time::from_ms(22));
+        assert!(used > 0.999, "{used}");
     }
 }
 

@@ -258,8 +258,8 @@ proptest::proptest! {
     ) {
         use node::{Cx, Endpoint, Gate, Input, Message};
         let site = Site {
-            host: HostId(0), hosts: 2, nic_rate: Rate::from_gbps(100), data_rtt: RTT, control_rtt: RTT, mtu_bytes: 1500,
-            header_bytes: 40, clock: node::Clock::default(), transport: 0,
+            host: HostId(0), hosts: 2, nic_rate: Rate::from_gbps(100), data_rtt: RTT, control_rtt: RTT,
+            data_rtts: Vec::new(), mtu_bytes: 1500, header_bytes: 40, clock: node::Clock::default(), transport: 0,
         };
         let delayed_ack = Some(DelayedAck::default());
         let mut endpoint: Box<dyn Endpoint> = Dctcp { delayed_ack, handshake: true, ..Dctcp::default() }.endpoint(&site);
@@ -271,7 +271,7 @@ proptest::proptest! {
             if bytes[0] & 1 == 0 {
                 // Noise alone would rarely get past the first check.
                 header.sequence = plausible / MSS * MSS;
-                header.message_bytes = header.sequence + u64::from(payload_bytes);
+                header.bytes_or_delay = header.sequence + u64::from(payload_bytes);
             }
             let mut packet = Packet::new(FlowId(flow), HostId(1), HostId(0), header);
             (packet.payload_bytes, packet.flags) = (payload_bytes, flags);

@@ -3,10 +3,11 @@
 mod controls;
 mod delivery;
 mod recovery;
+mod swift;
 
 use clearway_schemes::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_schemes::tcp::header::{ACK, Header};
-use clearway_schemes::tcp::{Config, cubic, dctcp, newreno};
+use clearway_schemes::tcp::{self, Config, cubic, dctcp, newreno};
 use clearway_schemes::{About, Feedback, Scheme};
 use node::scene::{Fate, Scene, Wire};
 use node::{Packet, Site};
@@ -17,6 +18,7 @@ use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 type NewReno = Config<newreno::Config>;
 type Cubic = Config<cubic::Config>;
 type Dctcp = Config<dctcp::Config>;
+type Swift = Config<tcp::swift::Config>;
 
 /// Message bytes in a full packet.
 const MSS: u64 = 1460;
