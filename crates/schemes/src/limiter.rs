@@ -11,6 +11,7 @@
 //! Absent on purpose: HTB's tree of classes and its lending of tokens between them (one VM a host is one leaf), and
 //! policing, which drops what exceeds the rate without queueing it.
 
+pub mod elastic_switch;
 pub mod rate_limiter;
 pub mod token_bucket;
 
