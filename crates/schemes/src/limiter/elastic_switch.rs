@@ -14,9 +14,10 @@
 //! Taken from ElasticSwitch: the two layers, the minimum of both ends, division by max-min of measured demands, the
 //! period of 15 ms, a new pair served at once and not at the next period, weighted probing like TCP's with hold-increase
 //! and rate-caution, its congestion signs (ECN and loss between hypervisors). Its headroom, to promise at most 90% of a
-//! link in guarantees, is the business of who sets the hoses.
+//! link in guarantees, is the business of who sets the hoses. What is said of ElasticSwitch here is from summaries of it;
+//! its text was not at hand, so no section is cited and constants that the summaries don't give are ours.
 //!
-//! Decided here: how demand is told from measurements ([`Config::headroom`]) and that what no one demands is divided all
+//! Decided here: how demand is told from measurements ([`Config::demand_headroom`]) and that what no one demands is divided all
 //! the same ([`partition`]); RA's curve and constants ([`Probing`]); that a new pair makes both ends divide anew and
 //! that its sender, who has not heard of the receiver yet, begins with its own part; that a hypervisor's periods begin
 //! with its first packet and end when it has been silent for one, so that hosts aren't in step; a pair's queue and
@@ -68,7 +69,7 @@ pub struct Config {
     pub period: Duration,
     /// Demand counts as bounded if a pair used less than all but this fraction of its guarantee; then it is
     /// given what it used and this fraction of an equal share above.
-    pub headroom: f64,
+    pub demand_headroom: f64,
     /// Whether pairs may exceed their guarantees.
     pub rate_allocation: RateAllocation,
     /// What a pair may send at once after a pause; see [`rate_limiter`](super::rate_limiter::Config::burst).
@@ -93,7 +94,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             period: Duration::from_ms(15),
-            headroom: 0.1,
+            demand_headroom: 0.1,
             rate_allocation: RateAllocation::WorkConserving(Probing::default()),
             burst: None,
             queue_packets: 1000,
@@ -105,8 +106,11 @@ impl Config {
     /// What its types can't forbid.
     pub fn check(&self) -> Result<(), Problem> {
         check_duration("period", self.period)?;
-        if !(0.0..1.0).contains(&self.headroom) {
-            return Err(Problem::new("headroom", format!("{} is not at least 0 and below 1", self.headroom)));
+        if !(0.0..1.0).contains(&self.demand_headroom) {
+            return Err(Problem::new(
+                "demand_headroom",
+                format!("{} is not at least 0 and below 1", self.demand_headroom),
+            ));
         }
         if let RateAllocation::WorkConserving(probing) = &self.rate_allocation {
             probing.check().map_err(|problem| problem.under("rate_allocation.work_conserving"))?;

@@ -68,7 +68,13 @@ pub(super) struct Allocation {
     /// How far along the curve it is.
     grown: Duration,
     hold: Duration,
+    /// Intervals for which signs are still of packets that were sent before the last cut.
+    deaf: u8,
 }
+
+/// What was sent before a cut shows up at the receiver up to a trip later, in its report up to an interval after that,
+/// and counts here at the end of an interval. One cut for all of it, as TCP cuts once a round trip.
+const DEAF_INTERVALS: u8 = 2;
 
 /// What a pair has met since its rate was last adapted.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +98,10 @@ impl Allocation {
             *self = Allocation { rate: guarantee, peak: guarantee, base: guarantee, ..*self };
             self.grown = Duration::ZERO;
         }
-        if met.congested {
+        let heard = met.congested && self.deaf == 0;
+        self.deaf = self.deaf.saturating_sub(1);
+        if heard {
+            self.deaf = DEAF_INTERVALS;
             self.peak = self.rate;
             self.rate = self.rate.mul_f64(probing.decrease).max(guarantee);
             self.base = self.rate;
@@ -100,7 +109,7 @@ impl Allocation {
             self.hold = guarantee.transmit(probing.hold_increase.get());
         } else if self.hold > Duration::ZERO {
             self.hold = self.hold.saturating_sub(probing.interval);
-        } else if met.used {
+        } else if met.used && !met.congested {
             let unit = guarantee.bps() as f64;
             let above = self.rate.bps() as f64 / unit - 1.0;
             self.grown += probing.interval.mul_f64(1.0 / (1.0 + probing.rate_caution * above));
@@ -158,6 +167,16 @@ mod tests {
             pair.adapt(&Probing::default(), LINK, free(guarantee));
             assert!(pair.rate(guarantee) > cut);
         }
+    }
+
+    #[test]
+    fn signs_of_what_was_sent_before_a_cut_cause_no_other() {
+        let mut pair = Allocation { rate: LINK, peak: LINK, base: LINK, ..Allocation::default() };
+        let signs = Met { congested: true, ..free(GBPS) };
+        (0..3).for_each(|_| pair.adapt(&Probing::default(), LINK, signs));
+        assert_eq!(pair.rate(GBPS), Rate::from_gbps(7));
+        pair.adapt(&Probing::default(), LINK, signs);
+        assert_eq!(pair.rate(GBPS), Rate::from_bps(4_900_000_000), "congestion persists");
     }
 
     #[test]

@@ -115,8 +115,8 @@ impl Shaper for Hypervisor {
             self.interval_ends = now + probing.interval;
         }
         if now >= self.period_ends {
-            self.outgoing.end_period(self.period_began, now, self.config.headroom);
-            self.incoming.end_period(self.period_began, now, self.config.headroom);
+            self.outgoing.end_period(self.period_began, now, self.config.demand_headroom);
+            self.incoming.end_period(self.period_began, now, self.config.demand_headroom);
             self.period_began = now;
             self.period_ends = now + self.config.period;
             if !self.outgoing.active() && !self.incoming.active() {

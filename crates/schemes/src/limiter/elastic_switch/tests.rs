@@ -265,6 +265,7 @@ fn contend(spoil: impl Fn(&mut Net)) {
     let rates = net.gbps(Time::from_ms(100), MS * 300, &[(0, 2), (1, 2)]);
     assert!(net.counter("limiter_congested_intervals") > 10);
     assert!(rates[0] >= 1.0 && rates[1] >= 3.0, "guarantees hold: {rates:?}");
+    // Cut to seven tenths when the port is full, and growing again from there.
     assert!(rates[0] + rates[1] > 7.0, "and more where there is room: {rates:?}");
     assert!(rates[1] > rates[0], "by weight: {rates:?}");
 }
@@ -302,7 +303,7 @@ fn settings_that_make_no_sense_are_refused_by_name() {
     let refused = |config: Config| config.check().unwrap_err().key;
     assert_eq!(Config::default().check(), Ok(()));
     assert_eq!(refused(Config { period: Duration::ZERO, ..Config::default() }), "period");
-    assert_eq!(refused(Config { headroom: f64::NAN, ..Config::default() }), "headroom");
+    assert_eq!(refused(Config { demand_headroom: f64::NAN, ..Config::default() }), "demand_headroom");
     let probing = Probing { decrease: 1.5, ..Probing::default() };
     let rate_allocation = RateAllocation::WorkConserving(probing);
     assert_eq!(refused(Config { rate_allocation, ..Config::default() }), "rate_allocation.work_conserving.decrease");
