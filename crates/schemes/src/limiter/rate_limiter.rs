@@ -45,6 +45,7 @@ impl Config {
             bucket: TokenBucket::new(rate, burst(self.burst, site)),
             queue: VecDeque::new(),
             queue_packets: self.queue_packets as usize,
+            seen: Time::ZERO,
             passed: 0,
             dropped: 0,
         })
@@ -70,12 +71,15 @@ struct RateLimiter {
     bucket: TokenBucket,
     queue: VecDeque<Packet>,
     queue_packets: usize,
+    /// When it was last called.
+    seen: Time,
     passed: u64,
     dropped: u64,
 }
 
 impl Shaper for RateLimiter {
-    fn enqueue(&mut self, _: Time, packet: Packet) {
+    fn enqueue(&mut self, now: Time, packet: Packet) {
+        self.seen = now;
         if self.queue.len() < self.queue_packets {
             self.queue.push_back(packet);
         } else {
@@ -84,6 +88,7 @@ impl Shaper for RateLimiter {
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.seen = now;
         let head = self.queue.front()?;
         if !self.bucket.take(now, u64::from(head.wire_bytes)) {
             return None;
@@ -92,15 +97,20 @@ impl Shaper for RateLimiter {
         self.queue.pop_front()
     }
 
-    fn receive(&mut self, _: Time, _: &Packet) -> bool {
+    fn receive(&mut self, now: Time, _: &Packet) -> bool {
+        self.seen = now;
         true
     }
 
     fn poll_at(&self) -> Time {
-        self.queue.front().map_or(Time::MAX, |head| self.bucket.ready_at(u64::from(head.wire_bytes)))
+        // A packet that may go already waits for the NIC and not for a time.
+        let ready = self.queue.front().map(|head| self.bucket.ready_at(u64::from(head.wire_bytes)));
+        ready.filter(|&at| at > self.seen).unwrap_or(Time::MAX)
     }
 
-    fn wake(&mut self, _: Time) {}
+    fn wake(&mut self, now: Time) {
+        self.seen = now;
+    }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![("limiter_passed_packets", self.passed), ("limiter_dropped_packets", self.dropped)]
@@ -143,15 +153,26 @@ mod tests {
         for number in 0..100 {
             limiter.enqueue(now, packet(number, 1500));
         }
-        while limiter.poll_at() < Time::MAX {
-            now = now.max(limiter.poll_at());
-            limiter.wake(now);
+        while now < Time::MAX {
             while let Some(packet) = limiter.poll_transmit(now) {
                 sent.push((now, packet.flow.0));
             }
+            now = limiter.poll_at();
+            limiter.wake(now);
         }
         // 1500 bytes take 2.4 us at 5 Gbps; the first had its tokens.
         assert_eq!(sent, (0..100).map(|n| (Time::from_ns(2_400 * u64::from(n)), n)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn asks_to_be_woken_only_later_than_now() {
+        let mut limiter = Config::default().shaper(&site(), Rate::from_gbps(5));
+        (0..3).for_each(|number| limiter.enqueue(Time::from_us(7), packet(number, 1500)));
+        assert_eq!(limiter.poll_at(), Time::MAX, "it may go as soon as the NIC is free");
+        assert!(limiter.poll_transmit(Time::from_us(8)).is_some());
+        assert_eq!(limiter.poll_at(), Time::from_ns(10_400));
+        limiter.wake(Time::from_ns(10_400));
+        assert_eq!(limiter.poll_at(), Time::MAX);
     }
 
     #[test]
@@ -185,10 +206,12 @@ mod tests {
                 left.extend((0..pulls).filter_map(|_| limiter.poll_transmit(now)));
             }
             let mut queued = 0;
-            while limiter.poll_at() < Time::MAX {
-                now = now.max(limiter.poll_at());
-                left.extend(limiter.poll_transmit(now));
-                queued += 1;
+            while now < Time::MAX {
+                while let Some(packet) = limiter.poll_transmit(now) {
+                    left.push(packet);
+                    queued += 1;
+                }
+                now = limiter.poll_at();
             }
             prop_assert!(queued <= 5 && left.windows(2).all(|pair| pair[0].flow < pair[1].flow));
             let dropped = limiter.counters()[1].1;

@@ -15,6 +15,8 @@ pub(super) struct Hypervisor {
     transport: u8,
     outgoing: Outgoing,
     incoming: Incoming,
+    /// When it was last called.
+    seen: Time,
     period_began: Time,
     /// Both are [`Time::MAX`] while no pair is active.
     period_ends: Time,
@@ -31,6 +33,7 @@ impl Hypervisor {
             transport,
             outgoing: Outgoing::new(hose.outbound, site.nic_rate, burst, config.queue_packets),
             incoming: Incoming::new(hose.inbound),
+            seen: Time::ZERO,
             period_began: Time::ZERO,
             period_ends: Time::MAX,
             interval_ends: Time::MAX,
@@ -71,15 +74,18 @@ impl Hypervisor {
 
 impl Shaper for Hypervisor {
     fn enqueue(&mut self, now: Time, packet: Packet) {
+        self.seen = now;
         self.active(now);
         self.outgoing.enqueue(now, packet);
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.seen = now;
         self.next_control().or_else(|| self.outgoing.transmit(now))
     }
 
     fn receive(&mut self, now: Time, packet: &Packet) -> bool {
+        self.seen = now;
         if packet.transport != self.transport {
             self.active(now);
             self.incoming.data(now, packet);
@@ -100,13 +106,12 @@ impl Shaper for Hypervisor {
     }
 
     fn poll_at(&self) -> Time {
-        if self.incoming.reports_due() || self.outgoing.counts_due() {
-            return Time::ZERO;
-        }
-        self.period_ends.min(self.interval_ends).min(self.outgoing.ready_at())
+        // What may go already waits for the NIC and not for a time.
+        self.period_ends.min(self.interval_ends).min(self.outgoing.ready_after(self.seen))
     }
 
     fn wake(&mut self, now: Time) {
+        self.seen = now;
         if let RateAllocation::WorkConserving(probing) = &self.config.rate_allocation
             && now >= self.interval_ends
         {

@@ -84,10 +84,6 @@ impl Incoming {
         None
     }
 
-    pub fn reports_due(&self) -> bool {
-        !self.reports_due.is_empty()
-    }
-
     /// A pair that was silent is heard of: all shares change, and all senders shall know.
     fn begin(&mut self, now: Time, peer: HostId) {
         let pair = self.pairs.get_mut(&peer).expect("pairs stay");

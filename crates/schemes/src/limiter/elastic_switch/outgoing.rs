@@ -94,9 +94,10 @@ impl Outgoing {
         None
     }
 
-    /// When [`Outgoing::transmit`] has something.
-    pub fn ready_at(&self) -> Time {
-        self.turns.iter().map(|peer| self.pairs[peer].ready_at()).min().unwrap_or(Time::MAX)
+    /// When [`Outgoing::transmit`] next has something that it hasn't at `seen`.
+    pub fn ready_after(&self, seen: Time) -> Time {
+        let times = self.turns.iter().map(|peer| self.pairs[peer].ready_at());
+        times.filter(|&at| at > seen).min().unwrap_or(Time::MAX)
     }
 
     /// Whether any pair is active.
@@ -145,10 +146,6 @@ impl Outgoing {
         let peer = self.counts_due.pop_front()?;
         let pair = &self.pairs[&peer];
         Some((peer, pair.sent_packets, pair.class))
-    }
-
-    pub fn counts_due(&self) -> bool {
-        !self.counts_due.is_empty()
     }
 
     fn divide(&mut self, now: Time) {

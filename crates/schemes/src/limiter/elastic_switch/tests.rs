@@ -124,6 +124,7 @@ impl Net {
                     if self.hosts[host].tick == now {
                         self.hosts[host].tick = Time::MAX;
                         self.hosts[host].shaper.wake(now);
+                        assert!(self.hosts[host].shaper.poll_at() > now, "what has come is not waited for");
                         self.pump(now, host);
                     }
                 }
@@ -152,8 +153,7 @@ impl Net {
             host.nic_free = now + LINK.transmit(u64::from(packet.wire_bytes));
         }
         let due = host.shaper.poll_at();
-        let next = if due <= now { host.nic_free } else { due };
-        let next = if host.nic_free > now { next.min(host.nic_free) } else { next };
+        let next = if host.nic_free > now { due.min(host.nic_free) } else { due };
         let (arrival, stale) = (host.nic_free + DELAY, host.tick != next);
         host.tick = next;
         if stale && next < Time::MAX {
