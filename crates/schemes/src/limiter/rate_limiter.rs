@@ -1,7 +1,7 @@
 //! PRL, a pre-determined rate limiter (Augmented Queue, section 5.1): all that a host sends passes one token bucket.
 //!
-//! Stands for Linux HTB with one class: wire bytes are counted, what exceeds the rate waits in one queue, and what finds
-//! that queue full is dropped. Incoming packets are not limited; that is how it fails Table 3 of the paper.
+//! Stands for Linux HTB with one class: wire bytes are counted, what exceeds the rate waits in one queue, and what
+//! finds that queue full is dropped. Incoming packets are not limited; that is how it fails Table 3 of the paper.
 //!
 //! Decided here: a packet passes only when tokens for all of it are there, where HTB lets one pass on any positive
 //! number and goes into debt. The long-run rate is the same, and the bound of rate * t + burst is exact.

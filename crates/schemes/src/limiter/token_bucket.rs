@@ -2,7 +2,8 @@
 //!
 //! Tokens are counted in 1 / (8 * 10^12) of a byte, of which a rate of r bps makes exactly r a picosecond. Nothing is
 //! ever rounded but the instant at which enough are there, and that up to the next picosecond: in any interval of
-//! length t at most r * t and the burst pass, and a sender that always has a packet sends at r for as long as it likes.
+//! length t at most r * t and the burst pass, and a sender that always has a packet sends at r for as long as it
+//! likes.
 
 use units::{Bytes, Rate, Time};
 

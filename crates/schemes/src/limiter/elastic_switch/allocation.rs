@@ -1,10 +1,10 @@
 //! Rate allocation, RA: what a pair sends above its guarantee.
 //!
-//! A control like TCP's, weighted by the guarantee, whose rate never falls below it. On congestion the rate is cut, and
-//! then grows along CUBIC's curve in units of the guarantee (RFC 9438; after Seawall): fast back to near the rate at
-//! which congestion was met, slowly past it, then faster. Two things make it gentler than TCP, so that pairs within their
-//! guarantees find room. *Hold-increase*: after congestion a pair waits before it grows, the longer the smaller its
-//! guarantee. *Rate-caution*: the further it is above its guarantee, the slower it grows.
+//! A control like TCP's, weighted by the guarantee, whose rate never falls below it. On congestion the rate is cut,
+//! and then grows along CUBIC's curve in units of the guarantee (RFC 9438; after Seawall): fast back to near the rate
+//! at which congestion was met, slowly past it, then faster. Two things make it gentler than TCP, so that pairs
+//! within their guarantees find room. *Hold-increase*: after congestion a pair waits before it grows, the longer the
+//! smaller its guarantee. *Rate-caution*: the further it is above its guarantee, the slower it grows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,16 @@ use units::{Bytes, Duration, Problem, Rate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Probing {
-    /// How often rates are adapted and congestion is looked for and reported. Ours: a few round trips of a data center.
+    /// How often rates are adapted and congestion is looked for and reported. Ours: a few round trips of a data
+    /// center.
     pub interval: Duration,
     /// What is left of the rate after congestion (RFC 9438, section 4.6).
     pub decrease: f64,
     /// How long a pair that meets no congestion takes from its guarantee to twice that, were it not for rate-caution.
     /// Ours: the period of guarantee partitioning.
     pub growth: Duration,
-    /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Ours: 5 ms at 1 Gbps.
+    /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Ours: 5 ms at 1
+    /// Gbps.
     pub hold_increase: Bytes,
     /// Rate-caution c: at a rate of x guarantees, growth is slower by 1 + c (x - 1). Ours.
     pub rate_caution: f64,
@@ -72,8 +74,8 @@ pub(super) struct Allocation {
     deaf: u8,
 }
 
-/// What was sent before a cut shows up at the receiver up to a trip later, in its report up to an interval after that,
-/// and counts here at the end of an interval. One cut for all of it, as TCP cuts once a round trip.
+/// What was sent before a cut shows up at the receiver up to a trip later, in its report up to an interval after
+/// that, and counts here at the end of an interval. One cut for all of it, as TCP cuts once a round trip.
 const DEAF_INTERVALS: u8 = 2;
 
 /// What a pair has met since its rate was last adapted.

@@ -12,8 +12,8 @@ pub struct Header {
     pub kind: u64,
     /// Report: what the receiver guarantees the pair of its hose, in bps. Count: 0.
     pub guarantee: u64,
-    /// Report: signs of congestion (marks and losses) that the receiver has seen on the pair. Count: packets of VMs that
-    /// the sender has sent on it. Both since the beginning.
+    /// Report: signs of congestion (marks and losses) that the receiver has seen on the pair. Count: packets of VMs
+    /// that the sender has sent on it. Both since the beginning.
     pub count: u64,
 }
 

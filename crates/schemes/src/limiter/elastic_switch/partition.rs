@@ -1,8 +1,8 @@
 //! Guarantee partitioning, GP: how one end of the pairs divides its hose among them.
 //!
 //! Max-min by demand: a pair gets what it wants or an equal share of what those who want less have left. What all of
-//! them leave is divided equally on top, so that the hose is always given out whole and a pair that wakes isn't held to
-//! the little that it wanted before.
+//! them leave is divided equally on top, so that the hose is always given out whole and a pair that wakes isn't held
+//! to the little that it wanted before.
 
 use units::{Rate, Time};
 
@@ -161,7 +161,8 @@ mod tests {
         assert_eq!(claims.each_ref().map(Claim::guarantee), [gbps(1), gbps(5)]);
     }
 
-    /// A pair alone on a hose of 10 Gbps with a guarantee of `guarantee`, after a period of 1 ms in which `bytes` passed.
+    /// A pair alone on a hose of 10 Gbps with a guarantee of `guarantee`, after a period of 1 ms in which `bytes`
+    /// passed.
     fn after_a_period(guarantee: Rate, bytes: u64) -> Claim {
         let mut claim = Claim::new();
         claim.begin(Time::ZERO);
