@@ -6,6 +6,7 @@
 pub mod aq;
 pub mod catalogue;
 pub mod dcpim;
+pub mod limiter;
 pub mod sharing;
 pub mod tcp;
 pub mod udp;

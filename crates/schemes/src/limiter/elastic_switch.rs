@@ -1,0 +1,134 @@
+//! DRL: ElasticSwitch (Popa, Yalagandula, Banerjee, Mogul, Turner, Santos, SIGCOMM 2013), a dynamic rate limiter.
+//!
+//! Every VM is guaranteed a [`Hose`]: so much out of it and so much into it, whoever the others are. Hypervisors turn
+//! hoses into guarantees of pairs of VMs without a coordinator, in two layers. *Guarantee partitioning* (GP,
+//! [`partition`]): each period both ends of a pair divide their hoses among their active pairs by demand, the
+//! receiver's hypervisor tells the sender's its part, and the pair's guarantee is the lesser of the two. *Rate
+//! allocation* (RA, [`allocation`]): a pair may send more than its guarantee for as long as that meets no congestion,
+//! and never has to send less. The sender's hypervisor limits each pair with a token bucket of that rate and serves
+//! the pairs that have a packet and tokens for it in turn ([`hypervisor`]).
+//!
+//! What hypervisors tell each other are packets of their own kind on the same network ([`header`]): of class 0, a
+//! header long and on no flow ([`CONTROL`]), not counted against any hose.
+//!
+//! Taken from ElasticSwitch: the two layers, the minimum of both ends, division by max-min of measured demands, the
+//! period of 15 ms, a new pair served at once and not at the next period, weighted probing like TCP's with
+//! hold-increase and rate-caution, its congestion signs (ECN and loss between hypervisors). Its headroom, to promise
+//! at most 90% of a link in guarantees, is the business of who sets the hoses. What is said of ElasticSwitch here is
+//! from summaries of it; its text was not at hand, so no section is cited and constants that the summaries don't give
+//! are ours.
+//!
+//! Decided here: how demand is told from measurements ([`Config::demand_headroom`]) and that what no one demands is
+//! divided all the same ([`partition`]); RA's curve and constants ([`Probing`]); that a new pair makes both ends
+//! divide anew and that its sender, who has not heard of the receiver yet, begins with its own part; that a
+//! hypervisor's periods begin with its first packet and end when it has been silent for one, so that hosts aren't in
+//! step; a pair's queue and burst are those of [`rate_limiter`](super::rate_limiter).
+//!
+//! Departs from ElasticSwitch in how loss is found. There a shim numbers each packet; ours have no room. Instead the
+//! sender says every [`Probing::interval`], in the class of the pair's data and so in order with it, how many packets
+//! it has sent, and what the receiver hasn't got by then counts as lost. Where a pair's packets take several paths or
+//! classes, some that are merely late are taken for lost.
+//!
+//! Absent on purpose: admission of VMs, and hypervisors with more than one VM.
+
+pub mod allocation;
+pub mod header;
+pub mod partition;
+
+mod hypervisor;
+mod incoming;
+mod outgoing;
+
+#[cfg(test)]
+mod tests;
+
+use node::{Shaper, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, FlowId, Problem, Rate};
+
+pub use allocation::Probing;
+pub use header::Header;
+
+/// What a VM is guaranteed. Both above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hose {
+    /// To all others together.
+    pub outbound: Rate,
+    /// From all others together.
+    pub inbound: Rate,
+}
+
+/// The flow of control packets: none.
+pub const CONTROL: FlowId = FlowId(u32::MAX);
+
+/// What a scenario may set; hoses follow from the grants of entities.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How often guarantees are divided anew.
+    pub period: Duration,
+    /// Demand counts as bounded if a pair used less than all but this fraction of its guarantee; then it is
+    /// given what it used and this fraction of an equal share above.
+    pub demand_headroom: f64,
+    /// Whether pairs may exceed their guarantees.
+    pub rate_allocation: RateAllocation,
+    /// What a pair may send at once after a pause; see [`rate_limiter`](super::rate_limiter::Config::burst).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Bytes>,
+    /// Packets of a pair that wait at most; what comes on top is dropped.
+    pub queue_packets: u32,
+}
+
+/// Whether pairs may exceed their guarantees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum RateAllocation {
+    /// Never: what no guarantee claims stays idle. The DRL that Augmented Queue measures does so (its Table 3: at
+    /// most 4.9 Gbps of a guarantee of 5 on a link of 25).
+    GuaranteesOnly,
+    /// Wherever there is no congestion, as ElasticSwitch is described.
+    WorkConserving(Probing),
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            period: Duration::from_ms(15),
+            demand_headroom: 0.1,
+            rate_allocation: RateAllocation::WorkConserving(Probing::default()),
+            burst: None,
+            queue_packets: 1000,
+        }
+    }
+}
+
+impl Config {
+    /// What its types can't forbid.
+    pub fn check(&self) -> Result<(), Problem> {
+        check_duration("period", self.period)?;
+        if !(0.0..1.0).contains(&self.demand_headroom) {
+            return Err(Problem::new(
+                "demand_headroom",
+                format!("{} is not at least 0 and below 1", self.demand_headroom),
+            ));
+        }
+        if let RateAllocation::WorkConserving(probing) = &self.rate_allocation {
+            probing.check().map_err(|problem| problem.under("rate_allocation.work_conserving"))?;
+        }
+        super::rate_limiter::check(self.burst, self.queue_packets)
+    }
+
+    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry `transport`, which
+    /// must be no other's.
+    pub fn shaper(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
+        Box::new(hypervisor::Hypervisor::new(self, site, hose, transport))
+    }
+}
+
+fn check_duration(key: &str, duration: Duration) -> Result<(), Problem> {
+    if (Duration::from_us(1)..=Duration::from_ms(1_000_000)).contains(&duration) {
+        return Ok(());
+    }
+    Err(Problem::new(key, format!("{duration} is not between 1us and 1000s")))
+}

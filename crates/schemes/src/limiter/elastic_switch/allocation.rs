@@ -1,0 +1,204 @@
+//! Rate allocation, RA: what a pair sends above its guarantee.
+//!
+//! A control like TCP's, weighted by the guarantee, whose rate never falls below it. On congestion the rate is cut,
+//! and then grows along CUBIC's curve in units of the guarantee (RFC 9438; after Seawall): fast back to near the rate
+//! at which congestion was met, slowly past it, then faster. Two things make it gentler than TCP, so that pairs
+//! within their guarantees find room. *Hold-increase*: after congestion a pair waits before it grows, the longer the
+//! smaller its guarantee. *Rate-caution*: the further it is above its guarantee, the slower it grows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem, Rate};
+
+/// How pairs probe for what no guarantee claims.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Probing {
+    /// How often rates are adapted and congestion is looked for and reported. Ours: a few round trips of a data
+    /// center.
+    pub interval: Duration,
+    /// What is left of the rate after congestion (RFC 9438, section 4.6).
+    pub decrease: f64,
+    /// How long a pair that meets no congestion takes from its guarantee to twice that, were it not for rate-caution.
+    /// Ours: the period of guarantee partitioning.
+    pub growth: Duration,
+    /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Ours: 5 ms at 1
+    /// Gbps.
+    pub hold_increase: Bytes,
+    /// Rate-caution c: at a rate of x guarantees, growth is slower by 1 + c (x - 1). Ours.
+    pub rate_caution: f64,
+}
+
+impl Default for Probing {
+    fn default() -> Probing {
+        Probing {
+            interval: Duration::from_us(500),
+            decrease: 0.7,
+            growth: Duration::from_ms(15),
+            hold_increase: Bytes(625_000),
+            rate_caution: 1.0,
+        }
+    }
+}
+
+impl Probing {
+    /// What its types can't forbid.
+    pub fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: String| Err(Problem::new(key, message));
+        super::check_duration("interval", self.interval)?;
+        super::check_duration("growth", self.growth)?;
+        if !(0.0..=1.0).contains(&self.decrease) {
+            return problem("decrease", format!("{} is not between 0 (back to the guarantee) and 1", self.decrease));
+        }
+        if self.hold_increase > Bytes(1_000_000_000_000) {
+            return problem("hold_increase", format!("{} is more than sensible: at most 1TB", self.hold_increase));
+        }
+        if !(0.0..=1000.0).contains(&self.rate_caution) {
+            return problem("rate_caution", format!("{} is not between 0 (none) and 1000", self.rate_caution));
+        }
+        Ok(())
+    }
+}
+
+/// RA of one pair.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Allocation {
+    rate: Rate,
+    /// Where congestion was last met, and what it left.
+    peak: Rate,
+    base: Rate,
+    /// How far along the curve it is.
+    grown: Duration,
+    hold: Duration,
+    /// Intervals for which signs are still of packets that were sent before the last cut.
+    deaf: u8,
+}
+
+/// What was sent before a cut shows up at the receiver up to a trip later, in its report up to an interval after
+/// that, and counts here at the end of an interval. One cut for all of it, as TCP cuts once a round trip.
+const DEAF_INTERVALS: u8 = 2;
+
+/// What a pair has met since its rate was last adapted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    pub guarantee: Rate,
+    pub congested: bool,
+    /// It sent what it might: only then may a higher rate be tried.
+    pub used: bool,
+}
+
+impl Allocation {
+    /// The rate that it may send at, never below the guarantee.
+    pub fn rate(&self, guarantee: Rate) -> Rate {
+        self.rate.max(guarantee)
+    }
+
+    /// An interval is over; the rate is at most that of the link.
+    pub fn adapt(&mut self, probing: &Probing, link: Rate, met: Met) {
+        let guarantee = met.guarantee.max(Rate::from_bps(1));
+        if self.rate < guarantee {
+            *self = Allocation { rate: guarantee, peak: guarantee, base: guarantee, ..*self };
+            self.grown = Duration::ZERO;
+        }
+        let heard = met.congested && self.deaf == 0;
+        self.deaf = self.deaf.saturating_sub(1);
+        if heard {
+            self.deaf = DEAF_INTERVALS;
+            self.peak = self.rate;
+            self.rate = self.rate.mul_f64(probing.decrease).max(guarantee);
+            self.base = self.rate;
+            self.grown = Duration::ZERO;
+            self.hold = guarantee.transmit(probing.hold_increase.get());
+        } else if self.hold > Duration::ZERO {
+            self.hold = self.hold.saturating_sub(probing.interval);
+        } else if met.used && !met.congested {
+            let unit = guarantee.bps() as f64;
+            let above = self.rate.bps() as f64 / unit - 1.0;
+            self.grown += probing.interval.mul_f64(1.0 / (1.0 + probing.rate_caution * above));
+            let plateau = libm::cbrt(self.peak.bps().saturating_sub(self.base.bps()) as f64 / unit);
+            let x = self.grown.ps() as f64 / probing.growth.ps() as f64 - plateau;
+            let goal = self.peak.bps() as f64 + unit * (x * x * x);
+            self.rate = self.rate.max(Rate::from_bps(goal as u64).min(link));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GBPS: Rate = Rate::from_gbps(1);
+    const LINK: Rate = Rate::from_gbps(10);
+
+    fn free(guarantee: Rate) -> Met {
+        Met { guarantee, congested: false, used: true }
+    }
+
+    #[test]
+    fn without_caution_the_guarantee_has_doubled_after_the_time_of_growth() {
+        let probing = Probing { rate_caution: 0.0, ..Probing::default() };
+        let mut pair = Allocation::default();
+        (0..30).for_each(|_| pair.adapt(&probing, LINK, free(GBPS)));
+        assert_eq!(pair.rate(GBPS), Rate::from_gbps(2));
+    }
+
+    #[test]
+    fn caution_slows_growth_down() {
+        let mut pair = Allocation::default();
+        (0..30).for_each(|_| pair.adapt(&Probing::default(), LINK, free(GBPS)));
+        assert!(pair.rate(GBPS) > GBPS && pair.rate(GBPS) < Rate::from_gbps(2));
+    }
+
+    #[test]
+    fn after_congestion_it_falls_to_seven_tenths_and_holds_inversely_to_its_guarantee() {
+        for (guarantee, intervals) in [(GBPS, 10), (Rate::from_gbps(2), 5)] {
+            let mut pair = Allocation::default();
+            (0..200).for_each(|_| pair.adapt(&Probing::default(), LINK, free(guarantee)));
+            let before = pair.rate(guarantee);
+            assert!(before > Rate::from_gbps(3), "{before:?}");
+            pair.adapt(&Probing::default(), LINK, Met { congested: true, ..free(guarantee) });
+            let cut = pair.rate(guarantee);
+            assert_eq!(cut, before.mul_f64(0.7));
+            // 625 KB are 5 ms at 1 Gbps, 10 intervals, and half of that at 2 Gbps.
+            for _ in 0..intervals {
+                pair.adapt(&Probing::default(), LINK, free(guarantee));
+                assert_eq!(pair.rate(guarantee), cut);
+            }
+            pair.adapt(&Probing::default(), LINK, free(guarantee));
+            assert!(pair.rate(guarantee) > cut);
+        }
+    }
+
+    #[test]
+    fn signs_of_what_was_sent_before_a_cut_cause_no_other() {
+        let mut pair = Allocation { rate: LINK, peak: LINK, base: LINK, ..Allocation::default() };
+        let signs = Met { congested: true, ..free(GBPS) };
+        (0..3).for_each(|_| pair.adapt(&Probing::default(), LINK, signs));
+        assert_eq!(pair.rate(GBPS), Rate::from_gbps(7));
+        pair.adapt(&Probing::default(), LINK, signs);
+        assert_eq!(pair.rate(GBPS), Rate::from_bps(4_900_000_000), "congestion persists");
+    }
+
+    #[test]
+    fn a_pair_that_does_not_use_its_rate_does_not_grow() {
+        let mut pair = Allocation::default();
+        (0..100).for_each(|_| pair.adapt(&Probing::default(), LINK, Met { used: false, ..free(GBPS) }));
+        assert_eq!(pair.rate(GBPS), GBPS);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_it_meets_it_is_between_guarantee_and_link(
+            steps in prop::collection::vec((1u64..10_000_000_000, any::<bool>(), any::<bool>()), 1..100),
+        ) {
+            let mut pair = Allocation::default();
+            for (bps, congested, used) in steps {
+                let guarantee = Rate::from_bps(bps);
+                pair.adapt(&Probing::default(), LINK, Met { guarantee, congested, used });
+                prop_assert!(pair.rate(guarantee) >= guarantee && pair.rate(guarantee) <= LINK);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What stands between a VM and the network: both layers, their timers, and the control packets.
+
+use node::{Packet, Shaper, Site};
+use units::{HostId, Rate, Time};
+
+use super::header::{Header, kind};
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+use super::{CONTROL, Config, Hose, RateAllocation};
+use crate::limiter::rate_limiter::burst;
+
+pub(super) struct Hypervisor {
+    config: Config,
+    site: Site,
+    transport: u8,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    /// When it was last called.
+    seen: Time,
+    period_began: Time,
+    /// Both are [`Time::MAX`] while no pair is active.
+    period_ends: Time,
+    interval_ends: Time,
+    control_packets: u64,
+}
+
+impl Hypervisor {
+    pub fn new(config: &Config, site: &Site, hose: Hose, transport: u8) -> Hypervisor {
+        let burst = burst(config.burst, site);
+        Hypervisor {
+            config: config.clone(),
+            site: site.clone(),
+            transport,
+            outgoing: Outgoing::new(hose.outbound, site.nic_rate, burst, config.queue_packets),
+            incoming: Incoming::new(hose.inbound),
+            seen: Time::ZERO,
+            period_began: Time::ZERO,
+            period_ends: Time::MAX,
+            interval_ends: Time::MAX,
+            control_packets: 0,
+        }
+    }
+
+    /// A packet of the VM, one way or the other: the clocks run.
+    fn active(&mut self, now: Time) {
+        if self.period_ends == Time::MAX {
+            self.period_began = now;
+            self.period_ends = now + self.config.period;
+            if let RateAllocation::WorkConserving(probing) = &self.config.rate_allocation {
+                self.interval_ends = now + probing.interval;
+            }
+        }
+    }
+
+    fn next_control(&mut self) -> Option<Packet> {
+        let (peer, header, class) = if let Some((peer, guarantee, signs)) = self.incoming.next_report() {
+            (peer, Header { kind: kind::REPORT, guarantee: guarantee.bps(), count: signs }, 0)
+        } else {
+            let (peer, sent_packets, class) = self.outgoing.next_count()?;
+            (peer, Header { kind: kind::COUNT, guarantee: 0, count: sent_packets }, class)
+        };
+        self.control_packets += 1;
+        Some(self.control(peer, header, class))
+    }
+
+    fn control(&self, peer: HostId, header: Header, class: u8) -> Packet {
+        let mut packet = Packet::new(CONTROL, self.site.host, peer, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = class;
+        packet.transport = self.transport;
+        packet
+    }
+}
+
+impl Shaper for Hypervisor {
+    fn enqueue(&mut self, now: Time, packet: Packet) {
+        self.seen = now;
+        self.active(now);
+        self.outgoing.enqueue(now, packet);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+        self.seen = now;
+        self.next_control().or_else(|| self.outgoing.transmit(now))
+    }
+
+    fn receive(&mut self, now: Time, packet: &Packet) -> bool {
+        self.seen = now;
+        if packet.transport != self.transport {
+            self.active(now);
+            self.incoming.data(now, packet);
+            return true;
+        }
+        let header: Header = packet.header();
+        match header.kind {
+            kind::REPORT => {
+                self.outgoing.reported(now, packet.src, Rate::from_bps(header.guarantee), header.count);
+            }
+            kind::COUNT => {
+                self.active(now);
+                self.incoming.counted(now, packet.src, header.count);
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn poll_at(&self) -> Time {
+        // What may go already waits for the NIC and not for a time.
+        self.period_ends.min(self.interval_ends).min(self.outgoing.ready_after(self.seen))
+    }
+
+    fn wake(&mut self, now: Time) {
+        self.seen = now;
+        if let RateAllocation::WorkConserving(probing) = &self.config.rate_allocation
+            && now >= self.interval_ends
+        {
+            self.outgoing.end_interval(now, probing);
+            self.incoming.end_interval();
+            self.interval_ends = now + probing.interval;
+        }
+        if now >= self.period_ends {
+            self.outgoing.end_period(self.period_began, now, self.config.demand_headroom);
+            self.incoming.end_period(self.period_began, now, self.config.demand_headroom);
+            self.period_began = now;
+            self.period_ends = now + self.config.period;
+            if !self.outgoing.active() && !self.incoming.active() {
+                self.period_ends = Time::MAX;
+                self.interval_ends = Time::MAX;
+            }
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("limiter_passed_packets", self.outgoing.passed),
+            ("limiter_dropped_packets", self.outgoing.dropped),
+            ("limiter_control_packets", self.control_packets),
+            ("limiter_congested_intervals", self.outgoing.congested),
+        ]
+    }
+}

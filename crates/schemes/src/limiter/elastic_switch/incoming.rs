@@ -1,0 +1,122 @@
+//! The pairs of which this VM is the receiver.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use node::Packet;
+use node::packet::flags;
+use units::{HostId, Rate, Time};
+
+use super::partition::{Claim, divide, estimate};
+
+/// All that others send to this VM.
+pub(super) struct Incoming {
+    hose: Rate,
+    pairs: BTreeMap<HostId, Pair>,
+    /// Senders that shall hear how their pair stands.
+    reports_due: VecDeque<HostId>,
+}
+
+struct Pair {
+    claim: Claim,
+    received_packets: u64,
+    /// Sent and not received when the sender last said how many it had sent.
+    missing_packets: u64,
+    /// Marked packets, and lost ones.
+    signs: u64,
+    /// What the sender was last told.
+    told_signs: u64,
+    report_due: bool,
+}
+
+impl Incoming {
+    pub fn new(hose: Rate) -> Incoming {
+        Incoming { hose, pairs: BTreeMap::new(), reports_due: VecDeque::new() }
+    }
+
+    /// A packet for the VM has come.
+    pub fn data(&mut self, now: Time, packet: &Packet) {
+        let pair = self.pairs.entry(packet.src).or_insert_with(Pair::new);
+        pair.received_packets += 1;
+        pair.claim.bytes += u64::from(packet.wire_bytes);
+        pair.signs += u64::from(packet.has(flags::CE));
+        self.begin(now, packet.src);
+    }
+
+    /// `peer` has said how many packets it had sent.
+    pub fn counted(&mut self, now: Time, peer: HostId, sent_packets: u64) {
+        let pair = self.pairs.entry(peer).or_insert_with(Pair::new);
+        let missing = sent_packets.saturating_sub(pair.received_packets);
+        pair.signs = pair.signs.saturating_add(missing.saturating_sub(pair.missing_packets));
+        pair.missing_packets = missing;
+        self.begin(now, peer);
+    }
+
+    /// Whether any pair is active.
+    pub fn active(&self) -> bool {
+        self.pairs.values().any(|pair| pair.claim.active)
+    }
+
+    /// GP: a period is over.
+    pub fn end_period(&mut self, began: Time, now: Time, headroom: f64) {
+        estimate((began, now), self.hose, headroom, self.pairs.values_mut().map(|pair| (&mut pair.claim, 0)));
+        divide(self.hose, self.pairs.values_mut().map(|pair| &mut pair.claim));
+        self.report_all();
+    }
+
+    /// RA: an interval is over. Senders of pairs that met congestion in it shall know.
+    pub fn end_interval(&mut self) {
+        for (&peer, pair) in self.pairs.iter_mut().filter(|(_, pair)| pair.claim.active && pair.signs > pair.told_signs)
+        {
+            pair.report(peer, &mut self.reports_due);
+        }
+    }
+
+    /// A sender that shall hear what its pair is guaranteed, and how many signs of congestion there were so far.
+    pub fn next_report(&mut self) -> Option<(HostId, Rate, u64)> {
+        while let Some(peer) = self.reports_due.pop_front() {
+            let pair = self.pairs.get_mut(&peer).expect("pairs stay");
+            pair.report_due = false;
+            if pair.claim.active {
+                pair.told_signs = pair.signs;
+                return Some((peer, pair.claim.part, pair.signs));
+            }
+        }
+        None
+    }
+
+    /// A pair that was silent is heard of: all shares change, and all senders shall know.
+    fn begin(&mut self, now: Time, peer: HostId) {
+        let pair = self.pairs.get_mut(&peer).expect("pairs stay");
+        if !pair.claim.active {
+            pair.claim.begin(now);
+            divide(self.hose, self.pairs.values_mut().map(|pair| &mut pair.claim));
+            self.report_all();
+        }
+    }
+
+    fn report_all(&mut self) {
+        for (&peer, pair) in self.pairs.iter_mut().filter(|(_, pair)| pair.claim.active) {
+            pair.report(peer, &mut self.reports_due);
+        }
+    }
+}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair {
+            claim: Claim::new(),
+            received_packets: 0,
+            missing_packets: 0,
+            signs: 0,
+            told_signs: 0,
+            report_due: false,
+        }
+    }
+
+    fn report(&mut self, peer: HostId, due: &mut VecDeque<HostId>) {
+        if !self.report_due {
+            self.report_due = true;
+            due.push_back(peer);
+        }
+    }
+}

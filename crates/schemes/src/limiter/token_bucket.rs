@@ -1,0 +1,131 @@
+//! A token bucket, exact to the picosecond.
+//!
+//! Tokens are counted in 1 / (8 * 10^12) of a byte, of which a rate of r bps makes exactly r a picosecond. Nothing is
+//! ever rounded but the instant at which enough are there, and that up to the next picosecond: in any interval of
+//! length t at most r * t and the burst pass, and a sender that always has a packet sends at r for as long as it
+//! likes.
+
+use units::{Bytes, Rate, Time};
+
+/// Tokens that a byte takes.
+const BYTE: u128 = 8_000_000_000_000;
+
+/// Lets bytes pass at a rate, and a burst at once after a pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    rate: Rate,
+    burst: u128,
+    /// At `filled`.
+    tokens: u128,
+    filled: Time,
+}
+
+impl TokenBucket {
+    /// A full bucket.
+    pub fn new(rate: Rate, burst: Bytes) -> TokenBucket {
+        let burst = u128::from(burst.get()) * BYTE;
+        TokenBucket { rate, burst, tokens: burst, filled: Time::ZERO }
+    }
+
+    /// The rate at which it fills.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// From `now` on it fills at `rate`; what is in it stays.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.fill(now);
+        self.rate = rate;
+    }
+
+    /// Lets `bytes` pass, if there is enough for all of them.
+    pub fn take(&mut self, now: Time, bytes: u64) -> bool {
+        self.fill(now);
+        let left = self.tokens.checked_sub(u128::from(bytes) * BYTE);
+        self.tokens = left.unwrap_or(self.tokens);
+        left.is_some()
+    }
+
+    /// The first instant at which `bytes` may pass: in the past if they might have long since, [`Time::MAX`] if they
+    /// never may, because they are more than the burst or the rate is zero.
+    pub fn ready_at(&self, bytes: u64) -> Time {
+        let missing = (u128::from(bytes) * BYTE).saturating_sub(self.tokens);
+        if missing == 0 {
+            return self.filled;
+        }
+        if self.rate == Rate::ZERO || u128::from(bytes) * BYTE > self.burst {
+            return Time::MAX;
+        }
+        let wait = missing.div_ceil(u128::from(self.rate.bps()));
+        Time::from_ps(u64::try_from(wait + u128::from(self.filled.ps())).unwrap_or(u64::MAX))
+    }
+
+    fn fill(&mut self, now: Time) {
+        let gained = u128::from(self.rate.bps()) * u128::from(now.since(self.filled).ps());
+        self.tokens = self.tokens.saturating_add(gained).min(self.burst);
+        self.filled = self.filled.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_rate_of_zero_and_a_packet_above_the_burst_never_pass() {
+        let mut stopped = TokenBucket::new(Rate::ZERO, Bytes(1500));
+        assert!(stopped.take(Time::ZERO, 1500), "what was in it may go");
+        assert_eq!(stopped.ready_at(1), Time::MAX);
+        assert_eq!(TokenBucket::new(Rate::from_gbps(1), Bytes(1499)).ready_at(1500), Time::MAX);
+    }
+
+    #[test]
+    fn a_new_rate_counts_from_its_instant() {
+        let mut bucket = TokenBucket::new(Rate::from_gbps(1), Bytes(1500));
+        assert!(bucket.take(Time::ZERO, 1500));
+        // 6 us at 1 Gbps are 750 bytes; the other 750 take 0.6 us at 10 Gbps.
+        bucket.set_rate(Time::from_us(6), Rate::from_gbps(10));
+        assert_eq!(bucket.ready_at(1500), Time::from_ns(6_600));
+    }
+
+    proptest! {
+        #[test]
+        fn passes_at_most_rate_times_t_and_the_burst_in_any_interval(
+            bps in 1_000_000u64..400_000_000_000,
+            burst in 1_500u64..100_000,
+            tries in prop::collection::vec((0u64..2_000_000, 64u64..=1500), 1..60),
+        ) {
+            let rate = Rate::from_bps(bps);
+            let mut bucket = TokenBucket::new(rate, Bytes(burst));
+            let mut now = Time::ZERO;
+            let mut passed = Vec::new();
+            for (gap, bytes) in tries {
+                now += Duration::from_ps(gap);
+                if bucket.take(now, bytes) {
+                    passed.push((now, bytes));
+                }
+            }
+            for first in 0..passed.len() {
+                let mut sum = 0;
+                for &(at, bytes) in &passed[first..] {
+                    sum += bytes;
+                    let span = at - passed[first].0;
+                    let most = u128::from(bps) * u128::from(span.ps()) + u128::from(burst) * BYTE;
+                    prop_assert!(u128::from(sum) * BYTE <= most);
+                }
+            }
+        }
+
+        #[test]
+        fn ready_at_is_the_first_instant(bps in 1u64..400_000_000_000, bytes in 1u64..=1500) {
+            let mut bucket = TokenBucket::new(Rate::from_bps(bps), Bytes(1500));
+            prop_assert!(bucket.take(Time::from_us(3), 1500));
+            let ready = bucket.ready_at(bytes);
+            prop_assert!(!bucket.clone().take(ready - Duration::from_ps(1), bytes));
+            prop_assert!(bucket.take(ready, bytes));
+        }
+    }
+}
