@@ -78,6 +78,10 @@ pub fn run_at(
         let message = "links and switches do not fail in a live run: delete it, or simulate";
         return Err(Problem::new("failure", message));
     }
+    if scenario.sharing.asks().is_some() {
+        let message = "its limiters send packets of their own, which frames do not carry: choose another, or simulate";
+        return Err(Problem::new("sharing", message));
+    }
     let plan = Plan::new(scenario)?;
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {

@@ -19,6 +19,7 @@ pub struct Entities {
     of_class: Vec<Option<u16>>,
     /// Per host, the entity that it belongs to.
     of_host: Vec<Option<u16>>,
+    members: u32,
     /// What each AQ id stands for; the first id is 1.
     owners: Vec<(u16, Position)>,
     /// What is asked for, in the scenario's order.
@@ -36,6 +37,8 @@ pub struct Asked {
     pub entity: u16,
     /// Which of the entity's requests.
     pub index: usize,
+    /// Which part of the entity, over all entities.
+    member: u32,
     /// The id that its packets are tagged with.
     pub id: AqId,
     /// The link and pipeline.
@@ -50,9 +53,9 @@ pub struct Asked {
     pub start: Time,
     /// Until when.
     pub end: Option<Time>,
-    /// The hosts that send for it.
+    /// The hosts whose sending it is about.
     pub senders: Vec<HostId>,
-    /// The hosts that receive for it.
+    /// The hosts whose receiving it is about.
     pub receivers: Vec<HostId>,
 }
 
@@ -149,6 +152,37 @@ impl Entities {
             }
         };
         self.requests.iter().map(rate).collect()
+    }
+
+    /// By host, what limiters at hosts let out of it and into it: a request's bandwidth, divided evenly among the hosts
+    /// that it is about. A host can be limited for one entity alone.
+    pub(crate) fn hoses(&self, fabric: &Fabric) -> Result<Vec<[Option<Rate>; 2]>, Problem> {
+        let mut hoses = vec![[None; 2]; fabric.hosts as usize];
+        let mut owners: Vec<[Option<&Asked>; 2]> = vec![[None; 2]; fabric.hosts as usize];
+        for (asked, rate) in self.requests.iter().zip(self.rates(fabric)) {
+            for (way, hosts) in [&asked.senders, &asked.receivers].into_iter().enumerate() {
+                for host in hosts {
+                    let each = Rate::from_bps((rate.bps() / hosts.len() as u64).max(1));
+                    let hose = &mut hoses[host.index()][way];
+                    match owners[host.index()][way].replace(asked) {
+                        Some(other) if other.member != asked.member => {
+                            let message = format!(
+                                "host {} {} for \"{}\" too, and a limiter at a host can't tell them apart",
+                                host.0,
+                                ["sends", "receives"][way],
+                                self.names[usize::from(other.entity)],
+                            );
+                            return Err(Problem::new(
+                                format!("entity[{}].request[{}]", asked.entity, asked.index),
+                                message,
+                            ));
+                        }
+                        _ => *hose = Some(hose.map_or(each, |least: Rate| least.min(each))),
+                    }
+                }
+            }
+        }
+        Ok(hoses)
     }
 
     #[expect(clippy::too_many_arguments, reason = "everything that a scenario's entity can refer to")]
@@ -282,6 +316,8 @@ impl Entities {
     ) -> Result<(), Problem> {
         let mut tags = [0; 2];
         let before = self.requests.len();
+        let number = self.members;
+        self.members += 1;
         for (index, request) in spec.request.iter().enumerate() {
             let under = |problem: Problem| problem.under(format!("request[{index}]"));
             let position = request.position as usize;
@@ -291,14 +327,16 @@ impl Entities {
                 self.owners.push((entity, request.position));
             }
             let id = AqId::from_tag(tags[position]).expect("just given");
-            let ends = |end: &dyn Fn(&FlowInfo) -> HostId| {
+            // A host's request at ingress is about what it sends, one at egress about what it receives.
+            let ends = |position: Position, end: &dyn Fn(&FlowInfo) -> HostId| {
                 let mut hosts: Vec<HostId> = member.flows.iter().map(|&flow| end(flows.get(flow))).collect();
-                hosts.extend(&member.hosts);
+                hosts.extend(member.hosts.iter().filter(|_| request.position == position));
                 hosts.sort_unstable();
                 hosts.dedup();
                 hosts
             };
-            let (senders, receivers) = (ends(&|flow| flow.src), ends(&|flow| flow.dst));
+            let (senders, receivers) =
+                (ends(Position::Ingress, &|flow| flow.src), ends(Position::Egress, &|flow| flow.dst));
             for link in links(request, member, fabric).map_err(under)? {
                 let switch = switch_of(fabric, link, request.position).map_err(under)?;
                 if self.requests[before..].iter().any(|asked| asked.id == id && asked.switch == switch) {
@@ -313,6 +351,7 @@ impl Entities {
                 self.requests.push(Asked {
                     entity,
                     index,
+                    member: number,
                     id,
                     place: Place { link, position: request.position },
                     switch,

@@ -184,9 +184,10 @@ impl Host {
         None
     }
 
-    /// What the endpoints counted, by transport.
+    /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
     pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
-        self.transports.iter().map(|slot| slot.endpoint.counters())
+        let endpoints = self.transports.iter().map(|slot| slot.endpoint.counters());
+        endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
     }
 
     #[inline]

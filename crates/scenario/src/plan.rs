@@ -1,15 +1,17 @@
 //! From a scenario to everything that a run needs, before anything has run.
 
+mod sharing;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::Balancer;
 use node::pool::Hop;
-use node::{Buffer, Clock, Endpoint, Overflow, Port, Settings, Site, Stages, Switch};
-use schemes::aq::{Place, Step, SwitchPart};
-use schemes::{Asks, Sharing, Transport, aq};
-use units::{Duration, HostId, LinkId, Problem, Stream, SwitchId, Time, mix};
+use node::{Clock, Endpoint, Overflow, Port, Settings, Site, Stages, Switch};
+use schemes::aq::Step;
+use schemes::{Asks, Sharing, Transport};
+use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time, mix};
 
 use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
 
@@ -26,7 +28,7 @@ pub struct Plan {
     pub routes: Arc<Routes>,
     /// The transports that carry its traffic; packets name them by index.
     pub transports: Vec<Transport>,
-    /// What each asks of switches.
+    /// What each asks of switches; the last may be that of limiters' own packets.
     pub asks: Vec<Asks>,
     /// What all switches are set to.
     pub settings: Arc<Settings>,
@@ -38,6 +40,8 @@ pub struct Plan {
     pub entities: Arc<Entities>,
     /// By switch, what its AQs' tenants will say.
     steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
+    /// By host, what limiters let out of it and into it; empty if nothing limits hosts.
+    hoses: Vec<[Option<Rate>; 2]>,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
@@ -60,7 +64,8 @@ impl Plan {
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
-        let asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
+        let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
+        asks.extend(scenario.sharing.asks());
         let settings = Arc::new(settings(scenario, &asks)?);
         let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
         if lookahead == Duration::ZERO {
@@ -82,8 +87,9 @@ impl Plan {
         let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
         let steps = match scenario.sharing {
             Sharing::Aq(_) => entities.steps(),
-            Sharing::PhysicalQueue => BTreeMap::new(),
+            _ => BTreeMap::new(),
         };
+        let hoses = if scenario.sharing.limits_hosts() { entities.hoses(&fabric)? } else { Vec::new() };
         let scenario = scenario.clone();
         let plan = Plan {
             scenario,
@@ -95,6 +101,7 @@ impl Plan {
             flows: Arc::new(flows),
             entities,
             steps,
+            hoses,
             ideal_ps,
             changes,
             horizon,
@@ -112,9 +119,10 @@ impl Plan {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
         let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint(&site(index));
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
-        let tagging = self.scenario.sharing != Sharing::PhysicalQueue && self.entities.tag_anything();
-        let entities = tagging.then(|| self.entities.clone());
-        Host::new(host, endpoints, None, entities, self.flows.clone(), self.scenario.seed)
+        let shaper = self.shaper(&site(self.transports.len()));
+        let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
+        let entities = tagged.then(|| self.entities.clone());
+        Host::new(host, endpoints, shaper, entities, self.flows.clone(), self.scenario.seed)
     }
 
     /// A switch, as it is before the first packet.
@@ -144,36 +152,6 @@ impl Plan {
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         )
-    }
-
-    /// The AQs of a switch; none if it has none. An error names the request that is declined, and why.
-    fn switch_part(&self, id: SwitchId) -> Result<Option<SwitchPart>, Problem> {
-        let (Sharing::Aq(config), Some(steps)) = (&self.scenario.sharing, self.steps.get(&id)) else {
-            return Ok(None);
-        };
-        let queue = match self.settings.buffer {
-            Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
-        };
-        let mut places: Vec<Place> = Vec::new();
-        let requests = || {
-            steps
-                .iter()
-                .filter_map(|(_, step)| if let Step::Request(id, request) = step { Some((*id, request)) } else { None })
-        };
-        places.extend(requests().map(|(_, request)| request.place));
-        places.sort_unstable();
-        places.dedup();
-        let links: Vec<_> = places.iter().map(|&place| (place, self.fabric.link(place.link).rate, queue)).collect();
-        let random = Stream::new(self.scenario.seed, u64::from(id.0), "aq");
-        SwitchPart::new(config, &links, steps.clone(), random).map(Some).map_err(|error| match error {
-            aq::SwitchError::Setting(problem) => problem.under("sharing.aq"),
-            aq::SwitchError::Declined(declined, why) => {
-                let asked = self.entities.requests.iter().find(|asked| asked.id == declined && asked.switch == id);
-                let asked = asked.expect("every step is a request's");
-                let key = format!("entity[{}].request[{}].share", asked.entity, asked.index);
-                Problem::new(key, format!("declined: {why}"))
-            }
-        })
     }
 }
 

@@ -74,7 +74,7 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
     }
 }
 
-/// The table `counters`: what the endpoints of `hosts` counted.
+/// The table `counters`: what the endpoints of `hosts` counted, and the limiters of their rates.
 pub fn counter_table<'a>(plan: &Plan, hosts: impl Iterator<Item = &'a Host>) -> Table {
     let mut sums: BTreeMap<(usize, &'static str), u64> = BTreeMap::new();
     for host in hosts {
@@ -90,13 +90,18 @@ pub fn counter_table<'a>(plan: &Plan, hosts: impl Iterator<Item = &'a Host>) -> 
     let index = |name: &str| names.iter().position(|known| known == name).expect("it was collected") as u32;
     let transport = Data::Names {
         index: sums.keys().map(|key| key.0 as u32).collect(),
-        names: plan.transports.iter().map(|transport| transport.name().to_owned()).collect(),
+        names: plan
+            .transports
+            .iter()
+            .map(|transport| transport.name().to_owned())
+            .chain([plan.scenario.sharing.name().to_owned()])
+            .collect(),
     };
     let counter = Data::Names { index: sums.keys().map(|key| index(key.1)).collect(), names: names.clone() };
     Table {
         name: "counters",
         columns: vec![
-            Column::new("transport", "", "the scheme", transport),
+            Column::new("transport", "", "the scheme, or the limiter of hosts", transport),
             Column::new("counter", "", "what it counted", counter),
             Column::new("value", "", "how often, over all hosts", Data::U64(sums.values().copied().collect())),
         ],

@@ -3,12 +3,14 @@
 //! Any transport runs under any of them. Where transports are endpoints, these stand elsewhere: in switches (Augmented
 //! Queue) or between a host's endpoints and its NIC (the rate limiters that it is measured against).
 
+use node::Balancing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::Problem;
 
-use crate::aq;
 use crate::catalogue::name_or_table;
+use crate::limiter::{elastic_switch, rate_limiter};
+use crate::{Asks, Feedback, aq};
 
 /// A mechanism and its settings. In a scenario: a name (`"aq"`, all defaults) or a table (`{ aq = { limit = "queue" } }`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -19,6 +21,10 @@ pub enum Sharing {
     PhysicalQueue,
     /// Augmented Queue: each request is an AQ in a switch.
     Aq(aq::Config),
+    /// PRL: what an entity is to have is divided evenly among the hosts that send for it, for good.
+    RateLimiter(rate_limiter::Config),
+    /// DRL: what it is to have is divided evenly among its hosts as hoses, out of senders and into receivers.
+    ElasticSwitch(elastic_switch::Config),
 }
 
 /// What the derived reader of the table form reads.
@@ -26,25 +32,31 @@ pub enum Sharing {
 #[serde(rename_all = "snake_case")]
 enum Table {
     Aq(aq::Config),
+    RateLimiter(rate_limiter::Config),
+    ElasticSwitch(elastic_switch::Config),
 }
 
 impl From<Table> for Sharing {
     fn from(table: Table) -> Sharing {
         match table {
             Table::Aq(config) => Sharing::Aq(config),
+            Table::RateLimiter(config) => Sharing::RateLimiter(config),
+            Table::ElasticSwitch(config) => Sharing::ElasticSwitch(config),
         }
     }
 }
 
 impl Sharing {
     /// The names of all mechanisms.
-    pub const NAMES: &[&str] = &["physical_queue", "aq"];
+    pub const NAMES: &[&str] = &["physical_queue", "aq", "rate_limiter", "elastic_switch"];
 
     /// A mechanism with its defaults, by name.
     pub fn named(name: &str) -> Option<Sharing> {
         match name {
             "physical_queue" => Some(Sharing::PhysicalQueue),
             "aq" => Some(Sharing::Aq(Default::default())),
+            "rate_limiter" => Some(Sharing::RateLimiter(Default::default())),
+            "elastic_switch" => Some(Sharing::ElasticSwitch(Default::default())),
             _ => None,
         }
     }
@@ -54,7 +66,20 @@ impl Sharing {
         match self {
             Sharing::PhysicalQueue => "physical_queue",
             Sharing::Aq(_) => "aq",
+            Sharing::RateLimiter(_) => "rate_limiter",
+            Sharing::ElasticSwitch(_) => "elastic_switch",
         }
+    }
+
+    /// Whether it limits the rates of hosts, by the bandwidth of the requests that they send or receive for.
+    pub fn limits_hosts(&self) -> bool {
+        matches!(self, Sharing::RateLimiter(_) | Sharing::ElasticSwitch(_))
+    }
+
+    /// What its own packets ask of switches, if it sends any.
+    pub fn asks(&self) -> Option<Asks> {
+        let own = Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None };
+        matches!(self, Sharing::ElasticSwitch(_)).then_some(own)
     }
 
     /// What its types can't forbid; keys begin with its name.
@@ -62,6 +87,8 @@ impl Sharing {
         match self {
             Sharing::PhysicalQueue => Ok(()),
             Sharing::Aq(config) => config.check().map_err(|problem| problem.under("aq")),
+            Sharing::RateLimiter(config) => config.check().map_err(|problem| problem.under("rate_limiter")),
+            Sharing::ElasticSwitch(config) => config.check().map_err(|problem| problem.under("elastic_switch")),
         }
     }
 }
