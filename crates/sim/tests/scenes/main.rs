@@ -8,6 +8,7 @@ mod ideal;
 mod interrupt;
 mod losses;
 mod models;
+mod paths;
 mod recovery;
 
 use clearway_sim::{RunResult, run};
