@@ -131,6 +131,7 @@ mod tests {
             hosts: 2,
             nic_rate: Rate::from_gbps(25),
             data_rtt: Duration::from_us(20),
+            data_rtts: Vec::new(),
             control_rtt: Duration::from_us(20),
             mtu_bytes: 1500,
             header_bytes: 40,

@@ -48,6 +48,7 @@ fn site(host: u32, hosts: usize) -> Site {
         hosts: hosts as u32,
         nic_rate: LINK,
         data_rtt: Duration::from_us(20),
+        data_rtts: Vec::new(),
         control_rtt: Duration::from_us(20),
         mtu_bytes: 1500,
         header_bytes: 64,
