@@ -17,7 +17,8 @@ pub trait Shaper: Send {
     /// A packet has come in by the NIC. False: it was for the limiter itself, and no endpoint shall see it.
     fn receive(&mut self, now: Time, packet: &Packet) -> bool;
 
-    /// When it wants [`Shaper::wake`], or can send again; [`Time::MAX`] for never. Read after each call of the others.
+    /// When it wants [`Shaper::wake`], or can send again; [`Time::MAX`] for never. Read after each call of the others. A
+    /// packet that may go already is no reason: it waits for the NIC, which asks as soon as it is free.
     fn poll_at(&self) -> Time;
 
     /// The time named by [`Shaper::poll_at`] has come. May also be called early.

@@ -100,7 +100,7 @@ pub struct SwitchPart {
     /// Bytes that arrived in this period, of the AQs whose rates depend on it.
     arrived: FxHashMap<AqId, u64>,
     /// Of AQs that have dropped or marked.
-    stats: FxHashMap<u32, TagStats>,
+    stats: BTreeMap<u32, TagStats>,
     random: Stream,
 }
 
@@ -128,7 +128,7 @@ impl SwitchPart {
             measure_at: if config.period() == Duration::ZERO { Time::MAX } else { Time::ZERO + config.period() },
             sweep_at: Time::MAX,
             arrived: FxHashMap::default(),
-            stats: FxHashMap::default(),
+            stats: BTreeMap::new(),
             random,
         };
         part.rehearse(&steps)?;
@@ -281,6 +281,6 @@ impl Stages for SwitchPart {
     }
 
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
-        self.stats.iter().map(|(&tag, &stats)| (tag, stats)).collect()
+        self.stats.clone()
     }
 }

@@ -189,7 +189,7 @@ fn a_vm_has_its_bandwidth_both_ways() {
         let result = run_on(1, &scene(sharing));
         let entities = table(&result, "entities");
         let late = |name: &str| {
-            let rows = column(entities, "time_ps").into_iter().zip(column(entities, name));
+            let rows = column(entities, "time_ps").iter().zip(column(entities, name));
             rows.filter(|&(at, _)| *at > 20_000_000_000).map(|(_, bytes)| bytes).sum::<u64>() as f64 * 8.0 / 0.04 / 1e9
         };
         (late("delivered_bytes"), late("received_bytes"))
