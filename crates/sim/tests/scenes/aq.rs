@@ -8,7 +8,7 @@ use crate::{column, run_on, table};
 
 /// The paper's dumbbell (section 5.1): 10 Gbps, 10 us a link, ten senders and ten receivers. `settings` come first,
 /// tables after.
-fn dumbbell(settings: &str, tables: &str) -> String {
+pub(crate) fn dumbbell(settings: &str, tables: &str) -> String {
     format!(
         r#"
         host = {{ mtu = "1538B", header = "90B" }}
@@ -26,7 +26,7 @@ fn dumbbell(settings: &str, tables: &str) -> String {
 }
 
 /// An application: endless flows of `senders`, and its request on the bottleneck.
-fn application(name: &str, transport: &str, senders: &str, share: &str) -> String {
+pub(crate) fn application(name: &str, transport: &str, senders: &str, share: &str) -> String {
     format!(
         r#"
         [[entity]]
@@ -45,7 +45,7 @@ fn application(name: &str, transport: &str, senders: &str, share: &str) -> Strin
 }
 
 /// Payload that was delivered for each entity from `from_ms` on, in Gbps.
-fn rates(result: &RunResult, from_ms: u64) -> Vec<f64> {
+pub(crate) fn rates(result: &RunResult, from_ms: u64) -> Vec<f64> {
     let entities = table(result, "entities");
     let Data::Names { index, names } = &entities.column("entity").unwrap().data else { panic!("names") };
     let (at, bytes) = (column(entities, "time_ps"), column(entities, "delivered_bytes"));
@@ -59,12 +59,12 @@ fn rates(result: &RunResult, from_ms: u64) -> Vec<f64> {
     sums.iter().map(|&bytes| bytes as f64 * 8.0 / seconds / 1e9).collect()
 }
 
-fn close(got: f64, want: f64, tolerance: f64) {
+pub(crate) fn close(got: f64, want: f64, tolerance: f64) {
     assert!((got / want - 1.0).abs() <= tolerance, "{got} is not within {tolerance} of {want}");
 }
 
 /// What is left of a rate when headers are taken off: 1,448 of 1,538 bytes.
-const PAYLOAD: f64 = 1448.0 / 1538.0;
+pub(crate) const PAYLOAD: f64 = 1448.0 / 1538.0;
 
 const DCTCP: &str = r#"{ dctcp = {} }"#;
 

@@ -6,6 +6,7 @@ mod digest;
 mod failures;
 mod ideal;
 mod interrupt;
+mod limiters;
 mod losses;
 mod models;
 mod paths;
