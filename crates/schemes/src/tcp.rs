@@ -31,6 +31,7 @@ pub mod control;
 pub mod cubic;
 pub mod dctcp;
 pub mod header;
+pub mod illinois;
 pub mod newreno;
 pub mod swift;
 

@@ -7,7 +7,7 @@ mod swift;
 
 use clearway_schemes::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_schemes::tcp::header::{ACK, Header};
-use clearway_schemes::tcp::{self, Config, cubic, dctcp, newreno};
+use clearway_schemes::tcp::{self, Config, cubic, dctcp, illinois, newreno};
 use clearway_schemes::{About, Feedback, Scheme};
 use node::scene::{Fate, Scene, Wire};
 use node::{Packet, Site};
@@ -19,6 +19,7 @@ type NewReno = Config<newreno::Config>;
 type Cubic = Config<cubic::Config>;
 type Dctcp = Config<dctcp::Config>;
 type Swift = Config<tcp::swift::Config>;
+type Illinois = Config<illinois::Config>;
 
 /// Message bytes in a full packet.
 const MSS: u64 = 1460;
