@@ -1,5 +1,6 @@
 //! Scenes of TCP on the virtual wire: what RFCs and arithmetic say of delivery, loss recovery and congestion control.
 
+mod bbr;
 mod controls;
 mod delivery;
 mod recovery;
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
+type Bbr = Config<tcp::bbr::Config>;
 type NewReno = Config<newreno::Config>;
 type Cubic = Config<cubic::Config>;
 type Dctcp = Config<dctcp::Config>;
