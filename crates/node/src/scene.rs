@@ -216,10 +216,12 @@ impl Scene {
             Happening::AtSwitch(packet) => self.enqueue(packet),
             Happening::LinkFree(host) => self.serve(host),
             Happening::AtHost(packet) => self.hand(packet.dst, Input::Packet(&packet)),
-            Happening::Deadline(host) => {
+            // One that has been brought forward since is no deadline any more.
+            Happening::Deadline(host) if self.hosts[host.index()].deadline == Some(self.now) => {
                 self.hosts[host.index()].deadline = None;
                 self.hand(host, Input::Deadline);
             }
+            Happening::Deadline(_) => {}
         }
     }
 

@@ -98,6 +98,8 @@ catalogue! {
     "cubic" Cubic(crate::tcp::Config<crate::tcp::cubic::Config>),
     "dctcp" Dctcp(crate::tcp::Config<crate::tcp::dctcp::Config>),
     "swift" Swift(crate::tcp::Config<crate::tcp::swift::Config>),
+    "illinois" Illinois(crate::tcp::Config<crate::tcp::illinois::Config>),
+    "bbr" Bbr(crate::tcp::Config<crate::tcp::bbr::Config>),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -27,13 +27,16 @@ use receiver::Receiver;
 use rtt::Bounds;
 use sender::Sender;
 
+pub mod bbr;
 pub mod control;
 pub mod cubic;
 pub mod dctcp;
 pub mod header;
+pub mod illinois;
 pub mod newreno;
 pub mod swift;
 
+mod rate;
 mod receiver;
 mod rtt;
 mod scoreboard;
@@ -170,7 +173,7 @@ struct Tcp<A: Algorithm> {
 impl<A: Algorithm> Endpoint for Tcp<A> {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::Send(message) => self.sender.start(message),
+            Input::Send(message) => self.sender.start(message, cx.random),
             Input::Packet(packet) if packet.header::<Header>().has(ACK) => self.sender.receive(cx, packet),
             Input::Packet(packet) => self.receiver.receive(cx, packet),
             Input::Deadline => {

@@ -20,6 +20,9 @@ pub trait Algorithm:
     /// What it is.
     const ABOUT: About;
 
+    /// Whether acknowledgements shall bring it samples of the delivery rate, for which the sender keeps a record a packet.
+    const SAMPLES_RATE: bool = false;
+
     /// What the types of its settings can't forbid. Keys are relative to its own table.
     fn check(&self) -> Result<(), Problem>;
 
@@ -62,6 +65,8 @@ pub struct Start {
     pub base_rtt: Duration,
     /// What a switch more on the way adds to the unloaded round trip.
     pub hop_rtt: Duration,
+    /// Chance, for a random stream of its own.
+    pub seed: u64,
 }
 
 impl Start {
@@ -76,6 +81,7 @@ impl Start {
             rtt: site.data_rtt,
             base_rtt,
             hop_rtt,
+            seed: 0,
         }
     }
 }
@@ -107,6 +113,11 @@ pub trait Control: Send + 'static {
     fn pacing(&self) -> Option<Rate> {
         None
     }
+
+    /// Whether it sends less than it thinks the path would take, so that the rates of what it sends now tell nothing of that.
+    fn holds_back(&self) -> bool {
+        false
+    }
 }
 
 /// What an acknowledgement tells.
@@ -132,6 +143,15 @@ pub struct Ack {
     /// Virtual queueing delay that the data met which brought it about, if that belonged to an AQ (Augmented Queue, section
     /// 3.3.2).
     pub virtual_delay: Option<Duration>,
+    /// The rate at which data arrives, where the control asks for it ([`Algorithm::SAMPLES_RATE`]) and this
+    /// acknowledgement tells.
+    pub rate: Option<RateSample>,
+    /// In flight now (RFC 6675's pipe), in whole segments.
+    pub in_flight_bytes: u64,
+    /// In flight before it came in, in whole segments.
+    pub in_flight_before_bytes: u64,
+    /// How much is lost that was not known to be lost before, in whole segments.
+    pub lost_bytes: u64,
     /// The smoothed round trip (RFC 6298).
     pub srtt: Duration,
     /// Switches that it passed.
@@ -142,6 +162,19 @@ pub struct Ack {
     pub limited: bool,
     /// Where the sender stood when it came in.
     pub phase: Phase,
+}
+
+/// A sample of the rate at which data arrives (draft-cheng-iccrg-delivery-rate-estimation-00).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Of message bytes, in whole segments.
+    pub rate: Rate,
+    /// Whether something other than window and pacing limited the flow when the packet that gives the sample was sent.
+    pub limited: bool,
+    /// What has arrived of the flow up to now.
+    pub delivered_bytes: u64,
+    /// What had arrived when that packet was sent.
+    pub delivered_before_bytes: u64,
 }
 
 /// Where a sender stands with losses.
@@ -195,6 +228,10 @@ impl Ack {
             rtt: None,
             delay: None,
             virtual_delay: None,
+            rate: None,
+            in_flight_bytes: 0,
+            in_flight_before_bytes: 0,
+            lost_bytes: 0,
             srtt: Duration::ZERO,
             hops: 0,
             limited: true,
@@ -209,7 +246,7 @@ impl Start {
     pub(crate) fn of(segments: u64, mss_bytes: u64) -> Start {
         let window_bytes = segments * mss_bytes;
         let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
-        Start { mss_bytes, window_bytes, packet_bytes: mss_bytes + 40, rtt, base_rtt: rtt - hop_rtt, hop_rtt }
+        Start { mss_bytes, window_bytes, packet_bytes: mss_bytes + 40, rtt, base_rtt: rtt - hop_rtt, hop_rtt, seed: 0 }
     }
 }
 

@@ -38,8 +38,10 @@ pub(crate) struct Progress {
     pub delivered: u64,
     /// When the last of those was sent that were sent only once (Karn's rule).
     sent: Option<Time>,
-    /// When the last of those was last sent.
-    last_sent: Option<Time>,
+    /// The one of those that was sent last, and when.
+    pub newest: Option<(Time, u64)>,
+    /// Segments that are now known to be lost and were not before.
+    pub lost: u64,
 }
 
 impl Progress {
@@ -52,13 +54,13 @@ impl Progress {
     /// How long ago the newest of what it delivered was sent, for the first time or again.
     #[inline]
     pub fn delay(&self, now: Time) -> Option<Duration> {
-        self.last_sent.map(|sent| now - sent)
+        self.newest.map(|(sent, _)| now - sent)
     }
 
     #[inline]
-    fn note(&mut self, sent: Sent) {
+    fn note(&mut self, segment: u64, sent: Sent) {
         self.delivered += 1;
-        self.last_sent = self.last_sent.max(Some(sent.at));
+        self.newest = self.newest.max(Some((sent.at, segment)));
         if !sent.again {
             self.sent = self.sent.max(Some(sent.at));
         }
@@ -160,7 +162,7 @@ impl Scoreboard {
                 }
                 _ => {
                     self.pipe -= self.weight(self.una);
-                    progress.note(sent);
+                    progress.note(self.una, sent);
                 }
             }
             self.una += 1;
@@ -176,7 +178,7 @@ impl Scoreboard {
             }
         }
         if news {
-            self.find_lost();
+            progress.lost = self.find_lost();
         }
         progress
     }
@@ -208,12 +210,12 @@ impl Scoreboard {
     fn arrive(&mut self, first: u64, end: u64, progress: &mut Progress) {
         for segment in first..end {
             self.pipe -= self.weight(segment);
-            progress.note(self.sent[(segment - self.una) as usize]);
+            progress.note(segment, self.sent[(segment - self.una) as usize]);
         }
     }
 
-    /// Raises `lost_below` to the DupThresh-th highest segment that has arrived.
-    fn find_lost(&mut self) {
+    /// Raises `lost_below` to the DupThresh-th highest segment that has arrived; how many segments are lost by that.
+    fn find_lost(&mut self) -> u64 {
         let mut left = DUP_THRESH;
         for &(first, end) in self.sacked.iter().rev() {
             if end - first < left {
@@ -221,12 +223,12 @@ impl Scoreboard {
                 continue;
             }
             let edge = end - left;
-            if edge > self.lost_below {
-                self.pipe -= self.unsacked(self.lost_below, edge);
-                self.lost_below = edge;
-            }
-            return;
+            let lost = if edge > self.lost_below { self.unsacked(self.lost_below, edge) } else { 0 };
+            self.pipe -= lost;
+            self.lost_below = self.lost_below.max(edge);
+            return lost;
         }
+        0
     }
 
     /// How many of `first..end` have not arrived.

@@ -2,10 +2,11 @@ use std::collections::VecDeque;
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
-use units::{FlowId, HostId, Time};
+use units::{FlowId, HostId, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::header::{CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+use super::rate::Sampler;
 use super::rtt::{Bounds, Rtt};
 use super::scoreboard::Scoreboard;
 
@@ -51,6 +52,7 @@ struct Flow<C> {
     segments: u64,
     board: Scoreboard,
     control: C,
+    sampler: Option<Box<Sampler>>,
     rtt: Rtt,
     phase: Phase,
     /// SND.NXT when recovery began: it ends when all before is acknowledged (RFC 6675's RecoveryPoint).
@@ -111,13 +113,14 @@ impl<A: Algorithm> Sender<A> {
         }
     }
 
-    pub fn start(&mut self, message: &Message) {
+    pub fn start(&mut self, message: &Message, random: &mut Stream) {
         let flow = Flow {
             dst: message.dst,
             bytes: message.bytes,
             segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
             board: Scoreboard::default(),
-            control: self.algorithm.start(self.settings.start),
+            control: self.algorithm.start(Start { seed: random.bits(), ..self.settings.start }),
+            sampler: A::SAMPLES_RATE.then(|| Box::new(Sampler::new())),
             rtt: Rtt::new(self.site.data_rtt),
             phase: Phase::Open,
             recovery_point: 0,
@@ -172,7 +175,8 @@ impl<A: Algorithm> Sender<A> {
             self.retransmission.clear(slot);
             if again {
                 // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
-                let start = Start { window_bytes: self.settings.start.mss_bytes, ..self.settings.start };
+                let seed = cx.random.bits();
+                let start = Start { window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
                 flow.control = self.algorithm.start(start);
             } else {
                 flow.rtt.sample(cx.now - at);
@@ -214,7 +218,7 @@ impl<A: Algorithm> Sender<A> {
     fn acknowledge(&mut self, cx: &mut Cx<'_>, slot: u32, upto: u64, header: &Header, hops: u8) {
         let mss = self.settings.start.mss_bytes;
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has found it");
-        let (before, una_before) = (flow.phase, flow.board.una());
+        let (before, una_before, pipe_before) = (flow.phase, flow.board.una(), flow.board.pipe());
         let blocks = header.blocks.iter().filter(|block| block.count > 0);
         let blocks = blocks.map(|block| {
             let first = upto + u64::from(block.first);
@@ -236,6 +240,8 @@ impl<A: Algorithm> Sender<A> {
             flow.phase = Phase::Open;
         }
         let marked = header.has(ECE);
+        let sampler = flow.sampler.as_mut();
+        let rate = sampler.and_then(|sampler| sampler.acknowledge(cx.now, una_before, &progress, mss));
         flow.control.on_ack(&Ack {
             now: cx.now,
             acked_bytes: progress.acked * mss,
@@ -246,11 +252,18 @@ impl<A: Algorithm> Sender<A> {
             rtt,
             delay: progress.delay(cx.now),
             virtual_delay: header.virtual_delay(),
+            rate,
+            in_flight_bytes: flow.board.pipe() * mss,
+            in_flight_before_bytes: pipe_before * mss,
+            lost_bytes: progress.lost * mss,
             srtt: flow.rtt.smoothed(),
             hops,
             limited: una_before < flow.full_at,
             phase: before,
         });
+        if flow.control.holds_back() {
+            flow.limit();
+        }
         // Once a window: the mark is news where something sent after the last reduction is acknowledged.
         if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una > flow.reduced_at {
             self.counts.ecn_reductions += 1;
@@ -326,12 +339,20 @@ impl<C: Control> Flow<C> {
             return (next < una + WINDOW_SEGMENTS).then_some(Next::New);
         }
         if self.phase != Phase::Recovery {
+            self.limit();
             return None;
         }
         if let Some(hole) = self.board.next_hole() {
             return Some(Next::Again(hole));
         }
         if una > self.rescue_point { self.board.last_unsacked().map(Next::Rescue) } else { None }
+    }
+
+    /// It could send more than it does, so that rates tell nothing for now.
+    fn limit(&mut self) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.limit(self.board.pipe());
+        }
     }
 
     /// When its rate lets the next packet go, if it has one.
@@ -370,6 +391,9 @@ impl<C: Control> Flow<C> {
         };
         let mut payload = 0;
         if let Some(segment) = segment {
+            if let Some(sampler) = &mut self.sampler {
+                sampler.send(segment - self.board.una(), now);
+            }
             header.sequence = segment * settings.start.mss_bytes;
             payload = (self.bytes - header.sequence).min(settings.start.mss_bytes) as u16;
             self.sent_packets += 1;

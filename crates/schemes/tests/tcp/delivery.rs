@@ -65,6 +65,7 @@ fn a_lone_flow_fills_its_link_under_any_control() {
     lone_flow_fills_its_link::<newreno::Config>();
     lone_flow_fills_its_link::<cubic::Config>();
     lone_flow_fills_its_link::<dctcp::Config>();
+    lone_flow_fills_its_link::<illinois::Config>();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Scenes of TCP on the virtual wire: what RFCs and arithmetic say of delivery, loss recovery and congestion control.
 
+mod bbr;
 mod controls;
 mod delivery;
 mod recovery;
@@ -7,7 +8,7 @@ mod swift;
 
 use clearway_schemes::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_schemes::tcp::header::{ACK, Header};
-use clearway_schemes::tcp::{self, Config, cubic, dctcp, newreno};
+use clearway_schemes::tcp::{self, Config, cubic, dctcp, illinois, newreno};
 use clearway_schemes::{About, Feedback, Scheme};
 use node::scene::{Fate, Scene, Wire};
 use node::{Packet, Site};
@@ -15,10 +16,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
+type Bbr = Config<tcp::bbr::Config>;
 type NewReno = Config<newreno::Config>;
 type Cubic = Config<cubic::Config>;
 type Dctcp = Config<dctcp::Config>;
 type Swift = Config<tcp::swift::Config>;
+type Illinois = Config<illinois::Config>;
 
 /// Message bytes in a full packet.
 const MSS: u64 = 1460;
