@@ -44,8 +44,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// The paper's, but `alpha_min`, where the paper has 0.1: the 0.3 is that of Linux, whose Illinois is the one that
-    /// comparisons run, as is `w_thresh`.
+    /// Linux's, whose Illinois is the one that comparisons run.
     fn default() -> Config {
         Config {
             alpha_max: 10.0,
