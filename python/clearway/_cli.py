@@ -120,8 +120,8 @@ def report(
 
 @app.command()
 def schemes() -> None:
-    """List the transports."""
-    _show(cw.schemes()[["title", "summary", "needs"]])
+    """List the transports, and the mechanisms by which entities share."""
+    _show(cw.schemes()[["kind", "title", "summary", "needs"]])
 
 
 @app.command()

@@ -9,7 +9,7 @@ from clearway import _core
 
 
 def schemes() -> pd.DataFrame:
-    """The transports: what each is, what it needs, where it is described.
+    """The transports, and the mechanisms by which entities share: what each is, what it needs, where it is described.
 
     >>> import clearway as cw
     >>> cw.schemes().loc["dcpim", "title"]

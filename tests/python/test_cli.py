@@ -123,7 +123,7 @@ def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
 
 def test_listings() -> None:
     for listing, names in (
-        ("schemes", ["dcpim", "udp"]),
+        ("schemes", ["dcpim", "udp", "elastic_switch"]),
         ("fabrics", ["leaf_spine", "fat_tree", "torus"]),
         ("workloads", ["websearch", "ali_storage"]),
     ):

@@ -79,21 +79,27 @@ fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The transports: name, title, source, summary, needs.
+/// The transports and the mechanisms of sharing: name, kind, title, source, summary, needs.
 #[pyfunction]
 #[pyo3(name = "schemes")]
 fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let about = |name: &&'static str| {
-        let about = schemes::Transport::named(name).expect("the catalogue's own name").about();
+    let transports = schemes::Transport::NAMES
+        .iter()
+        .map(|name| (*name, "transport", schemes::Transport::named(name).expect("the catalogue's own name").about()));
+    let sharing = schemes::Sharing::NAMES
+        .iter()
+        .map(|name| (*name, "sharing", schemes::Sharing::named(name).expect("its own name").about()));
+    let row = |(name, kind, about): (&str, &str, schemes::About)| {
         let row = PyDict::new(py);
-        row.set_item("name", *name)?;
+        row.set_item("name", name)?;
+        row.set_item("kind", kind)?;
         row.set_item("title", about.title)?;
         row.set_item("summary", about.summary)?;
         row.set_item("needs", about.needs)?;
         row.set_item("source", about.source)?;
         Ok(row)
     };
-    schemes::Transport::NAMES.iter().map(about).collect()
+    transports.chain(sharing).map(row).collect()
 }
 
 /// The published flow sizes: name, mean, source.

@@ -10,7 +10,7 @@ use units::Problem;
 
 use crate::catalogue::name_or_table;
 use crate::limiter::{elastic_switch, rate_limiter};
-use crate::{Asks, Feedback, aq};
+use crate::{About, Asks, Feedback, aq};
 
 /// A mechanism and its settings. In a scenario: a name (`"aq"`, all defaults) or a table (`{ aq = { limit = "queue" } }`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -68,6 +68,36 @@ impl Sharing {
             Sharing::Aq(_) => "aq",
             Sharing::RateLimiter(_) => "rate_limiter",
             Sharing::ElasticSwitch(_) => "elastic_switch",
+        }
+    }
+
+    /// What it is.
+    pub fn about(&self) -> About {
+        match self {
+            Sharing::PhysicalQueue => About {
+                title: "The physical queue",
+                source: "",
+                summary: "Entities share as their congestion controls and numbers of flows have it.",
+                needs: "nothing",
+            },
+            Sharing::Aq(_) => About {
+                title: "Augmented Queue",
+                source: "Wu, Wang, Wang, Ng, SIGCOMM 2023",
+                summary: "Each entity is answered by the length that a queue of its own, drained at its rate, would have.",
+                needs: "15 bytes an entity and some integer arithmetic at switches; tags in packets",
+            },
+            Sharing::RateLimiter(_) => About {
+                title: "Pre-determined rate limiter (PRL)",
+                source: "Linux HTB, as Augmented Queue section 5.1 measures it",
+                summary: "Each host sends through a token bucket at a rate that is set once.",
+                needs: "a hypervisor at each host",
+            },
+            Sharing::ElasticSwitch(_) => About {
+                title: "ElasticSwitch (DRL)",
+                source: "Popa et al., SIGCOMM 2013",
+                summary: "Hypervisors divide guarantees of hosts among pairs, and probe for more, every 15 ms.",
+                needs: "a hypervisor at each host, and control packets between them",
+            },
         }
     }
 

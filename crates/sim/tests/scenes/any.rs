@@ -50,6 +50,28 @@ fn hosts() -> impl Strategy<Value = String> {
     (frame, delay, clock).prop_map(|(frame, delay, clock)| format!("[host]\n{frame}{delay}{clock}"))
 }
 
+/// How hosts share; every fabric here has four of them.
+fn sharing() -> impl Strategy<Value = String> {
+    let entity = |sharing: &str, each: &str, share: &str| {
+        format!(
+            "sharing = {sharing}\nentity = [{{ name = \"vms\", hosts = \"0-3\", each = \"{each}\", feedback = \"delay\", request = [\n\
+             {{ share = {share}, position = \"ingress\" }}, {{ share = {share}, position = \"egress\" }}] }}]\n"
+        )
+    };
+    select(vec![
+        String::new(),
+        entity("\"aq\"", "host", "{ absolute = \"10Gbps\" }"),
+        entity("{ aq = { idle_after = \"20us\", work_conserving = \"bypass\" } }", "host", "{ weight = 3 }"),
+        entity(
+            "{ aq = { work_conserving = { reallocate = { period = \"10us\", headroom = 0.2 } } } }",
+            "host",
+            "{ weight = 1 }",
+        ),
+        entity("\"rate_limiter\"", "host", "{ absolute = \"7Gbps\" }"),
+        entity("{ elastic_switch = { period = \"50us\" } }", "host", "{ absolute = \"5Gbps\" }"),
+    ])
+}
+
 /// An outage of some host's link; every fabric here has so many hosts.
 fn failures() -> impl Strategy<Value = String> {
     let links = select(vec![
@@ -100,6 +122,7 @@ proptest! {
         switch in switches(),
         host in hosts(),
         failure in proptest::option::of(failures()),
+        sharing in sharing(),
         completion in select(vec!["delivered", "acknowledged"]),
         classes in proptest::collection::vec(traffic(), 1..3),
     ) {
@@ -110,7 +133,7 @@ proptest! {
             .collect();
         let scene = |failure: &str| format!(
             "seed = {seed}\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
-             fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
+             {sharing}fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
             if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" }
         );
         // An outage of a link that this fabric lacks is left out.
