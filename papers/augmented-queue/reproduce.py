@@ -29,8 +29,10 @@ OUT = Path("out/augmented-queue")
 
 Keys = Mapping[str, Any]
 
-# The physical queue is a RED queue, as in ns-3: from DCTCP's threshold on it marks, or drops what can't be marked.
-PQ: Keys = {"sharing": "physical_queue", "switch.marking.step.threshold": "100KB"}
+# The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, from 50 to
+# 150 packets, which marks with a probability of up to 1/50, and all beyond; what can't be marked is dropped.
+RED = {"ramp": {"min": f"{50 * 1538}B", "max": f"{150 * 1538}B", "probability_max": 0.02}}
+PQ: Keys = {"sharing": "physical_queue", "switch.marking": RED}
 # Under AQ it only drops, and only when it is full.
 AQ: Keys = {"sharing": "aq"}
 # 65 packets, as DCTCP's paper has it for 10 Gbps.
