@@ -35,6 +35,10 @@ RED = {"ramp": {"min": f"{50 * 1538}B", "max": f"{150 * 1538}B", "probability_ma
 PQ: Keys = {"sharing": "physical_queue", "switch.marking": RED}
 # Under AQ it only drops, and only when it is full.
 AQ: Keys = {"sharing": "aq"}
+PRL: Keys = {**PQ, "sharing": "rate_limiter"}
+# Table 3 of the paper has it below its guarantees on idle links, so it is ElasticSwitch without its work conservation.
+DRL: Keys = {**PQ, "sharing": {"elastic_switch": {"rate_allocation": "guarantees_only"}}}
+WAYS = {"PQ": PQ, "AQ": AQ, "PRL": PRL, "DRL": DRL}
 # 65 packets, as DCTCP's paper has it for 10 Gbps.
 DCTCP_FEEDBACK = {"ecn": {"step": {"threshold": "100KB"}}}
 
@@ -82,6 +86,14 @@ def fairness(result: cw.Result) -> float:
     """Section 5.2: the shorter of two entities' completion times over the longer."""
     shorter, longer = sorted([completion_s(result, "a"), completion_s(result, "b")])
     return shorter / longer
+
+
+def evenness(result: cw.Result) -> float:
+    """The smaller of two entities' rates over the greater, as long as both have something to send."""
+    both = min(completion_s(result, "a"), completion_s(result, "b"))
+    rates = result.entity_rates()
+    smaller, greater = sorted(rates[rates.index <= both].mean())
+    return float(smaller / greater)
 
 
 def within(value: float, expected: float, share: float = 0.04) -> bool:
@@ -193,6 +205,37 @@ def table_2() -> Shown:
     return Shown(pd.DataFrame(rows).T, checks)
 
 
+def figure_6() -> Shown:
+    """Completion time of one entity's web search flows by its number of VMs, over that with PQ."""
+    table = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="VMs"), columns=list(WAYS), dtype=float)
+    for vms in table.index:
+        keys = {"traffic.0.senders": hosts(0, vms), "traffic.0.receivers": hosts(8, vms)}
+        for way, sharing in WAYS.items():
+            table.loc[vms, way] = completion_s(run("figure-6", f"{way} {vms}", {**sharing, **keys}), "a")
+    table = table.div(table["PQ"], axis=0)
+    checks = {"AQ takes as long as PQ, within 5%": bool((table["AQ"] - 1).abs().max() <= 0.05)}
+    checks |= {f"{way} takes longer the more VMs": table[way].is_monotonic_increasing for way in ("PRL", "DRL")}
+    title = "Completion time over PQ's"
+    return Shown(table, checks, draw([lambda axes: lines(axes, table, title, "VMs of the entity", "normalised", log=True)]))
+
+
+def figure_7() -> Shown:
+    """Fairness between entity A of one VM and entity B of several: by completion times, and by rates while both send."""
+    vms = pd.Index(range(1, 9), name="VMs of B")
+    times, rates = (pd.DataFrame(index=vms, columns=list(WAYS), dtype=float) for _ in range(2))
+    for count in vms:
+        for way, sharing in WAYS.items():
+            result = run("figure-7", f"{way} {count}", {**sharing, "traffic.1.senders": hosts(1, count)})
+            times.loc[count, way], rates.loc[count, way] = fairness(result), evenness(result)
+    checks = {"AQ is fair for any number of VMs": bool(times["AQ"].min() >= 0.95)}
+    checks |= {"PQ gives each VM the same: 1/7.2 and less at eight": bool(rates.loc[8, "PQ"] <= 1 / 7.2)}
+    checks |= {f"{way} grows unfair": bool(times.loc[8, way] < 0.8 * times.loc[1, way]) for way in ("PQ", "PRL", "DRL")}
+    table = times.add_suffix(" times").join(rates.add_suffix(" rates"))
+    titles = {"Fairness of completion times": times, "Fairness of rates while both send": rates}
+    panels = [lambda axes, t=title, f=frame: lines(axes, f, t, "VMs of entity B", "A : B or B : A") for title, frame in titles.items()]  # type: ignore[misc]
+    return Shown(table, checks, draw(panels, sharey=True))
+
+
 def figure_8() -> Shown:
     """Throughput of an entity of one flow, A, beside one of several, B."""
     ways = {"PQ": (PQ, 1), "AQ, 1:1": (AQ, 1), "AQ, 1:2": (AQ, 2)}
@@ -245,6 +288,63 @@ def figure_9() -> Shown:
 ACTIVE = {"TCP 1": (0, 8), "TCP 2": (1, 8), "TCP 3": (2, 8), "TCP 4": (3, 8), "UDP 1": (4, 6), "UDP 2": (5, 7)}
 
 
+PAIRS = [("cubic", "dctcp"), ("newreno", "dctcp"), ("illinois", "dctcp"), ("cubic", "swift"), ("dctcp", "swift")]
+
+
+def figure_10() -> Shown:
+    """Two entities of four VMs with a congestion control each: fairness, and completion time of both together in s."""
+    names = pd.Index([f"{NAMES[a]} + {NAMES[b]}" for a, b in PAIRS])
+    fair, total = (pd.DataFrame(index=names, columns=list(WAYS), dtype=float) for _ in range(2))
+    for name, pair in zip(names, PAIRS):
+        for way, sharing in WAYS.items():
+            result = run("figure-10", f"{way} {name}", {**sharing, **controls(*pair)})
+            fair.loc[name, way] = fairness(result)
+            total.loc[name, way] = max(completion_s(result, "a"), completion_s(result, "b"))
+    checks = {"AQ is fair": bool(fair["AQ"].min() >= 0.95), "PQ is not: around 0.6": bool(fair["PQ"].max() < 0.8)}
+    checks |= {"AQ takes as long as PQ, within 5%": bool((total["AQ"] / total["PQ"] - 1).abs().max() <= 0.05)}
+    checks |= {f"{way} takes longer": bool((total[way] > 1.05 * total["PQ"]).all()) for way in ("PRL", "DRL")}
+
+    def bars(axes: Axes, frame: pd.DataFrame, title: str) -> None:
+        for index, (colour, way) in enumerate(zip(COLOURS, WAYS)):
+            axes.bar([place + 0.2 * index - 0.3 for place in range(len(frame))], frame[way], 0.18, color=colour, label=way)
+        axes.set_xticks(range(len(frame)), [name.replace(" + ", "\n") for name in frame.index], fontsize=8)
+        axes.set(title=title)
+        axes.legend(fontsize=8, ncols=4)
+
+    panels = [lambda axes: bars(axes, fair, "Entity fairness"), lambda axes: bars(axes, total, "Total completion time (s)")]
+    return Shown(fair.add_suffix(" fair").join(total.add_suffix(" s")), checks, draw(panels))
+
+
+def table_3() -> Shown:
+    """Outbound and inbound rates of VM A over 100 ms each, least to most, in Gbps on the wire."""
+    paper = {
+        "PQ": ("23.1 to 23.6", "23.2 to 23.6"),
+        "PRL": ("4.8 to 5.1", "14.6 to 15.3"),
+        "DRL": ("3.1 to 4.9", "3.3 to 4.8"),
+        "AQ": ("4.8 to 5.3", "4.9 to 5.1"),
+    }
+    rows, ours = {}, {}
+    for way, ranges in paper.items():
+        # PRL has all VMs limited, the others' limits follow from A's.
+        others = {"entity.1.request": [{"share": {"absolute": "5Gbps"}, "position": "ingress"}]} if way == "PRL" else {}
+        result = run("table-3", way, {**WAYS[way], **others})
+        row = {}
+        for direction, theirs in zip(("out", "in"), ranges):
+            rates = result.entity_rates(received=direction == "in")["A"] / PAYLOAD / 1e9
+            rates = rates[rates.index > 0.1 + 1e-9]
+            ours[way, direction] = (rates.min(), rates.max())
+            row |= {f"{direction}, paper": theirs, f"{direction}, ours": f"{rates.min():.1f} to {rates.max():.1f}"}
+        rows[way] = row
+    checks = {
+        f"AQ's {direction}bound rate is 4.8 to 5.3": 4.8 <= ours["AQ", direction][0] and ours["AQ", direction][1] <= 5.3
+        for direction in ("out", "in")
+    }
+    checks["PQ limits nothing"] = min(ours["PQ", "out"][0], ours["PQ", "in"][0]) > 20
+    checks["PRL limits what A sends, and three times that comes in"] = within(ours["PRL", "in"][1], 15) and ours["PRL", "out"][1] <= 5.1
+    checks["DRL is within the profile, and below it at times"] = all(ours["DRL", way][1] <= 5.1 for way in ("out", "in"))
+    return Shown(pd.DataFrame(rows).T, checks)
+
+
 def table_4() -> Shown:
     """An entity at 25 Gbps in its own physical queue, and under an AQ of that rate on a link of 100 Gbps."""
     paper = {"cubic": (23.6, 698, 23.6, 687), "newreno": (23.6, 721, 23.6, 712), "dctcp": (23.5, 88, 23.6, 86)}
@@ -287,10 +387,14 @@ def figure_12() -> Shown:
 
 FIGURES: dict[str, Callable[[], Shown]] = {
     "figure-1": figure_1,
+    "figure-6": figure_6,
+    "figure-7": figure_7,
     "figure-8": figure_8,
     "figure-9": figure_9,
+    "figure-10": figure_10,
     "figure-12": figure_12,
     "table-2": table_2,
+    "table-3": table_3,
     "table-4": table_4,
 }
 
