@@ -29,9 +29,9 @@ OUT = Path("out/augmented-queue")
 
 Keys = Mapping[str, Any]
 
-# The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, from 50 to
-# 150 packets, which marks with a probability of up to 1/50, and all beyond; what can't be marked is dropped.
-RED = {"ramp": {"min": f"{50 * 1538}B", "max": f"{150 * 1538}B", "probability_max": 0.02}}
+# The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, which marks
+# with a probability that grows from 0 at 50 packets to 1/50 at 150 and to 1 at 300, and drops what can't be marked.
+RED = {"gentle_ramp": {"min": f"{50 * 1538}B", "max": f"{150 * 1538}B", "probability_max": 0.02}}
 PQ: Keys = {"sharing": "physical_queue", "switch.marking": RED}
 # Under AQ it only drops, and only when it is full.
 AQ: Keys = {"sharing": "aq"}
@@ -228,7 +228,7 @@ def figure_7() -> Shown:
             result = run("figure-7", f"{way} {count}", {**sharing, "traffic.1.senders": hosts(1, count)})
             times.loc[count, way], rates.loc[count, way] = fairness(result), evenness(result)
     checks = {"AQ is fair for any number of VMs": bool(times["AQ"].min() >= 0.95)}
-    checks |= {"PQ gives each VM the same: 1/7.2 and less at eight": bool(rates.loc[8, "PQ"] <= 1 / 7.2)}
+    checks |= {"PQ gives B the more the more VMs it has": rates["PQ"].is_monotonic_decreasing}
     checks |= {f"{way} grows unfair": bool(times.loc[8, way] < 0.8 * times.loc[1, way]) for way in ("PQ", "PRL", "DRL")}
     table = times.add_suffix(" times").join(rates.add_suffix(" rates"))
     titles = {"Fairness of completion times": times, "Fairness of rates while both send": rates}
@@ -329,9 +329,10 @@ def table_3() -> Shown:
         others = {"entity.1.request": [{"share": {"absolute": "5Gbps"}, "position": "ingress"}]} if way == "PRL" else {}
         result = run("table-3", way, {**WAYS[way], **others})
         row = {}
-        for direction, theirs in zip(("out", "in"), ranges):
-            rates = result.entity_rates(received=direction == "in")["A"] / PAYLOAD / 1e9
-            rates = rates[rates.index > 0.1 + 1e-9]
+        data = [result.entity_rates(received=received)["A"] / PAYLOAD / 1e9 for received in (False, True)]
+        for direction, theirs, sent, answered in zip(("out", "in"), ranges, data, reversed(data)):
+            # Each full packet of the other direction is answered with a header.
+            rates = (sent + answered * (90 / 1538))[sent.index > 0.1 + 1e-9]
             ours[way, direction] = (rates.min(), rates.max())
             row |= {f"{direction}, paper": theirs, f"{direction}, ours": f"{rates.min():.1f} to {rates.max():.1f}"}
         rows[way] = row
@@ -340,7 +341,7 @@ def table_3() -> Shown:
         for direction in ("out", "in")
     }
     checks["PQ limits nothing"] = min(ours["PQ", "out"][0], ours["PQ", "in"][0]) > 20
-    checks["PRL limits what A sends, and three times that comes in"] = within(ours["PRL", "in"][1], 15) and ours["PRL", "out"][1] <= 5.1
+    checks["PRL limits what A sends, and three times that comes in"] = ours["PRL", "out"][1] <= 5.1 and within(ours["PRL", "in"][1], 15)
     checks["DRL is within the profile, and below it at times"] = all(ours["DRL", way][1] <= 5.1 for way in ("out", "in"))
     return Shown(pd.DataFrame(rows).T, checks)
 
@@ -349,21 +350,27 @@ def table_4() -> Shown:
     """An entity at 25 Gbps in its own physical queue, and under an AQ of that rate on a link of 100 Gbps."""
     paper = {"cubic": (23.6, 698, 23.6, 687), "newreno": (23.6, 721, 23.6, 712), "dctcp": (23.5, 88, 23.6, 86)}
     rows, checks = {}, {}
-    for control, numbers in paper.items():
-        feedback = {"entity.0.feedback": {"ecn": {"step": {"threshold": "250KB"}}}} if control == "dctcp" else {}
-        keys = {"traffic.0.transport": control, **feedback}
-        marking = {"switch.marking.step.threshold": "250KB"} if control == "dctcp" else {}
-        alone = {"sharing": "physical_queue", "fabric.dumbbell.bottleneck_rate": "25Gbps", **marking}
+    # A testbed's links, and those of the paper's simulations.
+    for link, (control, numbers) in ((link, item) for link in ("1us", "10us") for item in paper.items()):
+        keys: dict[str, Any] = {"traffic.0.transport": control, "fabric.dumbbell.propagation": link}
+        alone: dict[str, Any] = {"sharing": "physical_queue", "fabric.dumbbell.bottleneck_rate": "25Gbps"}
+        if control == "dctcp":
+            # DCTCP's 65 packets for 10 Gbps, in proportion to the rate.
+            keys["entity.0.feedback"] = {"ecn": {"step": {"threshold": "250KB"}}}
+            alone["switch.marking.step.threshold"] = "250KB"
         ours: list[float] = []
         for sharing, queue in ((alone, "physical"), (AQ, "virtual")):
-            result = run("table-4", f"{control} {sharing['sharing']}", {**keys, **sharing})
+            result = run("table-4", f"{control} {link} {sharing['sharing']}", {**keys, **sharing})
             waits = result.waits.to_pandas()
             ours += [gbps(result)["A"], float(waits.loc[waits["queue"] == queue, "p95_ns"].iloc[0]) / 1e3]
-        for column, ours_, paper_ in zip(("PQ Gbps", "PQ 95% us", "AQ Gbps", "AQ 95% us"), ours, numbers):
-            rows.setdefault(column, {})[NAMES[control]] = f"{ours_:.4g} ({paper_})"
-        checks[f"{NAMES[control]}: throughput within 2.3%"] = within(ours[2], ours[0], 0.023)
-        checks[f"{NAMES[control]}: 95th percentile of delay within 2.3%"] = within(ours[3], ours[1], 0.023)
-    return Shown(pd.DataFrame(rows).rename_axis("ours (paper)"), checks)
+        name = f"{NAMES[control]}, links of {link}"
+        rows[name] = {
+            column: f"{mine:.4g} ({theirs})"
+            for column, mine, theirs in zip(("PQ Gbps", "PQ 95% us", "AQ Gbps", "AQ 95% us"), ours, numbers)
+        }
+        checks[f"{name}: throughput within 2.3%"] = within(ours[2], ours[0], 0.023)
+        checks[f"{name}: 95th percentile of delay within 2.3%"] = within(ours[3], ours[1], 0.023)
+    return Shown(pd.DataFrame(rows).T.rename_axis("ours (paper)"), checks)
 
 
 def figure_12() -> Shown:
