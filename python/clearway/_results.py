@@ -67,7 +67,7 @@ class Table:
 class Result:
     """What a run gave: tables, a summary, and the scenario with every default filled in.
 
-    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`. A run that was interrupted has what it had come to.
+    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with entities also `entities`, `waits`, `aqs`. A run that was interrupted has what it had come to.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
@@ -163,6 +163,20 @@ class Result:
         from clearway._report import write
 
         return write([self], Path(path))
+
+    def entity_rates(self, received: bool = False) -> pd.DataFrame:
+        """Payload of each entity that arrived, in bit/s: a row an interval of measurement, by its end in seconds.
+
+        `received`: what arrived at an entity's hosts in place of what it has sent.
+        """
+        if "entities" not in self.tables:
+            raise ValueError(f"{self.name!r} has no entities: its scenario names none")
+        frame = self.entities.to_pandas()
+        column = "received_bytes" if received else "delivered_bytes"
+        sent = frame.pivot(index="time_ps", columns="entity", values=column).astype(float)
+        sent.index = pd.Index(sent.index.astype(float) / 1e12, name="time_s")
+        sent.columns = pd.Index([str(name) for name in sent.columns], name="entity")
+        return sent.mul(8).div(np.diff(sent.index, prepend=0.0), axis=0)
 
     def save(self, folder: str | Path) -> Path:
         """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.

@@ -13,11 +13,15 @@ ROWS = {
     "utilisation": "one row a tier of links and sample",
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",
+    "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
+    "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
+    "aqs": "one row an entity, switch and pipeline that has AQs of it, over the whole run, if there are entities",
 }
 
 
 def tables() -> str:
-    result = cw.run(cw.Scenario.load("examples/tiny.toml"))
+    tiny = cw.Scenario.load("examples/tiny.toml")
+    result = cw.run(tiny.with_({"entity": [{"name": "all", "hosts": "0"}]}))
     lines = []
     for name, table in result.tables.items():
         lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]

@@ -120,3 +120,46 @@ def test_docs_say_of_each_column_what_the_engine_says(result: cw.Result) -> None
     from column_docs import between_marks, tables
 
     assert between_marks(Path("docs/results.md").read_text()) == tables()
+
+
+def test_rates_of_entities_are_what_arrived_over_time() -> None:
+    scenario = cw.Scenario.from_toml(TWO_ENTITIES)
+    result = cw.run(scenario)
+    rates = result.entity_rates()
+    assert list(rates.columns) == ["sends", "receives"] and len(rates) == 4
+    # The last interval is half as long: 3.5 intervals of 100 us.
+    assert rates.index.to_numpy() == pytest.approx([100e-6, 200e-6, 300e-6, 350e-6])
+    lengths = np.diff(rates.index, prepend=0.0)
+    delivered = result.entities.to_pandas().groupby("entity", observed=True)["delivered_bytes"].sum()
+    assert (rates["sends"] * lengths).sum() / 8 == pytest.approx(delivered["sends"])
+    assert (result.entity_rates(received=True)["receives"] * lengths).sum() / 8 == pytest.approx(delivered["sends"])
+    # A link of 10 Gbps, of which 1,460 of 1,500 bytes are payload.
+    assert rates["sends"].iloc[2] == pytest.approx(10e9 * 1460 / 1500, rel=0.02)
+
+
+def test_without_entities_there_are_no_rates_of_them(result: cw.Result) -> None:
+    with pytest.raises(ValueError, match="names none"):
+        result.entity_rates()
+
+
+TWO_ENTITIES = """
+transport = "udp"
+measure = { end = "350us", interval = "100us" }
+
+[fabric.star]
+hosts = 2
+rate = "10Gbps"
+
+[[entity]]
+name = "sends"
+hosts = "0"
+
+[[entity]]
+name = "receives"
+hosts = "1"
+
+[[traffic]]
+sizes = { constant = "10MB" }
+arrivals = "all_at_once"
+senders = "0"
+"""

@@ -47,4 +47,14 @@ pub enum Marking {
         /// Probability at the ramp's end, 0 to 1.
         probability_max: f64,
     },
+    /// As a ramp up to `max`, and from there on ever more, to always at twice `max` ("gentle" RED, ns-3's default). Of physical
+    /// queues alone.
+    GentleRamp {
+        /// Queue length at which marking begins.
+        min: Bytes,
+        /// Queue length at which the first ramp ends.
+        max: Bytes,
+        /// Probability there, 0 to 1.
+        probability_max: f64,
+    },
 }

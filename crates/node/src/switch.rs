@@ -415,6 +415,14 @@ fn marks(marking: Marking, queue_bytes: u32, random: &mut Stream) -> bool {
             let share = (queue - min.get()) as f64 / (max.get() - min.get()).max(1) as f64;
             queue > max.get() || random.chance(share * probability_max)
         }
+        Marking::GentleRamp { min, max, probability_max } => {
+            let max_bytes = max.get();
+            if queue <= max_bytes {
+                return marks(Marking::Ramp { min, max, probability_max }, queue_bytes, random);
+            }
+            let share = (queue - max_bytes) as f64 / max_bytes as f64;
+            share >= 1.0 || random.chance(probability_max + share * (1.0 - probability_max))
+        }
     }
 }
 
@@ -446,7 +454,8 @@ impl Settings {
             }
         }
         for marking in self.marking.iter().flatten().chain(&self.early_drop) {
-            if let Marking::Ramp { min, max, probability_max } = *marking
+            if let Marking::Ramp { min, max, probability_max } | Marking::GentleRamp { min, max, probability_max } =
+                *marking
                 && !(min < max && (0.0..=1.0).contains(&probability_max))
             {
                 let message = "a ramp needs min < max and a probability_max from 0 to 1";

@@ -210,6 +210,19 @@ fn a_step_marks_those_that_join_a_queue_beyond_the_threshold() {
 #[test]
 fn a_ramp_marks_with_the_probability_of_its_line() {
     let marking = Marking::Ramp { min: Bytes(1_500), max: Bytes(6_000), probability_max: 0.6 };
+    // The n-th packet makes the queue n x 1,500 B long: 0, 1/3, 2/3 and all of 0.6; then beyond the ramp.
+    marks_with(marking, [0.0, 0.2, 0.4, 0.6, 1.0]);
+}
+
+#[test]
+fn a_gentle_ramp_goes_on_to_twice_its_end() {
+    let marking = Marking::GentleRamp { min: Bytes(1_500), max: Bytes(3_000), probability_max: 0.2 };
+    // From 3,000 to 6,000 B it rises from 0.2 to 1.
+    marks_with(marking, [0.0, 0.2, 0.6, 1.0, 1.0]);
+}
+
+/// The shares of packets that are marked as the first, second, ... of a queue.
+fn marks_with(marking: Marking, expected: [f64; 5]) {
     let mut scene = Scene::star(Settings { marking: vec![Some(marking)], ..settings() });
     let mut marks = [0u32; 5];
     let rounds = 4_000;
@@ -223,8 +236,7 @@ fn a_ramp_marks_with_the_probability_of_its_line() {
             marks[packet.flow.index()] += u32::from(packet.has(flags::CE));
         }
     }
-    // The n-th packet makes the queue n x 1,500 B long: 0, 1/3, 2/3 and all of 0.6; then beyond the ramp.
-    for (mark, expected) in marks.iter().zip([0.0, 0.2, 0.4, 0.6, 1.0]) {
+    for (mark, expected) in marks.iter().zip(expected) {
         let (share, error) = (f64::from(*mark) / f64::from(rounds), (0.25 / f64::from(rounds)).sqrt());
         assert!((share - expected).abs() <= 4.0 * error, "{share} {expected}");
     }

@@ -63,7 +63,8 @@ fn invent<T>(
     seed: u64,
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
-    let entity = class.name.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
+    let name = class.stream.as_ref().unwrap_or(&class.name);
+    let entity = name.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
     let stream = |purpose| Stream::new(seed, entity, purpose);
     let hosts = |key, set: &Option<Hosts>| match set {
         Some(set) => set.resolve(ground).map_err(|p| p.under(key)),

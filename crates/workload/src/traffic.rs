@@ -11,9 +11,13 @@ use crate::{Hosts, Pattern, Sizes, Trace, TraceFile};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic<T> {
-    /// What results call the class; its random streams are named after it, so names differ between classes.
+    /// What results call the class; its random streams are named after it unless `stream` says otherwise, so names differ
+    /// between classes.
     #[serde(default = "default_name")]
     pub name: String,
+    /// Another name for its random streams: classes that agree in it draw the same sizes and times, as tenants do that
+    /// run the same trace.
+    pub stream: Option<String>,
     /// What carries the class's messages.
     pub transport: Option<T>,
     /// How large the messages are.
@@ -192,6 +196,7 @@ impl<T> Traffic<T> {
     fn empty(name: &str) -> Traffic<T> {
         Traffic {
             name: name.to_owned(),
+            stream: None,
             transport: None,
             sizes: None,
             round_to: None,
@@ -235,6 +240,7 @@ impl<T> Traffic<T> {
         let problem = |key: &str, message: &str| Err(Problem::new(key, message));
         if self.trace.is_some() || self.loaded.is_some() {
             let unused = [
+                ("stream", self.stream.is_some()),
                 ("sizes", self.sizes.is_some()),
                 ("round_to", self.round_to.is_some()),
                 ("arrivals", self.arrivals.is_some()),

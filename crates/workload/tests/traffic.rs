@@ -153,6 +153,23 @@ fn a_class_does_not_change_when_others_come_or_when_its_load_does() {
 }
 
 #[test]
+fn classes_of_one_stream_send_the_same_from_different_hosts() {
+    let toml = |name, senders| {
+        format!(
+            "name = '{name}'\nstream = 'trace'\nsizes = 'websearch'\narrivals = 'all_at_once'\nflows = 100\n\
+             senders = '{senders}'"
+        )
+    };
+    let both = generate(&[class(&toml("a", "0")), class(&toml("b", "1-4"))], &racks(2, 8), 3).unwrap();
+    let [a, b] = [0, 1].map(|class| both.iter().filter(|f| f.class == class).map(|f| f.bytes).collect::<Vec<_>>());
+    let sorted = |mut sizes: Vec<u64>| {
+        sizes.sort_unstable();
+        sizes
+    };
+    assert_eq!(sorted(a), sorted(b));
+}
+
+#[test]
 fn all_to_all_reaches_everyone_but_the_sender_evenly() {
     let flows = flows("sizes = 'memcached'\narrivals = { poisson = { load = 0.5 } }\nflows = 90000", &racks(2, 5), 2);
     let mut pairs = BTreeMap::new();

@@ -13,7 +13,8 @@
 //!
 //! Where an AQ governs the flow, the physical queue is others' doing as much as its own, and says nothing of its share.
 //! Its delay then is the least round trip that it has seen, which is the path's, and the virtual queueing delay that its
-//! packets gathered in AQs (Augmented Queue, section 3.3.2): what it would see on a network of its AQ's rate.
+//! packets gathered in AQs (Augmented Queue, section 3.3.2): what it would see on a network of its AQ's rate. There a window
+//! would take that long too, but under an AQ acknowledgements come back as if nothing waited; so it is paced over the delay.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -125,6 +126,7 @@ impl Algorithm for Config {
             target: Target::new(self, &start),
             cwnd: (start.window_bytes as f64 / start.mss_bytes as f64).clamp(self.min_cwnd, self.max_cwnd),
             rtt: start.rtt,
+            own: None,
             rtt_least: None,
             decreased: None,
             retransmit_count: 0,
@@ -144,6 +146,8 @@ pub struct Swift {
     cwnd: f64,
     /// The newest round trip.
     rtt: Duration,
+    /// What it would be on a network of its AQ's rate, if it has an AQ.
+    own: Option<Duration>,
     rtt_least: Option<Duration>,
     /// When the window last shrank: t_last_decrease.
     decreased: Option<Time>,
@@ -159,7 +163,8 @@ impl Control for Swift {
         let Some(rtt) = ack.delay else { return };
         self.rtt = rtt;
         let own = |queued| self.rtt_least.unwrap_or(rtt) + queued;
-        let delay = ack.virtual_delay.map_or(rtt, own).ps() as f64;
+        self.own = ack.virtual_delay.map(own);
+        let delay = self.own.unwrap_or(rtt).ps() as f64;
         let target = self.target.ps(self.cwnd, ack.hops);
         if delay >= target {
             let excess = (delay - target) / delay;
@@ -187,13 +192,14 @@ impl Control for Swift {
         (self.cwnd * self.start.mss_bytes as f64) as u64
     }
 
-    /// Below one packet, one every `rtt / cwnd` (section 3.4).
+    /// Below one packet, one every `rtt / cwnd` (section 3.4); under an AQ, a window in the time that it would take on a network of
+    /// the AQ's rate.
     fn pacing(&self) -> Option<Rate> {
-        if self.cwnd >= 1.0 {
+        if self.cwnd >= 1.0 && self.own.is_none() {
             return None;
         }
         let bits = self.start.packet_bytes as f64 * 8.0;
-        let rate = bits * self.cwnd * 1e12 / self.rtt.ps().max(1) as f64;
+        let rate = bits * self.cwnd * 1e12 / self.own.unwrap_or(self.rtt).ps().max(1) as f64;
         Some(Rate::from_bps((rate as u64).max(1)))
     }
 }
@@ -399,6 +405,15 @@ mod tests {
         assert_eq!(flow.cwnd, before);
         flow.on_ack(&tagged(2_500, 38));
         assert!((flow.cwnd - 0.6 * before).abs() < 1e-12);
+    }
+
+    #[test]
+    fn under_an_aq_a_window_takes_its_own_delay() {
+        let mut flow = flow(&fixed(), 4.0);
+        flow.on_ack(&Ack { virtual_delay: Some(Duration::from_us(4)), ..ack(0, 20) });
+        // 4 1/4 packets in 20 + 4 us.
+        let gap = flow.pacing().unwrap().transmit(MSS + 40).us_f64();
+        assert!((gap / (24.0 / 4.25) - 1.0).abs() < 1e-5, "{gap} us");
     }
 
     #[test]

@@ -119,36 +119,38 @@ fn tag(scene: &mut Scene, mut delay: impl FnMut(Time, u64) -> Duration + 'static
 }
 
 #[test]
-fn a_window_of_half_a_packet_is_a_packet_every_two_round_trips() {
-    // The virtual delay is far above the target, so the window stays at its least.
+fn a_window_of_half_a_packet_is_a_packet_every_two_delays() {
+    // The virtual delay is far above the target, so the window stays at its least. On a network of the AQ's rate it would be
+    // part of the round trip.
     let control = tcp::swift::Config { min_cwnd: 0.5, ..tcp::swift::Config::default() };
     let mut scene = scene(2, Wire::default(), Swift { initial_window: 1, control, ..Swift::default() });
     tag(&mut scene, |_, _| Duration::from_ms(1));
     let flow = scene.send(Time::ZERO, 0, 1, 50 * MSS);
-    scene.run_until(Time::from_ms(2));
+    scene.run_until(Time::from_ms(200));
     assert!(scene.completed_at(flow).is_some());
     let sent = data(&scene, flow);
-    let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0).secs_f64() / RTT.secs_f64()).collect();
+    let delay = (RTT + Duration::from_ms(1)).secs_f64();
+    let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0).secs_f64() / delay).collect();
     assert_eq!(sent.len(), 50);
     assert!(gaps.iter().all(|gap| (gap - 2.0).abs() < 1e-6), "{gaps:?}");
 }
 
-/// A flow whose window is 0.02 packets from its first acknowledgement on, so that packets leave 50 round trips apart, 262
-/// us, and whose least timeout is 100 us, with these transmissions lost.
+/// A flow whose window is 0.02 packets from its first acknowledgement on, so that packets leave 50 delays apart, half a
+/// second, and whose least timeout is 100 us, with these transmissions lost.
 fn slower_than_its_timeout(initial_window: u16, losses: &[(u64, u32)]) -> (Scene, FlowId) {
     let control = tcp::swift::Config { min_cwnd: 0.02, max_mdf: 0.999, beta: 1.0, ..tcp::swift::Config::default() };
     let config = Swift { initial_window, rto_min: Duration::from_us(100), control, ..Swift::default() };
     let mut scene = scene(2, Wire::default(), config);
-    tag(&mut scene, |_, _| Duration::from_ms(100));
+    tag(&mut scene, |_, _| Duration::from_ms(10));
     lose(&mut scene, losses);
     let flow = scene.send(Time::ZERO, 0, 1, 12 * MSS);
-    scene.run_until(Time::from_ms(20));
+    scene.run_until(Time::from_ms(20_000));
     assert!(scene.completed_at(flow).is_some());
     (scene, flow)
 }
 
 /// What lies between two packets of such a flow.
-const GAP: f64 = 50.0 * 5.2464e-6;
+const GAP: f64 = 50.0 * (5.2464e-6 + 10e-3);
 
 #[test]
 fn packets_further_apart_than_the_timeout_time_out_only_when_lost() {
