@@ -2,6 +2,7 @@
 
 mod any;
 mod aq;
+mod aq_beyond;
 mod digest;
 mod failures;
 mod ideal;
