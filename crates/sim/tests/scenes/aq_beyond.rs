@@ -45,7 +45,7 @@ fn close(got: f64, want: f64, tolerance: f64) {
 const PAYLOAD: f64 = 1460.0 / 1500.0;
 
 #[test]
-fn a_hundred_weights_hold_under_five_controls() {
+fn a_hundred_weights_hold_under_seven_controls() {
     let result = run_file(2, "beyond-weights", &[("measure.end", "\"120ms\"")]);
     let rates = rates(&result, false, 60);
     let weight = |name: &str| name.rsplit('-').next().unwrap().parse::<f64>().unwrap();
