@@ -62,8 +62,11 @@ def share(case: Case, limit: int) -> float:
             "sharing.aq.limit.fixed.bytes": f"{limit}B",
         }
     )
-    rates = cw.run(scenario, threads=1, progress=False).entity_rates()
-    return float(rates[rates.index > AFTER_S + 1e-9]["A"].mean()) / (case.rate_gbps * 1e9 * PAYLOAD)
+    result = cw.run(scenario, threads=1, progress=False)
+    arrived = result.entities.to_pandas()
+    late = arrived.loc[arrived["time_ps"] > AFTER_S * 1e12, "delivered_bytes"].sum()
+    seconds = float(result.info["end_ps"]) / 1e12 - AFTER_S
+    return float(late) * 8 / seconds / (case.rate_gbps * 1e9 * PAYLOAD)
 
 
 def least(case: Case) -> float:
