@@ -143,8 +143,9 @@ class Result:
 
     @property
     def dropped(self) -> int:
-        """Packets lost, because a buffer was full or because a link or switch was down."""
-        return int(sum(self.links[cause].sum() for cause in ("overflow_packets", "dead_packets")))
+        """Packets lost: a buffer was full, a link or switch was down, or an AQ's limit was reached."""
+        lost = sum(self.links[cause].sum() for cause in ("overflow_packets", "dead_packets"))
+        return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
 
     @property
     def resent(self) -> int:

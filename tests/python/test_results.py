@@ -137,6 +137,15 @@ def test_rates_of_entities_are_what_arrived_over_time() -> None:
     assert rates["sends"].iloc[2] == pytest.approx(10e9 * 1460 / 1500, rel=0.02)
 
 
+def test_what_aqs_drop_is_dropped() -> None:
+    # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the limit.
+    request = {"share": {"absolute": "1Gbps"}, "position": "ingress"}
+    limited = {"sharing": {"aq": {"limit": {"fixed": {"bytes": "10KB"}}}}, "entity.0.request": [request]}
+    result = cw.run(cw.Scenario.from_toml(TWO_ENTITIES).with_(limited))
+    assert result.links["overflow_packets"].sum() == 0
+    assert result.dropped == pytest.approx(290 * 0.9 - 10_000 / 1500, rel=0.03)
+
+
 def test_without_entities_there_are_no_rates_of_them(result: cw.Result) -> None:
     with pytest.raises(ValueError, match="names none"):
         result.entity_rates()
