@@ -214,6 +214,9 @@ impl Scenario {
             let message = "has no effect, since every traffic class names its own; delete one or the other";
             return Err(Problem::new("transport", message));
         }
+        if self.entity.len() > usize::from(u16::MAX) {
+            return Err(Problem::new("entity", "more than 65535; each = \"flow\" or \"host\" makes many of one"));
+        }
         self.sharing.check().map_err(|problem| problem.under("sharing"))?;
         if self.sharing != Sharing::PhysicalQueue && self.entity.iter().all(|entity| entity.request.is_empty()) {
             let message = "has no effect, since no entity requests anything; add an [[entity]] with a request";

@@ -190,6 +190,11 @@ fn settings_without_effect_are_errors() {
 }
 
 #[test]
+fn what_is_mutated_is_good_before() {
+    Plan::new(&read(&shared(), "x.toml", &[]).unwrap()).unwrap();
+}
+
+#[test]
 fn a_value_that_was_set_is_named_as_such() {
     let refused = |sets: &[(&str, &str)], start: &str, words: &str| {
         let error = problem(GOOD, sets).to_string();
@@ -202,6 +207,8 @@ fn a_value_that_was_set_is_named_as_such() {
     let marking = ("switch.marking.step.threshold", "100KB");
     refused(&[marking], "--set switch.marking.step.threshold=100KB: switch.marking: ", "no effect");
     refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "no time to run");
+    // Two alternatives at once.
+    refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "write one key");
     // Of several, the wrong one.
     let sets = [("seed", "3"), ("measure.drain", "10parsec"), ("fabric.leaf_spine.racks", "3")];
     refused(&sets, "--set measure.drain=10parsec: ", "parsec");
@@ -255,6 +262,33 @@ const ODD: [&str; 24] = [
     "1979-05-27",
 ];
 
+/// The good one, with entities that share.
+fn shared() -> String {
+    GOOD.to_owned()
+        + r#"
+[sharing.aq]
+work_conserving = "bypass"
+limit = { divided = { min = "30KB" } }
+
+[[entity]]
+name = "apps"
+traffic = ["web", "burst"]
+each = "host"
+feedback = { ecn = { step = { threshold = "10KB" } } }
+start = "1us"
+end = "9us"
+request = [{ share = { weight = 2 }, link = ["leaf0", "spine0"], position = "ingress" }]
+
+[[entity]]
+name = "vms"
+hosts = "0-1"
+each = "host"
+request = [
+    { share = { absolute = "1Gbps" }, position = "egress" },
+]
+"#
+}
+
 #[derive(Clone, Debug)]
 enum Mutation {
     Char(usize, char),
@@ -265,10 +299,10 @@ enum Mutation {
 
 fn mutation() -> impl Strategy<Value = Mutation> {
     prop_oneof![
-        (0..GOOD.len(), "[ -~\n]").prop_map(|(at, with)| Mutation::Char(at, with.chars().next().unwrap_or(' '))),
-        (0..GOOD.len(), 1usize..20).prop_map(|(at, length)| Mutation::Delete(at, length)),
-        (0..38usize, 0..38usize).prop_map(|(a, b)| Mutation::Swap(a, b)),
-        (0..38usize, 0..ODD.len()).prop_map(|(line, value)| Mutation::Value(line, value)),
+        (0..shared().len(), "[ -~\n]").prop_map(|(at, with)| Mutation::Char(at, with.chars().next().unwrap_or(' '))),
+        (0..shared().len(), 1usize..20).prop_map(|(at, length)| Mutation::Delete(at, length)),
+        (0..62usize, 0..62usize).prop_map(|(a, b)| Mutation::Swap(a, b)),
+        (0..62usize, 0..ODD.len()).prop_map(|(line, value)| Mutation::Value(line, value)),
     ]
 }
 
@@ -298,7 +332,7 @@ proptest! {
 
     #[test]
     fn no_mutation_panics(mutations in proptest::collection::vec(mutation(), 1..4)) {
-        let text = mutations.iter().fold(GOOD.to_owned(), |text, mutation| mutate(&text, mutation));
+        let text = mutations.iter().fold(shared(), |text, mutation| mutate(&text, mutation));
         match read(&text, "x.toml", &[]) {
             Ok(scenario) => {
                 if let Err(problem) = Plan::new(&scenario) {
@@ -313,7 +347,7 @@ proptest! {
     fn no_set_value_panics(key in select(KEYS.to_vec()), value in 0..ODD.len(), more in select(KEYS.to_vec()), other in 0..ODD.len()) {
         let sets = [(key.to_owned(), ODD[value].to_owned()), (more.to_owned(), ODD[other].to_owned())];
         for sets in [&sets[..1], &sets[..]] {
-            if let Ok(scenario) = read(GOOD, "x.toml", sets) {
+            if let Ok(scenario) = read(&shared(), "x.toml", sets) {
                 let _ = Plan::new(&scenario);
             }
         }
@@ -321,7 +355,19 @@ proptest! {
 }
 
 /// What may be set.
-const KEYS: [&str; 36] = [
+const KEYS: [&str; 48] = [
+    "sharing",
+    "sharing.aq.idle_after",
+    "sharing.aq.limit.fixed.bytes",
+    "sharing.rate_limiter.queue_packets",
+    "sharing.elastic_switch.period",
+    "entity.apps.each",
+    "entity.apps.start",
+    "entity.apps.request.0.share.weight",
+    "entity.apps.request.0.link",
+    "entity.vms.hosts",
+    "entity.vms.feedback",
+    "entity.vms.request.0.share.absolute",
     "seed",
     "transport.udp.rate",
     "transport.udp.class",

@@ -184,6 +184,11 @@ fn line_of(text: &str, at: usize) -> usize {
 /// Puts the reader's message into words, with the nearest known name for an unknown one.
 fn advise(message: &str) -> String {
     let message = message.trim();
+    if message.starts_with("wanted exactly 1 element") {
+        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a choice by \
+                setting the whole, such as --set KEY='{ absolute = \"5Gbps\" }'"
+            .to_owned();
+    }
     let kinds = [("u8", "a whole number"), ("u32", "a whole number"), ("u64", "a whole number"), ("f64", "a number")];
     for (kind, words) in kinds {
         if let Some(before) = message.strip_suffix(&format!("expected {kind}")) {
