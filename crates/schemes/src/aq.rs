@@ -6,9 +6,9 @@
 //! for its own traffic alone, whatever congestion control it and the others use (Algorithm 2).
 //!
 //! What a switch keeps is 15 bytes an AQ ([`state`], sections 4.2 and 5.5), with R as a 24-bit float ([`rate`]), in a
-//! hash table by AQ id ([`table`]); both pipelines of a switch are [`switch`]. The controller ([`control`], section 4.1) grants or declines requests, divides links
-//! by weight and says what to deploy where; the arithmetic of division and of section 6's limits and work
-//! conservation is [`share`].
+//! hash table by AQ id ([`table`]); both pipelines of a switch, and its share of the controller's work, are [`switch`].
+//! The controller ([`control`], section 4.1) grants or declines requests, divides links by weight and says what to
+//! deploy where; the arithmetic of division and of section 6's limits and work conservation is [`share`].
 //!
 //! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity and
 //! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an
