@@ -5,8 +5,9 @@
 //!
 //! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in
 //! the stages that it needs through [`Stages`]; everything else is settings, so that any transport runs over any of
-//! them. As in a programmable switch, the ingress stage knows where the packet will go and what waits there. The pipeline's latency belongs to the incoming link (the
-//! driver adds it to the propagation delay), so a packet is seen here when it reaches the queue.
+//! them. As in a programmable switch, the ingress stage knows where the packet will go and what waits there. The
+//! pipeline's latency belongs to the incoming link (the driver adds it to the propagation delay), so a packet is seen
+//! here when it reaches the queue.
 //!
 //! Absent on purpose: input queues and crossbar contention (no paper here models them), and link-level frames until a
 //! flow control needs them: the hook is [`Switch::pause`].

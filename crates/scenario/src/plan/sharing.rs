@@ -1,10 +1,12 @@
 //! What stands in switches and at hosts so that entities share as the scenario says.
 
+use std::collections::BTreeSet;
+
 use node::{Buffer, Shaper, Site};
 use schemes::Sharing;
 use schemes::aq::{Place, Step, SwitchError, SwitchPart};
 use schemes::limiter::elastic_switch::Hose;
-use units::{Problem, Stream, SwitchId};
+use units::{Problem, Stream, SwitchId, Time};
 
 use crate::Plan;
 
@@ -32,15 +34,11 @@ impl Plan {
         let queue = match self.settings.buffer {
             Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
         };
-        let mut places: Vec<Place> = Vec::new();
-        let requests = || {
-            steps
-                .iter()
-                .filter_map(|(_, step)| if let Step::Request(id, request) = step { Some((*id, request)) } else { None })
+        let place = |(_, step): &(Time, Step)| match step {
+            Step::Request(_, request) => Some(request.place),
+            Step::Release(_) => None,
         };
-        places.extend(requests().map(|(_, request)| request.place));
-        places.sort_unstable();
-        places.dedup();
+        let places: BTreeSet<Place> = steps.iter().filter_map(place).collect();
         let links: Vec<_> = places.iter().map(|&place| (place, self.fabric.link(place.link).rate, queue)).collect();
         let random = Stream::new(self.scenario.seed, u64::from(id.0), "aq");
         SwitchPart::new(config, &links, steps.clone(), random).map(Some).map_err(|error| match error {

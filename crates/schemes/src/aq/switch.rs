@@ -89,8 +89,8 @@ pub enum SwitchError {
 /// A switch's AQs.
 pub struct SwitchPart {
     controller: Controller,
-    ingress: Table,
-    egress: Table,
+    /// By [`Position`].
+    tables: [Table; 2],
     conserving: Option<WorkConserving>,
     /// What tenants will say, earliest first.
     steps: VecDeque<(Time, Step)>,
@@ -107,7 +107,6 @@ pub struct SwitchPart {
 impl SwitchPart {
     /// A switch with these links (and the limits of their physical queues), whose tenants will say `steps`, in order of
     /// time.
-    ///
     pub fn new(
         config: &Config,
         links: &[(Place, Rate, Bytes)],
@@ -120,8 +119,7 @@ impl SwitchPart {
         }
         let mut part = SwitchPart {
             controller,
-            ingress: Table::default(),
-            egress: Table::default(),
+            tables: Default::default(),
             conserving: config.work_conserving,
             steps: VecDeque::new(),
             period: config.period(),
@@ -158,12 +156,12 @@ impl SwitchPart {
 
     /// Number of AQs deployed, in both pipelines.
     pub fn deployed(&self) -> usize {
-        self.ingress.len() + self.egress.len()
+        self.tables.iter().map(Table::len).sum()
     }
 
     /// Memory of both tables.
     pub fn memory(&self) -> Bytes {
-        Bytes(self.ingress.memory().get() + self.egress.memory().get())
+        Bytes(self.tables.iter().map(|table| table.memory().get()).sum())
     }
 
     fn step(&mut self, step: Step) {
@@ -193,21 +191,13 @@ impl SwitchPart {
     fn carry_out(&mut self, now: Time) {
         while let Some(order) = self.controller.poll_order() {
             match order {
-                Order::Deploy { place, id, rate, policy } => self
-                    .table(place.position)
+                Order::Deploy { place, id, rate, policy } => self.tables[place.position as usize]
                     .deploy(now, id, rate, policy)
                     .expect("requests of one scenario differ in far less than 65,536 ways"),
                 Order::Withdraw { place, id } => {
-                    self.table(place.position).withdraw(id);
+                    self.tables[place.position as usize].withdraw(id);
                 }
             }
-        }
-    }
-
-    fn table(&mut self, position: Position) -> &mut Table {
-        match position {
-            Position::Ingress => &mut self.ingress,
-            Position::Egress => &mut self.egress,
         }
     }
 
@@ -223,11 +213,7 @@ impl SwitchPart {
         if self.conserving.is_some_and(|conserving| conserving.bypasses(queued)) {
             return true;
         }
-        let table = match position {
-            Position::Ingress => &mut self.ingress,
-            Position::Egress => &mut self.egress,
-        };
-        let verdict = table.arrive(now, id, bytes, &mut self.random);
+        let verdict = self.tables[position as usize].arrive(now, id, bytes, &mut self.random);
         let delay_ns = u32::try_from(verdict.virtual_delay.ps() / 1_000).unwrap_or(u32::MAX);
         packet.virtual_delay_ns = packet.virtual_delay_ns.saturating_add(delay_ns);
         if !verdict.pass {
@@ -269,14 +255,12 @@ impl Stages for SwitchPart {
             self.measure_at = Time::ZERO + self.period * (passed + 1);
         }
         if self.sweep_at <= now {
-            self.ingress.sweep(now);
-            self.egress.sweep(now);
+            self.tables.iter_mut().for_each(|table| table.sweep(now));
             self.sweep_at = Time::MAX;
         }
         self.carry_out(now);
-        if self.deployed() > 0 {
-            let period = self.ingress.sweep_period().min(self.egress.sweep_period());
-            self.sweep_at = self.sweep_at.min(now + period);
+        for table in self.tables.iter().filter(|table| !table.is_empty()) {
+            self.sweep_at = self.sweep_at.min(now + table.sweep_period());
         }
     }
 
