@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Fabric;
 use node::Packet;
+use schemes::aq::share::portion;
 use schemes::aq::{AqId, Ids, Place, Position, Request, Share, Step};
 use schemes::{Asks, Feedback};
 use units::{FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
@@ -148,7 +149,7 @@ impl Entities {
             Share::Weight(weight) => {
                 let (absolute, weights) = links[&asked.place.link];
                 let left = fabric.link(asked.place.link).rate.bps().saturating_sub(absolute);
-                Rate::from_bps((u128::from(left) * u128::from(weight) / u128::from(weights)) as u64)
+                Rate::from_bps(portion(left, u64::from(weight), u128::from(weights)))
             }
         };
         self.requests.iter().map(rate).collect()
@@ -160,6 +161,11 @@ impl Entities {
         let mut hoses = vec![[None; 2]; fabric.hosts as usize];
         let mut owners: Vec<[Option<&Asked>; 2]> = vec![[None; 2]; fabric.hosts as usize];
         for (asked, rate) in self.requests.iter().zip(self.rates(fabric)) {
+            if rate == Rate::ZERO {
+                let message =
+                    "comes to no bandwidth at all: a weight must be at least 1, and absolute shares leave it some";
+                return Err(Problem::new(format!("entity[{}].request[{}].share", asked.entity, asked.index), message));
+            }
             for (way, hosts) in [&asked.senders, &asked.receivers].into_iter().enumerate() {
                 for host in hosts {
                     let each = Rate::from_bps((rate.bps() / hosts.len() as u64).max(1));

@@ -132,8 +132,8 @@ pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate
     (0..entities.len()).map(|i| Rate::from_bps(rates[i] + extra(i))).collect()
 }
 
-/// `whole` times `part` / `parts`, rounded down.
-pub(crate) fn portion(whole: u64, part: u64, parts: u128) -> u64 {
+/// `whole` times `part` / `parts`, rounded down; nothing of no parts.
+pub fn portion(whole: u64, part: u64, parts: u128) -> u64 {
     (u128::from(whole) * u128::from(part) / parts.max(1)) as u64
 }
 

@@ -66,6 +66,9 @@ impl Config {
     }
 }
 
+/// Pairs of limit and CC fields that a table can tell apart.
+const POLICIES: usize = 1 << 16;
+
 /// What a tenant says to the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
@@ -129,6 +132,15 @@ impl SwitchPart {
             stats: BTreeMap::new(),
             random,
         };
+        let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
+        if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
+            let message = format!(
+                "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds {POLICIES} \
+                 different ones; write \"queue\" or fixed",
+                steps.len()
+            );
+            return Err(SwitchError::Setting(Problem::new("limit.divided", message)));
+        }
         part.rehearse(&steps)?;
         part.steps = steps.into();
         part.wake(Time::ZERO);
@@ -266,5 +278,33 @@ impl Stages for SwitchPart {
 
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         self.stats.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Feedback;
+    use crate::aq::{Ids, Share};
+    use units::LinkId;
+
+    #[test]
+    fn more_limits_than_a_table_can_hold_are_refused_beforehand() {
+        let place = Place { link: LinkId(0), position: Position::Ingress };
+        let request = Request { share: Share::Weight(1), feedback: Feedback::Drop, place };
+        let mut ids = Ids::default();
+        let steps: Vec<_> =
+            (0..=POLICIES).map(|_| (Time::ZERO, Step::Request(ids.next_id().unwrap(), request))).collect();
+        let reallocate = WorkConserving::Reallocate { period: Duration::from_ms(1), headroom: 0.1 };
+        let config = |limit| Config { limit, work_conserving: Some(reallocate), ..Config::default() };
+        let links = [(place, Rate::from_gbps(10), Bytes(1_000_000))];
+        let part = |limit, steps: &[_]| {
+            SwitchPart::new(&config(limit), &links, steps.to_vec(), Stream::new(1, 0, "aq")).map(|part| part.deployed())
+        };
+        let divided = Limit::Divided { min: Bytes(3_000) };
+        let Err(SwitchError::Setting(problem)) = part(divided, &steps) else { panic!("it would run out of policies") };
+        assert_eq!(problem.key, "limit.divided");
+        assert_eq!(part(divided, &steps[1..]), Ok(POLICIES));
+        assert_eq!(part(Limit::Queue, &steps), Ok(POLICIES + 1));
     }
 }

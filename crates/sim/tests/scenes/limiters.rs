@@ -76,3 +76,14 @@ fn a_host_of_two_entities_is_refused() {
     assert_eq!(problem.key, "entity[1].request[0]");
     assert!(problem.message.contains("host 0 sends for \"a\" too"), "{problem}");
 }
+
+#[test]
+fn a_share_of_nothing_is_refused_and_divides_by_nothing() {
+    for share in ["{ weight = 0 }", "{ absolute = \"0bps\" }"] {
+        for sharing in [PRL, DRL] {
+            let toml = dumbbell(&lasting(sharing, "1ms"), &application("a", "\"udp\"", "0", share));
+            let problem = clearway_sim::run(&crate::scenario(&toml), 1, |_| false).unwrap_err();
+            assert_eq!(problem.key, "entity[0].request[0].share", "{sharing} {share}: {problem}");
+        }
+    }
+}
