@@ -271,9 +271,9 @@ impl<'a> Network<'a> {
             Kind::Transmission
         } else if source >= self.chore(0) {
             let index = source - self.chore(0);
-            let switch = &mut self.switches[index].switch;
-            switch.wake(self.now);
-            self.agenda.set(source, switch.next_at());
+            let slot = &mut self.switches[index];
+            slot.switch.wake(self.now, &mut slot.pool);
+            self.agenda.set(source, slot.switch.next_at());
             Kind::Deadline
         } else {
             let host = source - 2 * links;

@@ -19,7 +19,11 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
     vec![
         flows,
         link_table(plan, &stats, &lost, end),
-        counter_table(plan, network.hosts.iter().map(|slot| &slot.host)),
+        counter_table(
+            plan,
+            network.hosts.iter().map(|slot| &slot.host),
+            network.switches.iter().map(|slot| &slot.switch),
+        ),
         lateness_table(network),
         refused_table(network),
     ]

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 
 use scenario::{Finding, Flows, Plan, Progress, Scenario, Table};
+use schemes::FlowControl;
 use serde::Serialize;
 use units::Problem;
 
@@ -77,6 +78,10 @@ pub fn run_at(
     if !scenario.failure.is_empty() {
         let message = "links and switches do not fail in a live run: delete it, or simulate";
         return Err(Problem::new("failure", message));
+    }
+    if scenario.flow_control != FlowControl::None {
+        let message = "its frames are simulated only: on UDP a link has no other end that could be told to pause";
+        return Err(Problem::new("flow_control", message));
     }
     if scenario.sharing.asks().is_some() {
         let message = "its limiters send packets of their own, which frames do not carry: choose another, or simulate";

@@ -8,7 +8,7 @@
 
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
-use crate::Packet;
+use crate::{NicControl, Packet};
 
 /// A host's part of a scheme: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
@@ -119,23 +119,43 @@ pub struct Cx<'a> {
     /// This host's random stream for this scheme.
     pub random: &'a mut Stream,
     /// What the link lets through.
-    pub gate: Gate,
+    pub gate: Gate<'a>,
     /// What the application shall learn, in order.
     pub events: &'a mut Vec<Event>,
 }
 
-/// Which traffic the host's link may not carry now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Gate {
-    /// One bit a priority class: paused by the switch (link-level flow control).
+/// Which traffic the host's link may not carry now (link-level flow control).
+#[derive(Clone, Copy, Default)]
+pub struct Gate<'a> {
+    /// One bit a priority class that the switch has paused.
     pub paused_classes: u8,
+    nic: Option<&'a dyn NicControl>,
 }
 
-impl Gate {
+impl<'a> Gate<'a> {
+    /// The gate of a NIC with such a flow control.
+    #[inline]
+    pub fn new(nic: Option<&'a dyn NicControl>) -> Gate<'a> {
+        Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), nic }
+    }
+
     /// Whether a packet of `class` may go.
     #[inline]
     pub const fn open(self, class: u8) -> bool {
         self.paused_classes >> class & 1 == 0
+    }
+
+    /// Whether packets of a flow to `dst` may go. An endpoint that does not ask has its packets held in the NIC, a queue a
+    /// flow.
+    #[inline]
+    pub fn lets(self, flow: FlowId, dst: HostId) -> bool {
+        self.nic.is_none_or(|nic| nic.lets(flow, dst))
+    }
+
+    /// Changes whenever a flow that was held may go: when to ask again.
+    #[inline]
+    pub fn epoch(self) -> u32 {
+        self.nic.map_or(0, |nic| nic.epoch())
     }
 }
 

@@ -5,6 +5,7 @@
 //! packets: the same objects, the same lines.
 
 pub mod balance;
+pub mod link;
 pub mod packet;
 pub mod pool;
 pub mod scene;
@@ -20,6 +21,7 @@ mod timers;
 pub use discipline::{Balancing, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;
+pub use link::{FlowControl, NicControl};
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use shaper::Shaper;

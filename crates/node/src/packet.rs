@@ -47,6 +47,8 @@ pub mod flags {
     pub const TRIMMED: u8 = 4;
     /// The packet's `label` decides its path.
     pub const SOURCE_ROUTED: u8 = 8;
+    /// A frame between neighbours (see [`crate::link`]): it crosses one link.
+    pub const LINK_FRAME: u8 = 16;
 }
 
 /// A scheme's header: plain words in the simulator, bytes on a real wire.

@@ -48,6 +48,8 @@ pub struct Transit {
     pub tail_lag_ps: u32,
     /// The port by which it came into the switch that it is in.
     pub in_port: u16,
+    /// The queue in which it waited at the node before, where the flow control numbers queues.
+    pub queue: u16,
 }
 
 impl Transit {
@@ -178,6 +180,12 @@ impl Fifo {
     #[inline]
     pub fn first(&self) -> Option<PacketId> {
         (self.head != NIL).then_some(PacketId(self.head))
+    }
+
+    /// All of them, in order.
+    pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + use<'a> {
+        let some = |id: u32| (id != NIL).then_some(PacketId(id));
+        std::iter::successors(some(self.head), move |&id| some(pool.get(id).transit.next))
     }
 
     /// Takes the packet that entered first.

@@ -19,9 +19,12 @@ pub struct Port {
     paused: u8,
     up: bool,
     hop: Hop,
+    /// Frames to the neighbour, before everything else.
+    frames: Fifo,
     round_robin: Option<Box<RoundRobin>>,
     /// What happened here.
     pub stats: PortStats,
+    paused_since: Time,
     queues: [Queue; CLASSES],
 }
 
@@ -57,6 +60,12 @@ pub struct PortStats {
     pub dead_bytes: u64,
     /// Packets marked "congestion experienced" here.
     pub marked_packets: u64,
+    /// Frames to the neighbour, in no other count.
+    pub sent_frames: u64,
+    /// How often it was paused.
+    pub pauses: u64,
+    /// For how long, up to when it last went on.
+    pub paused: Duration,
 }
 
 /// Classes that share a level are served in turn, by bytes (deficit round robin, Shreedhar and Varghese 1995).
@@ -81,10 +90,12 @@ impl Port {
             backlog: 0,
             paused: 0,
             up: true,
+            frames: Fifo::default(),
             queues: Default::default(),
             queued_bytes: 0,
             free_at: Time::ZERO,
             round_robin: RoundRobin::new(levels),
+            paused_since: Time::ZERO,
             stats: PortStats::default(),
         }
     }
@@ -125,13 +136,77 @@ impl Port {
     }
 
     /// Pauses the classes whose bits are set and lets the others go on.
-    pub fn set_paused(&mut self, classes: u8) {
+    pub fn set_paused(&mut self, classes: u8, now: Time) {
+        match (self.paused, classes) {
+            (0, 1..) => {
+                self.paused_since = now;
+                self.stats.pauses += 1;
+            }
+            (1.., 0) => self.stats.paused += now - self.paused_since,
+            _ => {}
+        }
         self.paused = classes;
+    }
+
+    /// How long it has been paused by `now`, in any class.
+    pub fn paused_time(&self, now: Time) -> Duration {
+        let running = if self.paused == 0 { Duration::ZERO } else { now.since(self.paused_since) };
+        self.stats.paused + running
+    }
+
+    /// The classes that may not send, as bits.
+    #[inline]
+    pub fn paused(&self) -> u8 {
+        self.paused
+    }
+
+    /// The packets of a class.
+    pub fn class_packets(&self, class: u8) -> Fifo {
+        self.queues[class as usize].packets
+    }
+
+    /// Counts a packet that begins to wait here in a queue that is not the port's own.
+    #[inline]
+    pub fn hold(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
+        let slot = pool.get_mut(id);
+        slot.transit.at = now;
+        self.queued_bytes += u32::from(slot.packet.wire_bytes);
+        self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(self.queued_bytes);
+    }
+
+    /// Counts a packet that no longer waits in a queue that is not the port's own.
+    #[inline]
+    pub fn release(&mut self, pool: &Pool, id: PacketId) {
+        self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
+    }
+
+    pub(crate) fn push_frame(&mut self, pool: &mut Pool, id: PacketId) {
+        self.frames.push(pool, id);
+    }
+
+    /// Begins to send a frame, if one waits.
+    pub(crate) fn transmit_frame(&mut self, now: Time, pool: &mut Pool) -> Option<PacketId> {
+        let id = self.frames.pop(pool)?;
+        self.free_at = now + self.per_byte.transmit(u32::from(pool.get(id).packet.wire_bytes));
+        self.stats.sent_frames += 1;
+        Some(id)
+    }
+
+    /// Whether a frame waits.
+    #[inline]
+    pub(crate) fn has_frame(&self) -> bool {
+        !self.frames.is_empty()
+    }
+
+    pub(crate) fn drop_frames(&mut self, pool: &mut Pool) {
+        while let Some(id) = self.frames.pop(pool) {
+            pool.remove(id);
+        }
     }
 
     /// Appends a packet to the queue of its class.
     #[inline]
-    pub(crate) fn push(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
+    pub fn push(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
         let slot = pool.get_mut(id);
         slot.transit.at = now;
         let (class, bytes) = (slot.packet.class as usize, u32::from(slot.packet.wire_bytes));
@@ -145,7 +220,7 @@ impl Port {
 
     /// Takes the next packet out of its queue; none if nothing may go.
     #[inline]
-    pub(crate) fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
+    pub fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
         let ready = self.backlog & !self.paused;
         if ready == 0 {
             return None;
@@ -182,19 +257,20 @@ impl Port {
     }
 
     /// Takes the last packet of the least urgent class, if that class is less urgent than `class`.
-    pub(crate) fn push_out(&mut self, class: u8, pool: &mut Pool) -> Option<PacketId> {
+    pub fn push_out(&mut self, class: u8, pool: &mut Pool) -> Option<PacketId> {
         let last = 7u8.checked_sub(self.backlog.leading_zeros() as u8).filter(|&last| last > class)?;
         self.take(last, |queue, pool| queue.pop_last(pool), pool)
     }
 
-    /// The link goes down (all that waits here is taken out and lost) or comes up again.
-    pub(crate) fn set_up(&mut self, up: bool, pool: &mut Pool, mut lost: impl FnMut(&mut Pool, PacketId)) {
+    /// The link goes down or comes up again. What waits here is for the caller to take out.
+    pub(crate) fn set_up(&mut self, up: bool) {
         self.up = up;
-        while !up && self.backlog != 0 {
-            let class = self.backlog.trailing_zeros() as u8;
-            let id = self.take(class, |queue, pool| queue.pop(pool), pool).expect("its backlog bit is set");
-            lost(pool, id);
-        }
+    }
+
+    /// Takes out any packet, paused or not.
+    pub fn drain(&mut self, pool: &mut Pool) -> Option<PacketId> {
+        let class = (self.backlog != 0).then(|| self.backlog.trailing_zeros() as u8)?;
+        self.take(class, |queue, pool| queue.pop(pool), pool)
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
 use crate::packet::{CLASSES, flags};
-use crate::{Clock, Cx, Endpoint, Event, Gate, Input, Message, Packet, Site};
+use crate::{Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Site};
 
 /// What befalls a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +84,38 @@ pub struct Scene {
 struct Host {
     endpoint: Box<dyn Endpoint>,
     random: Stream,
-    gate: Gate,
+    held: Held,
     nic_free: Time,
     queues: [VecDeque<Packet>; CLASSES],
     queue_bytes: u64,
     link_free: Time,
     deadline: Option<Time>,
+}
+
+/// What a NIC has been told to hold.
+#[derive(Default)]
+struct Held {
+    classes: u8,
+    flows: Vec<FlowId>,
+    epoch: u32,
+}
+
+impl NicControl for Held {
+    fn frame(&mut self, _: Time, _: &Packet) {}
+
+    fn reset(&mut self) {}
+
+    fn paused_classes(&self) -> u8 {
+        self.classes
+    }
+
+    fn lets(&self, flow: FlowId, _: HostId) -> bool {
+        !self.flows.contains(&flow)
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
 }
 
 enum Happening {
@@ -125,7 +151,7 @@ impl Scene {
                 transport: 0,
             }),
             random: Stream::new(1, index as u64, "scene"),
-            gate: Gate::default(),
+            held: Held::default(),
             nic_free: Time::ZERO,
             queues: Default::default(),
             queue_bytes: 0,
@@ -169,7 +195,19 @@ impl Scene {
 
     /// Opens or closes priority classes of a host's link (one bit a class).
     pub fn pause(&mut self, host: u32, paused_classes: u8) {
-        self.hosts[host as usize].gate = Gate { paused_classes };
+        self.hosts[host as usize].held.classes = paused_classes;
+        self.pump(HostId(host));
+    }
+
+    /// Holds the packets of a flow back, as a flow control finer than classes does, or lets them go again.
+    pub fn hold(&mut self, host: u32, flow: FlowId, hold: bool) {
+        let held = &mut self.hosts[host as usize].held;
+        held.flows.retain(|&other| other != flow);
+        if hold {
+            held.flows.push(flow);
+        } else {
+            held.epoch += 1;
+        }
         self.pump(HostId(host));
     }
 
@@ -228,7 +266,8 @@ impl Scene {
     fn hand(&mut self, id: HostId, input: Input<'_>) {
         let mut said = Vec::new();
         let host = &mut self.hosts[id.index()];
-        let mut cx = Cx { now: self.now, random: &mut host.random, gate: host.gate, events: &mut said };
+        let mut cx =
+            Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held)), events: &mut said };
         host.endpoint.handle(&mut cx, input);
         self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
         self.pump(id);
@@ -238,11 +277,12 @@ impl Scene {
         let host = &mut self.hosts[id.index()];
         if host.nic_free <= self.now {
             let mut said = Vec::new();
-            let mut cx = Cx { now: self.now, random: &mut host.random, gate: host.gate, events: &mut said };
+            let mut cx =
+                Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held)), events: &mut said };
             let packet = host.endpoint.poll_transmit(&mut cx);
-            let gate = host.gate;
             self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
             if let Some(packet) = packet {
+                let gate = Gate::new(Some(&self.hosts[id.index()].held));
                 assert!(gate.open(packet.class), "a packet of a paused class");
                 self.launch(id, packet);
             }

@@ -1,7 +1,8 @@
 //! The switch: one pipeline that a reader can recite.
 //!
-//! 1. forwarding (the packet's own route, or table and load balancer), 2. ingress stage, 3. buffer admission, 4. mark,
-//! 5. the port's queue of the packet's class; then, when the link is free, 6. scheduler, 7. egress stage.
+//! On arrival: (1) link-level frames, (2) forwarding (the packet's own route, or table and load balancer), (3) ingress
+//! stage, (4) buffer admission, (5) the port's queue of the packet's class, or a queue of the flow control's, (6) mark; then,
+//! when the link is free, (7) scheduler, (8) egress stage.
 //!
 //! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in
 //! the stages that it needs through [`Stages`]; everything else is settings, so that any transport runs over any of
@@ -9,8 +10,7 @@
 //! pipeline's latency belongs to the incoming link (the driver adds it to the propagation delay), so a packet is seen
 //! here when it reaches the queue.
 //!
-//! Absent on purpose: input queues and crossbar contention (no paper here models them), and link-level frames until a
-//! flow control needs them: the hook is [`Switch::pause`].
+//! Absent on purpose: input queues and crossbar contention (no paper here models them).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, PortId, Problem, Stream, SwitchId, Time};
 
 use crate::balance::Balancer;
+use crate::link::LinkCx;
 use crate::packet::flags;
 use crate::pool::{PacketId, Pool};
-use crate::{Marking, Packet, Port};
+use crate::{FlowControl, Marking, Packet, Port};
 
 /// How a switch's memory is divided among its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,9 +40,20 @@ pub enum Buffer {
     Shared {
         /// Bytes a switch.
         bytes: Bytes,
-        /// How much of the free memory one queue may take.
-        alpha: f64,
+        /// How much of the free memory one queue may take; all of it if unset, and then losses are left to a flow control
+        /// to prevent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        alpha: Option<f64>,
     },
+}
+
+impl Buffer {
+    /// The memory of a switch, or of each of its ports.
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
+        }
+    }
 }
 
 /// What happens to a packet that finds no room.
@@ -113,6 +125,8 @@ pub struct TagStats {
 pub enum Received {
     /// It waits at this port.
     Queued(PortId),
+    /// It was a frame to this switch.
+    Frame,
     /// It is gone.
     Lost(Loss),
 }
@@ -148,6 +162,21 @@ pub struct Switch {
     pub staged_out: (u64, u64),
     random: Stream,
     stages: Option<Box<dyn Stages>>,
+    flow_control: Option<Box<dyn FlowControl>>,
+    kicked: Vec<PortId>,
+}
+
+/// What a flow control sees of its switch.
+macro_rules! link_cx {
+    ($switch:ident, $now:expr, $pool:expr) => {
+        LinkCx {
+            now: $now,
+            ports: &mut $switch.ports,
+            pool: $pool,
+            used_bytes: $switch.used_bytes,
+            kicked: &mut $switch.kicked,
+        }
+    };
 }
 
 impl Switch {
@@ -174,7 +203,14 @@ impl Switch {
             staged_out: (0, 0),
             random,
             stages,
+            flow_control: None,
+            kicked: Vec::new(),
         }
+    }
+
+    /// The same switch with a flow control, before anything has happened.
+    pub fn with_flow_control(self, flow_control: Option<Box<dyn FlowControl>>) -> Switch {
+        Switch { flow_control, ..self }
     }
 
     /// Its ports, in order.
@@ -195,20 +231,44 @@ impl Switch {
 
     /// From now on it forwards by these tables.
     pub fn set_routes(&mut self, routes: Arc<Routes>) {
+        if let Some(control) = &mut self.flow_control {
+            control.set_routes(&routes);
+        }
         self.routes = routes;
     }
 
-    /// Pauses the classes of a port whose bits are set, and lets the others go on.
-    pub fn pause(&mut self, port: PortId, classes: u8) {
-        self.ports[port.index()].set_paused(classes);
+    /// A port that may have something to send though no packet came for it: drivers ask, until there is none, after every
+    /// call that takes the time.
+    #[inline]
+    pub fn take_kicked(&mut self) -> Option<PortId> {
+        self.kicked.pop()
     }
 
-    /// Takes in a packet that came by `in_port`: stages 1 to 5.
+    /// Whether a port would send something if it were free.
+    #[inline]
+    pub fn has_sendable(&self, port: PortId) -> bool {
+        let own = &self.ports[port.index()];
+        match &self.flow_control {
+            None => own.has_sendable(),
+            Some(control) => own.has_frame() || control.ready(&self.ports, port),
+        }
+    }
+
+    /// Its flow control, if it has one.
+    pub fn flow_control(&self) -> Option<&dyn FlowControl> {
+        self.flow_control.as_deref()
+    }
+
+    /// Takes in a packet that came by `in_port`: stages 1 to 6.
     #[inline]
     pub fn receive(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let slot = pool.get_mut(id);
         slot.transit.in_port = in_port.0 as u16;
         let packet = &mut slot.packet;
+        if packet.has(flags::LINK_FRAME) {
+            self.frame(now, in_port, pool, id);
+            return Received::Frame;
+        }
         let Some(out) = self.forward(packet) else {
             self.unroutable_packets += 1;
             self.unroutable_bytes += u64::from(packet.wire_bytes);
@@ -232,33 +292,55 @@ impl Switch {
             lose_overflow(&mut self.ports[out.index()], pool, id);
             return Received::Lost(Loss::Overflow);
         }
-        if !self.admit(out, pool, id) {
+        if !self.admit(now, out, pool, id) {
             return Received::Lost(Loss::Overflow);
         }
-        let port = &mut self.ports[out.index()];
+        let bytes = u32::from(pool.get(id).packet.wire_bytes);
+        self.used_bytes += u64::from(bytes);
+        self.used_bytes_max = self.used_bytes_max.max(self.used_bytes);
+        let queue_bytes = match &mut self.flow_control {
+            None => {
+                let port = &mut self.ports[out.index()];
+                port.push(now, pool, id);
+                port.class_bytes(pool.get(id).packet.class)
+            }
+            Some(control) => control.enqueue(&mut link_cx!(self, now, pool), out, id),
+        };
         let packet = &mut pool.get_mut(id).packet;
-        let bytes = u32::from(packet.wire_bytes);
         // Where entities have queues of their own, those mark their packets.
         if packet.has(flags::ECT)
             && (self.stages.is_none() || packet.tags() == [0, 0])
             && let Some(marking) = self.settings.marking[packet.transport as usize]
-            && marks(marking, port.class_bytes(packet.class) + bytes, &mut self.random)
+            && marks(marking, queue_bytes, &mut self.random)
         {
             packet.flags |= flags::CE;
-            port.stats.marked_packets += 1;
+            self.ports[out.index()].stats.marked_packets += 1;
         }
-        self.used_bytes += u64::from(bytes);
-        self.used_bytes_max = self.used_bytes_max.max(self.used_bytes);
-        port.push(now, pool, id);
         Received::Queued(out)
     }
 
-    /// Begins to send the next packet of a port: stages 6 and 7. None if nothing may go.
+    #[cold]
+    fn frame(&mut self, now: Time, port: PortId, pool: &mut Pool, id: PacketId) {
+        let frame = pool.remove(id).packet;
+        if let Some(control) = &mut self.flow_control {
+            control.frame(&mut link_cx!(self, now, pool), port, &frame);
+        }
+    }
+
+    /// Begins to send the next packet of a port: stages 7 and 8. None if nothing may go.
     #[inline]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
         loop {
+            let id = match &mut self.flow_control {
+                None => self.ports[out.index()].take_next(pool)?,
+                Some(control) => {
+                    if let Some(frame) = self.ports[out.index()].transmit_frame(now, pool) {
+                        return Some(frame);
+                    }
+                    control.dequeue(&mut link_cx!(self, now, pool), out)?.id
+                }
+            };
             let port = &mut self.ports[out.index()];
-            let id = port.take_next(pool)?;
             let packet = &mut pool.get_mut(id).packet;
             self.used_bytes -= u64::from(packet.wire_bytes);
             if let Some(stages) = &mut self.stages
@@ -277,29 +359,46 @@ impl Switch {
         self.stages.as_ref().map_or_else(BTreeMap::new, |stages| stages.tag_stats())
     }
 
-    /// When its stages want [`Switch::wake`]; [`Time::MAX`] for never.
+    /// When its stages or its flow control want [`Switch::wake`]; [`Time::MAX`] for never.
     pub fn next_at(&self) -> Time {
-        self.stages.as_ref().map_or(Time::MAX, |stages| stages.poll_at())
+        let stages = self.stages.as_ref().map_or(Time::MAX, |stages| stages.poll_at());
+        self.flow_control.as_ref().map_or(Time::MAX, |control| control.poll_at()).min(stages)
     }
 
     /// The time of [`Switch::next_at`] has come.
-    pub fn wake(&mut self, now: Time) {
-        if let Some(stages) = &mut self.stages {
+    pub fn wake(&mut self, now: Time, pool: &mut Pool) {
+        if let Some(stages) = &mut self.stages
+            && stages.poll_at() <= now
+        {
             stages.wake(now);
+        }
+        if let Some(control) = &mut self.flow_control
+            && control.poll_at() <= now
+        {
+            control.wake(&mut link_cx!(self, now, pool));
         }
     }
 
     /// The link at a port goes down, losing what waits for it, or comes up.
-    pub fn set_up(&mut self, port: PortId, up: bool, pool: &mut Pool) {
-        let port = &mut self.ports[port.index()];
-        let (mut packets, mut bytes) = (0, 0);
-        port.set_up(up, pool, |pool, id| {
-            packets += 1;
-            bytes += u64::from(pool.remove(id).packet.wire_bytes);
-        });
-        port.stats.dead_packets += packets;
-        port.stats.dead_bytes += bytes;
-        self.used_bytes -= bytes;
+    pub fn set_up(&mut self, now: Time, port: PortId, up: bool, pool: &mut Pool) {
+        self.ports[port.index()].set_up(up);
+        if !up {
+            self.ports[port.index()].drop_frames(pool);
+            while let Some(id) = self.drain(now, port, pool) {
+                self.used_bytes -= u64::from(pool.get(id).packet.wire_bytes);
+                lose_dead(&mut self.ports[port.index()], pool, id);
+            }
+        }
+        if let Some(control) = &mut self.flow_control {
+            control.set_up(&mut link_cx!(self, now, pool), port, up);
+        }
+    }
+
+    fn drain(&mut self, now: Time, port: PortId, pool: &mut Pool) -> Option<PacketId> {
+        match &mut self.flow_control {
+            None => self.ports[port.index()].drain(pool),
+            Some(control) => control.drain(&mut link_cx!(self, now, pool), port),
+        }
     }
 
     #[cold]
@@ -334,11 +433,11 @@ impl Switch {
 
     /// Makes room for a packet, or loses it.
     #[inline]
-    fn admit(&mut self, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
+    fn admit(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
         if self.fits(out, &pool.get(id).packet) {
             return true;
         }
-        self.overflow(out, pool, id)
+        self.overflow(now, out, pool, id)
     }
 
     #[inline]
@@ -350,18 +449,25 @@ impl Switch {
             Buffer::Shared { bytes: max, alpha } => {
                 let free = max.get().saturating_sub(self.used_bytes);
                 let queue = u64::from(port.class_bytes(packet.class)) + bytes;
-                bytes <= free && queue as f64 <= alpha * free as f64
+                bytes <= free && alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64)
             }
         }
     }
 
+    fn push_out(&mut self, now: Time, port: PortId, class: u8, pool: &mut Pool) -> Option<PacketId> {
+        match &mut self.flow_control {
+            None => self.ports[port.index()].push_out(class, pool),
+            Some(control) => control.push_out(&mut link_cx!(self, now, pool), port, class),
+        }
+    }
+
     #[cold]
-    fn overflow(&mut self, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
+    fn overflow(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
         match self.settings.overflow {
             Overflow::TailDrop => {}
             Overflow::PushOut => {
                 let class = pool.get(id).packet.class;
-                while let Some(victim) = self.ports[out.index()].push_out(class, pool) {
+                while let Some(victim) = self.push_out(now, out, class, pool) {
                     self.used_bytes -= u64::from(pool.get(victim).packet.wire_bytes);
                     lose_overflow(&mut self.ports[out.index()], pool, victim);
                     if self.fits(out, &pool.get(id).packet) {
@@ -433,7 +539,9 @@ impl Settings {
         let room = match self.buffer {
             Buffer::PerPort { bytes } => bytes,
             Buffer::Shared { bytes, alpha } => {
-                if !(alpha > 0.0 && alpha.is_finite()) {
+                if let Some(alpha) = alpha
+                    && !(alpha > 0.0 && alpha.is_finite())
+                {
                     return Err(Problem::new("buffer.shared.alpha", format!("{alpha} is not a positive number")));
                 }
                 bytes

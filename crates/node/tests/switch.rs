@@ -9,7 +9,7 @@ use node::balance::Balancer;
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{Balancing, Buffer, Loss, Marking, Overflow, Packet, Port, Received, Settings, Stages, Switch};
-use units::{Bytes, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
+use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
@@ -151,7 +151,7 @@ fn a_full_port_drops_at_the_tail_and_counts_every_byte() {
 fn a_shared_buffer_lets_one_queue_take_alpha_over_one_plus_alpha() {
     // Choudhury and Hahne: a lone queue settles at alpha (B - q), so q = B alpha / (1 + alpha).
     for (alpha, share) in [(1.0f64, 0.5f64), (2.0, 2.0 / 3.0), (0.5, 1.0 / 3.0)] {
-        let buffer = Buffer::Shared { bytes: Bytes(1_500_000), alpha };
+        let buffer = Buffer::Shared { bytes: Bytes(1_500_000), alpha: Some(alpha) };
         let mut scene = Scene::star(Settings { buffer, ..settings() });
         let mut held = 0.0f64;
         while scene.receive(packet(0, 1, 1)) == Received::Queued(PortId(1)) {
@@ -244,24 +244,27 @@ fn marks_with(marking: Marking, expected: [f64; 5]) {
 
 #[test]
 fn a_paused_class_holds_back_no_other() {
-    let mut scene = Scene::star(settings());
-    scene.switch.pause(PortId(1), 1 << 2);
-    scene.receive(packet(0, 1, 2));
-    scene.receive(packet(1, 1, 5));
-    assert_eq!(flows(&scene.drain(1)), [1]);
-    assert!(!scene.switch.port(PortId(1)).has_sendable());
-    scene.switch.pause(PortId(1), 0);
-    assert_eq!(flows(&scene.drain(1)), [0]);
+    let (mut port, mut pool) = (Port::new(Rate::from_gbps(100), Hop::Last, &[]), Pool::default());
+    port.set_paused(1 << 2, Time::from_us(1));
+    for (flow, class) in [(0, 2), (1, 5)] {
+        let id = pool.insert(packet(flow, 1, class), Transit::default());
+        port.push(Time::from_us(1), &mut pool, id);
+    }
+    let mut next = || port.take_next(&mut pool).map(|id| pool.get(id).packet.flow);
+    assert_eq!((next(), next()), (Some(FlowId(1)), None));
+    port.set_paused(0, Time::from_us(4));
+    assert_eq!(port.take_next(&mut pool).map(|id| pool.get(id).packet.flow), Some(FlowId(0)));
+    assert_eq!((port.stats.pauses, port.paused_time(Time::from_us(9))), (1, Duration::from_us(3)));
 }
 
 #[test]
 fn a_dead_link_loses_what_waits_and_what_comes() {
     let mut scene = Scene::star(settings());
     scene.receive(packet(0, 1, 2));
-    scene.switch.set_up(PortId(1), false, &mut scene.pool);
+    scene.switch.set_up(scene.now, PortId(1), false, &mut scene.pool);
     assert_eq!(scene.receive(packet(1, 1, 2)), Received::Lost(Loss::Dead));
     assert_eq!(scene.switch.port(PortId(1)).stats.dead_packets, 2);
-    scene.switch.set_up(PortId(1), true, &mut scene.pool);
+    scene.switch.set_up(scene.now, PortId(1), true, &mut scene.pool);
     assert_eq!(scene.receive(packet(2, 1, 2)), Received::Queued(PortId(1)));
     assert!(scene.pool.len() == 1 && scene.switch.used_bytes() == 1_500);
 }

@@ -79,7 +79,7 @@ fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The transports and the mechanisms of sharing: name, kind, title, source, summary, needs.
+/// The transports, the flow controls and the mechanisms of sharing: name, kind, title, source, summary, needs.
 #[pyfunction]
 #[pyo3(name = "schemes")]
 fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -89,6 +89,9 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let sharing = schemes::Sharing::NAMES
         .iter()
         .map(|name| (*name, "sharing", schemes::Sharing::named(name).expect("its own name").about()));
+    let flow_controls = schemes::FlowControl::NAMES
+        .iter()
+        .map(|name| (*name, "flow control", schemes::FlowControl::named(name).expect("its own name").about()));
     let row = |(name, kind, about): (&str, &str, schemes::About)| {
         let row = PyDict::new(py);
         row.set_item("name", name)?;
@@ -99,7 +102,7 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         row.set_item("source", about.source)?;
         Ok(row)
     };
-    transports.chain(sharing).map(row).collect()
+    transports.chain(flow_controls).chain(sharing).map(row).collect()
 }
 
 /// The published flow sizes: name, mean, source.

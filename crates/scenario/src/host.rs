@@ -2,11 +2,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use fabric::Routes;
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, Gate, Input, Message, Packet, Shaper};
+use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
+use crate::hold::Hold;
 use crate::{Entities, Fate, FlowRecord, FlowTable, Journey};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
@@ -25,7 +27,8 @@ pub struct Host {
     starts: BinaryHeap<Reverse<(Time, FlowId)>>,
     /// Flows that start when another has completed, by that other.
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
-    gate: Gate,
+    /// What its NIC has been told to hold, if the network has a flow control, and the packets that it holds.
+    nic: Option<(Box<dyn NicControl>, Hold)>,
     events: Vec<Event>,
     /// What happened to flows here.
     pub records: Vec<FlowRecord>,
@@ -54,6 +57,7 @@ impl Host {
         id: HostId,
         endpoints: Vec<Box<dyn Endpoint>>,
         shaper: Option<Box<dyn Shaper>>,
+        nic: Option<Box<dyn NicControl>>,
         entities: Option<Arc<Entities>>,
         flows: Arc<FlowTable>,
         seed: u64,
@@ -79,7 +83,7 @@ impl Host {
             flows,
             starts: starts.into(),
             waiting,
-            gate: Gate::default(),
+            nic: nic.map(|nic| (nic, Hold::default())),
             events: Vec::new(),
             records: Vec::new(),
             received_packets: 0,
@@ -143,18 +147,37 @@ impl Host {
     /// The next packet for the NIC.
     #[inline]
     pub fn pull(&mut self, now: Time) -> Option<Packet> {
-        let packet = match self.shaper {
-            None => self.poll_transmit(now)?,
-            Some(_) => self.pull_shaped(now)?,
+        let packet = match self.nic {
+            None => self.pull_shaped(now)?,
+            Some(_) => self.pull_let(now)?,
         };
         self.sent_packets += 1;
         self.sent_bytes += u64::from(packet.wire_bytes);
         Some(packet)
     }
 
-    /// Endpoints hand all that they would send to the shaper, which says what goes.
+    /// The next packet that the link lets through.
+    fn pull_let(&mut self, now: Time) -> Option<Packet> {
+        loop {
+            let (control, hold) = self.nic.as_mut()?;
+            if let Some(packet) = hold.next(&**control) {
+                return Some(packet);
+            }
+            let packet = self.pull_shaped(now)?;
+            let (control, hold) = self.nic.as_mut()?;
+            if let Some(packet) = hold.pass(&**control, packet) {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// The next packet of the shaper: endpoints hand all that they would send to it, and it says what goes.
+    #[inline]
     fn pull_shaped(&mut self, now: Time) -> Option<Packet> {
-        while let Some(packet) = self.poll_transmit(now) {
+        if self.shaper.is_none() {
+            return self.poll_endpoints(now);
+        }
+        while let Some(packet) = self.poll_endpoints(now) {
             self.shaper.as_mut()?.enqueue(now, packet);
         }
         self.shaper.as_mut()?.poll_transmit(now)
@@ -162,18 +185,19 @@ impl Host {
 
     /// The next packet of the endpoints: transports take turns.
     #[inline]
-    fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
+    fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
         let count = self.transports.len();
         for offset in 0..count {
             let index = if count == 1 { 0 } else { (self.turn + offset) % count };
             let Slot { endpoint, random } = &mut self.transports[index];
-            let mut cx = Cx { now, random, gate: self.gate, events: &mut self.events };
+            let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0));
+            let mut cx = Cx { now, random, gate, events: &mut self.events };
             let packet = endpoint.poll_transmit(&mut cx);
             if !self.events.is_empty() {
                 self.learn(now, None);
             }
             if let Some(mut packet) = packet {
-                debug_assert!(self.gate.open(packet.class) && packet.src == self.id && packet.wire_bytes > 0);
+                debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
                 self.turn = index + 1;
                 if let Some(entities) = &self.entities {
                     packet.set_tags(entities.tags(&self.flows, &packet));
@@ -182,6 +206,33 @@ impl Host {
             }
         }
         None
+    }
+
+    /// A frame of the flow control has come from the switch.
+    pub fn frame(&mut self, now: Time, frame: &Packet) {
+        if let Some((control, _)) = &mut self.nic {
+            control.frame(now, frame);
+        }
+    }
+
+    /// The link has gone down or come up.
+    pub fn link_changed(&mut self) {
+        if let Some((control, _)) = &mut self.nic {
+            control.reset();
+        }
+    }
+
+    /// All switches forward by these tables from now on.
+    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
+        if let Some((control, _)) = &mut self.nic {
+            control.set_routes(routes);
+        }
+    }
+
+    /// The number of the queue that a packet leaves from, for a flow control that numbers queues.
+    #[inline]
+    pub fn stamp(&mut self, packet: &Packet) -> u16 {
+        self.nic.as_mut().map_or(0, |(control, _)| control.stamp(packet))
     }
 
     /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
@@ -193,7 +244,8 @@ impl Host {
     #[inline]
     fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
         let Slot { endpoint, random } = &mut self.transports[transport];
-        let mut cx = Cx { now, random, gate: self.gate, events: &mut self.events };
+        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0));
+        let mut cx = Cx { now, random, gate, events: &mut self.events };
         endpoint.handle(&mut cx, input);
         if !self.events.is_empty() {
             self.learn(now, transit);

@@ -11,6 +11,7 @@ pub mod audit;
 mod entities;
 mod entity;
 mod flows;
+mod hold;
 mod host;
 mod ideal;
 mod outcome;

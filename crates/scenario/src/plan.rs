@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::Balancer;
 use node::pool::Hop;
-use node::{Clock, Endpoint, Overflow, Port, Settings, Site, Stages, Switch};
+use node::{Balancing, Clock, Endpoint, FlowControl, Overflow, Port, Settings, Site, Stages, Switch};
 use schemes::aq::Step;
 use schemes::{Asks, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time, mix};
@@ -23,7 +23,7 @@ pub struct Plan {
     /// The scenario.
     pub scenario: Scenario,
     /// Its network.
-    pub fabric: Fabric,
+    pub fabric: Arc<Fabric>,
     /// Routes while nothing has failed.
     pub routes: Arc<Routes>,
     /// The transports that carry its traffic; packets name them by index.
@@ -56,7 +56,7 @@ impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
         scenario.check()?;
-        let fabric = scenario.fabric.build().map_err(|problem| problem.under("fabric"))?;
+        let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         let changes =
             epochs(&fabric, &scenario.failure, scenario.reroute_delay).map_err(|problem| problem.under("failure"))?;
@@ -111,7 +111,32 @@ impl Plan {
         for &switch in plan.steps.keys() {
             plan.switch_part(switch)?;
         }
+        for switch in (0..plan.fabric.switches).map(SwitchId) {
+            plan.flow_control(switch)?;
+        }
         Ok(plan)
+    }
+
+    fn balancing(&self) -> Vec<Balancing> {
+        self.asks.iter().map(|asks| self.scenario.switch.balancing.unwrap_or(asks.balancing)).collect()
+    }
+
+    /// What a flow control is told, given how packets choose among paths.
+    fn link_ground<'a>(&'a self, balancing: &'a [Balancing]) -> schemes::flow_control::Ground<'a> {
+        schemes::flow_control::Ground {
+            fabric: &self.fabric,
+            routes: &self.routes,
+            balancing,
+            seed: self.scenario.seed,
+            mtu_bytes: self.scenario.host.mtu.get(),
+            host_delay: self.scenario.host.delay,
+            buffer: self.settings.buffer.bytes(),
+        }
+    }
+
+    fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
+        let control = self.scenario.flow_control.switch_control(&self.link_ground(&self.balancing()), switch);
+        control.map_err(|problem| problem.under("flow_control"))
     }
 
     /// A host, as it is before the first packet, with one endpoint a transport.
@@ -122,7 +147,8 @@ impl Plan {
         let shaper = self.shaper(&site(self.transports.len()));
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
         let entities = tagged.then(|| self.entities.clone());
-        Host::new(host, endpoints, shaper, entities, self.flows.clone(), self.scenario.seed)
+        let nic = self.scenario.flow_control.nic_control(&self.link_ground(&self.balancing()), host);
+        Host::new(host, endpoints, shaper, nic, entities, self.flows.clone(), self.scenario.seed)
     }
 
     /// A switch, as it is before the first packet.
@@ -138,8 +164,7 @@ impl Plan {
             let link = self.fabric.link(*link);
             Port::new(link.rate, hop(link.tier), &self.settings.levels)
         };
-        let balancer = |(index, asks): (usize, &Asks)| {
-            let balancing = self.scenario.switch.balancing.unwrap_or(asks.balancing);
+        let balancer = |(index, balancing): (usize, Balancing)| {
             let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
             Balancer::new(balancing, mix(seed, u64::from(id.0)), random)
         };
@@ -147,11 +172,12 @@ impl Plan {
             id,
             self.fabric.ports[node.index()].iter().map(port).collect(),
             self.routes.clone(),
-            self.asks.iter().enumerate().map(balancer).collect(),
+            self.balancing().into_iter().enumerate().map(balancer).collect(),
             self.settings.clone(),
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         )
+        .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use node::PortStats;
+use node::{FlowControl, PortStats, Switch};
 use units::{NodeId, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
@@ -68,6 +68,14 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
                 "packets marked: congestion experienced",
                 stat(&|stats| stats.marked_packets),
             ),
+            Column::new(
+                "sent_frames",
+                "",
+                "frames of the flow control, in no other count",
+                stat(&|stats| stats.sent_frames),
+            ),
+            Column::new("pauses", "", "how often a class of it was paused", stat(&|stats| stats.pauses)),
+            Column::new("paused_ps", "ps", "how long a class of it was paused", stat(&|stats| stats.paused.ps())),
             Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
             Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
         ],
@@ -75,8 +83,17 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
 }
 
 /// The table `counters`: what the endpoints of `hosts` counted, and the limiters of their rates.
-pub fn counter_table<'a>(plan: &Plan, hosts: impl Iterator<Item = &'a Host>) -> Table {
+pub fn counter_table<'a>(
+    plan: &Plan,
+    hosts: impl Iterator<Item = &'a Host>,
+    switches: impl Iterator<Item = &'a Switch>,
+) -> Table {
     let mut sums: BTreeMap<(usize, &'static str), u64> = BTreeMap::new();
+    for (name, value) in
+        switches.filter_map(Switch::flow_control).flat_map(|control: &dyn FlowControl| control.counters())
+    {
+        *sums.entry((plan.transports.len() + 1, name)).or_default() += value;
+    }
     for host in hosts {
         for (transport, counters) in host.counters().enumerate() {
             for (name, value) in counters {
@@ -94,16 +111,26 @@ pub fn counter_table<'a>(plan: &Plan, hosts: impl Iterator<Item = &'a Host>) -> 
             .transports
             .iter()
             .map(|transport| transport.name().to_owned())
-            .chain([plan.scenario.sharing.name().to_owned()])
+            .chain([plan.scenario.sharing.name().to_owned(), plan.scenario.flow_control.name().to_owned()])
             .collect(),
     };
     let counter = Data::Names { index: sums.keys().map(|key| index(key.1)).collect(), names: names.clone() };
     Table {
         name: "counters",
         columns: vec![
-            Column::new("transport", "", "the scheme, or the limiter of hosts", transport),
+            Column::new(
+                "transport",
+                "",
+                "the scheme, the limiter of hosts, or the flow control of switches",
+                transport,
+            ),
             Column::new("counter", "", "what it counted", counter),
-            Column::new("value", "", "how often, over all hosts", Data::U64(sums.values().copied().collect())),
+            Column::new(
+                "value",
+                "",
+                "how often, over all hosts or switches",
+                Data::U64(sums.values().copied().collect()),
+            ),
         ],
     }
 }

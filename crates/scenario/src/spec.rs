@@ -8,7 +8,7 @@ mod read;
 use fabric::{FabricSpec, FailureSpec};
 use node::{Balancing, Buffer, Marking, Overflow};
 use schemars::JsonSchema;
-use schemes::{Sharing, Transport};
+use schemes::{FlowControl, Sharing, Transport};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 use workload::Traffic;
@@ -35,6 +35,8 @@ pub struct Scenario {
     pub host: HostSpec,
     /// What switches are like.
     pub switch: SwitchSpec,
+    /// What neighbours tell each other so that queues do not overflow.
+    pub flow_control: FlowControl,
     /// After a failure or a repair, how long until all switches forward by new routes.
     pub reroute_delay: Duration,
     /// Links and switches that fail.
@@ -123,6 +125,7 @@ impl Default for Scenario {
             fabric: FabricSpec::default(),
             host: HostSpec::default(),
             switch: SwitchSpec::default(),
+            flow_control: FlowControl::default(),
             reroute_delay: Duration::from_ms(1),
             failure: Vec::new(),
             sharing: Sharing::default(),
@@ -222,6 +225,7 @@ impl Scenario {
             let message = "has no effect, since no entity requests anything; add an [[entity]] with a request";
             return Err(Problem::new("sharing", message));
         }
+        self.flow_control.check().map_err(|problem| problem.under("flow_control"))?;
         let HostSpec { mtu, header, .. } = self.host;
         if header.get() == 0 || header.get() > 1_000 {
             return Err(Problem::new("host.header", format!("{header} is not between 1B and 1000B")));

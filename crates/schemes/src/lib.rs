@@ -6,7 +6,9 @@
 pub mod aq;
 pub mod catalogue;
 pub mod dcpim;
+pub mod flow_control;
 pub mod limiter;
+pub mod pfc;
 pub mod sharing;
 pub mod tcp;
 pub mod udp;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use units::Problem;
 
 pub use catalogue::Transport;
+pub use flow_control::FlowControl;
 pub use sharing::Sharing;
 
 /// What each scheme's `Config` can do.

@@ -2,6 +2,7 @@
 
 use engine::{Ended, Outcome};
 use node::Overflow;
+use node::packet::flags;
 use scenario::{Finding, Flows, Plan, audit};
 
 use crate::part::Part;
@@ -26,8 +27,11 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
         }
         for pipe in &part.pipes {
             lost += pipe.lost_bytes;
-            inside +=
-                pipe.packets.iter(&part.pool).map(|id| u64::from(part.pool.get(id).packet.wire_bytes)).sum::<u64>();
+            let packets = pipe.packets.iter(&part.pool).map(|id| &part.pool.get(id).packet);
+            inside += packets
+                .filter(|packet| !packet.has(flags::LINK_FRAME))
+                .map(|packet| u64::from(packet.wire_bytes))
+                .sum::<u64>();
         }
     }
     let trims = if plan.settings.overflow == Overflow::Trim { ", cut-off payload counted as lost" } else { "" };

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use engine::{Agenda, Partition};
 use fabric::Routes;
+use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool, Slot, Transit};
-use node::{Received, Switch};
+use node::{Packet, Received, Switch};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
 
@@ -37,6 +38,16 @@ pub(crate) struct Pipe {
     pub up: bool,
     pub lost_packets: u64,
     pub lost_bytes: u64,
+}
+
+impl Pipe {
+    /// A packet in flight is lost with the link.
+    fn lose(&mut self, packet: &Packet) {
+        if !packet.has(flags::LINK_FRAME) {
+            self.lost_packets += 1;
+            self.lost_bytes += u64::from(packet.wire_bytes);
+        }
+    }
 }
 
 /// Where a link ends.
@@ -159,27 +170,48 @@ impl Part {
             To::Switch { index, port } => {
                 let slot = &mut self.switches[index as usize];
                 slot.digest = stir(slot.digest, now, &self.pool.get(id).packet);
-                if let Received::Queued(out) = slot.switch.receive(now, port, &mut self.pool, id) {
-                    let outlet = slot.first_outlet + out.0;
-                    let free_at = slot.switch.port(out).free_at();
-                    if free_at <= now {
-                        self.open(now, outlet);
-                    } else {
-                        let opening = self.opening(outlet);
-                        self.agenda.advance(opening, free_at);
-                    }
+                let received = slot.switch.receive(now, port, &mut self.pool, id);
+                if let Received::Queued(out) = received {
+                    self.nudge(now, index, out);
                 }
+                self.follow_up(now, index);
             }
             To::Host { index } => {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
                 slot.host.digest = stir(slot.host.digest, now, &packet);
+                if packet.has(flags::LINK_FRAME) {
+                    slot.host.frame(now, &packet);
+                    return self.arm_host(now, index as usize, false);
+                }
                 if let Some(entities) = &mut self.entities {
                     entities.note(&packet, &transit);
                 }
                 slot.host.receive(now, &packet, &transit);
                 self.arm_host(now, index as usize, false);
             }
+        }
+    }
+
+    /// Something has come to wait at a port: it goes if the transmitter is free, or when it will be.
+    #[inline]
+    fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
+        let slot = &self.switches[switch as usize];
+        let outlet = slot.first_outlet + out.0;
+        let free_at = slot.switch.port(out).free_at();
+        if free_at <= now {
+            self.open(now, outlet);
+        } else {
+            let opening = self.opening(outlet);
+            self.agenda.advance(opening, free_at);
+        }
+    }
+
+    /// What a flow control has set free, or wants to say, after anything that its switch did.
+    #[inline]
+    fn follow_up(&mut self, now: Time, switch: u32) {
+        while let Some(port) = self.switches[switch as usize].switch.take_kicked() {
+            self.nudge(now, switch, port);
         }
     }
 
@@ -190,7 +222,7 @@ impl Part {
             From::Switch { index, port } => {
                 let switch = &mut self.switches[index as usize].switch;
                 let sent = switch.transmit(now, port, &mut self.pool);
-                let (free_at, more) = (switch.port(port).free_at(), switch.port(port).has_sendable());
+                let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
                 if let Some(id) = sent {
                     self.launch(outlet, now, free_at, id);
                 }
@@ -199,6 +231,7 @@ impl Part {
                 if self.agenda.get(opening) != next {
                     self.agenda.set(opening, next);
                 }
+                self.follow_up(now, index);
             }
             From::Host { index } => {
                 let opening = self.opening(outlet);
@@ -218,7 +251,9 @@ impl Part {
             slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
             let (outlet, free_at) = (slot.outlet, slot.free_at);
             if slot.up {
-                let id = self.pool.insert(packet, Transit::leaving(now));
+                let mut transit = Transit::leaving(now);
+                transit.queue = slot.host.stamp(&packet);
+                let id = self.pool.insert(packet, transit);
                 self.launch(outlet, now, free_at, id);
             } else {
                 slot.lost.0 += 1;
@@ -260,7 +295,7 @@ impl Part {
     fn timeline(&mut self, now: Time) {
         while self.changes.last().is_some_and(|change| change.0 <= now) {
             let (_, change) = self.changes.pop().expect("just seen");
-            self.apply(change);
+            self.apply(now, change);
         }
         if self.samples.next_at() <= now {
             self.samples.take(now, &self.switches);
@@ -272,25 +307,34 @@ impl Part {
         self.agenda.set(0, at);
     }
 
-    fn apply(&mut self, change: Change) {
+    fn apply(&mut self, now: Time, change: Change) {
         match change {
             Change::Routes(routes) => {
                 for slot in &mut self.switches {
                     slot.switch.set_routes(routes.clone());
                 }
+                for slot in &mut self.hosts {
+                    slot.host.set_routes(&routes);
+                }
             }
             Change::Outlet { outlet, up } => match self.outlets[outlet as usize].from {
                 From::Switch { index, port } => {
-                    self.switches[index as usize].switch.set_up(port, up, &mut self.pool);
+                    self.switches[index as usize].switch.set_up(now, port, up, &mut self.pool);
+                    self.follow_up(now, index);
                 }
-                From::Host { index } => self.hosts[index as usize].up = up,
+                From::Host { index } => {
+                    let slot = &mut self.hosts[index as usize];
+                    slot.up = up;
+                    slot.host.link_changed();
+                    self.arm_host(now, index as usize, false);
+                }
             },
             Change::Pipe { pipe, up } => {
                 let pipe_state = &mut self.pipes[pipe as usize];
                 pipe_state.up = up;
                 while !up && let Some(id) = pipe_state.packets.pop(&self.pool) {
-                    pipe_state.lost_packets += 1;
-                    pipe_state.lost_bytes += u64::from(self.pool.remove(id).packet.wire_bytes);
+                    let packet = self.pool.remove(id).packet;
+                    pipe_state.lose(&packet);
                 }
                 if !up {
                     self.agenda.set(1 + pipe as usize, Time::MAX);
@@ -324,9 +368,10 @@ impl Partition for Part {
             } else if source < first_deadline {
                 self.open(now, (source - first_opening) as u32);
             } else if source >= first_chore {
-                let switch = &mut self.switches[source - first_chore].switch;
-                switch.wake(now);
-                self.agenda.set(source, switch.next_at());
+                let index = source - first_chore;
+                self.switches[index].switch.wake(now, &mut self.pool);
+                self.agenda.set(source, self.switches[index].switch.next_at());
+                self.follow_up(now, index as u32);
             } else {
                 let index = source - first_deadline;
                 self.hosts[index].host.wake(now);
@@ -346,8 +391,7 @@ impl Partition for Part {
         for Crossing { pipe, at, slot } in mail.drain(..) {
             let end = &mut self.pipes[pipe as usize];
             if !end.up {
-                end.lost_packets += 1;
-                end.lost_bytes += u64::from(slot.packet.wire_bytes);
+                end.lose(&slot.packet);
                 continue;
             }
             let id = self.pool.insert(slot.packet, slot.transit);
@@ -364,7 +408,7 @@ impl Partition for Part {
 
 /// Takes one arrival into a node's digest.
 #[inline]
-fn stir(digest: u64, now: Time, packet: &node::Packet) -> u64 {
+fn stir(digest: u64, now: Time, packet: &Packet) -> u64 {
     let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
     let what = u64::from(packet.flow.0) << 32 ^ size;
     (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)

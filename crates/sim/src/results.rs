@@ -11,13 +11,17 @@ use crate::entities;
 use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
-    let (stats, lost_in_flight) = link_ends(plan, parts);
+    let (stats, lost_in_flight) = link_ends(plan, parts, end);
     let mut tables = vec![
         flows.table(plan),
         queue_table(plan, parts),
         utilisation_table(plan, parts),
         link_table(plan, &stats, &lost_in_flight, end),
-        counter_table(plan, parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host)),
+        counter_table(
+            plan,
+            parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host),
+            parts.iter().flat_map(|part| &part.switches).map(|slot| &slot.switch),
+        ),
     ];
     tables.extend(entities::tables(plan, parts, end));
     tables
@@ -97,7 +101,7 @@ fn utilisation_table(plan: &Plan, parts: &[Part]) -> Table {
 }
 
 /// What each link's two ends noted: the sender's counters, and the packets that were lost in flight, by the link's id.
-fn link_ends(plan: &Plan, parts: &[Part]) -> (Vec<PortStats>, Vec<u64>) {
+fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<u64>) {
     let mut stats = vec![PortStats::default(); plan.fabric.links.len()];
     let mut lost_in_flight = vec![0; plan.fabric.links.len()];
     for part in parts {
@@ -110,7 +114,10 @@ fn link_ends(plan: &Plan, parts: &[Part]) -> (Vec<PortStats>, Vec<u64>) {
                 PipeRef::There { part, pipe } => &parts[part as usize].pipes[pipe as usize],
             };
             stats[pipe.link as usize] = match outlet.from {
-                From::Switch { index, port } => part.switches[index as usize].switch.port(port).stats,
+                From::Switch { index, port } => {
+                    let port = part.switches[index as usize].switch.port(port);
+                    PortStats { paused: port.paused_time(end), ..port.stats }
+                }
                 From::Host { index } => {
                     let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];
                     // As at a switch, what met a dead link was not sent.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use node::{Buffer, Shaper, Site};
+use node::{Shaper, Site};
 use schemes::Sharing;
 use schemes::aq::{Place, Step, SwitchError, SwitchPart};
 use schemes::limiter::elastic_switch::Hose;
@@ -31,9 +31,7 @@ impl Plan {
         let (Sharing::Aq(config), Some(steps)) = (&self.scenario.sharing, self.steps.get(&id)) else {
             return Ok(None);
         };
-        let queue = match self.settings.buffer {
-            Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
-        };
+        let queue = self.settings.buffer.bytes();
         let place = |(_, step): &(Time, Step)| match step {
             Step::Request(_, request) => Some(request.place),
             Step::Release(_) => None,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use schemes::Transport;
+use schemes::{FlowControl, Transport};
 
 use crate::run_on;
 
@@ -33,6 +33,7 @@ fn switches() -> impl Strategy<Value = String> {
         "buffer = { per_port = { bytes = \"10KB\" } }\n",
         "buffer = { shared = { bytes = \"30KB\", alpha = 2.0 } }\n",
         "buffer = { shared = { bytes = \"1MB\", alpha = 0.5 } }\n",
+        "buffer = { shared = { bytes = \"2MB\" } }\n",
     ]);
     let overflow = select(vec!["", "overflow = \"tail_drop\"\n", "overflow = \"push_out\"\n"]);
     let levels = select(vec!["", "levels = [[0, 1], [2, 3, 4, 5, 6, 7]]\n"]);
@@ -123,6 +124,7 @@ proptest! {
         host in hosts(),
         failure in proptest::option::of(failures()),
         sharing in sharing(),
+        flow_control in select(FlowControl::NAMES.to_vec()),
         completion in select(vec!["delivered", "acknowledged"]),
         classes in proptest::collection::vec(traffic(), 1..3),
     ) {
@@ -131,18 +133,20 @@ proptest! {
             .enumerate()
             .map(|(index, class)| format!("[[traffic]]\nname = \"class {index}\"\n{class}"))
             .collect();
-        let scene = |failure: &str| format!(
+        let scene = |failure: &str, flow_control: &str| format!(
             "seed = {seed}\nmeasure = {{ completion = \"{completion}\", drain = \"2ms\" }}\n\
-             {sharing}fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
+             flow_control = \"{flow_control}\"\n{sharing}fabric.{fabric}\n{}{switch}{host}{failure}{classes}",
             if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" }
         );
-        // An outage of a link that this fabric lacks is left out.
-        let failing = scene(failure.as_deref().unwrap_or_default());
-        let text = match scenario::Plan::new(&crate::scenario(&failing)) {
-            Ok(_) => failing,
-            Err(problem) => {
-                prop_assert!(problem.key.starts_with("failure"), "{problem}\n{failing}");
-                scene("")
+        // An outage of a link that this fabric lacks is left out, and a flow control that its buffers are too small for.
+        let (mut failure, mut flow_control) = (failure.unwrap_or_default(), flow_control);
+        let text = loop {
+            let text = scene(&failure, flow_control);
+            match scenario::Plan::new(&crate::scenario(&text)) {
+                Ok(_) => break text,
+                Err(problem) if problem.key.starts_with("failure") && !failure.is_empty() => failure.clear(),
+                Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none" => flow_control = "none",
+                Err(problem) => panic!("{problem}\n{text}"),
             }
         };
         let (alone, together) = (run_on(1, &text), run_on(2, &text));

@@ -36,6 +36,7 @@ fn settings() -> Vec<String> {
         clos(
             "switch = { overflow = \"push_out\", buffer = { per_port = { bytes = \"10KB\" } }, levels = [[1, 2, 3]] }",
         ),
+        clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
         clos(
             r#"

@@ -1,0 +1,175 @@
+//! Flow control between neighbours: what a switch or a NIC may do about its own links, below any transport.
+//!
+//! A flow control ([`FlowControl`] in a switch, [`NicControl`] in a host) tells the node at the other end of a link to hold
+//! traffic back, in frames of its own: packets flagged [`flags::LINK_FRAME`] that cross one link, go before everything else and
+//! are never paused (IEEE 802.1Qbb and all that followed). It may keep packets in the port's eight class queues or in queues of its
+//! own, where a class is too coarse. It is a state machine like the rest of the house: no I/O, no clock.
+
+use std::sync::Arc;
+
+use fabric::Routes;
+use units::{FlowId, HostId, PortId, Time};
+
+use crate::packet::{Header, flags};
+use crate::pool::{Fifo, PacketId, Pool};
+use crate::{Packet, Port};
+
+/// Bytes of a frame between neighbours on the wire: the least that Ethernet has.
+pub const FRAME_BYTES: u16 = 64;
+
+/// A flow control's part of a switch.
+///
+/// Wherever a packet waits, [`Port::hold`] and [`Port::release`] (or the port's own [`Port::push`] and
+/// [`Port::take_next`]) keep count of it.
+pub trait FlowControl: Send {
+    /// A packet has been admitted and will leave by `out`: puts it into a queue. How long that queue now is, in bytes: what
+    /// marking goes by.
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32;
+
+    /// The transmitter of `out` is free: the packet whose turn it is, if any may go.
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued>;
+
+    /// Whether [`FlowControl::dequeue`] would give something.
+    fn ready(&self, ports: &[Port], out: PortId) -> bool;
+
+    /// A frame from the other end of the link at `port`.
+    fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet);
+
+    /// A packet that waits at `port`, whose link has gone down; asked until there is none.
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId>;
+
+    /// A full switch makes room: takes the last packet of the port's least urgent class below `class`.
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId>;
+
+    /// The link at `port` has gone down or come up: what the other end said, and was told, no longer holds.
+    fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, up: bool);
+
+    /// All switches forward by these tables from now on.
+    fn set_routes(&mut self, _routes: &Arc<Routes>) {}
+
+    /// When it wants [`FlowControl::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
+    fn poll_at(&self) -> Time {
+        Time::MAX
+    }
+
+    /// The time named by [`FlowControl::poll_at`] has come.
+    fn wake(&mut self, _cx: &mut LinkCx<'_>) {}
+
+    /// Shows the queues of `port` that hold packets or may not send, for samples and audits.
+    fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView));
+
+    /// What it counted, by name, for the result.
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}
+
+/// A packet taken out of its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dequeued {
+    /// Which.
+    pub id: PacketId,
+    /// Bytes that it leaves behind in its queue: what telemetry tells.
+    pub left_bytes: u32,
+}
+
+/// Why a queue is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The queue of a class, paused as a class.
+    Class(u8),
+    /// One of a flow control's numbered queues.
+    Queue(u32),
+    /// The queue of what goes through a congestion root: a port of a node (of a switch by its id, of a host by the number
+    /// of switches plus its id).
+    Root {
+        /// The node.
+        node: u32,
+        /// Its port.
+        port: u16,
+    },
+}
+
+/// A queue as samples and audits see it.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueView {
+    /// What it is for.
+    pub cause: Cause,
+    /// Whether it may not send.
+    pub paused: bool,
+    /// Whether it is of those that this very port claims to be a congestion root for: its own output queue, as a root.
+    pub root: bool,
+    /// Bytes in it.
+    pub bytes: u32,
+    /// Its packets.
+    pub packets: Fifo,
+}
+
+/// What a flow control may look at and touch while it runs.
+pub struct LinkCx<'a> {
+    /// The time.
+    pub now: Time,
+    /// The switch's ports.
+    pub ports: &'a mut [Port],
+    /// Where packets live.
+    pub pool: &'a mut Pool,
+    /// Bytes in the switch's buffer; the packet at hand counts.
+    pub used_bytes: u64,
+    pub(crate) kicked: &'a mut Vec<PortId>,
+}
+
+impl LinkCx<'_> {
+    /// Sends a frame to the node at the other end of the link at `port`, unless that is down.
+    pub fn send<H: Header>(&mut self, port: PortId, frame: H) {
+        if self.ports[port.index()].is_up() {
+            let id = self.pool.insert(frame_packet(frame), Default::default());
+            self.ports[port.index()].push_frame(self.pool, id);
+            self.kick(port);
+        }
+    }
+
+    /// Something may go at `port` that might not before.
+    pub fn kick(&mut self, port: PortId) {
+        if !self.kicked.contains(&port) {
+            self.kicked.push(port);
+        }
+    }
+}
+
+/// A frame as a packet.
+pub fn frame_packet<H: Header>(frame: H) -> Packet {
+    let mut packet = Packet::new(FlowId(u32::MAX), HostId(u32::MAX), HostId(u32::MAX), frame);
+    packet.flags = flags::LINK_FRAME;
+    packet.wire_bytes = FRAME_BYTES;
+    packet
+}
+
+/// A flow control's part of a host's NIC.
+pub trait NicControl: Send {
+    /// A frame from the switch.
+    fn frame(&mut self, now: Time, frame: &Packet);
+
+    /// The link has gone down or come up: what the switch said no longer holds.
+    fn reset(&mut self);
+
+    /// One bit a class that may not send.
+    fn paused_classes(&self) -> u8 {
+        0
+    }
+
+    /// Whether packets of a flow to `dst` may be sent now.
+    fn lets(&self, _flow: FlowId, _dst: HostId) -> bool {
+        true
+    }
+
+    /// Changes whenever a flow that was held may go.
+    fn epoch(&self) -> u32 {
+        0
+    }
+
+    /// A packet is about to leave.
+    fn stamp(&mut self, _packet: &Packet) -> u16 {
+        0
+    }
+
+    /// All switches forward by these tables from now on.
+    fn set_routes(&mut self, _routes: &Arc<Routes>) {}
+}

@@ -1,0 +1,294 @@
+//! Priority flow control (IEEE 802.1Qbb): lossless by pausing the class of a whole link.
+//!
+//! A switch counts the bytes that it holds by the port and class by which they came. When a count exceeds its threshold, the
+//! neighbour at that port is told to pause the class; when it has fallen `resume_offset` below, to go on. The threshold is
+//! dynamic (Choudhury and Hahne 1998, as switches of RoCE networks use it): `alpha` times the memory that is free of packets and
+//! of headroom. Headroom, set aside for each port and class from its first packet on, takes what still comes in after the
+//! decision to pause ([`Ground::reaction_bytes`](crate::flow_control::Ground::reaction_bytes)), so no packet of a paused class is
+//! ever lost.
+//!
+//! Packets stay in the port's class queues. A class that is paused as a whole also holds back what does not contribute to
+//! the congestion: head-of-line blocking, pause storms and, where pauses depend on each other in a circle, deadlock. All of
+//! them are meant to be seen here (Pyrrha, section 2.2).
+//!
+//! Absent on purpose: the timeouts of pauses (a pause holds until it is lifted: a real switch refreshes it), watchdogs
+//! that drop what a storm holds, and the guaranteed minimum of each queue.
+
+use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView};
+use node::packet::{CLASSES, Malformed};
+use node::pool::PacketId;
+use node::{Header, Packet, Port};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, HostId, PortId, Problem, SwitchId, Time};
+
+use crate::About;
+use crate::flow_control::{Ground, LinkScheme};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Threshold of a port and class as a multiple of the free memory (Pyrrha, section 6).
+    pub alpha: f64,
+    /// A pause is lifted when the count has fallen so far below the threshold.
+    pub resume_offset: Bytes,
+    /// The classes that are lossless. The others are lost when memory is full: class 0 has acknowledgements and other
+    /// control, which are too little to need more.
+    pub classes: Vec<u8>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { alpha: 2.0, resume_offset: Bytes(3_000), classes: (1..CLASSES as u8).collect() }
+    }
+}
+
+impl LinkScheme for Config {
+    const ABOUT: About = About {
+        title: "Priority flow control (PFC)",
+        source: "IEEE 802.1Qbb",
+        summary: "A switch that runs short of memory pauses a priority class of the link by which its packets came.",
+        needs: "counters of each port and class, and headroom",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(self.alpha > 0.0 && self.alpha.is_finite()) {
+            return Err(Problem::new("alpha", format!("{} is not a positive number", self.alpha)));
+        }
+        let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
+        if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {
+            return Err(Problem::new("classes", format!("{class} is not one of 0 to 7, each once")));
+        }
+        if self.classes.is_empty() {
+            return Err(Problem::new("classes", "none is lossless, so that PFC has no effect; name one at least"));
+        }
+        Ok(())
+    }
+
+    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
+        let node = ground.fabric.switch_node(switch);
+        let ports = (0..ground.fabric.ports[node.index()].len()).map(PortId::from);
+        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port)).collect();
+        let all: u64 = headroom.iter().sum();
+        if all >= ground.buffer.get() {
+            let name = &ground.fabric.names[node.index()];
+            let (all, buffer) = (Bytes(all), ground.buffer);
+            let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
+            return Err(Problem::new("alpha", message));
+        }
+        Ok(Box::new(SwitchPart {
+            config: self.clone(),
+            lossless: self.mask(),
+            buffer_bytes: ground.buffer.get(),
+            headroom,
+            reserved_bytes: 0,
+            ingress: vec![[Ingress::default(); CLASSES]; ground.fabric.ports[node.index()].len()],
+            pauses: 0,
+            resumes: 0,
+        }))
+    }
+
+    fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
+        Some(Box::new(NicPart::default()))
+    }
+}
+
+impl Config {
+    fn mask(&self) -> u8 {
+        self.classes.iter().fold(0, |mask, class| mask | 1 << class)
+    }
+}
+
+/// A PFC frame: which classes, and whether they pause or go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+pub struct Frame {
+    /// One bit a class that the frame speaks of (the class-enable vector).
+    pub classes: u8,
+    /// One bit a class that shall pause; those of `classes` that are not here go on.
+    pub pause: u8,
+}
+
+/// MAC control opcode of PFC.
+const OPCODE: u16 = 0x0101;
+
+impl Header for Frame {
+    /// Opcode, class-enable vector, and a time of pause in quanta for each class (IEEE 802.1Q figure 36-4).
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend(OPCODE.to_be_bytes());
+        out.extend(u16::from(self.classes).to_be_bytes());
+        for class in 0..CLASSES {
+            let quanta = if self.pause >> class & 1 == 1 { u16::MAX } else { 0 };
+            out.extend(quanta.to_be_bytes());
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<(Frame, usize), Malformed> {
+        let word = |at: usize| bytes.get(2 * at..2 * at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
+        if word(0) != Some(OPCODE) {
+            return Err(Malformed { what: "PFC opcode" });
+        }
+        let classes = word(1).and_then(|classes| u8::try_from(classes).ok());
+        let classes = classes.ok_or(Malformed { what: "PFC class-enable vector" })?;
+        let mut pause = 0;
+        for class in 0..CLASSES {
+            let quanta = word(2 + class).ok_or(Malformed { what: "PFC times" })?;
+            pause |= u8::from(quanta > 0) << class;
+        }
+        Ok((Frame { classes, pause: pause & classes }, 4 + 2 * CLASSES))
+    }
+
+    fn payload_offset(&self) -> u64 {
+        0
+    }
+}
+
+impl Frame {
+    /// The paused classes after this frame.
+    fn applied_to(self, paused: u8) -> u8 {
+        paused & !self.classes | self.pause & self.classes
+    }
+}
+
+struct SwitchPart {
+    config: Config,
+    lossless: u8,
+    buffer_bytes: u64,
+    /// By port, what each of its classes is given.
+    headroom: Vec<u64>,
+    /// Headroom given.
+    reserved_bytes: u64,
+    ingress: Vec<[Ingress; CLASSES]>,
+    pauses: u64,
+    resumes: u64,
+}
+
+/// What came by a port in a class and is still here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ingress {
+    bytes: u64,
+    reserved: bool,
+    paused: bool,
+}
+
+impl SwitchPart {
+    fn threshold(&self, used_bytes: u64) -> u64 {
+        let free = self.buffer_bytes.saturating_sub(self.reserved_bytes).saturating_sub(used_bytes);
+        (self.config.alpha * free as f64) as u64
+    }
+
+    /// A packet has left the buffer.
+    fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
+        let slot = cx.pool.get(id);
+        let (port, class) = (PortId(u32::from(slot.transit.in_port)), slot.packet.class);
+        let bytes = u64::from(slot.packet.wire_bytes);
+        let threshold = self.threshold(cx.used_bytes - bytes);
+        let ingress = &mut self.ingress[port.index()][usize::from(class)];
+        ingress.bytes -= bytes;
+        // However low the threshold has come, what is empty goes on.
+        if ingress.paused && ingress.bytes <= threshold.saturating_sub(self.config.resume_offset.get()) {
+            ingress.paused = false;
+            self.resumes += 1;
+            cx.send(port, Frame { classes: 1 << class, pause: 0 });
+        }
+    }
+}
+
+impl FlowControl for SwitchPart {
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        let slot = cx.pool.get(id);
+        let (port, class) = (PortId(u32::from(slot.transit.in_port)), slot.packet.class);
+        let bytes = u64::from(slot.packet.wire_bytes);
+        let ingress = &mut self.ingress[port.index()][usize::from(class)];
+        ingress.bytes += bytes;
+        if self.lossless >> class & 1 == 1 && !ingress.paused {
+            if !ingress.reserved {
+                ingress.reserved = true;
+                self.reserved_bytes += self.headroom[port.index()];
+            }
+            let threshold = self.threshold(cx.used_bytes);
+            let ingress = &mut self.ingress[port.index()][usize::from(class)];
+            if ingress.bytes > threshold {
+                ingress.paused = true;
+                self.pauses += 1;
+                cx.send(port, Frame { classes: 1 << class, pause: 1 << class });
+            }
+        }
+        let port = &mut cx.ports[out.index()];
+        port.push(cx.now, cx.pool, id);
+        port.class_bytes(class)
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        let id = cx.ports[out.index()].take_next(cx.pool)?;
+        self.left(cx, id);
+        let left_bytes = cx.ports[out.index()].class_bytes(cx.pool.get(id).packet.class);
+        Some(Dequeued { id, left_bytes })
+    }
+
+    fn ready(&self, ports: &[Port], out: PortId) -> bool {
+        ports[out.index()].has_sendable()
+    }
+
+    fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
+        let own = &mut cx.ports[port.index()];
+        own.set_paused(frame.header::<Frame>().applied_to(own.paused()), cx.now);
+        cx.kick(port);
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        let id = cx.ports[port.index()].drain(cx.pool)?;
+        self.left(cx, id);
+        Some(id)
+    }
+
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
+        let id = cx.ports[port.index()].push_out(class, cx.pool)?;
+        self.left(cx, id);
+        Some(id)
+    }
+
+    fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
+        cx.ports[port.index()].set_paused(0, cx.now);
+        for ingress in &mut self.ingress[port.index()] {
+            ingress.paused = false;
+        }
+        cx.kick(port);
+    }
+
+    fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        let own = &ports[port.index()];
+        for class in 0..CLASSES as u8 {
+            let (bytes, paused) = (own.class_bytes(class), own.paused() >> class & 1 == 1);
+            if bytes > 0 || paused {
+                let packets = own.class_packets(class);
+                see(QueueView { cause: Cause::Class(class), paused, root: false, bytes, packets });
+            }
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("pfc_pauses", self.pauses), ("pfc_resumes", self.resumes)]
+    }
+}
+
+/// A NIC that answers PFC.
+#[derive(Default)]
+struct NicPart {
+    paused: u8,
+}
+
+impl NicControl for NicPart {
+    fn frame(&mut self, _: Time, frame: &Packet) {
+        self.paused = frame.header::<Frame>().applied_to(self.paused);
+    }
+
+    fn reset(&mut self) {
+        self.paused = 0;
+    }
+
+    fn paused_classes(&self) -> u8 {
+        self.paused
+    }
+}
