@@ -37,6 +37,8 @@ pub struct Routes {
     distance: Vec<u32>,
     /// Of the set, the port on the path that takes a full packet least time.
     fastest: Vec<PortId>,
+    /// How many of the last hops all shortest paths share; 255 for more.
+    shared: Vec<u8>,
     /// Where in `ports` each set begins and ends.
     sets: Vec<(u32, u32)>,
     ports: Vec<PortId>,
@@ -86,6 +88,7 @@ impl Routes {
             set_of: table.set_of,
             distance: table.distance,
             fastest: table.fastest,
+            shared: table.shared,
             sets: table.sets,
             ports: table.ports,
         }
@@ -116,6 +119,15 @@ impl Routes {
         let home = &self.homes[dst.index()];
         let distance = if home.switch == switch { 0 } else { self.distance[self.cell(switch, home)] };
         (home.to_host && distance != UNREACHED).then(|| distance + 1)
+    }
+
+    /// How many hops all shortest paths from `switch` to `dst` have in common at their end, the last link included: what
+    /// is known of a packet's path when switches choose freely among its links (Pyrrha, section 4.2). 0 when there is
+    /// no path; beyond 255 they are not counted.
+    #[inline]
+    pub fn shared_hops(&self, switch: SwitchId, dst: HostId) -> u32 {
+        let home = &self.homes[dst.index()];
+        if home.to_host { u32::from(self.shared[self.cell(switch, home)]) } else { 0 }
     }
 
     /// Links on a shortest path between two hosts; none when there is no path, 0 from a host to itself.
@@ -183,6 +195,7 @@ struct Table<'a> {
     set_of: Vec<u32>,
     distance: Vec<u32>,
     fastest: Vec<PortId>,
+    shared: Vec<u8>,
     sets: Vec<(u32, u32)>,
     ports: Vec<PortId>,
     known: BTreeMap<Vec<PortId>, u32>,
@@ -203,6 +216,7 @@ impl<'a> Table<'a> {
             set_of: vec![0; cells],
             distance: vec![UNREACHED; cells],
             fastest: vec![PortId(0); cells],
+            shared: vec![0; cells],
             sets: vec![(0, 0)],
             ports: Vec::new(),
             known: BTreeMap::from([(Vec::new(), 0)]),
@@ -242,7 +256,37 @@ impl<'a> Table<'a> {
             let set = self.intern(&candidates);
             let cell = switch.index() * self.columns + column;
             (self.set_of[cell], self.distance[cell], self.fastest[cell]) = (set, here, fastest.1);
+            self.shared[cell] = self.shared_from(switch, column, here, &candidates);
         }
+    }
+
+    /// How many of the last hops the paths by `candidates` share; all nearer switches are settled.
+    fn shared_from(&self, switch: SwitchId, column: usize, distance: u32, candidates: &[PortId]) -> u8 {
+        let next = |switch, port| {
+            let link = self.fabric.out_link(switch, port);
+            self.fabric.as_switch(self.fabric.link(link).to).expect("ports between switches")
+        };
+        let cell = |switch: SwitchId| switch.index() * self.columns + column;
+        let Some((&port, others)) = candidates.split_first() else { return 1 };
+        let first = next(switch, port);
+        let mut shared = self.shared[cell(first)];
+        if others.is_empty() {
+            return if u32::from(shared) == distance { shared.saturating_add(1) } else { shared };
+        }
+        for &port in others {
+            if shared == 1 {
+                break;
+            }
+            // Side by side down any path of each, to where both are certain and have met: at the latest, the rack.
+            let (mut a, mut b, mut left) = (first, next(switch, port), distance);
+            shared = shared.min(self.shared[cell(b)]);
+            let any = |switch| next(switch, self.ports[self.sets[self.set_of[cell(switch)] as usize].0 as usize]);
+            while left > 1 && (a != b || left > u32::from(shared)) {
+                (a, b, left) = (any(a), any(b), left - 1);
+            }
+            shared = left as u8;
+        }
+        shared
     }
 
     fn intern(&mut self, ports: &[PortId]) -> u32 {

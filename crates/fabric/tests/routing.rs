@@ -88,12 +88,56 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn shared_hops_are_those_that_all_shortest_paths_end_with(fabric in graphs(), dead in 0usize..60) {
+        let dead = LinkId::from(dead % fabric.links.len());
+        let routes = Routes::compute(&fabric, &Failures { links: [dead].into(), ..Failures::default() });
+        for switch in (0..fabric.switches).map(SwitchId) {
+            for dst in (0..fabric.hosts).map(HostId) {
+                let paths = all_paths(&fabric, &routes, switch, dst);
+                prop_assert_eq!(routes.shared_hops(switch, dst) as usize, common(&paths));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_route_that_does_not_fit_is_refused() {
     assert_eq!(Route::new(&[PortId(0); 9], 8), Err(RouteError::TooLong { switches: 9, port_bits: 8 }));
     assert_eq!(Route::new(&[PortId(8)], 3), Err(RouteError::NoSuchPort { port: PortId(8), port_bits: 3 }));
     // R2C2's torus: 6 neighbours and a host take 3 bits.
     assert_eq!(FabricSpec::Torus(Grid::default()).build().unwrap().port_bits(), 3);
+}
+
+/// All shortest paths, each backwards from the host as (switch, port).
+fn all_paths(fabric: &Fabric, routes: &Routes, switch: SwitchId, dst: HostId) -> Vec<Vec<(SwitchId, PortId)>> {
+    let mut paths = Vec::new();
+    for &port in routes.next(switch, dst) {
+        let next = fabric.as_switch(fabric.link(fabric.out_link(switch, port)).to);
+        let mut rest = next.map_or(vec![Vec::new()], |next| all_paths(fabric, routes, next, dst));
+        rest.iter_mut().for_each(|path| path.push((switch, port)));
+        paths.append(&mut rest);
+    }
+    paths
+}
+
+/// How long a beginning all of them share.
+fn common(paths: &[Vec<(SwitchId, PortId)>]) -> usize {
+    let Some(first) = paths.first() else { return 0 };
+    (0..first.len()).take_while(|&hop| paths.iter().all(|path| path.get(hop) == first.get(hop))).count()
+}
+
+#[test]
+fn what_shortest_paths_share_follows_from_the_tiers() {
+    let fabric = FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() }).build().unwrap();
+    let routes = Routes::compute(&fabric, &Failures::default());
+    let shared = |name: &str| routes.shared_hops(fabric.as_switch(fabric.find(name).unwrap()).unwrap(), HostId(15));
+    // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is the
+    // one at the same place; from a core on the path is unique.
+    assert_eq!(["edge0", "edge6", "agg0", "core0", "agg6", "edge7"].map(shared), [1, 1, 2, 3, 2, 1]);
 }
 
 #[test]

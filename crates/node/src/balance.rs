@@ -1,6 +1,6 @@
 //! Choosing one of several shortest paths.
 
-use units::{Stream, mix};
+use units::{Stream, SwitchId, mix};
 
 use crate::{Balancing, Packet};
 
@@ -10,6 +10,31 @@ use crate::{Balancing, Packet};
 pub fn path_hash(packet: &Packet, seed: u64) -> u32 {
     let addresses = u64::from(packet.src.0) << 32 | u64::from(packet.dst.0);
     (mix(mix(addresses, u64::from(packet.flow.0)), seed) >> 32) as u32
+}
+
+/// The seed of a switch's hash in the run with this `seed`.
+#[inline]
+pub fn switch_seed(seed: u64, switch: SwitchId) -> u64 {
+    mix(seed, u64::from(switch.0))
+}
+
+/// The index below `candidates` (at least 2) that a packet takes at the switch whose seed is `seed`, wherever the hash
+/// alone decides; none where the choice depends on what only that switch knows.
+#[inline]
+pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidates: usize) -> Option<usize> {
+    match balancing {
+        Balancing::Ecmp => Some(((u64::from(path_hash(packet, seed)) * candidates as u64) >> 32) as usize),
+        Balancing::Skewed { skew } => {
+            let weight = |ports: usize| 1.0 - powi(skew, ports);
+            let point = f64::from(path_hash(packet, seed)) / (u64::from(u32::MAX) + 1) as f64;
+            if skew >= 1.0 {
+                return Some((point * candidates as f64) as usize);
+            }
+            let total = weight(candidates);
+            Some((1..candidates).find(|&ports| point * total < weight(ports)).unwrap_or(candidates) - 1)
+        }
+        Balancing::Spray | Balancing::RoundRobin | Balancing::Drill { .. } => None,
+    }
 }
 
 /// One switch's chooser for one transport.
@@ -41,7 +66,9 @@ impl Balancer {
         queue_bytes: impl Fn(usize) -> u32,
     ) -> usize {
         match self.balancing {
-            Balancing::Ecmp => ((u64::from(path_hash(packet, self.seed)) * candidates as u64) >> 32) as usize,
+            Balancing::Ecmp | Balancing::Skewed { .. } => {
+                hashed_choice(self.balancing, packet, self.seed, candidates).expect("these two choose by the hash")
+            }
             Balancing::Spray => self.random.below(candidates as u64) as usize,
             Balancing::RoundRobin => {
                 while self.turns.len() <= group {
@@ -53,15 +80,6 @@ impl Balancer {
                 *turn as usize % candidates
             }
             Balancing::Drill { samples, memory } => self.drill(group, candidates, samples, memory, queue_bytes),
-            Balancing::Skewed { skew } => {
-                let weight = |ports: usize| 1.0 - powi(skew, ports);
-                let point = f64::from(path_hash(packet, self.seed)) / (u64::from(u32::MAX) + 1) as f64;
-                if skew >= 1.0 {
-                    return (point * candidates as f64) as usize;
-                }
-                let total = weight(candidates);
-                (1..candidates).find(|&ports| point * total < weight(ports)).unwrap_or(candidates) - 1
-            }
         }
     }
 

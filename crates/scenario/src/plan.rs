@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
-use node::balance::Balancer;
+use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
 use node::{Balancing, Clock, Endpoint, FlowControl, Overflow, Port, Settings, Site, Stages, Switch};
 use schemes::aq::Step;
 use schemes::{Asks, Sharing, Transport};
-use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time, mix};
+use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
 
@@ -166,7 +166,7 @@ impl Plan {
         };
         let balancer = |(index, balancing): (usize, Balancing)| {
             let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
-            Balancer::new(balancing, mix(seed, u64::from(id.0)), random)
+            Balancer::new(balancing, switch_seed(seed, id), random)
         };
         Switch::new(
             id,
