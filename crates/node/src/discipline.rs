@@ -28,6 +28,14 @@ pub enum Balancing {
     },
 }
 
+impl Balancing {
+    /// Whether packet and switch alone decide, so that anyone can compute the choice.
+    #[inline]
+    pub const fn by_hash(self) -> bool {
+        matches!(self, Balancing::Ecmp | Balancing::Skewed { .. })
+    }
+}
+
 /// When a switch marks an ECN-capable packet, by the length of the queue that it joins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -9,6 +9,7 @@ pub mod dcpim;
 pub mod flow_control;
 pub mod limiter;
 pub mod pfc;
+pub mod pyrrha;
 pub mod sharing;
 pub mod tcp;
 pub mod udp;
