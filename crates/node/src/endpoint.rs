@@ -129,14 +129,15 @@ pub struct Cx<'a> {
 pub struct Gate<'a> {
     /// One bit a priority class that the switch has paused.
     pub paused_classes: u8,
+    transport: u8,
     nic: Option<&'a dyn NicControl>,
 }
 
 impl<'a> Gate<'a> {
-    /// The gate of a NIC with such a flow control.
+    /// The gate of a NIC with such a flow control, for the endpoint whose packets say `transport`.
     #[inline]
-    pub fn new(nic: Option<&'a dyn NicControl>) -> Gate<'a> {
-        Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), nic }
+    pub fn new(nic: Option<&'a dyn NicControl>, transport: u8) -> Gate<'a> {
+        Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), transport, nic }
     }
 
     /// Whether a packet of `class` may go.
@@ -149,7 +150,7 @@ impl<'a> Gate<'a> {
     /// flow.
     #[inline]
     pub fn lets(self, flow: FlowId, dst: HostId) -> bool {
-        self.nic.is_none_or(|nic| nic.lets(flow, dst))
+        self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst))
     }
 
     /// Changes whenever a flow that was held may go: when to ask again.

@@ -55,6 +55,11 @@ pub trait FlowControl: Send {
     /// The time named by [`FlowControl::poll_at`] has come.
     fn wake(&mut self, _cx: &mut LinkCx<'_>) {}
 
+    /// The most queues of its own that `port` has had in use at once.
+    fn queues_max(&self, _port: PortId) -> u32 {
+        0
+    }
+
     /// Shows the queues of `port` that hold packets or may not send, for samples and audits.
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView));
 
@@ -155,8 +160,8 @@ pub trait NicControl: Send {
         0
     }
 
-    /// Whether packets of a flow to `dst` may be sent now.
-    fn lets(&self, _flow: FlowId, _dst: HostId) -> bool {
+    /// Whether packets of a flow of the host's endpoint `transport` to `dst` may be sent now.
+    fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId) -> bool {
         true
     }
 

@@ -180,6 +180,17 @@ impl Port {
         self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
     }
 
+    /// Appends a packet that was held to the queue of its class; since when it waits stays as it was.
+    #[inline]
+    pub fn push_held(&mut self, pool: &mut Pool, id: PacketId) {
+        let packet = &pool.get(id).packet;
+        let (class, bytes) = (packet.class as usize, u32::from(packet.wire_bytes));
+        let queue = &mut self.queues[class];
+        queue.packets.push(pool, id);
+        queue.bytes += bytes;
+        self.backlog |= 1 << class;
+    }
+
     pub(crate) fn push_frame(&mut self, pool: &mut Pool, id: PacketId) {
         self.frames.push(pool, id);
     }

@@ -109,7 +109,7 @@ impl NicControl for Held {
         self.classes
     }
 
-    fn lets(&self, flow: FlowId, _: HostId) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, _: HostId) -> bool {
         !self.flows.contains(&flow)
     }
 
@@ -267,7 +267,7 @@ impl Scene {
         let mut said = Vec::new();
         let host = &mut self.hosts[id.index()];
         let mut cx =
-            Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held)), events: &mut said };
+            Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held), 0), events: &mut said };
         host.endpoint.handle(&mut cx, input);
         self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
         self.pump(id);
@@ -278,11 +278,11 @@ impl Scene {
         if host.nic_free <= self.now {
             let mut said = Vec::new();
             let mut cx =
-                Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held)), events: &mut said };
+                Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held), 0), events: &mut said };
             let packet = host.endpoint.poll_transmit(&mut cx);
             self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
             if let Some(packet) = packet {
-                let gate = Gate::new(Some(&self.hosts[id.index()].held));
+                let gate = Gate::new(Some(&self.hosts[id.index()].held), 0);
                 assert!(gate.open(packet.class), "a packet of a paused class");
                 self.launch(id, packet);
             }

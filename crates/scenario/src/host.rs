@@ -190,7 +190,7 @@ impl Host {
         for offset in 0..count {
             let index = if count == 1 { 0 } else { (self.turn + offset) % count };
             let Slot { endpoint, random } = &mut self.transports[index];
-            let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0));
+            let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8);
             let mut cx = Cx { now, random, gate, events: &mut self.events };
             let packet = endpoint.poll_transmit(&mut cx);
             if !self.events.is_empty() {
@@ -244,7 +244,7 @@ impl Host {
     #[inline]
     fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
         let Slot { endpoint, random } = &mut self.transports[transport];
-        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0));
+        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         endpoint.handle(&mut cx, input);
         if !self.events.is_empty() {

@@ -10,6 +10,7 @@ use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
 use node::{Balancing, Clock, Endpoint, FlowControl, Overflow, Port, Settings, Site, Stages, Switch};
 use schemes::aq::Step;
+use schemes::pyrrha::paths::Downstream;
 use schemes::{Asks, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
@@ -30,6 +31,8 @@ pub struct Plan {
     pub transports: Vec<Transport>,
     /// What each asks of switches; the last may be that of limiters' own packets.
     pub asks: Vec<Asks>,
+    /// How each transport's packets choose among equal paths.
+    pub balancing: Vec<Balancing>,
     /// What all switches are set to.
     pub settings: Arc<Settings>,
     /// What each host is told of its place.
@@ -46,6 +49,8 @@ pub struct Plan {
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
     pub changes: Vec<Epoch>,
+    /// What nodes know of each other's choices.
+    downstream: Downstream,
     /// When the run ends at the latest.
     pub horizon: Time,
     /// The least delay between groups of nodes; with one group, a hop's.
@@ -66,6 +71,9 @@ impl Plan {
         let flows = flows(scenario, &fabric, &of_class)?;
         let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
         asks.extend(scenario.sharing.asks());
+        let balancing: Vec<Balancing> =
+            asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
+        let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
         let settings = Arc::new(settings(scenario, &asks)?);
         let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
         if lookahead == Duration::ZERO {
@@ -96,6 +104,8 @@ impl Plan {
             routes,
             transports,
             asks,
+            balancing,
+            downstream,
             settings,
             sites,
             flows: Arc::new(flows),
@@ -117,17 +127,12 @@ impl Plan {
         Ok(plan)
     }
 
-    fn balancing(&self) -> Vec<Balancing> {
-        self.asks.iter().map(|asks| self.scenario.switch.balancing.unwrap_or(asks.balancing)).collect()
-    }
-
-    /// What a flow control is told, given how packets choose among paths.
-    fn link_ground<'a>(&'a self, balancing: &'a [Balancing]) -> schemes::flow_control::Ground<'a> {
+    /// What a flow control is told.
+    fn link_ground(&self) -> schemes::flow_control::Ground<'_> {
         schemes::flow_control::Ground {
             fabric: &self.fabric,
-            routes: &self.routes,
-            balancing,
-            seed: self.scenario.seed,
+            downstream: &self.downstream,
+            balancing: &self.balancing,
             mtu_bytes: self.scenario.host.mtu.get(),
             host_delay: self.scenario.host.delay,
             buffer: self.settings.buffer.bytes(),
@@ -135,7 +140,7 @@ impl Plan {
     }
 
     fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
-        let control = self.scenario.flow_control.switch_control(&self.link_ground(&self.balancing()), switch);
+        let control = self.scenario.flow_control.switch_control(&self.link_ground(), switch);
         control.map_err(|problem| problem.under("flow_control"))
     }
 
@@ -147,7 +152,7 @@ impl Plan {
         let shaper = self.shaper(&site(self.transports.len()));
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
         let entities = tagged.then(|| self.entities.clone());
-        let nic = self.scenario.flow_control.nic_control(&self.link_ground(&self.balancing()), host);
+        let nic = self.scenario.flow_control.nic_control(&self.link_ground(), host);
         Host::new(host, endpoints, shaper, nic, entities, self.flows.clone(), self.scenario.seed)
     }
 
@@ -172,7 +177,7 @@ impl Plan {
             id,
             self.fabric.ports[node.index()].iter().map(port).collect(),
             self.routes.clone(),
-            self.balancing().into_iter().enumerate().map(balancer).collect(),
+            self.balancing.iter().copied().enumerate().map(balancer).collect(),
             self.settings.clone(),
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use fabric::{Fabric, Routes, Tier};
+use fabric::{Fabric, Tier};
 use node::{Balancing, FlowControl as SwitchControl, NicControl};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,6 +12,7 @@ use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::About;
 use crate::catalogue::name_or_table;
+use crate::pyrrha::paths::Downstream;
 
 /// What each mechanism's `Config` can do.
 pub trait LinkScheme {
@@ -32,12 +33,10 @@ pub trait LinkScheme {
 pub struct Ground<'a> {
     /// Nodes and links.
     pub fabric: &'a Arc<Fabric>,
-    /// Where switches forward.
-    pub routes: &'a Arc<Routes>,
+    /// How switches will choose the paths of packets.
+    pub downstream: &'a Downstream,
     /// How each transport's packets choose among equal paths, by the packet's `transport`.
     pub balancing: &'a [Balancing],
-    /// What every switch's own hash seed is drawn from: `mix(seed, switch)`.
-    pub seed: u64,
     /// Bytes of a full packet.
     pub mtu_bytes: u64,
     /// What a host adds to the delay of its link, each way.
