@@ -167,6 +167,7 @@ macro_rules! flow_controls {
 
 flow_controls! {
     "pfc" Pfc(crate::pfc::Config),
+    "pyrrha" Pyrrha(crate::pyrrha::Config),
 }
 
 impl<'de> Deserialize<'de> for FlowControl {

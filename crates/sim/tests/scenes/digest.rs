@@ -36,6 +36,9 @@ fn settings() -> Vec<String> {
         clos(
             "switch = { overflow = \"push_out\", buffer = { per_port = { bytes = \"10KB\" } }, levels = [[1, 2, 3]] }",
         ),
+        clos(
+            "flow_control = { pyrrha = { k_pause = 0.5, k_resume = 0.2 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }",
+        ),
         clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
         clos(

@@ -1,0 +1,64 @@
+//! A host's part: it holds the flows that go through paused roots (section 4.4, "cooperation on end-hosts").
+
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::{NicControl, Packet};
+use units::{FlowId, HostId, NodeId, PortId, Time};
+
+use super::frame::{Frame, RootId, Say};
+use super::paths::Downstream;
+
+/// Pyrrha in a NIC that answers PAUSE, RESUME and MERGE a flow at a time.
+///
+/// It has no queues: endpoints ask before they send, so a root that has resumed or merged is forgotten at once.
+pub(super) struct NicPart {
+    pub host: HostId,
+    pub switches: u32,
+    pub downstream: Downstream,
+    /// Roots that are paused, in order.
+    pub paused: Vec<RootId>,
+    pub epoch: u32,
+}
+
+impl NicControl for NicPart {
+    fn frame(&mut self, _: Time, frame: &Packet) {
+        match frame.header::<Frame>().say() {
+            Some(Say::Pause { root, .. }) => {
+                if let Err(place) = self.paused.binary_search(&root) {
+                    self.paused.insert(place, root);
+                }
+            }
+            Some(Say::Resume { root } | Say::Merge { old: root, .. }) => {
+                self.paused.retain(|paused| *paused != root);
+                self.epoch += 1;
+            }
+            Some(Say::Unassigned { .. }) | None => {}
+        }
+    }
+
+    fn reset(&mut self) {
+        self.paused.clear();
+        self.epoch += 1;
+    }
+
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId) -> bool {
+        if self.paused.is_empty() {
+            return true;
+        }
+        let mut packet = Packet::bare(flow, self.host, dst);
+        packet.transport = transport;
+        let paused = |node, port| self.paused.binary_search(&RootId { node, port }).is_ok();
+        let mut hops = self.downstream.onward(NodeId(self.host.0), PortId(0), &packet);
+        !(paused(self.switches + dst.0, 0) || hops.any(|hop| paused(hop.switch.0, hop.port.0 as u16)))
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+        self.epoch += 1;
+    }
+}

@@ -1,0 +1,47 @@
+/// The state of an isolation queue for a congestion root: Figure 6.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It belongs to no root.
+    #[default]
+    Unassigned,
+    /// Its root is congested: packets wait.
+    Paused,
+    /// Its root has room: packets go on.
+    Resumed,
+    /// Its root was none: what is in it drains, and it then belongs to no root.
+    SoftMerging,
+}
+
+/// What moves an isolation queue from state to state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// PAUSE came.
+    Pause,
+    /// RESUME came.
+    Resume,
+    /// MERGE came, with its root as the old one.
+    Merge,
+    /// It is empty, and a leaf of the congestion tree.
+    Clear,
+}
+
+impl State {
+    /// The state after a change; the same one where Figure 6 has no such arrow, as when a frame comes late.
+    ///
+    /// The figure does not say what a PAUSE does to a soft-merging queue, whose root has nominated itself again: it is
+    /// paused again, so that its packets stay in order.
+    pub const fn after(self, change: Change) -> State {
+        match (self, change) {
+            (_, Change::Pause) => State::Paused,
+            (State::Paused, Change::Resume) => State::Resumed,
+            (State::Paused | State::Resumed, Change::Merge) => State::SoftMerging,
+            (State::Resumed | State::SoftMerging, Change::Clear) => State::Unassigned,
+            (state, _) => state,
+        }
+    }
+
+    /// Whether its packets may go on.
+    pub const fn open(self) -> bool {
+        matches!(self, State::Resumed | State::SoftMerging)
+    }
+}

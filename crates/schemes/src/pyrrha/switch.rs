@@ -1,0 +1,463 @@
+//! A switch's part: congestion roots are identified (section 4.1), packets matched (4.2) and isolated (4.3).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::packet::CLASSES;
+use node::pool::PacketId;
+use node::{Packet, Port};
+use units::{NodeId, PortId, SwitchId};
+
+use super::Config;
+use super::egress::{Claim, Egress};
+use super::frame::{Frame, RootId, Say};
+use super::paths::Downstream;
+use super::state::{Change, State};
+use super::upstream::Upstream;
+
+/// Pyrrha in a switch.
+pub struct SwitchPart {
+    config: Config,
+    /// Classes whose packets are isolated.
+    isolated: u8,
+    id: SwitchId,
+    node: NodeId,
+    switches: u32,
+    downstream: Downstream,
+    ports: Vec<Egress>,
+    /// Whether a port leads to a host.
+    to_host: Vec<bool>,
+    /// By root, who upstream belongs to its tree.
+    upstream: BTreeMap<RootId, Upstream>,
+    path: Vec<RootId>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    pauses: u64,
+    resumes: u64,
+    merges: u64,
+    nominations: u64,
+    abdications: u64,
+    secessions: u64,
+    ignored: u64,
+}
+
+/// What a switch is told of its place.
+pub(super) struct Place {
+    pub id: SwitchId,
+    pub node: NodeId,
+    pub switches: u32,
+    pub downstream: Downstream,
+    pub ports: Vec<Egress>,
+    pub to_host: Vec<bool>,
+}
+
+impl SwitchPart {
+    pub(super) fn new(config: &Config, place: Place) -> SwitchPart {
+        let Place { id, node, switches, downstream, ports, to_host } = place;
+        SwitchPart {
+            isolated: config.classes.iter().fold(0, |mask, class| mask | 1 << class),
+            config: config.clone(),
+            id,
+            node,
+            switches,
+            downstream,
+            ports,
+            to_host,
+            upstream: BTreeMap::new(),
+            path: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn own_root(&self, port: PortId) -> RootId {
+        RootId { node: self.id.0, port: port.0 as u16 }
+    }
+
+    /// The roots that a packet which leaves by `out` may meet, nearest first, its destination last.
+    fn find_path(&mut self, out: PortId, packet: &Packet) {
+        self.path.clear();
+        let hops = self.downstream.onward(self.node, out, packet).filter(|hop| hop.distance > 0);
+        self.path.extend(hops.map(|hop| RootId { node: hop.switch.0, port: hop.port.0 as u16 }));
+        self.path.push(RootId { node: self.switches + packet.dst.0, port: 0 });
+    }
+
+    /// Puts a packet into the queue that it has to take now, after the isolation queue that it comes from if it was in one.
+    fn place(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, after: Option<u16>) -> u32 {
+        let slot = *cx.pool.get(id);
+        let isolated = self.isolated >> slot.packet.class & 1 == 1;
+        let mut queue = None;
+        if isolated && !self.ports[out.index()].table.is_empty() {
+            self.find_path(out, &slot.packet);
+            queue = self.ports[out.index()].queue_for(self.config.tiers, &self.path, after);
+        }
+        let ingress = PortId(u32::from(slot.transit.in_port));
+        match queue {
+            Some(queue) => {
+                if after.is_none() {
+                    cx.ports[out.index()].hold(cx.now, cx.pool, id);
+                }
+                self.ports[out.index()].push(cx.pool, queue, id);
+                self.press(cx, out, queue, ingress);
+                self.ports[out.index()].queues[usize::from(queue)].bytes
+            }
+            None => {
+                cx.pool.get_mut(id).transit.queue = after.map_or(0, |queue| queue + 1);
+                let port = &mut cx.ports[out.index()];
+                match after {
+                    None => port.push(cx.now, cx.pool, id),
+                    Some(_) => port.push_held(cx.pool, id),
+                }
+                if isolated {
+                    self.ports[out.index()].count_output(i64::from(slot.packet.wire_bytes));
+                    self.watch_output(cx, out, ingress);
+                }
+                cx.ports[out.index()].class_bytes(slot.packet.class)
+            }
+        }
+    }
+
+    /// A packet has joined the output queue: the port may nominate itself, and a root pauses who sent the packet.
+    fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, ingress: PortId) {
+        let root = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        if port.claim.is_none() && port.nominates && port.output_bytes > port.nomination_bytes() {
+            port.claim = Some(Claim::default());
+            port.floor_bytes = None;
+            self.counts.nominations += 1;
+        }
+        if let Some(claim) = &mut port.claim
+            && port.output_bytes > port.pause_bytes
+            && !claim.told.has(ingress)
+        {
+            claim.told.insert(ingress);
+            self.pause(cx, ingress, root, 1);
+        }
+    }
+
+    /// A packet has joined an isolation queue: one that is too long pauses who sent the packet.
+    fn press(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16, ingress: PortId) {
+        let port = &self.ports[out.index()];
+        if port.queues[usize::from(queue)].bytes <= port.pause_bytes {
+            return;
+        }
+        for index in 0..self.ports[out.index()].queues[usize::from(queue)].roots.len() {
+            let port = &mut self.ports[out.index()];
+            let root = port.queues[usize::from(queue)].roots[index];
+            // A shared queue pauses those of its roots alone that the packet goes through.
+            if !self.path.contains(&root) {
+                continue;
+            }
+            let entry = port.entry(root).expect("a queue's roots are in the table");
+            let distance = entry.distance;
+            // What was no root after all holds nobody.
+            if entry.state != State::SoftMerging && !entry.told.has(ingress) {
+                entry.told.insert(ingress);
+                self.pause(cx, ingress, root, distance.saturating_add(1));
+            }
+        }
+    }
+
+    /// One queue or claim more holds back what comes by `ingress` for `root`.
+    fn pause(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId, distance: u8) {
+        if self.upstream.entry(root).or_default().pause(ingress) {
+            self.counts.pauses += 1;
+            cx.send(ingress, Frame::from(Say::Pause { root, distance }));
+        }
+    }
+
+    /// One queue or claim less does.
+    fn resume(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
+        let Some(upstream) = self.upstream.get_mut(&root) else { return };
+        if upstream.resume(ingress) {
+            self.counts.resumes += 1;
+            cx.send(ingress, Frame::from(Say::Resume { root }));
+            // A NIC sends no frames: its queue for the root is unassigned once it may go on.
+            if self.to_host[ingress.index()] {
+                upstream.assigned.remove(ingress);
+            }
+        }
+    }
+
+    /// The output queue of a root has become shorter: RESUME, and in the end secession.
+    fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        let root = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        let Some(claim) = &mut port.claim else { return };
+        if port.output_bytes > port.resume_bytes {
+            return;
+        }
+        for ingress in claim.told.drain() {
+            self.resume(cx, ingress, root);
+        }
+        if self.upstream.get(&root).is_none_or(Upstream::is_leaf) {
+            self.upstream.remove(&root);
+            self.ports[out.index()].claim = None;
+            self.counts.secessions += 1;
+        }
+    }
+
+    /// The queues of a root at a port have become shorter: RESUME, and in the end the root leaves the table.
+    fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        let port = &mut self.ports[out.index()];
+        let (bytes, short) = (port.root_bytes(root), port.resume_bytes);
+        let Some(entry) = port.entry(root) else { return };
+        if bytes <= short {
+            for ingress in entry.told.drain() {
+                self.resume(cx, ingress, root);
+            }
+        }
+        self.clear(cx, out, root);
+    }
+
+    /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.
+    fn clear(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        let port = &mut self.ports[out.index()];
+        if port.root_bytes(root) > 0 {
+            return;
+        }
+        let Some(entry) = port.entry(root) else { return };
+        let soft = entry.state == State::SoftMerging;
+        let leaf = self.upstream.get(&root).is_none_or(Upstream::is_leaf);
+        if (soft || leaf) && entry.state.after(Change::Clear) == State::Unassigned {
+            for ingress in entry.told.drain() {
+                self.resume(cx, ingress, root);
+            }
+            self.ports[out.index()].remove(root);
+            cx.send(out, Frame::from(Say::Unassigned { root }));
+            self.forget_if_gone(root);
+        }
+    }
+
+    /// Drops what is known of a root that no port here has to do with any more.
+    fn forget_if_gone(&mut self, root: RootId) {
+        let claimed = root.node == self.id.0;
+        if !claimed && self.ports.iter().all(|port| port.table.iter().all(|entry| entry.root != root)) {
+            self.upstream.remove(&root);
+        }
+    }
+
+    /// Tells the children of a root's tree that it belongs to that of another, which ends it here.
+    fn merge(&mut self, cx: &mut LinkCx<'_>, old: RootId, new: RootId) {
+        for child in self.upstream.remove(&old).map(|mut upstream| upstream.assigned.drain()).into_iter().flatten() {
+            self.counts.merges += 1;
+            cx.send(child, Frame::from(Say::Merge { old, new }));
+        }
+    }
+
+    fn hear_pause(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId, distance: u8) {
+        if root.node == self.id.0 {
+            self.counts.ignored += 1; // a routing loop (section 4.5)
+            return;
+        }
+        let own = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        if let Some(entry) = port.entry(root) {
+            entry.state = entry.state.after(Change::Pause);
+            port.settle_root(root);
+            return;
+        }
+        port.add(self.config.tiers, root, distance);
+        // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
+        // is isolated already.
+        if let Some(claim) = &mut port.claim {
+            if self.config.merging {
+                port.claim = None;
+                port.floor_bytes = Some(port.output_bytes);
+                self.counts.abdications += 1;
+                self.merge(cx, own, root);
+            } else {
+                claim.is_false = true;
+            }
+        }
+    }
+
+    fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, say: Say) {
+        let change = match say {
+            Say::Pause { root, distance } => return self.hear_pause(cx, port, root, distance),
+            Say::Unassigned { root } => return self.hear_unassigned(cx, port, root),
+            Say::Resume { .. } => Change::Resume,
+            Say::Merge { .. } => Change::Merge,
+        };
+        let (Say::Resume { root } | Say::Merge { old: root, .. }) = say else { return };
+        let egress = &mut self.ports[port.index()];
+        let Some(entry) = egress.entry(root) else { return };
+        entry.state = entry.state.after(change);
+        if let Say::Merge { old, new } = say {
+            for egress in &mut self.ports {
+                if let Some(entry) = egress.entry(old) {
+                    entry.told = Default::default();
+                }
+            }
+            self.merge(cx, old, new);
+        }
+        self.ports[port.index()].settle_root(root);
+        self.clear(cx, port, root);
+        cx.kick(port);
+    }
+
+    /// A node upstream has no queue for the root any more.
+    fn hear_unassigned(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
+        let Some(upstream) = self.upstream.get_mut(&root) else { return };
+        upstream.unassigned(ingress);
+        if !upstream.is_leaf() {
+            return;
+        }
+        if root.node == self.id.0 {
+            return self.relax_output(cx, PortId(u32::from(root.port)));
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.clear(cx, out, root);
+        }
+    }
+
+    fn left_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
+        let packet = &cx.pool.get(id).packet;
+        if self.isolated >> packet.class & 1 == 1 {
+            self.ports[out.index()].count_output(-i64::from(packet.wire_bytes));
+            self.relax_output(cx, out);
+        }
+    }
+
+    /// A packet has left an isolation queue.
+    fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
+        for index in (0..self.ports[out.index()].queues[usize::from(queue)].roots.len()).rev() {
+            if let Some(&root) = self.ports[out.index()].queues[usize::from(queue)].roots.get(index) {
+                self.relax(cx, out, root);
+            }
+        }
+    }
+}
+
+impl FlowControl for SwitchPart {
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        self.place(cx, out, id, None)
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        loop {
+            let output_empty = !cx.ports[out.index()].has_sendable();
+            if !self.ports[out.index()].has_turn() || !self.ports[out.index()].isolated_first(output_empty) {
+                break;
+            }
+            let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { break };
+            let before = self.ports[out.index()].output_bytes;
+            self.place(cx, out, id, Some(queue));
+            self.left_queue(cx, out, queue);
+            // Behind a nearer root's queue there may be that of a farther one.
+            if self.ports[out.index()].output_bytes > before {
+                break;
+            }
+        }
+        let id = cx.ports[out.index()].take_next(cx.pool)?;
+        self.left_output(cx, out, id);
+        // What came through an isolation queue tells of that (section 6.2.2).
+        let slot = cx.pool.get(id);
+        let left_bytes = match slot.transit.queue.checked_sub(1) {
+            Some(queue) => self.ports[out.index()].queues[usize::from(queue)].bytes,
+            None => cx.ports[out.index()].class_bytes(slot.packet.class),
+        };
+        Some(Dequeued { id, left_bytes })
+    }
+
+    fn ready(&self, ports: &[Port], out: PortId) -> bool {
+        ports[out.index()].has_sendable() || self.ports[out.index()].has_turn()
+    }
+
+    fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
+        if let Some(say) = frame.header::<Frame>().say() {
+            self.hear(cx, port, say);
+        }
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        if let Some(id) = cx.ports[port.index()].drain(cx.pool) {
+            self.left_output(cx, port, id);
+            return Some(id);
+        }
+        let egress = &mut self.ports[port.index()];
+        let id = (0..egress.queues.len() as u16).find_map(|queue| egress.pop(cx.pool, queue))?;
+        cx.ports[port.index()].release(cx.pool, id);
+        Some(id)
+    }
+
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
+        let id = cx.ports[port.index()].push_out(class, cx.pool)?;
+        self.left_output(cx, port, id);
+        Some(id)
+    }
+
+    fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
+        // As a way on: what it was a root for, and the roots behind it, hold nobody any more (appendix A).
+        let own = self.own_root(port);
+        if let Some(mut claim) = self.ports[port.index()].claim.take() {
+            claim.told.drain().for_each(|ingress| self.resume(cx, ingress, own));
+            self.upstream.remove(&own);
+        }
+        let roots: Vec<RootId> = self.ports[port.index()].table.iter().map(|entry| entry.root).collect();
+        for root in roots {
+            let entry = self.ports[port.index()].entry(root).expect("just listed");
+            for ingress in entry.told.drain() {
+                self.resume(cx, ingress, root);
+            }
+            self.ports[port.index()].remove(root);
+            self.forget_if_gone(root);
+        }
+        // As a way in: nobody there has heard anything.
+        for egress in &mut self.ports {
+            egress.forget(port);
+        }
+        for upstream in self.upstream.values_mut() {
+            upstream.forget(port);
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.relax_output(cx, out);
+            let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
+            roots.into_iter().for_each(|root| self.clear(cx, out, root));
+        }
+        cx.kick(port);
+    }
+
+    fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+    }
+
+    fn queues_max(&self, port: PortId) -> u32 {
+        self.ports[port.index()].queues_max
+    }
+
+    fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        let (own, egress) = (&ports[port.index()], &self.ports[port.index()]);
+        let root = self.own_root(port);
+        let cause = Cause::Root { node: root.node, port: root.port };
+        let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
+        for class in (0..CLASSES as u8).filter(|class| own.class_bytes(*class) > 0) {
+            let cause = if claimed && self.isolated >> class & 1 == 1 { cause } else { Cause::Class(class) };
+            let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
+            see(QueueView { cause, paused: false, root: claimed, bytes, packets });
+        }
+        for queue in egress.queues.iter().filter(|queue| !queue.roots.is_empty()) {
+            let shut = |root: &&RootId| egress.table.iter().any(|entry| entry.root == **root && !entry.state.open());
+            let root = queue.roots.iter().find(shut).unwrap_or(&queue.roots[0]);
+            let cause = Cause::Root { node: root.node, port: root.port };
+            let paused = queue.roots.iter().any(|root| shut(&root));
+            see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("pyrrha_abdications", self.counts.abdications),
+            ("pyrrha_ignored_pauses", self.counts.ignored),
+            ("pyrrha_merges", self.counts.merges),
+            ("pyrrha_nominations", self.counts.nominations),
+            ("pyrrha_pauses", self.counts.pauses),
+            ("pyrrha_resumes", self.counts.resumes),
+            ("pyrrha_secessions", self.counts.secessions),
+        ]
+    }
+}
