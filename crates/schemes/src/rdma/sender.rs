@@ -11,8 +11,9 @@ use super::outstanding::Outstanding;
 
 /// The sending half of a host's queue pairs.
 ///
-/// Queue pairs that may send wait in `ready` and take turns by packet. One that waits for its rate is in `pacing`; one whose
-/// window is full is nowhere, and comes back with an answer.
+/// Queue pairs that may send wait in `ready` and take turns by packet. One that waits for its rate is in `pacing`; one that the
+/// link's flow control holds is in `held` until something is let go; one whose window is full is nowhere, and comes back with an
+/// answer.
 pub(crate) struct Sender<A: Algorithm> {
     algorithm: A,
     settings: Settings,
@@ -20,6 +21,9 @@ pub(crate) struct Sender<A: Algorithm> {
     window: WindowBytes,
     pairs: FlowMap<QueuePair<A::Control>>,
     ready: VecDeque<u32>,
+    held: Vec<u32>,
+    /// The gate's epoch when the last of them was held.
+    held_in: u32,
     pacing: Timers,
     retransmission: Timers,
     control: Timers,
@@ -62,7 +66,7 @@ struct QueuePair<C> {
     bytes: u64,
     outstanding: Outstanding,
     control: C,
-    /// It waits in `ready`.
+    /// It waits in `ready` or in `held`.
     queued: bool,
     /// When its last packet left, and how long that was.
     last: (Time, u16),
@@ -88,6 +92,8 @@ impl<A: Algorithm> Sender<A> {
             site,
             pairs: FlowMap::default(),
             ready: VecDeque::new(),
+            held: Vec::new(),
+            held_in: 0,
             pacing: Timers::default(),
             retransmission: Timers::default(),
             control: Timers::default(),
@@ -118,8 +124,16 @@ impl<A: Algorithm> Sender<A> {
         while let Some(slot) = self.pacing.expire(now) {
             self.queue(slot, now);
         }
+        if cx.gate.epoch() != self.held_in {
+            self.held_in = cx.gate.epoch();
+            self.ready.extend(self.held.drain(..));
+        }
         while let Some(slot) = self.ready.pop_front() {
             let (flow, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends leaves no turn behind");
+            if !cx.gate.lets(flow, pair.dst) {
+                self.held.push(slot);
+                continue;
+            }
             pair.queued = false;
             let Some(number) = pair.next(self.window, self.settings.mss) else { continue };
             if pair.due(self.site.nic_rate) > now {
@@ -284,6 +298,7 @@ impl<A: Algorithm> Sender<A> {
         // Rare: a retransmission that was about to go has become needless.
         if pair.is_some_and(|pair| pair.queued) {
             self.ready.retain(|&ready| ready != slot);
+            self.held.retain(|&held| held != slot);
         }
     }
 }
