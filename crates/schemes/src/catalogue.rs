@@ -100,6 +100,9 @@ catalogue! {
     "swift" Swift(crate::tcp::Config<crate::tcp::swift::Config>),
     "illinois" Illinois(crate::tcp::Config<crate::tcp::illinois::Config>),
     "bbr" Bbr(crate::tcp::Config<crate::tcp::bbr::Config>),
+    "rdma" Rdma(crate::rdma::Config<crate::rdma::line_rate::Config>),
+    "dcqcn" Dcqcn(crate::rdma::Config<crate::rdma::dcqcn::Config>),
+    "timely" Timely(crate::rdma::Config<crate::rdma::timely::Config>),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -10,9 +10,12 @@ pub mod flow_control;
 pub mod limiter;
 pub mod pfc;
 pub mod pyrrha;
+pub mod rdma;
 pub mod sharing;
 pub mod tcp;
 pub mod udp;
+
+mod finished;
 
 use node::{Balancing, Endpoint, Marking, Overflow, Site};
 use schemars::JsonSchema;

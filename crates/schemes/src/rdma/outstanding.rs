@@ -1,0 +1,229 @@
+use std::collections::VecDeque;
+
+use units::Time;
+
+/// What of a message has been sent and not been acknowledged, in packets, and which of it is to be sent again.
+///
+/// Go-back-N is `next` going back. IRN (Mittal et al., section 3.1) keeps which packets have arrived out of order and a
+/// recovery that ends when all that was sent before it began is acknowledged.
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    /// Packets of the message.
+    total: u64,
+    /// The first that is not acknowledged.
+    una: u64,
+    /// The next that would go if nothing is to be repaired.
+    next: u64,
+    /// The first that has never been sent.
+    sent: u64,
+    /// IRN: which arrived out of order, from `una` on.
+    sacked: VecDeque<bool>,
+    repair: Option<Repair>,
+}
+
+/// IRN's loss recovery.
+#[derive(Clone, Copy, Debug)]
+struct Repair {
+    /// It ends when all before this packet is acknowledged (the recovery sequence).
+    until: u64,
+    /// What is before this one has been sent again, or has arrived.
+    resent: u64,
+    /// What is before this one and has not arrived is lost: a packet behind it has arrived.
+    top: u64,
+    /// It began with a timeout, then.
+    timed_out: Option<Time>,
+}
+
+/// How far beyond the cumulative acknowledgement a packet may be: what a receiver has to remember under IRN.
+pub(crate) const REACH: u64 = 1 << 16;
+
+impl Outstanding {
+    pub fn new(total: u64) -> Outstanding {
+        Outstanding { total, una: 0, next: 0, sent: 0, sacked: VecDeque::new(), repair: None }
+    }
+
+    /// Every packet before this one is acknowledged.
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// The next new packet, or after going back the next of those that follow.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The first that has never been sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Packets that the window counts: between the cumulative acknowledgement and the next to go.
+    pub fn in_flight(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Whether something has been sent and not been acknowledged.
+    pub fn any(&self) -> bool {
+        self.una < self.sent
+    }
+
+    /// Whether all is acknowledged.
+    pub fn done(&self) -> bool {
+        self.una == self.total
+    }
+
+    /// Whether the first outstanding packet is to be sent again and has not been yet.
+    pub fn head_waits(&mut self) -> bool {
+        self.next == self.una || self.lost() == Some(self.una)
+    }
+
+    /// The first packet that is lost and has not been sent again in this recovery.
+    pub fn lost(&mut self) -> Option<u64> {
+        let repair = self.repair.as_mut()?;
+        let arrived = |packet: u64| self.sacked.get((packet - self.una) as usize) == Some(&true);
+        repair.resent = repair.resent.max(self.una);
+        while repair.resent < repair.top && arrived(repair.resent) {
+            repair.resent += 1;
+        }
+        (repair.resent < repair.top).then_some(repair.resent)
+    }
+
+    /// The packet to go next when nothing is lost, whatever the window says.
+    pub fn following(&self) -> Option<u64> {
+        (self.next < self.total && self.next < self.una + REACH).then_some(self.next)
+    }
+
+    /// A packet goes out. Whether it had been sent before.
+    pub fn send(&mut self, packet: u64) -> bool {
+        if packet == self.next {
+            self.next += 1;
+        } else if let Some(repair) = &mut self.repair {
+            repair.resent = packet + 1;
+        }
+        let again = packet < self.sent;
+        self.sent = self.sent.max(packet + 1);
+        again
+    }
+
+    /// All before `upto` has arrived, says the answer to a packet that was sent at `echo`. Whether that is news. `upto` is not
+    /// beyond what was sent.
+    pub fn acknowledge(&mut self, upto: u64, echo: Time) -> bool {
+        if upto <= self.una {
+            return false;
+        }
+        let passed = (upto - self.una).min(self.sacked.len() as u64) as usize;
+        self.sacked.drain(..passed);
+        self.una = upto;
+        self.next = self.next.max(upto);
+        if let Some(repair) = &mut self.repair {
+            if self.una >= repair.until {
+                self.repair = None;
+            } else if repair.timed_out.is_some_and(|at| echo >= at) {
+                // The retransmission arrived, not the packet that was given up for late: so what followed that is lost too.
+                repair.top = repair.until;
+            }
+        }
+        true
+    }
+
+    /// Go-back-N: `una` was missing when a later packet came.
+    pub fn go_back(&mut self) {
+        self.next = self.una;
+    }
+
+    /// IRN: `packet` has arrived, and not all before it. Whether recovery begins. `packet` has been sent.
+    pub fn sack(&mut self, packet: u64) -> bool {
+        if packet < self.una {
+            return false; // all before it has arrived since
+        }
+        let place = (packet - self.una) as usize;
+        if self.sacked.len() <= place {
+            self.sacked.resize(place + 1, false);
+        }
+        self.sacked[place] = true;
+        let begins = self.repair.is_none();
+        let new = Repair { until: self.next, resent: self.una, top: self.una, timed_out: None };
+        let repair = self.repair.get_or_insert(new);
+        repair.top = repair.top.max(packet);
+        begins
+    }
+
+    /// IRN: nothing was heard for too long. The first outstanding packet is taken for lost, and what is known to be.
+    pub fn time_out(&mut self, now: Time) {
+        let top = self.repair.map_or(self.una, |repair| repair.top).max(self.una + 1);
+        self.repair = Some(Repair { until: self.next, resent: self.una, top, timed_out: Some(now) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(packets: u64) -> Outstanding {
+        let mut outstanding = Outstanding::new(100);
+        (0..packets).for_each(|packet| assert!(!outstanding.send(packet)));
+        outstanding
+    }
+
+    /// Sends all that is lost.
+    fn repair(outstanding: &mut Outstanding) -> Vec<u64> {
+        let resend = |_| outstanding.lost().inspect(|&lost| assert!(outstanding.send(lost)));
+        (0..100).map_while(resend).collect()
+    }
+
+    #[test]
+    fn what_lies_before_a_packet_that_arrived_is_lost_once() {
+        let mut outstanding = sent(10);
+        outstanding.acknowledge(2, Time::ZERO);
+        // 2, 3 and 5 are missing.
+        assert!(outstanding.sack(4));
+        assert_eq!(repair(&mut outstanding), [2, 3]);
+        assert!(!outstanding.sack(6));
+        assert_eq!(repair(&mut outstanding), [5]);
+        // 7 has arrived, then 2: 3 is still missing, and has been sent again.
+        outstanding.sack(7);
+        assert!(outstanding.acknowledge(3, Time::ZERO));
+        assert!(repair(&mut outstanding).is_empty());
+        // Up to 10, all that was sent when recovery began.
+        outstanding.acknowledge(9, Time::ZERO);
+        assert!(outstanding.repair.is_some());
+        outstanding.acknowledge(10, Time::ZERO);
+        assert!(outstanding.repair.is_none());
+        assert_eq!((outstanding.in_flight(), outstanding.following()), (0, Some(10)));
+    }
+
+    #[test]
+    fn a_timeout_repairs_the_first_and_the_rest_once_its_retransmission_has_arrived() {
+        let us = Time::from_us;
+        let mut outstanding = sent(10);
+        outstanding.sack(8);
+        assert_eq!(repair(&mut outstanding), [0, 1, 2, 3, 4, 5, 6, 7]);
+        outstanding.time_out(us(100));
+        assert_eq!(repair(&mut outstanding), [0, 1, 2, 3, 4, 5, 6, 7]);
+
+        let mut outstanding = sent(5);
+        outstanding.time_out(us(100));
+        assert_eq!(repair(&mut outstanding), [0]);
+        // What was late arrives: nothing was lost.
+        outstanding.acknowledge(1, us(3));
+        assert!(repair(&mut outstanding).is_empty());
+        // Again, and the retransmission arrives.
+        outstanding.time_out(us(200));
+        assert_eq!(repair(&mut outstanding), [1]);
+        outstanding.acknowledge(2, us(200));
+        assert_eq!(repair(&mut outstanding), [2, 3, 4]);
+    }
+
+    #[test]
+    fn going_back_sends_all_again() {
+        let mut outstanding = sent(5);
+        outstanding.acknowledge(2, Time::ZERO);
+        outstanding.go_back();
+        assert_eq!((outstanding.following(), outstanding.in_flight()), (Some(2), 0));
+        assert!(outstanding.send(2) && outstanding.send(3));
+        // An answer to what was sent before.
+        outstanding.acknowledge(5, Time::ZERO);
+        assert_eq!(outstanding.following(), Some(5));
+        assert!(!outstanding.send(5));
+    }
+}

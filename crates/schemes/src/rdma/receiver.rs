@@ -1,0 +1,240 @@
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Packet, Site};
+use units::{Duration, Time};
+
+use super::control::Cnp;
+use super::header::{ACK, CNP, Header, NACK, TAGGED};
+use super::outstanding::REACH;
+use crate::finished::Finished;
+
+/// The receiving half of a host's queue pairs: reassembly, acknowledgements and congestion notifications.
+pub(crate) struct Receiver {
+    settings: Settings,
+    site: Site,
+    mss: u64,
+    flows: FlowMap<Flow>,
+    finished: Finished,
+    answers: VecDeque<Packet>,
+    pub counts: Counts,
+}
+
+/// What of the configuration a receiver needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// What out-of-order packets meet.
+    pub order: Order,
+    /// How marks are reported, if they are.
+    pub cnp: Option<Cnp>,
+    pub class: u8,
+    /// How long a finished flow is remembered at least: its sender may send again for as long.
+    pub remember: Duration,
+}
+
+/// What a receiver does with a packet that is not the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Discards it, and says so once an interval while the same packet is missing (RoCE).
+    Only { nack_interval: Duration },
+    /// Keeps it, and says so each time (IRN).
+    Any,
+}
+
+/// What a receiver counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub acks: u64,
+    pub nacks: u64,
+    pub cnps: u64,
+    pub out_of_order: u64,
+    pub duplicates: u64,
+    pub trimmed: u64,
+    pub malformed: u64,
+}
+
+struct Flow {
+    bytes: u64,
+    packets: u64,
+    /// The packet that is expected: all before it are here.
+    next: u64,
+    /// Which are here of those that follow, from `next` on.
+    ahead: VecDeque<bool>,
+    /// Something has come in marked that no answer has told of.
+    marked: bool,
+    /// What was missing when the last NACK was sent, and until when no other is sent for that.
+    nacked: Option<(u64, Time)>,
+    /// Until when no notification is sent.
+    notified: Time,
+}
+
+impl Receiver {
+    pub fn new(settings: Settings, site: Site, mss: u64) -> Receiver {
+        Receiver {
+            settings,
+            mss,
+            site,
+            flows: FlowMap::default(),
+            finished: Finished::default(),
+            answers: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The next answer to send.
+    #[inline]
+    pub fn poll_transmit(&mut self) -> Option<Packet> {
+        self.answers.pop_front()
+    }
+
+    /// A packet of data has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        if packet.has(flags::TRIMMED) {
+            self.counts.trimmed += 1; // as good as lost
+            return;
+        }
+        let header: Header = packet.header();
+        let bytes = header.bytes_or_packet;
+        let left = bytes.saturating_sub(header.sequence);
+        let fits = header.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
+        if left == 0 || !fits {
+            self.counts.malformed += 1;
+            return;
+        }
+        let slot = match self.flows.slot(packet.flow) {
+            Some(slot) => slot,
+            None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
+                self.counts.duplicates += 1;
+                self.counts.acks += 1;
+                let answer = self.answer(packet, bytes, ACK);
+                self.answers.push_back(answer);
+                return;
+            }
+            None => self.flows.insert(packet.flow, Flow::new(bytes, self.mss)),
+        };
+        let number = header.sequence / self.mss;
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if bytes != flow.bytes || number >= flow.next.saturating_add(REACH) {
+            self.counts.malformed += 1;
+            return;
+        }
+        let place = flow.place(number, self.settings.order);
+        let flags = flow.due(place, cx.now, self.settings.order);
+        let marked = packet.has(flags::CE);
+        let notification = match self.settings.cnp {
+            Some(Cnp::InAck) => {
+                flow.marked |= marked;
+                false
+            }
+            Some(Cnp::Packet { interval }) if marked && cx.now >= flow.notified => {
+                flow.notified = cx.now + interval;
+                true
+            }
+            _ => false,
+        };
+        let with_ack = if flags.is_some() && std::mem::take(&mut flow.marked) { CNP } else { 0 };
+        let upto = (flow.next * self.mss).min(bytes);
+        if flow.next == flow.packets {
+            cx.events.push(Event::Delivered { flow: packet.flow });
+            self.flows.remove(slot);
+            self.finished.add(packet.flow, cx.now, self.settings.remember);
+        }
+        self.counts.duplicates += u64::from(place == Place::Again);
+        self.counts.out_of_order += u64::from(place == Place::Ahead);
+        self.counts.cnps += u64::from(notification || with_ack != 0);
+        if notification {
+            let answer = self.answer(packet, upto, CNP);
+            self.answers.push_back(answer);
+        }
+        if let Some(flags) = flags {
+            self.counts.acks += u64::from(flags == ACK);
+            self.counts.nacks += u64::from(flags == NACK);
+            let answer = self.answer(packet, upto, flags | with_ack);
+            self.answers.push_back(answer);
+        }
+    }
+
+    fn answer(&self, to: &Packet, upto: u64, flags: u32) -> Packet {
+        let data: Header = to.header();
+        let tagged = to.tags() != [0, 0];
+        let header = Header {
+            sequence: upto,
+            bytes_or_packet: data.sequence,
+            timestamp_ps: data.timestamp_ps,
+            virtual_delay_ns: if tagged { to.virtual_delay_ns } else { 0 },
+            flags: flags | if tagged { TAGGED } else { 0 },
+        };
+        let mut packet = Packet::new(to.flow, self.site.host, to.src, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = self.settings.class;
+        packet.transport = self.site.transport;
+        packet
+    }
+}
+
+/// Where a packet falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It is the next.
+    Next,
+    /// One before it is missing.
+    Ahead,
+    /// It is here already.
+    Again,
+}
+
+impl Flow {
+    fn new(bytes: u64, mss: u64) -> Flow {
+        Flow {
+            bytes,
+            packets: bytes.div_ceil(mss),
+            next: 0,
+            ahead: VecDeque::new(),
+            marked: false,
+            nacked: None,
+            notified: Time::ZERO,
+        }
+    }
+
+    /// Takes a packet in, if it may.
+    #[inline]
+    fn place(&mut self, number: u64, order: Order) -> Place {
+        if number < self.next {
+            return Place::Again;
+        }
+        if number == self.next {
+            self.next += 1;
+            self.ahead.pop_front();
+            while self.ahead.front() == Some(&true) {
+                self.next += 1;
+                self.ahead.pop_front();
+            }
+            return Place::Next;
+        }
+        if order == Order::Any {
+            let place = (number - self.next) as usize;
+            if self.ahead.len() <= place {
+                self.ahead.resize(place + 1, false);
+            }
+            self.ahead[place] = true;
+        }
+        Place::Ahead
+    }
+
+    /// What is to be answered.
+    #[inline]
+    fn due(&mut self, place: Place, now: Time, order: Order) -> Option<u32> {
+        match (place, order) {
+            (Place::Next | Place::Again, _) => Some(ACK),
+            (Place::Ahead, Order::Any) => Some(NACK),
+            (Place::Ahead, Order::Only { nack_interval }) => {
+                let silent = self.nacked.is_some_and(|(missing, until)| missing == self.next && now < until);
+                if silent {
+                    return None;
+                }
+                self.nacked = Some((self.next, now + nack_interval));
+                Some(NACK)
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
+use units::{Duration, HostId, Rate, Time};
+
+use super::Window;
+use super::control::{Ack, Algorithm, Control, Start};
+use super::header::{ACK, CNP, Header, NACK};
+use super::outstanding::Outstanding;
+
+/// The sending half of a host's queue pairs.
+///
+/// Queue pairs that may send wait in `ready` and take turns by packet. One that waits for its rate is in `pacing`; one that the
+/// link's flow control holds is in `held` until something is let go; one whose window is full is nowhere, and comes back with an
+/// answer.
+pub(crate) struct Sender<A: Algorithm> {
+    algorithm: A,
+    settings: Settings,
+    site: Site,
+    window: WindowBytes,
+    pairs: FlowMap<QueuePair<A::Control>>,
+    ready: VecDeque<u32>,
+    held: Vec<u32>,
+    /// The gate's epoch when the last of them was held.
+    held_in: u32,
+    pacing: Timers,
+    retransmission: Timers,
+    control: Timers,
+    pub counts: Counts,
+}
+
+/// What of the configuration a sender needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub window: Window,
+    pub timeout: Timeout,
+    /// Whether what has arrived out of order is not sent again (IRN).
+    pub selective: bool,
+    /// Message bytes in a full packet.
+    pub mss: u64,
+    pub class: u8,
+}
+
+/// How long nothing may be heard of what is outstanding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeout {
+    /// While more than `few` packets are in flight.
+    pub high: Duration,
+    /// While no more are.
+    pub low: Duration,
+    pub few: u64,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub retransmissions: u64,
+    pub timeouts: u64,
+    pub recoveries: u64,
+    pub malformed: u64,
+}
+
+struct QueuePair<C> {
+    dst: HostId,
+    bytes: u64,
+    outstanding: Outstanding,
+    control: C,
+    /// It waits in `ready` or in `held`.
+    queued: bool,
+    /// When its last packet left, and how long that was.
+    last: (Time, u16),
+    /// Since when it has waited to hear of what is outstanding.
+    silent_since: Time,
+    sent_packets: u64,
+    resent_packets: u64,
+}
+
+/// The window at any rate.
+#[derive(Clone, Copy, Debug)]
+struct WindowBytes {
+    at_line: u64,
+    line: Option<Rate>,
+}
+
+impl<A: Algorithm> Sender<A> {
+    pub fn new(algorithm: A, settings: Settings, site: Site) -> Self {
+        Sender {
+            algorithm,
+            window: WindowBytes::new(settings.window, &site),
+            settings,
+            site,
+            pairs: FlowMap::default(),
+            ready: VecDeque::new(),
+            held: Vec::new(),
+            held_in: 0,
+            pacing: Timers::default(),
+            retransmission: Timers::default(),
+            control: Timers::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    pub fn start(&mut self, now: Time, message: &Message) {
+        let start = Start { now, line: self.site.nic_rate, rtt: self.site.data_rtt };
+        let pair = QueuePair {
+            dst: message.dst,
+            bytes: message.bytes,
+            outstanding: Outstanding::new(message.bytes.div_ceil(self.settings.mss)),
+            control: self.algorithm.start(start),
+            queued: true,
+            last: (Time::ZERO, 0),
+            silent_since: now,
+            sent_packets: 0,
+            resent_packets: 0,
+        };
+        let slot = self.pairs.insert(message.flow, pair);
+        self.ready.push_back(slot);
+    }
+
+    /// The next packet of the queue pair whose turn it is.
+    pub fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let now = cx.now;
+        while let Some(slot) = self.pacing.expire(now) {
+            self.queue(slot, now);
+        }
+        if cx.gate.epoch() != self.held_in {
+            self.held_in = cx.gate.epoch();
+            self.ready.extend(self.held.drain(..));
+        }
+        while let Some(slot) = self.ready.pop_front() {
+            let (flow, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends leaves no turn behind");
+            if !cx.gate.lets(flow, pair.dst) {
+                self.held.push(slot);
+                continue;
+            }
+            pair.queued = false;
+            let Some(number) = pair.next(self.window, self.settings.mss) else { continue };
+            if pair.due(self.site.nic_rate) > now {
+                self.pacing.set(slot, pair.due(self.site.nic_rate));
+                continue;
+            }
+            let again = pair.outstanding.send(number);
+            pair.sent_packets += 1;
+            pair.resent_packets += u64::from(again);
+            self.counts.retransmissions += u64::from(again);
+            let sequence = number * self.settings.mss;
+            let header = Header {
+                sequence,
+                bytes_or_packet: pair.bytes,
+                timestamp_ps: now.ps(),
+                ..bytemuck::Zeroable::zeroed()
+            };
+            let mut packet = Packet::new(flow, self.site.host, pair.dst, header);
+            packet.payload_bytes = (pair.bytes - sequence).min(self.settings.mss) as u16;
+            packet.wire_bytes = packet.payload_bytes + self.site.header_bytes;
+            packet.class = self.settings.class;
+            packet.transport = self.site.transport;
+            packet.flags = if self.algorithm.cnp().is_some() { flags::ECT } else { 0 };
+            pair.last = (now, packet.wire_bytes);
+            pair.control.on_sent(packet.wire_bytes);
+            if self.retransmission.get(slot).is_none() || number == pair.outstanding.una() {
+                pair.silent_since = now;
+                self.retransmission.set(slot, now + self.settings.timeout.of(&pair.outstanding));
+            }
+            self.attend(slot, now);
+            return Some(packet);
+        }
+        None
+    }
+
+    /// An answer has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        let Some(slot) = self.pairs.slot(packet.flow) else { return }; // completed since
+        let (flow, pair) = self.pairs.get_mut(slot).expect("just found");
+        if header.has(CNP) {
+            pair.control.on_cnp(cx.now);
+        }
+        if header.has(ACK | NACK) {
+            let mss = self.settings.mss;
+            let upto = pair.number_at(header.sequence, mss);
+            let of = pair.number_at(header.bytes_or_packet, mss);
+            let (Some(upto), Some(of)) = (upto, of) else {
+                self.counts.malformed += 1;
+                return;
+            };
+            let advanced = pair.outstanding.acknowledge(upto, header.timestamp());
+            if pair.outstanding.done() {
+                let (sent_packets, resent_packets) = (pair.sent_packets, pair.resent_packets);
+                cx.events.push(Event::Completed { flow, sent_packets, resent_packets });
+                self.remove(slot);
+                return;
+            }
+            // An answer that others have overtaken tells of nothing that is missing now.
+            if header.has(NACK) && upto == pair.outstanding.una() && of > upto {
+                let begins = if self.settings.selective {
+                    pair.outstanding.sack(of)
+                } else {
+                    pair.outstanding.go_back();
+                    true
+                };
+                self.counts.recoveries += u64::from(begins);
+            }
+            if advanced {
+                pair.silent_since = cx.now;
+                if pair.outstanding.any() {
+                    self.retransmission.set(slot, cx.now + self.settings.timeout.of(&pair.outstanding));
+                } else {
+                    self.retransmission.clear(slot);
+                }
+            }
+            pair.control.on_ack(&Ack {
+                now: cx.now,
+                una: pair.outstanding.una() * mss,
+                next: (pair.outstanding.next() * mss).min(pair.bytes),
+                rtt: cx.now.since(header.timestamp()),
+                virtual_delay: header.virtual_delay(),
+            });
+        }
+        self.attend(slot, cx.now);
+    }
+
+    /// The earliest deadline.
+    pub fn deadline(&self) -> Option<Time> {
+        // While others wait for the link, the next poll looks at those that wait for their rates.
+        let pacing = self.pacing.next().filter(|_| self.ready.is_empty());
+        pacing.into_iter().chain(self.retransmission.next()).chain(self.control.next()).min()
+    }
+
+    /// Deadlines have come.
+    pub fn wake(&mut self, now: Time) {
+        while let Some(slot) = self.control.expire(now) {
+            let (_, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends disarms its timers");
+            pair.control.wake(now);
+            self.attend(slot, now);
+        }
+        while let Some(slot) = self.pacing.expire(now) {
+            self.queue(slot, now);
+        }
+        while let Some(slot) = self.retransmission.expire(now) {
+            self.time_out(slot, now);
+        }
+    }
+
+    fn time_out(&mut self, slot: u32, now: Time) {
+        let (_, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends disarms its timers");
+        let due = pair.silent_since + self.settings.timeout.of(&pair.outstanding);
+        if due > now {
+            self.retransmission.set(slot, due); // more is in flight than when it was set
+            return;
+        }
+        pair.silent_since = now;
+        self.retransmission.set(slot, now + self.settings.timeout.of(&pair.outstanding));
+        if pair.outstanding.head_waits() {
+            return; // what it would wait for has not left
+        }
+        self.counts.timeouts += 1;
+        if self.settings.selective {
+            pair.outstanding.time_out(now);
+        } else {
+            pair.outstanding.go_back();
+        }
+        self.queue(slot, now);
+    }
+
+    /// Something has happened to a queue pair: its rate may be another, its turn may have come.
+    fn attend(&mut self, slot: u32, now: Time) {
+        let (_, pair) = self.pairs.get_mut(slot).expect("the caller has found it");
+        match pair.control.deadline() {
+            Some(at) => self.control.set(slot, at),
+            None => self.control.clear(slot),
+        }
+        self.queue(slot, now);
+    }
+
+    /// Gives a queue pair a turn if it has something to send, when its rate allows.
+    fn queue(&mut self, slot: u32, now: Time) {
+        let (_, pair) = self.pairs.get_mut(slot).expect("the caller has found it");
+        if pair.queued || pair.next(self.window, self.settings.mss).is_none() {
+            return;
+        }
+        let due = pair.due(self.site.nic_rate);
+        if due > now {
+            self.pacing.set(slot, due);
+        } else {
+            self.pacing.clear(slot);
+            pair.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.pacing.clear(slot);
+        self.retransmission.clear(slot);
+        self.control.clear(slot);
+        let pair = self.pairs.remove(slot);
+        // Rare: a retransmission that was about to go has become needless.
+        if pair.is_some_and(|pair| pair.queued) {
+            self.ready.retain(|&ready| ready != slot);
+            self.held.retain(|&held| held != slot);
+        }
+    }
+}
+
+impl<C: Control> QueuePair<C> {
+    /// The packet that it would send next, if it may.
+    fn next(&mut self, window: WindowBytes, mss: u64) -> Option<u64> {
+        // Repairs are of what the window has let go before.
+        if let Some(lost) = self.outstanding.lost() {
+            return Some(lost);
+        }
+        let open = self.outstanding.in_flight() * mss < window.at(self.control.rate());
+        self.outstanding.following().filter(|_| open)
+    }
+
+    /// When its rate lets the next packet go. At line rate the link is pacer enough.
+    fn due(&self, line: Rate) -> Time {
+        let (rate, (at, bytes)) = (self.control.rate(), self.last);
+        if rate >= line { Time::ZERO } else { at.saturating_add(rate.transmit(u64::from(bytes))) }
+    }
+
+    /// The packet that begins at `offset`, or the end, if it has been sent.
+    fn number_at(&self, offset: u64, mss: u64) -> Option<u64> {
+        let number = if offset == self.bytes { offset.div_ceil(mss) } else { offset / mss };
+        let begins = offset == self.bytes || offset.is_multiple_of(mss);
+        (begins && number <= self.outstanding.sent()).then_some(number)
+    }
+}
+
+impl Timeout {
+    fn of(&self, outstanding: &Outstanding) -> Duration {
+        if outstanding.in_flight() <= self.few { self.low } else { self.high }
+    }
+}
+
+impl WindowBytes {
+    fn new(window: Window, site: &Site) -> WindowBytes {
+        let products = |bdps: f64| ((site.bdp_bytes() as f64 * bdps) as u64).max(1);
+        match window {
+            Window::Unlimited => WindowBytes { at_line: u64::MAX, line: None },
+            Window::Fixed { bdps } => WindowBytes { at_line: products(bdps), line: None },
+            Window::Variable { bdps } => WindowBytes { at_line: products(bdps), line: Some(site.nic_rate) },
+        }
+    }
+
+    #[inline]
+    fn at(self, rate: Rate) -> u64 {
+        match self.line {
+            Some(line) if rate < line => {
+                let bytes = u128::from(self.at_line) * u128::from(rate.bps()) / u128::from(line.bps());
+                (bytes as u64).max(1)
+            }
+            _ => self.at_line,
+        }
+    }
+}

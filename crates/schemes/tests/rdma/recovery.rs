@@ -1,0 +1,182 @@
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use units::Stream;
+
+use super::*;
+
+fn with(recovery: Recovery) -> LineRate {
+    LineRate { recovery, ..LineRate::default() }
+}
+
+#[test]
+fn go_back_n_sends_all_again_from_the_first_that_is_missing() {
+    let mut scene = scene(2, Wire::default(), with(GO_BACK_N));
+    lose(&mut scene, &[(10, 1)]);
+    let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
+    scene.run_until(Time::from_ms(50));
+    // Packet 11 shows that 10 is missing. Its NACK is there a round trip after it left, 11 packets' time in.
+    let told = Time::ZERO + PACKET * 11 + RTT;
+    let again = resent(&scene, flow);
+    // The NIC is then sending the packet that it began last.
+    let from = told.ps().div_ceil(PACKET.ps()) * PACKET.ps();
+    assert_eq!(again[0], (Time::from_ps(from), 10));
+    // Then all that had been sent by then goes again: from 10 to the one before.
+    let had_gone = from / PACKET.ps();
+    assert_eq!(again.iter().map(|sent| sent.1).collect::<Vec<_>>(), (10..had_gone).collect::<Vec<_>>());
+    // What came out of order was discarded, and one NACK sent for it.
+    assert_eq!((counter(&scene, 1, "out_of_order"), counter(&scene, 1, "nacks")), (had_gone - 11, 1));
+    assert_eq!((counter(&scene, 0, "recoveries"), counter(&scene, 0, "timeouts")), (1, 0));
+    assert!(scene.completed_at(flow).is_some());
+}
+
+#[test]
+fn a_retransmission_that_is_lost_is_missed_again_after_the_interval() {
+    let nack_interval = Duration::from_us(10);
+    let recovery = Recovery::GoBackN(GoBackN { nack_interval, ..GoBackN::default() });
+    let mut scene = scene(2, Wire::default(), with(recovery));
+    lose(&mut scene, &[(10, 2)]);
+    let flow = scene.send(Time::ZERO, 0, 1, 200 * MSS);
+    scene.run_until(Time::from_ms(50));
+    let tens: Vec<Time> = data(&scene, flow).iter().filter(|sent| sent.1 == 10).map(|sent| sent.0).collect();
+    assert_eq!(tens.len(), 3);
+    // The second NACK leaves with the first packet that is out of order after the interval, a way and a link later.
+    let first_nack = Time::ZERO + PACKET * 11 + Duration::from_ns(2_740);
+    let least = first_nack + nack_interval + Duration::from_ps(2_506_400);
+    assert!(tens[2] >= least && tens[2] <= least + PACKET * 2, "{tens:?} {least}");
+    assert_eq!((counter(&scene, 1, "nacks"), counter(&scene, 0, "timeouts")), (2, 0));
+}
+
+#[test]
+fn a_lost_tail_waits_for_the_timeout() {
+    for (recovery, timeout) in [(GO_BACK_N, Duration::from_ms(16)), (IRN, Duration::from_us(100))] {
+        let mut scene = scene(2, Wire::default(), with(recovery));
+        lose(&mut scene, &[(19, 1)]);
+        let flow = scene.send(Time::ZERO, 0, 1, 20 * MSS);
+        scene.run_until(Time::from_ms(50));
+        // Since packet 18 was acknowledged; one packet is in flight then.
+        let since = Time::ZERO + PACKET * 18 + RTT;
+        assert_eq!(resent(&scene, flow), [(since + timeout, 19)]);
+        assert_eq!(scene.completed_at(flow), Some(since + timeout + RTT));
+        assert_eq!(counter(&scene, 0, "timeouts"), 1);
+    }
+}
+
+#[test]
+fn irn_waits_longer_while_more_than_three_packets_are_in_flight() {
+    for (packets, timeout) in [(3u64, 100), (4, 320)] {
+        let mut scene = scene(2, Wire::default(), with(IRN));
+        let lost: Vec<(u64, u32)> = (0..packets).map(|packet| (packet, 1)).collect();
+        lose(&mut scene, &lost);
+        let flow = scene.send(Time::ZERO, 0, 1, packets * MSS);
+        scene.run_until(Time::from_ms(50));
+        let first = Time::from_us(timeout);
+        // The first alone; when its answer shows that it, and not the original, has arrived, the others.
+        let mut wanted = vec![(first, 0)];
+        wanted.extend((1..packets).map(|packet| (first + RTT + PACKET * (packet - 1), packet)));
+        assert_eq!(resent(&scene, flow), wanted);
+    }
+}
+
+#[test]
+fn a_packet_that_is_only_late_is_sent_again_and_no_other() {
+    let mut scene = scene(2, Wire::default(), with(IRN));
+    let late = Duration::from_us(150);
+    scene.spoil(move |_, packet| if packet.payload_bytes > 0 { Fate::Delay(late) } else { Fate::Pass });
+    let flow = scene.send(Time::ZERO, 0, 1, 3 * MSS);
+    scene.run_until(Time::from_ms(50));
+    assert_eq!(resent(&scene, flow), [(Time::from_us(100), 0)]);
+    assert_eq!(scene.completed_at(flow), Some(Time::ZERO + RTT + PACKET * 2 + late));
+}
+
+#[test]
+fn irn_sends_again_what_is_lost_and_goes_on() {
+    let mut scene = scene(2, Wire::default(), with(IRN));
+    lose(&mut scene, &[(10, 1), (12, 1), (13, 1)]);
+    let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
+    scene.run_until(Time::from_ms(50));
+    // NACKs come with packets 11 and 14, each a round trip after it left. By the second the window of 45 has closed behind 54,
+    // so the link is free.
+    let told = |packet: u64| Time::ZERO + PACKET * packet + RTT;
+    let slot = |time: Time| Time::from_ps(time.ps().div_ceil(PACKET.ps()) * PACKET.ps());
+    let (first, second) = (slot(told(11)), told(14));
+    assert_eq!(first, Time::ZERO + PACKET * 55);
+    assert_eq!(resent(&scene, flow), [(first, 10), (second, 12), (second + PACKET, 13)]);
+    assert_eq!(counter(&scene, 0, "recoveries"), 1);
+    assert_eq!(counter(&scene, 0, "timeouts"), 0);
+    assert!(scene.completed_at(flow).is_some());
+    // All that came out of order was answered with a NACK, and kept.
+    assert_eq!(counter(&scene, 1, "duplicates"), 0);
+}
+
+#[test]
+fn reordering_is_taken_for_loss_by_both() {
+    // Packet 10 is overtaken by five others.
+    let run = |recovery: Recovery| {
+        let mut scene = scene(2, Wire::default(), with(recovery));
+        scene.spoil(|_, packet| match packet.header::<Header>().sequence / MSS {
+            10 if packet.payload_bytes > 0 => Fate::Delay(PACKET * 5),
+            _ => Fate::Pass,
+        });
+        let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
+        scene.run_until(Time::from_ms(50));
+        assert!(scene.completed_at(flow).is_some());
+        (resent(&scene, flow).len(), counter(&scene, 0, "timeouts"))
+    };
+    // IRN's first NACK sends 10 again, once; go-back-N has discarded 11 to 15 when 10 comes, and sends all that it has sent since.
+    assert_eq!(run(IRN), (1, 0));
+    let (again, timeouts) = run(GO_BACK_N);
+    assert!(again > 40 && timeouts == 0, "{again} {timeouts}");
+}
+
+#[test]
+fn a_lost_last_acknowledgement_is_given_again() {
+    for recovery in [GO_BACK_N, IRN] {
+        let mut scene = scene(2, Wire::default(), with(recovery));
+        let mut lost = false;
+        scene.spoil(move |_, packet| {
+            let last = packet.payload_bytes == 0 && packet.header::<Header>().sequence == 5 * MSS;
+            if last && !std::mem::replace(&mut lost, true) { Fate::Drop } else { Fate::Pass }
+        });
+        let flow = scene.send(Time::ZERO, 0, 1, 5 * MSS);
+        scene.run_until(Time::from_ms(50));
+        assert_eq!(counter(&scene, 1, "duplicates"), 1);
+        assert!(scene.completed_at(flow).is_some());
+        assert_eq!(scene.events.len(), 2);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// On a path that keeps the order, IRN sends again nothing that has arrived, but for the first packet after a timeout.
+    #[test]
+    fn irn_sends_only_what_is_lost_again(seed: u64, loss in 0.0..0.2, packets in 1u64..300) {
+        let mut scene = scene(2, Wire::default(), with(IRN));
+        let mut random = Stream::new(seed, 0, "fates");
+        let arrived: Rc<RefCell<BTreeSet<u64>>> = Rc::default();
+        let needless: Rc<RefCell<u64>> = Rc::default();
+        let (seen, wasted) = (arrived.clone(), needless.clone());
+        scene.spoil(move |_, packet| {
+            if packet.payload_bytes == 0 {
+                return Fate::Pass;
+            }
+            let number = packet.header::<Header>().sequence / MSS;
+            *wasted.borrow_mut() += u64::from(seen.borrow().contains(&number));
+            if random.chance(loss) {
+                return Fate::Drop;
+            }
+            seen.borrow_mut().insert(number);
+            Fate::Pass
+        });
+        let flow = scene.send(Time::ZERO, 0, 1, packets * MSS);
+        scene.run_until(Time::from_ms(1_000));
+        prop_assert!(scene.completed_at(flow).is_some());
+        prop_assert_eq!(*needless.borrow(), 0);
+        prop_assert_eq!(counter(&scene, 1, "duplicates"), 0);
+        // And all that is sent again was lost: as many as the wire took.
+        prop_assert_eq!(arrived.borrow().len() as u64, packets);
+    }
+}
