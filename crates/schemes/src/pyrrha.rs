@@ -24,6 +24,8 @@ use crate::flow_control::{Ground, LinkScheme};
 
 pub mod frame;
 pub mod paths;
+pub mod queue_ids;
+pub mod regular;
 pub mod upstream;
 
 mod egress;

@@ -1,0 +1,123 @@
+//! The onward path on a fat-tree with regular addresses: Algorithm 1 and Table 1 (appendix E.1.3).
+//!
+//! Where a host's address says where it hangs, no forwarding table is needed: an edge switch finds the five hops with two
+//! hashes and one look-up of a seed. Switches have 16-bit ids, ports 8-bit ids, in fat-trees to k = 128. The ids of two
+//! switches may be equal if no edge switch has both at the same distance, by which congestion roots are kept.
+//!
+//! Decided where the paper contradicts itself: Table 1 gives the destination aggregation switch's port a highest bit of
+//! 1, though it leads down and the text gives downlinks a 0; as the text has it, or that port would be one of the uplinks
+//! of the source aggregation switch. And by Algorithm 1 the second hash is computed, from a port that does not exist, for
+//! a destination under the same edge switch; here it is not.
+
+use node::balance::{hashed_choice, switch_seed};
+use node::{Balancing, Packet};
+use units::{HostId, Problem, SwitchId};
+
+/// A host's address, 10.pod.switch.host: all counted from the left, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The pod.
+    pub pod: u8,
+    /// The edge switch's place in the pod.
+    pub switch: u8,
+    /// The host's place under the switch.
+    pub host: u8,
+}
+
+/// An egress port by its regular ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hop {
+    /// Edge: pod, then 1 and the place in the pod in the lower eight bits. Aggregation: pod, then 0 and the place. Core: the
+    /// place of the aggregation switches that it joins, then its place among the cores of these.
+    pub switch: u16,
+    /// Edge and aggregation: [`UPLINK`] or not, and the place among uplinks or downlinks. Core: the pod.
+    pub port: u8,
+}
+
+/// The highest bit of a port id, which uplinks have.
+pub const UPLINK: u8 = 0x80;
+
+/// The largest fat-tree that the ids can name.
+pub const K_MAX: u32 = 128;
+
+/// The path calculation of one edge switch.
+#[derive(Clone, Debug)]
+pub struct EdgeSwitch {
+    half: u32,
+    pod: u8,
+    switch: u8,
+    balancing: Balancing,
+    seed: u64,
+    /// The seed table: of the pod's aggregation switches, by place.
+    agg_seeds: Vec<u64>,
+}
+
+impl EdgeSwitch {
+    /// Edge switch `edge` of the fat-tree of k-port switches, in a run with this `seed`. Switches choose by `balancing`,
+    /// which must be by hash.
+    pub fn new(k: u32, edge: u32, balancing: Balancing, seed: u64) -> Result<EdgeSwitch, Problem> {
+        check_k(k)?;
+        let half = k / 2;
+        if edge >= k * half {
+            return Err(Problem::new("edge", format!("is {edge}; k = {k} has edge switches 0 to {}", k * half - 1)));
+        }
+        if !balancing.by_hash() {
+            return Err(Problem::new("balancing", "is adaptive; only choices by hash can be computed"));
+        }
+        // Switches are counted edges first, then aggregation switches, both pod by pod.
+        let (pod, aggs) = (edge / half, k * half);
+        let agg_seeds = (0..half).map(|place| switch_seed(seed, SwitchId(aggs + pod * half + place))).collect();
+        let own_seed = switch_seed(seed, SwitchId(edge));
+        Ok(EdgeSwitch { half, pod: pod as u8, switch: (edge % half) as u8, balancing, seed: own_seed, agg_seeds })
+    }
+
+    /// The address of a host of this fat-tree.
+    pub fn address(&self, host: HostId) -> Address {
+        let half = self.half;
+        let place = |at: u32| at as u8;
+        Address { pod: place(host.0 / (half * half)), switch: place(host.0 / half % half), host: place(host.0 % half) }
+    }
+
+    /// The whole path of a packet that comes from a host of this switch, its own port first.
+    pub fn path(&self, packet: &Packet) -> impl Iterator<Item = Hop> + use<> {
+        let dst = self.address(packet.dst);
+        let last = Hop { switch: id(dst.pod, UPLINK | dst.switch), port: dst.host };
+        let hops = match (dst.pod == self.pod, dst.switch == self.switch) {
+            (true, true) => [Some(last), None, None, None, None],
+            (same_pod, _) => {
+                let edge_port = self.hash(packet, self.seed);
+                let first = Hop { switch: id(self.pod, UPLINK | self.switch), port: UPLINK | edge_port };
+                let down = Hop { switch: id(dst.pod, edge_port), port: dst.switch };
+                if same_pod {
+                    [Some(first), Some(down), Some(last), None, None]
+                } else {
+                    let agg_port = self.hash(packet, self.agg_seeds[usize::from(edge_port)]);
+                    let up = Hop { switch: id(self.pod, edge_port), port: UPLINK | agg_port };
+                    let core = Hop { switch: id(edge_port, agg_port), port: dst.pod };
+                    [Some(first), Some(up), Some(core), Some(down), Some(last)]
+                }
+            }
+        };
+        hops.into_iter().flatten()
+    }
+
+    /// Which of the uplinks the switch with this seed takes.
+    fn hash(&self, packet: &Packet, seed: u64) -> u8 {
+        hashed_choice(self.balancing, packet, seed, self.half as usize).expect("checked when it was made") as u8
+    }
+}
+
+/// Refuses a fat-tree that is none, or has more pods than ids.
+pub(super) fn check_k(k: u32) -> Result<(), Problem> {
+    if !(4..=K_MAX).contains(&k) || k % 2 == 1 {
+        return Err(Problem::new("k", format!("is {k}; it must be even and from 4 to {K_MAX}")));
+    }
+    Ok(())
+}
+
+fn id(upper: u8, lower: u8) -> u16 {
+    u16::from(upper) << 8 | u16::from(lower)
+}
+
+#[cfg(test)]
+mod tests;
