@@ -7,6 +7,7 @@ mod run;
 
 use std::path::PathBuf;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use scenario::{Plan, ScenarioError, Source};
@@ -119,6 +120,17 @@ fn list_workloads(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     workload::Named::ALL.iter().map(about).collect()
 }
 
+/// Bytes of SRAM that each part of a Pyrrha ToR takes in a fat-tree of k-port switches, by the part's name.
+#[pyfunction]
+fn pyrrha_resources(py: Python<'_>, k: u32) -> PyResult<Bound<'_, PyDict>> {
+    let usage = schemes::pyrrha::resources::usage_bytes(k);
+    let row = PyDict::new(py);
+    for (part, bytes) in usage.map_err(|problem| PyValueError::new_err(format!("k {}", problem.message)))? {
+        row.set_item(part, bytes)?;
+    }
+    Ok(row)
+}
+
 /// The JSON Schema of the fabrics' part of a scenario: their names and parameters.
 #[pyfunction]
 fn fabric_schema() -> String {
@@ -138,6 +150,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Scenario>()?;
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
+    module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;

@@ -26,6 +26,7 @@ pub mod frame;
 pub mod paths;
 pub mod queue_ids;
 pub mod regular;
+pub mod resources;
 pub mod upstream;
 
 mod egress;
