@@ -26,7 +26,7 @@ fn regular(k: u32, hop: paths::Hop) -> Hop {
         Hop { switch: (pod << 8 | place) as u16, port: up_or_down(half) }
     } else {
         let core = switch - 2 * per_tier;
-        Hop { switch: (core / half << 8 | core % half) as u16, port: port as u8 }
+        Hop { switch: (((core / half) << 8) | (core % half)) as u16, port: port as u8 }
     }
 }
 
