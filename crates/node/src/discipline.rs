@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Bytes;
+use units::{Bytes, Rate};
 
 /// How a switch chooses among the shortest paths.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +54,10 @@ pub enum Marking {
         max: Bytes,
         /// Probability at the ramp's end, 0 to 1.
         probability_max: f64,
+        /// If set, the lengths are those for a link of this rate, and for others in proportion to theirs. Of physical queues
+        /// alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        per: Option<Rate>,
     },
     /// As a ramp up to `max`, and from there on ever more, to always at twice `max` ("gentle" RED, ns-3's default). Of physical
     /// queues alone.
@@ -65,4 +69,15 @@ pub enum Marking {
         /// Probability there, 0 to 1.
         probability_max: f64,
     },
+}
+
+/// When a packet is marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkAt {
+    /// When it joins its queue, by the length with it.
+    #[default]
+    Arrival,
+    /// When it leaves, by what it leaves behind: the mark is younger by the time in the queue.
+    Departure,
 }

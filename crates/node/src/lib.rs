@@ -18,7 +18,7 @@ mod shaper;
 mod switch;
 mod timers;
 
-pub use discipline::{Balancing, Marking};
+pub use discipline::{Balancing, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;
 pub use link::{FlowControl, NicControl};

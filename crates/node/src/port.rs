@@ -25,6 +25,7 @@ pub struct Port {
     /// What happened here.
     pub stats: PortStats,
     paused_since: Time,
+    rate: Rate,
     queues: [Queue; CLASSES],
 }
 
@@ -62,6 +63,8 @@ pub struct PortStats {
     pub marked_packets: u64,
     /// Frames to the neighbour, in no other count.
     pub sent_frames: u64,
+    /// The most queues of the flow control's own in use at once.
+    pub own_queues_max: u32,
     /// How often it was paused.
     pub pauses: u64,
     /// For how long, up to when it last went on.
@@ -96,6 +99,7 @@ impl Port {
             free_at: Time::ZERO,
             round_robin: RoundRobin::new(levels),
             paused_since: Time::ZERO,
+            rate,
             stats: PortStats::default(),
         }
     }
@@ -103,6 +107,11 @@ impl Port {
     /// The kind of hop that its link is.
     pub fn hop(&self) -> Hop {
         self.hop
+    }
+
+    /// The rate of its link.
+    pub fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// Bytes that wait here, in all classes.

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use fabric::Routes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, PortId, Problem, Stream, SwitchId, Time};
+use units::{Bytes, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::balance::Balancer;
-use crate::link::LinkCx;
+use crate::link::{Dequeued, LinkCx};
 use crate::packet::flags;
 use crate::pool::{PacketId, Pool};
-use crate::{FlowControl, Marking, Packet, Port};
+use crate::{FlowControl, MarkAt, Marking, Packet, Port};
 
 /// How a switch's memory is divided among its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -80,6 +80,8 @@ pub struct Settings {
     pub levels: Vec<Vec<u8>>,
     /// Per transport, when its packets are marked.
     pub marking: Vec<Option<Marking>>,
+    /// When in its passage a packet is marked.
+    pub mark_at: MarkAt,
     /// When packets that are not ECN-capable are lost instead (RFC 3168 section 5).
     pub early_drop: Option<Marking>,
     /// Bytes of a packet whose payload has been trimmed.
@@ -306,17 +308,25 @@ impl Switch {
             }
             Some(control) => control.enqueue(&mut link_cx!(self, now, pool), out, id),
         };
-        let packet = &mut pool.get_mut(id).packet;
+        if self.settings.mark_at == MarkAt::Arrival {
+            self.mark(out, queue_bytes, &mut pool.get_mut(id).packet);
+        }
+        Received::Queued(out)
+    }
+
+    /// Marks a packet whose queue is so long, if it is to be marked.
+    #[inline]
+    fn mark(&mut self, out: PortId, queue_bytes: u32, packet: &mut Packet) {
+        let port = &mut self.ports[out.index()];
         // Where entities have queues of their own, those mark their packets.
         if packet.has(flags::ECT)
             && (self.stages.is_none() || packet.tags() == [0, 0])
             && let Some(marking) = self.settings.marking[packet.transport as usize]
-            && marks(marking, queue_bytes, &mut self.random)
+            && marks(marking, port.rate(), queue_bytes, &mut self.random)
         {
             packet.flags |= flags::CE;
-            self.ports[out.index()].stats.marked_packets += 1;
+            port.stats.marked_packets += 1;
         }
-        Received::Queued(out)
     }
 
     #[cold]
@@ -331,15 +341,22 @@ impl Switch {
     #[inline]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
         loop {
-            let id = match &mut self.flow_control {
-                None => self.ports[out.index()].take_next(pool)?,
+            let Dequeued { id, left_bytes } = match &mut self.flow_control {
+                None => {
+                    let port = &mut self.ports[out.index()];
+                    let id = port.take_next(pool)?;
+                    Dequeued { id, left_bytes: port.class_bytes(pool.get(id).packet.class) }
+                }
                 Some(control) => {
                     if let Some(frame) = self.ports[out.index()].transmit_frame(now, pool) {
                         return Some(frame);
                     }
-                    control.dequeue(&mut link_cx!(self, now, pool), out)?.id
+                    control.dequeue(&mut link_cx!(self, now, pool), out)?
                 }
             };
+            if self.settings.mark_at == MarkAt::Departure {
+                self.mark(out, left_bytes, &mut pool.get_mut(id).packet);
+            }
             let port = &mut self.ports[out.index()];
             let packet = &mut pool.get_mut(id).packet;
             self.used_bytes -= u64::from(packet.wire_bytes);
@@ -403,8 +420,9 @@ impl Switch {
 
     #[cold]
     fn drops_early(&mut self, out: PortId, marking: Marking, packet: &Packet) -> bool {
-        let queue = self.ports[out.index()].class_bytes(packet.class) + u32::from(packet.wire_bytes);
-        !packet.has(flags::ECT) && marks(marking, queue, &mut self.random)
+        let port = &self.ports[out.index()];
+        let queue = port.class_bytes(packet.class) + u32::from(packet.wire_bytes);
+        !packet.has(flags::ECT) && marks(marking, port.rate(), queue, &mut self.random)
     }
 
     fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
@@ -511,11 +529,13 @@ fn lose_dead(port: &mut Port, pool: &mut Pool, id: PacketId) {
 
 /// Whether a packet that makes its queue `queue_bytes` long, itself counted, is marked.
 #[inline]
-fn marks(marking: Marking, queue_bytes: u32, random: &mut Stream) -> bool {
+fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
     let queue = u64::from(queue_bytes);
     match marking {
         Marking::Step { threshold } => queue > threshold.get(),
-        Marking::Ramp { min, max, probability_max } => {
+        Marking::Ramp { min, max, probability_max, per } => {
+            // As long a queue of a link of that rate takes the same time.
+            let queue = per.map_or(queue, |per| (queue as f64 * (per.bps() as f64 / rate.bps() as f64)) as u64);
             if queue <= min.get() {
                 return false;
             }
@@ -525,7 +545,8 @@ fn marks(marking: Marking, queue_bytes: u32, random: &mut Stream) -> bool {
         Marking::GentleRamp { min, max, probability_max } => {
             let max_bytes = max.get();
             if queue <= max_bytes {
-                return marks(Marking::Ramp { min, max, probability_max }, queue_bytes, random);
+                let ramp = Marking::Ramp { min, max, probability_max, per: None };
+                return marks(ramp, rate, queue_bytes, random);
             }
             let share = (queue - max_bytes) as f64 / max_bytes as f64;
             share >= 1.0 || random.chance(probability_max + share * (1.0 - probability_max))
@@ -563,7 +584,7 @@ impl Settings {
             }
         }
         for marking in self.marking.iter().flatten().chain(&self.early_drop) {
-            if let Marking::Ramp { min, max, probability_max } | Marking::GentleRamp { min, max, probability_max } =
+            if let Marking::Ramp { min, max, probability_max, .. } | Marking::GentleRamp { min, max, probability_max } =
                 *marking
                 && !(min < max && (0.0..=1.0).contains(&probability_max))
             {

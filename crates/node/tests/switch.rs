@@ -8,7 +8,7 @@ use fabric::{Fabric, FabricSpec, Failures, Routes};
 use node::balance::Balancer;
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
-use node::{Balancing, Buffer, Loss, Marking, Overflow, Packet, Port, Received, Settings, Stages, Switch};
+use node::{Balancing, Buffer, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings, Stages, Switch};
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -84,6 +84,7 @@ fn settings() -> Settings {
         overflow: Overflow::TailDrop,
         levels: Vec::new(),
         marking: vec![None],
+        mark_at: MarkAt::default(),
         early_drop: None,
         header_bytes: 40,
     }
@@ -208,8 +209,32 @@ fn a_step_marks_those_that_join_a_queue_beyond_the_threshold() {
 }
 
 #[test]
+fn at_departure_what_is_left_behind_counts() {
+    let marking = Some(Marking::Step { threshold: Bytes(4_500) });
+    let settings = Settings { marking: vec![marking], mark_at: MarkAt::Departure, ..settings() };
+    let mut scene = Scene::star(settings);
+    for flow in 0..6 {
+        let mut capable = packet(flow, 1, 1);
+        capable.flags |= flags::ECT;
+        scene.receive(capable);
+    }
+    let marked: Vec<bool> = scene.drain(1).iter().map(|packet| packet.has(flags::CE)).collect();
+    // They leave behind five packets, four, then the 4,500 B that are no more than the threshold.
+    assert_eq!(marked, [true, true, false, false, false, false]);
+}
+
+#[test]
+fn a_ramp_scales_with_the_rate_of_the_link() {
+    // Ports have 100 Gbps, so that a queue counts half.
+    let per = Some(Rate::from_gbps(50));
+    let marking = Marking::Ramp { min: Bytes(1_500), max: Bytes(3_000), probability_max: 0.8, per };
+    // 0.5, 1, 1.5, 2 and 2.5 packets: from 1 to 2 the probability rises to 0.8.
+    marks_with(marking, [0.0, 0.0, 0.4, 0.8, 1.0]);
+}
+
+#[test]
 fn a_ramp_marks_with_the_probability_of_its_line() {
-    let marking = Marking::Ramp { min: Bytes(1_500), max: Bytes(6_000), probability_max: 0.6 };
+    let marking = Marking::Ramp { min: Bytes(1_500), max: Bytes(6_000), probability_max: 0.6, per: None };
     // The n-th packet makes the queue n x 1,500 B long: 0, 1/3, 2/3 and all of 0.6; then beyond the ramp.
     marks_with(marking, [0.0, 0.2, 0.4, 0.6, 1.0]);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
-use node::{Balancing, Clock, Endpoint, FlowControl, Overflow, Port, Settings, Site, Stages, Switch};
+use node::{Balancing, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch};
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
 use schemes::{Asks, Sharing, Transport};
@@ -262,6 +262,10 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.marking", message));
     }
+    if switch.mark_at != MarkAt::default() && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+        let message = "has no effect: no transport here understands marks (dctcp does)";
+        return Err(Problem::new("switch.mark_at", message));
+    }
     let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
     let settings = Settings {
@@ -269,6 +273,7 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
         overflow: switch.overflow.unwrap_or(asked),
         levels: switch.levels.clone(),
         marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
+        mark_at: switch.mark_at,
         early_drop: switch.marking.filter(|_| switch.early_drop),
         header_bytes: scenario.host.header.get() as u16,
     };

@@ -6,7 +6,7 @@
 mod read;
 
 use fabric::{FabricSpec, FailureSpec};
-use node::{Balancing, Buffer, Marking, Overflow};
+use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
 use schemes::{FlowControl, Sharing, Transport};
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,8 @@ pub struct SwitchSpec {
     /// When to mark packets of transports that understand marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marking: Option<Marking>,
+    /// When in its passage through a switch a packet is marked.
+    pub mark_at: MarkAt,
     /// Whether packets that are not ECN-capable are lost where `marking` would mark them: what RED does by RFC 3168, and
     /// ns-3's RED queue with it. Needs `marking`.
     pub early_drop: bool,
@@ -165,6 +167,7 @@ impl Default for SwitchSpec {
             overflow: None,
             balancing: None,
             marking: None,
+            mark_at: MarkAt::default(),
             early_drop: false,
             levels: Vec::new(),
             cut_through: false,

@@ -20,7 +20,7 @@ use node::pool::PacketId;
 use node::{Header, Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, HostId, PortId, Problem, SwitchId, Time};
+use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use crate::About;
 use crate::flow_control::{Ground, LinkScheme};
@@ -31,6 +31,10 @@ use crate::flow_control::{Ground, LinkScheme};
 pub struct Config {
     /// Threshold of a port and class as a multiple of the free memory (Pyrrha, section 6).
     pub alpha: f64,
+    /// If set, `alpha` is that of ports of this rate, and others have it in proportion to theirs, 1 at most, so that faster ports
+    /// may hold more; if not, all ports have the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_rate: Option<Rate>,
     /// A pause is lifted when the count has fallen so far below the threshold.
     pub resume_offset: Bytes,
     /// The classes that are lossless. The others are lost when memory is full: class 0 has acknowledgements and other
@@ -40,7 +44,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { alpha: 2.0, resume_offset: Bytes(3_000), classes: (1..CLASSES as u8).collect() }
+        Config { alpha: 2.0, per_rate: None, resume_offset: Bytes(3_000), classes: (1..CLASSES as u8).collect() }
     }
 }
 
@@ -55,6 +59,9 @@ impl LinkScheme for Config {
     fn check(&self) -> Result<(), Problem> {
         if !(self.alpha > 0.0 && self.alpha.is_finite()) {
             return Err(Problem::new("alpha", format!("{} is not a positive number", self.alpha)));
+        }
+        if self.per_rate.is_some_and(|rate| rate == Rate::ZERO) {
+            return Err(Problem::new("per_rate", "0 is no rate of a port"));
         }
         let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
         if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {
@@ -77,8 +84,11 @@ impl LinkScheme for Config {
             let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
             return Err(Problem::new("alpha", message));
         }
+        let share = |per: Rate, port| ground.rate(node, port).bps() as f64 / per.bps() as f64;
+        let alpha = |port| self.per_rate.map_or(self.alpha, |per| (self.alpha * share(per, port)).min(1.0));
         Ok(Box::new(SwitchPart {
-            config: self.clone(),
+            alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
+            resume_offset: self.resume_offset.get(),
             lossless: self.mask(),
             buffer_bytes: ground.buffer.get(),
             headroom,
@@ -152,7 +162,9 @@ impl Frame {
 }
 
 struct SwitchPart {
-    config: Config,
+    /// By port, what part of the free memory it may take.
+    alpha: Vec<f64>,
+    resume_offset: u64,
     lossless: u8,
     buffer_bytes: u64,
     /// By port, what each of its classes is given.
@@ -173,9 +185,9 @@ struct Ingress {
 }
 
 impl SwitchPart {
-    fn threshold(&self, used_bytes: u64) -> u64 {
+    fn threshold(&self, port: PortId, used_bytes: u64) -> u64 {
         let free = self.buffer_bytes.saturating_sub(self.reserved_bytes).saturating_sub(used_bytes);
-        (self.config.alpha * free as f64) as u64
+        (self.alpha[port.index()] * free as f64) as u64
     }
 
     /// A packet has left the buffer.
@@ -183,11 +195,11 @@ impl SwitchPart {
         let slot = cx.pool.get(id);
         let (port, class) = (PortId(u32::from(slot.transit.in_port)), slot.packet.class);
         let bytes = u64::from(slot.packet.wire_bytes);
-        let threshold = self.threshold(cx.used_bytes - bytes);
+        let threshold = self.threshold(port, cx.used_bytes - bytes);
         let ingress = &mut self.ingress[port.index()][usize::from(class)];
         ingress.bytes -= bytes;
         // However low the threshold has come, what is empty goes on.
-        if ingress.paused && ingress.bytes <= threshold.saturating_sub(self.config.resume_offset.get()) {
+        if ingress.paused && ingress.bytes <= threshold.saturating_sub(self.resume_offset) {
             ingress.paused = false;
             self.resumes += 1;
             cx.send(port, Frame { classes: 1 << class, pause: 0 });
@@ -207,7 +219,7 @@ impl FlowControl for SwitchPart {
                 ingress.reserved = true;
                 self.reserved_bytes += self.headroom[port.index()];
             }
-            let threshold = self.threshold(cx.used_bytes);
+            let threshold = self.threshold(port, cx.used_bytes);
             let ingress = &mut self.ingress[port.index()][usize::from(class)];
             if ingress.bytes > threshold {
                 ingress.paused = true;

@@ -115,8 +115,10 @@ fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<u64
             };
             stats[pipe.link as usize] = match outlet.from {
                 From::Switch { index, port } => {
-                    let port = part.switches[index as usize].switch.port(port);
-                    PortStats { paused: port.paused_time(end), ..port.stats }
+                    let switch = &part.switches[index as usize].switch;
+                    let own_queues_max = switch.flow_control().map_or(0, |control| control.queues_max(port));
+                    let port = switch.port(port);
+                    PortStats { paused: port.paused_time(end), own_queues_max, ..port.stats }
                 }
                 From::Host { index } => {
                     let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];

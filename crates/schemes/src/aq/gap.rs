@@ -143,7 +143,7 @@ impl Policy {
                 let message = "an AQ marks by a step or a ramp; write one of them";
                 return Err(Problem::new("feedback.ecn.gentle_ramp", message));
             }
-            Feedback::Ecn(Marking::Ramp { min, max, probability_max }) => {
+            Feedback::Ecn(Marking::Ramp { min, max, probability_max, .. }) => {
                 if !(min < max && max <= LIMIT_MAX && (0.0..=1.0).contains(&probability_max)) {
                     let message = format!("a ramp needs min < max <= {LIMIT_MAX} and a probability_max from 0 to 1");
                     return Err(Problem::new("feedback.ecn.ramp", message));
@@ -355,7 +355,7 @@ mod tests {
         let key = |limit, feedback| Policy::new(Bytes(limit), feedback).unwrap_err().key;
         assert_eq!(key(0, Feedback::Drop), "limit");
         assert_eq!(key(LIMIT_MAX.get() + 1, Feedback::Delay), "limit");
-        let ramp = Marking::Ramp { min: Bytes(5), max: Bytes(5), probability_max: 0.1 };
+        let ramp = Marking::Ramp { min: Bytes(5), max: Bytes(5), probability_max: 0.1, per: None };
         assert_eq!(key(1_000, Feedback::Ecn(ramp)), "feedback.ecn.ramp");
         let gentle = Marking::GentleRamp { min: Bytes(5), max: Bytes(9), probability_max: 0.1 };
         assert_eq!(key(1_000, Feedback::Ecn(gentle)), "feedback.ecn.gentle_ramp");

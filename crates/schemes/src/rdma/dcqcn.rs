@@ -107,12 +107,11 @@ impl Algorithm for Config {
 
     /// Proportional to the rate of the link; at least a packet, since no queue is shorter.
     fn feedback(&self, site: &Site) -> Feedback {
-        let share = site.nic_rate.bps() as f64 / 100e9;
-        let scaled = |bytes: Bytes| (bytes.get() as f64 * share) as u64;
-        let min = scaled(self.mark_min).max(u64::from(site.mtu_bytes));
-        let max = scaled(self.mark_max).max(2 * min);
+        let min = self.mark_min.get().max(u64::from(site.mtu_bytes));
+        let max = self.mark_max.get().max(2 * min);
+        let per = Some(Rate::from_gbps(100));
         let probability_max = self.mark_probability_max;
-        Feedback::Ecn(Marking::Ramp { min: Bytes(min), max: Bytes(max), probability_max })
+        Feedback::Ecn(Marking::Ramp { min: Bytes(min), max: Bytes(max), probability_max, per })
     }
 
     fn cnp(&self) -> Option<Cnp> {

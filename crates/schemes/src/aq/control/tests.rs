@@ -122,7 +122,7 @@ fn declines_say_why() {
     assert_eq!(why(Request { place: place(7), ..absolute(1) }), Decline::UnknownLink);
     assert_eq!(why(weight(0)), Decline::NoWeight);
     assert_eq!(why(absolute(0)), Decline::Rate(Rate::ZERO));
-    let ramp = Marking::Ramp { min: Bytes(9), max: Bytes(3), probability_max: 0.5 };
+    let ramp = Marking::Ramp { min: Bytes(9), max: Bytes(3), probability_max: 0.5, per: None };
     let declined = why(Request { feedback: Feedback::Ecn(ramp), ..absolute(1) });
     assert!(matches!(&declined, Decline::Fields(problem) if problem.key == "feedback.ecn.ramp"), "{declined}");
 }

@@ -27,6 +27,7 @@ impl World {
             buffer: Buffer::PerPort { bytes: Bytes(15_000) },
             overflow: Overflow::TailDrop,
             levels: Vec::new(),
+            mark_at: Default::default(),
             marking: vec![None],
             early_drop: None,
             header_bytes: 40,
