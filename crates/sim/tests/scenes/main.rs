@@ -11,6 +11,7 @@ mod limiters;
 mod losses;
 mod models;
 mod paths;
+mod rdma;
 mod recovery;
 
 use clearway_sim::{RunResult, run};
