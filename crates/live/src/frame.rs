@@ -1,14 +1,15 @@
 //! A packet as a datagram.
 //!
 //! Big-endian, in this order: magic and version; the directed link and the datagram's number on it; when it has left the
-//! sender; what every packet of the house carries; its journey so far; the scheme's header in the scheme's own wire form;
-//! the content; a CRC-32 (IEEE 802.3) over all that. The checksum is the link's own, as a frame check sequence is: what
+//! sender; what every packet of the house carries; its journey so far; the scheme's header in the scheme's own wire form; what
+//! it has gathered, if it is flagged for that; the content; a CRC-32 (IEEE 802.3) over all that. The checksum is the link's own, as a frame check sequence is: what
 //! the application's bytes must be is checked where they arrive, against [`content`](crate::content).
 //!
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
-use node::Packet;
+use node::packet::flags::TELEMETRY;
+use node::{Packet, Telemetry};
 use scenario::Journey;
 use schemes::Transport;
 use units::{Duration, FlowId, HostId, LinkId, Time};
@@ -35,6 +36,8 @@ pub struct Frame<'a> {
     pub packet: Packet,
     /// Its way so far.
     pub journey: Journey,
+    /// What it has gathered or carries; nothing, unless it is flagged for that.
+    pub telemetry: Telemetry,
     /// The application's bytes in it; as many as `packet.payload_bytes`.
     pub content: &'a [u8],
 }
@@ -133,6 +136,9 @@ impl Codec<'_> {
             out.extend_from_slice(&ps.to_be_bytes());
         }
         self.transports[usize::from(packet.transport)].emit_header(packet, out);
+        if packet.has(TELEMETRY) {
+            frame.telemetry.emit(out);
+        }
         out.extend_from_slice(frame.content);
         let checksum = crc32fast::hash(out);
         out.extend_from_slice(&checksum.to_be_bytes());
@@ -189,12 +195,16 @@ impl Codec<'_> {
         packet.transport = transport;
         packet.hops = hops;
         let taken = scheme.parse_header(fields.0, &mut packet).map_err(|_| Refusal::Header)?;
-        let content = fields.0.get(taken..).ok_or(Refusal::Header)?;
+        let mut content = fields.0.get(taken..).ok_or(Refusal::Header)?;
+        let mut telemetry = Telemetry::default();
+        if packet.has(TELEMETRY) {
+            (telemetry, content) = Telemetry::parse(content).ok_or(Refusal::Header)?;
+        }
         if content.len() != usize::from(payload_bytes) {
             return Err(Refusal::Length);
         }
         let journey = Journey { sent, queued, serialised };
-        Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, content })
+        Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, telemetry, content })
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use engine::Agenda;
 use fabric::Tier;
 use node::pool::{Pool, Transit};
-use node::{Packet, Received, Switch};
+use node::{Packet, Received, Switch, Telemetry, packet::flags};
 use scenario::{Fate, HEAD_BYTES, Host, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Time};
 
@@ -108,6 +108,7 @@ impl Link {
 struct Held {
     packet: Packet,
     transit: Transit,
+    telemetry: Telemetry,
     content: Vec<u8>,
 }
 
@@ -287,7 +288,7 @@ impl<'a> Network<'a> {
     /// A packet comes out of a link.
     fn arrive(&mut self, link: usize) {
         let (now, end) = (self.now, &mut self.links[link]);
-        let (_, Held { packet, mut transit, content }) =
+        let (_, Held { packet, mut transit, telemetry, content }) =
             end.held.pop_front().expect("a link with an event has a frame");
         let next = end.held.front().map_or(Time::MAX, |next| next.0);
         let to = end.to;
@@ -302,6 +303,9 @@ impl<'a> Network<'a> {
                     slot.contents.resize(id.index() + 1, Vec::new());
                 }
                 slot.contents[id.index()] = content;
+                if packet.has(flags::TELEMETRY) {
+                    *slot.pool.telemetry_mut(id) = telemetry;
+                }
                 if let Received::Queued(out) = slot.switch.receive(now, port, &mut slot.pool, id) {
                     let (link, free_at) = (slot.ports[out.index()], slot.switch.port(out).free_at());
                     if free_at <= now {
@@ -315,6 +319,9 @@ impl<'a> Network<'a> {
                 if packet.payload_bytes > 0 {
                     let offset = self.plan.transports[usize::from(packet.transport)].payload_offset(&packet);
                     self.inbox.take(&self.plan.flows, packet.flow, offset, &content);
+                }
+                if packet.has(flags::TELEMETRY) {
+                    self.hosts[id.index()].host.gathered(&packet, &telemetry);
                 }
                 self.host(id.index(), |host, now| host.receive(now, &packet, &transit));
             }
@@ -337,9 +344,11 @@ impl<'a> Network<'a> {
         self.agenda.set(opening, if more && sent.is_some() { free_at } else { Time::MAX });
         if let Some(id) = sent {
             let gone = slot.pool.remove(id);
+            let flagged = gone.packet.has(flags::TELEMETRY);
+            let telemetry = if flagged { *slot.pool.telemetry_mut(id) } else { Telemetry::default() };
             let mut content = std::mem::take(&mut slot.contents[id.index()]);
             content.truncate(usize::from(gone.packet.payload_bytes)); // less than came in, if it has been trimmed
-            self.launch(link, free_at, gone.packet, gone.transit, &content);
+            self.launch(link, free_at, gone.packet, gone.transit, telemetry, &content);
         }
     }
 
@@ -368,7 +377,9 @@ impl<'a> Network<'a> {
             let offset = self.plan.transports[usize::from(packet.transport)].payload_offset(&packet);
             let mut message = std::mem::take(&mut self.message);
             content::write(packet.flow, offset, usize::from(packet.payload_bytes), &mut message);
-            self.launch(uplink, free_at, packet, Transit::leaving(now), &message);
+            let flagged = packet.has(flags::TELEMETRY);
+            let telemetry = if flagged { slot.host.carries(&packet) } else { Telemetry::default() };
+            self.launch(uplink, free_at, packet, Transit::leaving(now), telemetry, &message);
             self.message = message;
             self.agenda.set(self.opening(uplink), free_at);
         }
@@ -377,13 +388,22 @@ impl<'a> Network<'a> {
     }
 
     /// Hands a packet whose first bit leaves now and whose last at `last` to the kernel.
-    fn launch(&mut self, id: LinkId, last: Time, packet: Packet, transit: Transit, content: &[u8]) {
+    fn launch(
+        &mut self,
+        id: LinkId,
+        last: Time,
+        packet: Packet,
+        transit: Transit,
+        telemetry: Telemetry,
+        content: &[u8],
+    ) {
         let link = &mut self.links[id.index()];
         let gone = link.head.map_or(last, |head| last.min(self.now + head));
         let mut journey = scenario::Journey::from(transit);
         journey.serialised += gone - self.now;
         let tail_lag_ps = (last - gone).ps() as u32;
-        let frame = Frame { link: id, number: link.sent_frames, gone, tail_lag_ps, packet, journey, content };
+        let frame =
+            Frame { link: id, number: link.sent_frames, gone, tail_lag_ps, packet, journey, telemetry, content };
         codec(self.plan).emit(&frame, &mut self.datagram);
         link.sent_frames += 1;
         link.sent_bytes += u64::from(packet.wire_bytes);
@@ -435,7 +455,10 @@ impl<'a> Network<'a> {
                 transit.serialised = frame.journey.serialised;
                 transit.tail_lag_ps = frame.tail_lag_ps;
                 let due = frame.gone + link.delay;
-                link.held.push_back((due, Held { packet: frame.packet, transit, content: frame.content.to_vec() }));
+                link.held.push_back((
+                    due,
+                    Held { packet: frame.packet, transit, telemetry: frame.telemetry, content: frame.content.to_vec() },
+                ));
                 if link.held.len() == 1 {
                     self.agenda.set(index, due);
                 }

@@ -1,11 +1,13 @@
 //! Frames of every scheme in the catalogue, and bytes that are none.
 
 use clearway_live::frame::{Codec, Frame, Refusal};
-use node::Packet;
+use node::packet::flags::TELEMETRY;
+use node::telemetry::HopRecord;
+use node::{Packet, Telemetry};
 use proptest::prelude::*;
 use scenario::{Journey, Plan};
 use schemes::Transport;
-use units::{Duration, HostId, LinkId, Time};
+use units::{Duration, HostId, LinkId, Rate, SwitchId, Time};
 
 const HOSTS: u32 = 8;
 const LINKS: u32 = 16;
@@ -51,9 +53,14 @@ fn framed(
     let queued = [up, down, last].map(Duration::from_ps);
     let journey = Journey { sent: Time::from_ps(sent), queued, serialised: Duration::from_ps(serialised) };
     let gone = Time::from_ps(spans.iter().sum::<u64>() + more);
+    let mut telemetry = Telemetry::default();
+    if packet.has(TELEMETRY) {
+        let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ps(sent), up, 3_000);
+        (0..more % 12).for_each(|switch| telemetry.push(SwitchId(switch as u32), hop));
+    }
     let mut content = Vec::new();
     clearway_live::content::write(packet.flow, more, packet.payload_bytes.into(), &mut content);
-    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, content: &content };
+    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, telemetry, content: &content };
     let mut bytes = Vec::new();
     codec.emit(&frame, &mut bytes);
     assert_eq!(codec.parse(&bytes), Ok(frame));
@@ -67,6 +74,7 @@ proptest! {
         way in way(),
         (label, class, hops) in any::<(u64, u8, u8)>(),
         flags in 0u8..16,
+        telemetry: bool,
         bit: prop::sample::Index,
         cut: prop::sample::Index,
         more in prop::collection::vec(any::<u8>(), 1..20),
@@ -74,6 +82,7 @@ proptest! {
         let transports = transports();
         let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
         let mut packet = *index.get(&first_packets());
+        let flags = if telemetry { flags | TELEMETRY } else { flags };
         (packet.class, packet.flags, packet.hops) = (class % 8, flags, hops);
         packet.label = label;
         let mut bytes = framed(&codec, packet, way);
@@ -145,6 +154,7 @@ fn what_is_wrong_is_named() {
             tail_lag_ps: 0,
             packet,
             journey: Journey::default(),
+            telemetry: Telemetry::default(),
             content: &content,
         };
         change(&mut frame);

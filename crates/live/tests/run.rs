@@ -172,6 +172,7 @@ fn hostile_bytes_are_counted_and_dropped() {
                             tail_lag_ps: 0,
                             packet,
                             journey,
+                            telemetry: node::Telemetry::default(),
                             content: &content,
                         };
                         let mut bytes = Vec::new();

@@ -8,7 +8,7 @@
 
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
-use crate::{NicControl, Packet};
+use crate::{NicControl, Packet, Telemetry};
 
 /// A host's part of a scheme: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
@@ -24,6 +24,15 @@ pub trait Endpoint: Send {
     /// When this endpoint wants [`Input::Deadline`]. The driver reads it after each call of the other two.
     /// A deadline that is not later than now is handed in at once.
     fn poll_at(&self) -> PollAt;
+
+    /// The packet that is handed in next has gathered this on its way. Said of packets flagged
+    /// [`TELEMETRY`](crate::packet::flags::TELEMETRY) alone.
+    fn gathered(&mut self, _telemetry: &Telemetry) {}
+
+    /// What a packet of this endpoint with that flag leaves with. Asked once a packet, when its first bit leaves.
+    fn carries(&mut self, _packet: &Packet) -> Telemetry {
+        Telemetry::default()
+    }
 
     /// What it counted, by name, for the result: retransmissions by cause, control packets by kind.
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -9,6 +9,7 @@ pub mod link;
 pub mod packet;
 pub mod pool;
 pub mod scene;
+pub mod telemetry;
 
 mod discipline;
 mod endpoint;
@@ -26,4 +27,5 @@ pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use shaper::Shaper;
 pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch, TagStats};
+pub use telemetry::Telemetry;
 pub use timers::Timers;

@@ -49,6 +49,8 @@ pub mod flags {
     pub const SOURCE_ROUTED: u8 = 8;
     /// A frame between neighbours (see [`crate::link`]): it crosses one link.
     pub const LINK_FRAME: u8 = 16;
+    /// It gathers or carries in-band telemetry (see [`crate::telemetry`]).
+    pub const TELEMETRY: u8 = 32;
 }
 
 /// A scheme's header: plain words in the simulator, bytes on a real wire.

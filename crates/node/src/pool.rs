@@ -5,7 +5,7 @@
 
 use units::{Duration, Time};
 
-use crate::Packet;
+use crate::{Packet, Telemetry};
 
 /// The name of a packet in its [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,13 +76,15 @@ pub enum Hop {
 #[derive(Debug)]
 pub struct Pool {
     slots: Vec<Slot>,
+    /// By slot, as far as any packet has needed it.
+    telemetry: Vec<Telemetry>,
     free: u32,
     live: usize,
 }
 
 impl Default for Pool {
     fn default() -> Self {
-        Pool { slots: Vec::new(), free: NIL, live: 0 }
+        Pool { slots: Vec::new(), telemetry: Vec::new(), free: NIL, live: 0 }
     }
 }
 
@@ -127,6 +129,14 @@ impl Pool {
         &mut self.slots[id.0 as usize]
     }
 
+    /// What the packet of a slot has gathered; the packet is flagged for it. It is there until another takes the slot.
+    pub fn telemetry_mut(&mut self, id: PacketId) -> &mut Telemetry {
+        if self.telemetry.len() <= id.index() {
+            self.telemetry.resize(self.slots.len(), Telemetry::default());
+        }
+        &mut self.telemetry[id.index()]
+    }
+
     /// Packets inside.
     pub fn len(&self) -> usize {
         self.live
@@ -139,7 +149,7 @@ impl Pool {
 
     /// Bytes that the slots take.
     pub fn footprint_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>()
+        self.slots.capacity() * size_of::<Slot>() + self.telemetry.capacity() * size_of::<Telemetry>()
     }
 }
 

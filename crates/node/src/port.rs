@@ -4,6 +4,7 @@ use units::{Duration, PerByte, Rate, Time};
 
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
+use crate::telemetry::HopRecord;
 
 /// An output port of a switch. What every packet touches comes first and fits into one cache line.
 #[derive(Clone, Debug)]
@@ -89,6 +90,7 @@ impl Port {
     pub fn new(rate: Rate, hop: Hop, levels: &[Vec<u8>]) -> Port {
         Port {
             per_byte: rate.per_byte(),
+            rate,
             hop,
             backlog: 0,
             paused: 0,
@@ -172,6 +174,11 @@ impl Port {
     /// The packets of a class.
     pub fn class_packets(&self, class: u8) -> Fifo {
         self.queues[class as usize].packets
+    }
+
+    /// What telemetry says of it to a packet that begins to leave now, and leaves so much behind in its queue.
+    pub(crate) fn tell(&self, now: Time, left_bytes: u32) -> HopRecord {
+        HopRecord::new(self.rate, now, self.stats.sent_bytes, left_bytes)
     }
 
     /// Counts a packet that begins to wait here in a queue that is not the port's own.

@@ -366,6 +366,9 @@ impl Switch {
                 self.stage_out(pool, id);
                 continue;
             }
+            if packet.has(flags::TELEMETRY) {
+                pool.telemetry_mut(id).push(self.id, port.tell(now, left_bytes));
+            }
             port.transmit(now, pool, id);
             return Some(id);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::pool::Transit;
-use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper};
+use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
@@ -106,6 +106,18 @@ impl Host {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
+    }
+
+    /// The packet that comes in next has gathered this on its way.
+    #[cold]
+    pub fn gathered(&mut self, packet: &Packet, telemetry: &Telemetry) {
+        self.transports[usize::from(packet.transport)].endpoint.gathered(telemetry);
+    }
+
+    /// What a packet of this host that is flagged for telemetry leaves with.
+    #[cold]
+    pub fn carries(&mut self, packet: &Packet) -> Telemetry {
+        self.transports[usize::from(packet.transport)].endpoint.carries(packet)
     }
 
     /// A packet has come in whole.

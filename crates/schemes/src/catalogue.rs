@@ -103,6 +103,7 @@ catalogue! {
     "rdma" Rdma(crate::rdma::Config<crate::rdma::line_rate::Config>),
     "dcqcn" Dcqcn(crate::rdma::Config<crate::rdma::dcqcn::Config>),
     "timely" Timely(crate::rdma::Config<crate::rdma::timely::Config>),
+    "hpcc" Hpcc(crate::rdma::Config<crate::rdma::hpcc::Config>),
     "udp" Udp(crate::udp::Config),
 }
 

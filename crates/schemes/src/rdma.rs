@@ -13,7 +13,9 @@
 //! and reads; several messages on one queue pair; end-to-end credits; a rate control's answer to loss (DCQCN, TIMELY and HPCC have
 //! none). A sender never gives up.
 
-use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site};
+use node::packet::flags;
+use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
+use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{Duration, Problem};
@@ -28,6 +30,7 @@ use sender::{Sender, Timeout};
 pub mod control;
 pub mod dcqcn;
 pub mod header;
+pub mod hpcc;
 pub mod line_rate;
 pub mod timely;
 
@@ -149,7 +152,8 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        let mss = u64::from(site.payload_max());
+        let header_bytes = site.header_bytes + if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
+        let mss = u64::from(site.mtu_bytes.saturating_sub(header_bytes).max(1));
         let (order, timeout) = match self.recovery {
             Recovery::GoBackN(GoBackN { nack_interval, timeout }) => {
                 (Order::Only { nack_interval }, Timeout { high: timeout, low: timeout, few: 0 })
@@ -159,11 +163,12 @@ impl<A: Algorithm> Scheme for Config<A> {
             }
         };
         let selective = order == Order::Any;
-        let sender = sender::Settings { window: self.window, timeout, selective, mss, class: self.class };
+        let sender = sender::Settings { window: self.window, timeout, selective, mss, header_bytes, class: self.class };
         let receiver = receiver::Settings {
             order,
             cnp: self.control.cnp(),
             class: self.ack_class,
+            header_bytes,
             remember: Duration::from_ps(timeout.high.ps().saturating_mul(2)),
         };
         Box::new(Rdma {
@@ -171,6 +176,7 @@ impl<A: Algorithm> Scheme for Config<A> {
             ack_class: self.ack_class,
             sender: Sender::new(self.control.clone(), sender, site.clone()),
             receiver: Receiver::new(receiver, site.clone(), mss),
+            gathered: Telemetry::default(),
         })
     }
 
@@ -241,19 +247,34 @@ impl JsonSchema for Recovery {
     }
 }
 
+/// Room for what a packet gathers on the longest path, on each data packet and each answer: five hops at least, as HPCC's simulator
+/// reserves on every fabric.
+fn telemetry_bytes(site: &Site) -> u16 {
+    let longest = site.data_rtts.last().map_or(0, |of| usize::from(of.0));
+    BASE_BYTES + HOP_BYTES * longest.clamp(5, HOPS_MAX) as u16
+}
+
 struct Rdma<A: Algorithm> {
     class: u8,
     ack_class: u8,
     sender: Sender<A>,
     receiver: Receiver,
+    /// What the packet that comes in next brings, if it is flagged for that.
+    gathered: Telemetry,
 }
 
 impl<A: Algorithm> Endpoint for Rdma<A> {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
             Input::Send(message) => self.sender.start(cx.now, message),
-            Input::Packet(packet) if packet.header::<Header>().has(ACK | NACK | CNP) => self.sender.receive(cx, packet),
-            Input::Packet(packet) => self.receiver.receive(cx, packet),
+            Input::Packet(packet) => {
+                let telemetry = packet.has(flags::TELEMETRY).then_some(&self.gathered);
+                if packet.header::<Header>().has(ACK | NACK | CNP) {
+                    self.sender.receive(cx, packet, telemetry);
+                } else {
+                    self.receiver.receive(cx, packet, telemetry);
+                }
+            }
             Input::Deadline => self.sender.wake(cx.now),
         }
     }
@@ -265,6 +286,14 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
             return Some(answer);
         }
         if cx.gate.open(self.class) { self.sender.poll_transmit(cx) } else { None }
+    }
+
+    fn gathered(&mut self, telemetry: &Telemetry) {
+        self.gathered = *telemetry;
+    }
+
+    fn carries(&mut self, packet: &Packet) -> Telemetry {
+        if packet.payload_bytes > 0 { Telemetry::default() } else { self.receiver.carries(packet) }
     }
 
     fn poll_at(&self) -> PollAt {

@@ -13,7 +13,7 @@ use engine::{Agenda, Partition};
 use fabric::Routes;
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool, Slot, Transit};
-use node::{Packet, Received, Switch};
+use node::{Packet, Received, Switch, Telemetry};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
 
@@ -27,6 +27,8 @@ pub(crate) struct Crossing {
     /// When it comes out there.
     at: Time,
     slot: Slot,
+    /// What the packet has gathered, if it is flagged for it.
+    telemetry: Option<Box<Telemetry>>,
 }
 
 /// A link's receiving end: the packets in flight on it, first to come out first.
@@ -187,6 +189,9 @@ impl Part {
                 if let Some(entities) = &mut self.entities {
                     entities.note(&packet, &transit);
                 }
+                if packet.has(flags::TELEMETRY) {
+                    slot.host.gathered(&packet, self.pool.telemetry_mut(id));
+                }
                 slot.host.receive(now, &packet, &transit);
                 self.arm_host(now, index as usize, false);
             }
@@ -254,6 +259,9 @@ impl Part {
                 let mut transit = Transit::leaving(now);
                 transit.queue = slot.host.stamp(&packet);
                 let id = self.pool.insert(packet, transit);
+                if packet.has(flags::TELEMETRY) {
+                    *self.pool.telemetry_mut(id) = slot.host.carries(&packet);
+                }
                 self.launch(outlet, now, free_at, id);
             } else {
                 slot.lost.0 += 1;
@@ -286,7 +294,8 @@ impl Part {
             }
             PipeRef::There { part, pipe } => {
                 let slot = self.pool.remove(id);
-                self.outbox.push((part, Crossing { pipe, at, slot }));
+                let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*self.pool.telemetry_mut(id)));
+                self.outbox.push((part, Crossing { pipe, at, slot, telemetry }));
             }
         }
     }
@@ -388,13 +397,16 @@ impl Partition for Part {
     }
 
     fn accept(&mut self, mail: &mut Vec<Crossing>) {
-        for Crossing { pipe, at, slot } in mail.drain(..) {
+        for Crossing { pipe, at, slot, telemetry } in mail.drain(..) {
             let end = &mut self.pipes[pipe as usize];
             if !end.up {
                 end.lose(&slot.packet);
                 continue;
             }
             let id = self.pool.insert(slot.packet, slot.transit);
+            if let Some(telemetry) = telemetry {
+                *self.pool.telemetry_mut(id) = *telemetry;
+            }
             if end.packets.push(&mut self.pool, id, at) {
                 self.agenda.set(1 + pipe as usize, at);
             }

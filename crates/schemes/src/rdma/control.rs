@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::Site;
+use node::{Site, Telemetry};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub trait Algorithm:
 
     /// What it is.
     const ABOUT: About;
+
+    /// Whether its data shall gather in-band telemetry, for which each packet has room beside its headers.
+    const TELEMETRY: bool = false;
 
     /// What the types of its settings can't forbid. Keys are relative to its own table.
     fn check(&self) -> Result<(), Problem> {
@@ -68,7 +71,7 @@ pub trait Control: Send + 'static {
     fn rate(&self) -> Rate;
 
     /// An answer has come in.
-    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_ack(&mut self, _ack: &Ack<'_>) {}
 
     /// A congestion notification has come in; before [`Control::on_ack`] if it came in an acknowledgement.
     fn on_cnp(&mut self, _now: Time) {}
@@ -87,7 +90,7 @@ pub trait Control: Send + 'static {
 
 /// What an answer tells.
 #[derive(Clone, Copy, Debug)]
-pub struct Ack {
+pub struct Ack<'a> {
     /// When it came in.
     pub now: Time,
     /// Every byte of the message before this one has arrived.
@@ -98,4 +101,6 @@ pub struct Ack {
     pub rtt: Duration,
     /// Virtual queueing delay of that packet, if it belonged to an AQ (Augmented Queue, section 3.3.2).
     pub virtual_delay: Option<Duration>,
+    /// What that packet has gathered, where the control asks for it ([`Algorithm::TELEMETRY`]).
+    pub telemetry: Option<&'a Telemetry>,
 }

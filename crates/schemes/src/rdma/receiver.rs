@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Packet, Site};
-use units::{Duration, Time};
+use node::{Cx, Event, FlowMap, Packet, Site, Telemetry};
+use rustc_hash::FxHashMap;
+use units::{Duration, FlowId, Time};
 
 use super::control::Cnp;
 use super::header::{ACK, CNP, Header, NACK, TAGGED};
@@ -17,6 +18,8 @@ pub(crate) struct Receiver {
     flows: FlowMap<Flow>,
     finished: Finished,
     answers: VecDeque<Packet>,
+    /// What answers that have not left carry, by the flow and the packet that they answer.
+    echoes: FxHashMap<(FlowId, u64), Telemetry>,
     pub counts: Counts,
 }
 
@@ -28,6 +31,8 @@ pub(crate) struct Settings {
     /// How marks are reported, if they are.
     pub cnp: Option<Cnp>,
     pub class: u8,
+    /// Bytes of an answer, and of what it carries.
+    pub header_bytes: u16,
     /// How long a finished flow is remembered at least: its sender may send again for as long.
     pub remember: Duration,
 }
@@ -77,6 +82,7 @@ impl Receiver {
             flows: FlowMap::default(),
             finished: Finished::default(),
             answers: VecDeque::new(),
+            echoes: FxHashMap::default(),
             counts: Counts::default(),
         }
     }
@@ -87,8 +93,14 @@ impl Receiver {
         self.answers.pop_front()
     }
 
-    /// A packet of data has come in.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+    /// What an answer leaves with.
+    pub fn carries(&mut self, answer: &Packet) -> Telemetry {
+        let packet = answer.header::<Header>().bytes_or_packet;
+        self.echoes.remove(&(answer.flow, packet)).unwrap_or_default()
+    }
+
+    /// A packet of data has come in, with what it has gathered.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, telemetry: Option<&Telemetry>) {
         if packet.has(flags::TRIMMED) {
             self.counts.trimmed += 1; // as good as lost
             return;
@@ -106,8 +118,7 @@ impl Receiver {
             None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
                 self.counts.duplicates += 1;
                 self.counts.acks += 1;
-                let answer = self.answer(packet, bytes, ACK);
-                self.answers.push_back(answer);
+                self.answer(packet, bytes, ACK, None);
                 return;
             }
             None => self.flows.insert(packet.flow, Flow::new(bytes, self.mss)),
@@ -143,18 +154,16 @@ impl Receiver {
         self.counts.out_of_order += u64::from(place == Place::Ahead);
         self.counts.cnps += u64::from(notification || with_ack != 0);
         if notification {
-            let answer = self.answer(packet, upto, CNP);
-            self.answers.push_back(answer);
+            self.answer(packet, upto, CNP, None);
         }
         if let Some(flags) = flags {
             self.counts.acks += u64::from(flags == ACK);
             self.counts.nacks += u64::from(flags == NACK);
-            let answer = self.answer(packet, upto, flags | with_ack);
-            self.answers.push_back(answer);
+            self.answer(packet, upto, flags | with_ack, telemetry);
         }
     }
 
-    fn answer(&self, to: &Packet, upto: u64, flags: u32) -> Packet {
+    fn answer(&mut self, to: &Packet, upto: u64, kind: u32, telemetry: Option<&Telemetry>) {
         let data: Header = to.header();
         let tagged = to.tags() != [0, 0];
         let header = Header {
@@ -162,13 +171,17 @@ impl Receiver {
             bytes_or_packet: data.sequence,
             timestamp_ps: data.timestamp_ps,
             virtual_delay_ns: if tagged { to.virtual_delay_ns } else { 0 },
-            flags: flags | if tagged { TAGGED } else { 0 },
+            flags: kind | if tagged { TAGGED } else { 0 },
         };
         let mut packet = Packet::new(to.flow, self.site.host, to.src, header);
-        packet.wire_bytes = self.site.header_bytes;
+        packet.wire_bytes = self.settings.header_bytes;
         packet.class = self.settings.class;
         packet.transport = self.site.transport;
-        packet
+        if let Some(telemetry) = telemetry {
+            packet.flags = flags::TELEMETRY;
+            self.echoes.insert((to.flow, data.sequence), telemetry.echo());
+        }
+        self.answers.push_back(packet);
     }
 }
 

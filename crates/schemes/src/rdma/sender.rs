@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use node::packet::flags;
-use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
+use node::{Cx, Event, FlowMap, Message, Packet, Site, Telemetry, Timers};
 use units::{Duration, HostId, Rate, Time};
 
 use super::Window;
@@ -39,6 +39,8 @@ pub(crate) struct Settings {
     pub selective: bool,
     /// Message bytes in a full packet.
     pub mss: u64,
+    /// Bytes of a packet's headers, and of what it gathers.
+    pub header_bytes: u16,
     pub class: u8,
 }
 
@@ -153,10 +155,11 @@ impl<A: Algorithm> Sender<A> {
             };
             let mut packet = Packet::new(flow, self.site.host, pair.dst, header);
             packet.payload_bytes = (pair.bytes - sequence).min(self.settings.mss) as u16;
-            packet.wire_bytes = packet.payload_bytes + self.site.header_bytes;
+            packet.wire_bytes = packet.payload_bytes + self.settings.header_bytes;
             packet.class = self.settings.class;
             packet.transport = self.site.transport;
-            packet.flags = if self.algorithm.cnp().is_some() { flags::ECT } else { 0 };
+            packet.flags = if self.algorithm.cnp().is_some() { flags::ECT } else { 0 }
+                | if A::TELEMETRY { flags::TELEMETRY } else { 0 };
             pair.last = (now, packet.wire_bytes);
             pair.control.on_sent(packet.wire_bytes);
             if self.retransmission.get(slot).is_none() || number == pair.outstanding.una() {
@@ -169,8 +172,8 @@ impl<A: Algorithm> Sender<A> {
         None
     }
 
-    /// An answer has come in.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+    /// An answer has come in, with what the packet that it answers has gathered.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, telemetry: Option<&Telemetry>) {
         let header: Header = packet.header();
         let Some(slot) = self.pairs.slot(packet.flow) else { return }; // completed since
         let (flow, pair) = self.pairs.get_mut(slot).expect("just found");
@@ -216,6 +219,7 @@ impl<A: Algorithm> Sender<A> {
                 next: (pair.outstanding.next() * mss).min(pair.bytes),
                 rtt: cx.now.since(header.timestamp()),
                 virtual_delay: header.virtual_delay(),
+                telemetry,
             });
         }
         self.attend(slot, cx.now);

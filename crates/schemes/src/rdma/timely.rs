@@ -165,7 +165,7 @@ impl Control for Timely {
         Rate::from_bps((self.rate + 0.5) as u64)
     }
 
-    fn on_ack(&mut self, ack: &Ack) {
+    fn on_ack(&mut self, ack: &Ack<'_>) {
         self.least = self.least.min(ack.rtt);
         if ack.una <= self.after {
             return;
@@ -252,7 +252,7 @@ mod tests {
                 let before = control.rate;
                 let rtt = Duration::from_us(30);
                 let (una, next) = (packet * 1460, (packet + 20) * 1460);
-                control.on_ack(&Ack { now: Time::ZERO, una, next, rtt, virtual_delay: None });
+                control.on_ack(&Ack { now: Time::ZERO, una, next, rtt, virtual_delay: None, telemetry: None });
                 changes += u32::from(control.rate != before);
             }
             changes

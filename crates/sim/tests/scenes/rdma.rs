@@ -131,3 +131,26 @@ fn a_burst_makes_a_long_flow_of_timely_shrink_and_it_recovers_a_step_a_round_tri
     // Samples are 100 us and, at that, whole packets apart.
     assert!((took - took_us).abs() < 200.0, "{took} us, by Algorithm 1 {took_us}");
 }
+
+/// What HPCC rests at with `flows`, as a share of the link: each reduction to eta is followed by an additive step of each flow (HPCC,
+/// section 3.2), so R = R eta / U + AI, and U = eta + n AI / C.
+fn hpcc_rests_at(flows: f64, gbps: f64) -> f64 {
+    0.95 + flows * 0.05 / gbps
+}
+
+#[test]
+fn flows_of_hpcc_share_a_link_at_its_target_with_no_queue_to_speak_of() {
+    for flows in [2u32, 16] {
+        let result = incast("hpcc = {}", flows, "100Gbps", "1GB", "12ms", "");
+        // Acknowledgements of 82 B on the links to senders, for each 1,500 B.
+        let load = mean(&full_links(&result, flows + 1, 4)) / (1.0 + 82.0 / 1500.0);
+        let rests = hpcc_rests_at(f64::from(flows), 100.0);
+        let queue = queue(&result, 4);
+        println!(
+            "{flows}: load {load} rests {rests}, queue mean {} max {}",
+            mean(&queue),
+            queue.iter().copied().fold(0.0, f64::max)
+        );
+        println!("{:?}", table(&result, "links").column("sent_bytes").unwrap().data);
+    }
+}

@@ -1,0 +1,152 @@
+//! In-band network telemetry: what each switch on a packet's way says of the port by which the packet leaves (HPCC, SIGCOMM 2019,
+//! section 3.1 and Figure 7).
+//!
+//! A packet that asks for it is flagged [`TELEMETRY`](crate::packet::flags::TELEMETRY); its record is kept beside the pool's slots
+//! and costs nothing where no packet asks. An answer carries the record of the packet that it answers, under the same flag, and
+//! switches leave it as it is.
+
+use units::{Rate, SwitchId, Time};
+
+/// Hops that a record has room for; what lies beyond says nothing.
+pub const HOPS_MAX: usize = 8;
+
+/// Bytes of a hop on the wire: link rate, time, bytes sent and queue length in 64 bits.
+pub const HOP_BYTES: u16 = 8;
+
+/// Bytes of a record beside its hops: their number and the path's.
+pub const BASE_BYTES: u16 = 2;
+
+/// What a packet has gathered on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Telemetry {
+    hops: [HopRecord; HOPS_MAX],
+    count: u8,
+    path: u16,
+    echo: bool,
+}
+
+/// What a switch says of a port. Cut to what the wire's units tell: nanoseconds, 128 B sent, 80 B queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HopRecord {
+    /// Rate of the port's link.
+    pub rate: Rate,
+    /// When the packet began to leave.
+    pub at: Time,
+    /// What had left by the port before it, in bytes.
+    pub sent_bytes: u64,
+    /// What it left behind in its queue, in bytes.
+    pub queue_bytes: u32,
+}
+
+impl HopRecord {
+    /// A port as the wire can tell it.
+    pub fn new(rate: Rate, at: Time, sent_bytes: u64, queue_bytes: u32) -> HopRecord {
+        HopRecord {
+            rate,
+            at: Time::from_ns(at.ps() / 1_000),
+            sent_bytes: sent_bytes / 128 * 128,
+            queue_bytes: queue_bytes / 80 * 80,
+        }
+    }
+}
+
+impl Telemetry {
+    /// The hops, first one first.
+    pub fn hops(&self) -> &[HopRecord] {
+        &self.hops[..usize::from(self.count)]
+    }
+
+    /// What tells paths apart: the exclusive or of 12 bits of the ids of their switches.
+    pub fn path(&self) -> u16 {
+        self.path
+    }
+
+    /// A switch adds what it says, if the packet is not an answer.
+    pub fn push(&mut self, switch: SwitchId, hop: HopRecord) {
+        if self.echo {
+            return;
+        }
+        self.path ^= (switch.0 & 0xFFF) as u16;
+        if let Some(place) = self.hops.get_mut(usize::from(self.count)) {
+            *place = hop;
+            self.count += 1;
+        }
+    }
+
+    /// The same, for an answer.
+    pub fn echo(self) -> Telemetry {
+        Telemetry { echo: true, ..self }
+    }
+
+    /// Appends the exact record, for a driver that hands packets from process to process.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.count, u8::from(self.echo)]);
+        out.extend_from_slice(&self.path.to_be_bytes());
+        for hop in self.hops() {
+            for word in [hop.rate.bps(), hop.at.ps(), hop.sent_bytes, u64::from(hop.queue_bytes)] {
+                out.extend_from_slice(&word.to_be_bytes());
+            }
+        }
+    }
+
+    /// Reads it back, and what follows it. None if that is no record.
+    pub fn parse(bytes: &[u8]) -> Option<(Telemetry, &[u8])> {
+        let (&[count, echo, high, low], mut bytes) = bytes.split_first_chunk()?;
+        if usize::from(count) > HOPS_MAX || echo > 1 {
+            return None;
+        }
+        let mut telemetry =
+            Telemetry { count, path: u16::from_be_bytes([high, low]), echo: echo == 1, ..Telemetry::default() };
+        for hop in &mut telemetry.hops[..usize::from(count)] {
+            let mut words = [0; 4];
+            for word in &mut words {
+                let (taken, rest) = bytes.split_first_chunk()?;
+                (*word, bytes) = (u64::from_be_bytes(*taken), rest);
+            }
+            let [rate, at, sent_bytes, queue_bytes] = words;
+            let queue_bytes = u32::try_from(queue_bytes).ok()?;
+            *hop = HopRecord { rate: Rate::from_bps(rate), at: Time::from_ps(at), sent_bytes, queue_bytes };
+        }
+        Some((telemetry, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_keeps_what_the_wire_can_tell_of_the_first_eight_hops() {
+        let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ps(12_345_678), 1_500, 3_000);
+        assert_eq!((hop.at, hop.sent_bytes, hop.queue_bytes), (Time::from_ns(12_345), 1_408, 2_960));
+        let mut telemetry = Telemetry::default();
+        (0..10).for_each(|switch| telemetry.push(SwitchId(switch), hop));
+        assert_eq!((telemetry.hops().len(), telemetry.path()), (8, (0..10).fold(0, |path, switch| path ^ switch)));
+        let mut echo = telemetry.echo();
+        echo.push(SwitchId(5), hop);
+        assert_eq!((echo.hops(), echo.path()), (telemetry.hops(), telemetry.path()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn records_survive_the_wire_and_noise_is_no_panic(
+            hops in proptest::collection::vec(proptest::prelude::any::<(u64, u64, u64, u32)>(), 0..9),
+            echo: bool,
+            noise: Vec<u8>,
+        ) {
+            let mut telemetry = Telemetry::default();
+            for (number, &(rate, at, sent, queue)) in hops.iter().enumerate() {
+                let hop = HopRecord::new(Rate::from_bps(rate), Time::from_ps(at), sent, queue);
+                telemetry.push(SwitchId(number as u32 * 77), hop);
+            }
+            let telemetry = if echo { telemetry.echo() } else { telemetry };
+            let mut bytes = Vec::new();
+            telemetry.emit(&mut bytes);
+            let whole = bytes.len();
+            bytes.extend(&noise);
+            proptest::prop_assert_eq!(Telemetry::parse(&bytes), Some((telemetry, &noise[..])));
+            proptest::prop_assert_eq!(Telemetry::parse(&bytes[..whole - 1]), None);
+            let _ = Telemetry::parse(&noise);
+        }
+    }
+}
