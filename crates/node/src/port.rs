@@ -90,7 +90,6 @@ impl Port {
     pub fn new(rate: Rate, hop: Hop, levels: &[Vec<u8>]) -> Port {
         Port {
             per_byte: rate.per_byte(),
-            rate,
             hop,
             backlog: 0,
             paused: 0,

@@ -7,11 +7,12 @@ mod recovery;
 use clearway_schemes::Scheme;
 use clearway_schemes::rdma::control::Algorithm;
 use clearway_schemes::rdma::header::{ACK, Header, NACK};
-use clearway_schemes::rdma::{Config, GoBackN, Irn, Recovery, Window, dcqcn, line_rate, timely};
+use clearway_schemes::rdma::{Config, GoBackN, Irn, Recovery, Window, dcqcn, hpcc, line_rate, timely};
 use node::scene::{Fate, Scene, Wire};
 use node::{Event, Packet};
 use units::{Duration, FlowId, HostId, Time};
 
+type Hpcc = Config<hpcc::Config>;
 type LineRate = Config<line_rate::Config>;
 type Dcqcn = Config<dcqcn::Config>;
 type Timely = Config<timely::Config>;
