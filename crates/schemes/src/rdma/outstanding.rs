@@ -18,6 +18,8 @@ pub(crate) struct Outstanding {
     sent: u64,
     /// IRN: which arrived out of order, from `una` on.
     sacked: VecDeque<bool>,
+    /// IRN: what is before this one has been sent again since the last timeout, or has arrived, or was not lost.
+    resent: u64,
     repair: Option<Repair>,
 }
 
@@ -26,8 +28,6 @@ pub(crate) struct Outstanding {
 struct Repair {
     /// It ends when all before this packet is acknowledged (the recovery sequence).
     until: u64,
-    /// What is before this one has been sent again, or has arrived.
-    resent: u64,
     /// What is before this one and has not arrived is lost: a packet behind it has arrived.
     top: u64,
     /// It began with a timeout, then.
@@ -39,7 +39,7 @@ pub(crate) const REACH: u64 = 1 << 16;
 
 impl Outstanding {
     pub fn new(total: u64) -> Outstanding {
-        Outstanding { total, una: 0, next: 0, sent: 0, sacked: VecDeque::new(), repair: None }
+        Outstanding { total, una: 0, next: 0, sent: 0, sacked: VecDeque::new(), resent: 0, repair: None }
     }
 
     /// Every packet before this one is acknowledged.
@@ -79,13 +79,13 @@ impl Outstanding {
 
     /// The first packet that is lost and has not been sent again in this recovery.
     pub fn lost(&mut self) -> Option<u64> {
-        let repair = self.repair.as_mut()?;
+        let top = self.repair?.top;
         let arrived = |packet: u64| self.sacked.get((packet - self.una) as usize) == Some(&true);
-        repair.resent = repair.resent.max(self.una);
-        while repair.resent < repair.top && arrived(repair.resent) {
-            repair.resent += 1;
+        self.resent = self.resent.max(self.una);
+        while self.resent < top && arrived(self.resent) {
+            self.resent += 1;
         }
-        (repair.resent < repair.top).then_some(repair.resent)
+        (self.resent < top).then_some(self.resent)
     }
 
     /// The packet to go next when nothing is lost, whatever the window says.
@@ -97,8 +97,8 @@ impl Outstanding {
     pub fn send(&mut self, packet: u64) -> bool {
         if packet == self.next {
             self.next += 1;
-        } else if let Some(repair) = &mut self.repair {
-            repair.resent = packet + 1;
+        } else {
+            self.resent = packet + 1;
         }
         let again = packet < self.sent;
         self.sent = self.sent.max(packet + 1);
@@ -142,7 +142,7 @@ impl Outstanding {
         }
         self.sacked[place] = true;
         let begins = self.repair.is_none();
-        let new = Repair { until: self.next, resent: self.una, top: self.una, timed_out: None };
+        let new = Repair { until: self.next, top: self.una, timed_out: None };
         let repair = self.repair.get_or_insert(new);
         repair.top = repair.top.max(packet);
         begins
@@ -151,7 +151,8 @@ impl Outstanding {
     /// IRN: nothing was heard for too long. The first outstanding packet is taken for lost, and what is known to be.
     pub fn time_out(&mut self, now: Time) {
         let top = self.repair.map_or(self.una, |repair| repair.top).max(self.una + 1);
-        self.repair = Some(Repair { until: self.next, resent: self.una, top, timed_out: Some(now) });
+        self.resent = self.una;
+        self.repair = Some(Repair { until: self.next, top, timed_out: Some(now) });
     }
 }
 
