@@ -3,7 +3,7 @@
 use clearway_sim::RunResult;
 use scenario::Data;
 
-use crate::{column, of_link, run_alone, table};
+use crate::{column, of_link, run_alone, run_on, table};
 
 /// One switch; `senders` hosts send to host 0 from the start, for `end`.
 fn incast(transport: &str, senders: u32, rate: &str, propagation: &str, end: &str, settings: &str) -> RunResult {
@@ -153,4 +153,42 @@ fn flows_of_hpcc_share_a_link_at_its_target_with_no_queue_to_speak_of() {
         let sent = |host: u32| of_link(&result, &format!("host{host}"), "switch0", "sent_bytes") as f64;
         assert!(flows > 2 || (sent(1) / sent(2) - 1.0).abs() < 0.02);
     }
+}
+
+#[test]
+fn every_control_runs_over_every_flow_control_without_loss() {
+    for transport in ["rdma", "dcqcn", "timely", "hpcc"] {
+        for flow_control in schemes::FlowControl::NAMES {
+            let result = run_on_both(&format!(
+                r#"
+                transport = "{transport}"
+                flow_control = "{flow_control}"
+                fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "200Gbps" }}
+                switch.buffer.shared = {{ bytes = "20MB", alpha = 8.0 }}
+                [[traffic]]
+                name = "incast"
+                sizes = {{ constant = "200KB" }}
+                arrivals = "all_at_once"
+                pattern = {{ incast = {{ degree = 11 }} }}
+                receivers = "0"
+                flows = 11
+                [[traffic]]
+                name = "others"
+                sizes = {{ uniform = {{ min = "1KB", max = "100KB" }} }}
+                arrivals = {{ poisson = {{ load = 0.4 }} }}
+                flows = 100
+                "#
+            ));
+            assert_eq!(result.info.flows_completed, 111, "{transport} over {flow_control}");
+            let links = table(&result, "links");
+            assert_eq!(column(links, "overflow_packets").iter().sum::<u64>(), 0, "{transport} over {flow_control}");
+        }
+    }
+}
+
+/// Runs it on one thread and on two.
+fn run_on_both(toml: &str) -> RunResult {
+    let (alone, together) = (run_alone(toml), run_on(2, toml));
+    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
+    alone
 }
