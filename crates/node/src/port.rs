@@ -241,7 +241,13 @@ impl Port {
     /// Takes the next packet out of its queue; none if nothing may go.
     #[inline]
     pub fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        let ready = self.backlog & !self.paused;
+        self.take_next_of(u8::MAX, pool)
+    }
+
+    /// As [`Port::take_next`], of the classes whose bits are set.
+    #[inline]
+    pub fn take_next_of(&mut self, classes: u8, pool: &mut Pool) -> Option<PacketId> {
+        let ready = self.backlog & !self.paused & classes;
         if ready == 0 {
             return None;
         }

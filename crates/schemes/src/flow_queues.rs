@@ -36,6 +36,9 @@ pub(crate) struct FlowQueues {
     ready: u32,
     /// Queues that may not send.
     paused: u32,
+    /// Queues that have packets, and the most that ever had.
+    used: u32,
+    used_max: u32,
     quantum_bytes: u32,
 }
 
@@ -76,6 +79,8 @@ impl FlowQueues {
             ring: VecDeque::new(),
             ready: 0,
             paused: 0,
+            used: 0,
+            used_max: 0,
             quantum_bytes: u32::try_from(mtu_bytes).unwrap_or(u32::MAX).max(1),
         }
     }
@@ -84,6 +89,11 @@ impl FlowQueues {
     #[inline]
     pub fn ready(&self) -> u32 {
         self.ready
+    }
+
+    /// The most queues that have had packets at once.
+    pub fn used_max(&self) -> u32 {
+        self.used_max
     }
 
     /// Slots from 0 on that have ever been used.
@@ -109,12 +119,16 @@ impl FlowQueues {
         cx.ports[out.index()].hold(cx.now, cx.pool, id);
         let bytes = u32::from(cx.pool.get(id).packet.wire_bytes);
         let queue = self.queue(slot);
-        let starts = queue.packets.is_empty() && !queue.paused;
+        let (first, paused) = (queue.packets.is_empty(), queue.paused);
         queue.packets.push(cx.pool, id);
         queue.bytes += bytes;
         let length = queue.bytes;
-        if starts {
-            self.start(slot);
+        if first {
+            self.used += 1;
+            self.used_max = self.used_max.max(self.used);
+            if !paused {
+                self.start(slot);
+            }
         }
         length
     }
@@ -206,8 +220,9 @@ impl FlowQueues {
         self.take(port, pool, slot as u32, |packets, pool| packets.pop_last(pool))
     }
 
-    /// Shows the port's control packets, and the queues that hold packets or may not send.
-    pub fn show(&self, port: &Port, see: &mut dyn FnMut(QueueView)) {
+    /// Shows the port's control packets, and the queues that hold packets or may not send, each under the name that `cause` gives
+    /// to its slot.
+    pub fn show(&self, port: &Port, cause: impl Fn(u32) -> Cause, see: &mut dyn FnMut(QueueView)) {
         let control = QueueView {
             cause: Cause::Class(CONTROL_CLASS),
             paused: false,
@@ -215,15 +230,13 @@ impl FlowQueues {
             bytes: port.class_bytes(CONTROL_CLASS),
             packets: port.class_packets(CONTROL_CLASS),
         };
-        let of = |(slot, queue): (usize, &Queue)| QueueView {
-            cause: Cause::Queue(slot as u32),
-            paused: queue.paused,
-            root: false,
-            bytes: queue.bytes,
-            packets: queue.packets,
-        };
-        let queues = self.queues.iter().enumerate().map(of);
-        queues.chain([control]).filter(|view| view.bytes > 0 || view.paused).for_each(see);
+        if control.bytes > 0 {
+            see(control);
+        }
+        for (slot, queue) in self.queues.iter().enumerate().filter(|(_, queue)| queue.bytes > 0 || queue.paused) {
+            let &Queue { packets, bytes, paused, .. } = queue;
+            see(QueueView { cause: cause(slot as u32), paused, root: false, bytes, packets });
+        }
     }
 
     #[inline]
@@ -258,8 +271,9 @@ impl FlowQueues {
         let queue = &mut self.queues[slot as usize];
         let id = pop(&mut queue.packets, pool)?;
         queue.bytes -= u32::from(pool.get(id).packet.wire_bytes);
-        if queue.packets.is_empty() && !queue.paused {
-            self.ready -= 1;
+        if queue.packets.is_empty() {
+            self.used -= 1;
+            self.ready -= u32::from(!queue.paused);
         }
         port.release(pool, id);
         Some(Taken { id, slot: Some(slot), left_bytes: queue.bytes })

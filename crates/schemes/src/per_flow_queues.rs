@@ -8,8 +8,8 @@
 //! Neither paper gives thresholds. The defaults are those by which Pyrrha's own queues pause and resume, so that the two differ in
 //! what they hold and not in when. Absent on purpose: a limit on queues, which is what makes it an ideal.
 
-use node::link::{Dequeued, FlowControl, LinkCx, NicControl, QueueView};
-use node::pool::PacketId;
+use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView};
+use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -179,8 +179,17 @@ impl FlowControl for SwitchPart {
         flows.link_changed(queues, cx, port);
     }
 
+    fn queues_max(&self, port: PortId) -> u32 {
+        self.ports[port.index()].queues.used_max()
+    }
+
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
-        self.ports[port.index()].queues.show(&ports[port.index()], see);
+        let Egress { queues, flows } = &self.ports[port.index()];
+        queues.show(&ports[port.index()], |slot| flows.cause(slot), see);
+    }
+
+    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+        Some(Cause::Flow(slot.packet.flow))
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

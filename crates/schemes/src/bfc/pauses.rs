@@ -1,9 +1,9 @@
 //! Why upstream queues are paused: how many packets here are counted against each.
 
-use node::link::LinkCx;
-use node::pool::Slot;
+use node::link::{Cause, LinkCx};
+use node::pool::{PacketId, Slot};
 use rustc_hash::FxHashMap;
-use units::PortId;
+use units::{FlowId, PortId};
 
 use crate::flow_queues::{Frame, Name};
 
@@ -48,9 +48,16 @@ impl Pauses {
         }
     }
 
+    /// The upstream queue that a packet is counted against, if it is.
+    pub fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+        let queue = self.queue(slot);
+        let cause = if self.name == Name::Flow { Cause::Flow(FlowId(queue)) } else { Cause::Queue(queue) };
+        (slot.transit.queue & COUNTED != 0).then_some(cause)
+    }
+
     /// Counts a packet against the queue that it came from, and pauses that if it is the first.
     #[cold]
-    pub fn count(&mut self, cx: &mut LinkCx<'_>, id: node::pool::PacketId) {
+    pub fn count(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         let slot = cx.pool.get_mut(id);
         slot.transit.queue |= COUNTED;
         let (port, slot) = (slot.transit.in_port, *slot);
@@ -67,14 +74,14 @@ impl Pauses {
 
     /// A packet leaves: the queue that it came from goes on if no other is counted against it.
     #[inline]
-    pub fn left(&mut self, cx: &mut LinkCx<'_>, id: node::pool::PacketId) {
+    pub fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         if cx.pool.get(id).transit.queue & COUNTED != 0 {
             self.uncount(cx, id);
         }
     }
 
     #[cold]
-    fn uncount(&mut self, cx: &mut LinkCx<'_>, id: node::pool::PacketId) {
+    fn uncount(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         let slot = cx.pool.get_mut(id);
         let (port, before) = (slot.transit.in_port, *slot);
         slot.transit.queue &= !COUNTED;

@@ -1,7 +1,7 @@
 //! BFC in a switch.
 
-use node::link::{Dequeued, FlowControl, LinkCx, QueueView};
-use node::pool::PacketId;
+use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use units::{Duration, PortId, SwitchId};
 
@@ -14,7 +14,8 @@ use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, Taken, push_control};
 pub struct SwitchPart {
     name: Name,
     shares: Shares,
-    /// By the port by which a packet came, how long its flow keeps its queue.
+    /// By port, so many of its link's round trips as a flow keeps its queue: the longer of the link in and the link out, since a
+    /// pause from there must find the flow in the queue that it left from.
     sticky: Vec<Duration>,
     ports: Vec<Egress>,
     pauses: Pauses,
@@ -83,7 +84,9 @@ impl FlowControl for SwitchPart {
         let vfid = self.vfid(&slot.packet);
         let Egress { queues, flows } = &mut self.ports[out.index()];
         let queue = match flows {
-            Flows::Physical(assignment) => assignment.assign(cx.now, vfid, self.sticky[into.index()]),
+            Flows::Physical(assignment) => {
+                assignment.assign(cx.now, vfid, self.sticky[into.index()].max(self.sticky[out.index()]))
+            }
             Flows::Ideal(flows) => flows.slot(flow),
         };
         let bytes = queues.push(cx, out, queue, id);
@@ -140,8 +143,21 @@ impl FlowControl for SwitchPart {
         }
     }
 
+    fn queues_max(&self, port: PortId) -> u32 {
+        self.ports[port.index()].queues.used_max()
+    }
+
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
-        self.ports[port.index()].queues.show(&ports[port.index()], see);
+        let Egress { queues, flows } = &self.ports[port.index()];
+        let cause = |slot| match flows {
+            Flows::Physical(_) => Cause::Queue(slot),
+            Flows::Ideal(flows) => flows.cause(slot),
+        };
+        queues.show(&ports[port.index()], cause, see);
+    }
+
+    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+        self.pauses.holds_back(slot)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

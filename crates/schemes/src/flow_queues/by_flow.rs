@@ -1,5 +1,5 @@
 use node::FlowMap;
-use node::link::LinkCx;
+use node::link::{Cause, LinkCx};
 use units::{FlowId, PortId};
 
 use super::{FlowQueues, Frame};
@@ -20,6 +20,11 @@ impl<T: Default> ByFlow<T> {
     #[inline]
     pub fn slot(&mut self, flow: FlowId) -> u32 {
         self.flows.slot(flow).unwrap_or_else(|| self.flows.insert(flow, T::default()))
+    }
+
+    /// The flow of a queue in use.
+    pub fn cause(&self, slot: u32) -> Cause {
+        Cause::Flow(self.flows.get(slot).expect("a queue in use has a flow").0)
     }
 
     /// What is noted of the flow of a queue.

@@ -99,6 +99,10 @@ impl NicControl for NicPart {
         !self.paused.contains(&queue)
     }
 
+    fn holds(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
     fn epoch(&self) -> u32 {
         self.epoch
     }
