@@ -141,7 +141,13 @@ impl Port {
     /// Whether a packet waits that may be sent.
     #[inline]
     pub fn has_sendable(&self) -> bool {
-        self.backlog & !self.paused != 0
+        self.has_sendable_of(u8::MAX)
+    }
+
+    /// As [`Port::has_sendable`], of the classes whose bits are set.
+    #[inline]
+    pub fn has_sendable_of(&self, classes: u8) -> bool {
+        self.backlog & !self.paused & classes != 0
     }
 
     /// Pauses the classes whose bits are set and lets the others go on.
@@ -214,7 +220,7 @@ impl Port {
 
     /// Whether a frame waits.
     #[inline]
-    pub(crate) fn has_frame(&self) -> bool {
+    pub fn has_frame(&self) -> bool {
         !self.frames.is_empty()
     }
 

@@ -207,6 +207,7 @@ flow_controls! {
     "pfc" Pfc(crate::pfc::Config),
     "bfc" Bfc(crate::bfc::Config),
     "per_flow_queues" PerFlowQueues(crate::per_flow_queues::Config),
+    "congestion_isolation" CongestionIsolation(crate::congestion_isolation::Config),
     "pyrrha" Pyrrha(crate::pyrrha::Config),
 }
 

@@ -6,6 +6,7 @@
 pub mod aq;
 pub mod bfc;
 pub mod catalogue;
+pub mod congestion_isolation;
 pub mod dcpim;
 pub mod flow_control;
 mod flow_queues;

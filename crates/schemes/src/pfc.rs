@@ -87,7 +87,7 @@ impl LinkScheme for Config {
 }
 
 impl Config {
-    fn mask(&self) -> u8 {
+    pub(crate) fn mask(&self) -> u8 {
         self.classes.iter().fold(0, |mask, class| mask | 1 << class)
     }
 }
