@@ -366,9 +366,12 @@ fn flow_controls_that_can_t_be() {
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
     refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["lacks 7"]);
+    let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
+    let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
+    assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
     // Headroom alone needs more.
-    refused("\"pfc\"", "20KB", "flow_control.pfc", &["leaf0", "headroom", "20KB", "switch.buffer"]);
-    refused("\"congestion_isolation\"", "20KB", "flow_control.congestion_isolation", &["leaf0", "headroom"]);
+    refused("\"pfc\"", "20KB", "flow_control.pfc.alpha", &["leaf0", "headroom", "20KB", "switch.buffer"]);
+    refused("\"congestion_isolation\"", "20KB", "flow_control.congestion_isolation.pfc.alpha", &["leaf0", "headroom"]);
 }
 
 proptest! {

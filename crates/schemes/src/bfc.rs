@@ -10,8 +10,8 @@
 //! `queues = "ideal"` gives each flow a queue of its own and pauses it by name: BFC without collisions, as Pyrrha's authors
 //! run it beside the real one.
 //!
-//! Absent on purpose: the variants of the paper's appendix that limit how many queues resume at once; a queue of its own for
-//! control packets is class 0, which is never held here.
+//! Control packets, class 0, go first and are never held. Absent on purpose: limits of how many queues resume at once, and a
+//! queue of high priority for flows' first packets; what the program lacks in which Pyrrha's authors run BFC.
 
 mod assignment;
 mod pauses;
@@ -96,6 +96,10 @@ impl LinkScheme for Config {
     /// Where each flow has a queue of its own, a packet waits only for packets of its own flow that are further on.
     fn deadlock_free(&self) -> bool {
         self.queues == Queues::Ideal
+    }
+
+    fn keeps_flows(&self) -> bool {
+        true
     }
 }
 

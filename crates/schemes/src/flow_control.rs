@@ -32,6 +32,11 @@ pub trait LinkScheme {
     fn deadlock_free(&self) -> bool {
         false
     }
+
+    /// Whether it keeps packets by flow, and not by class.
+    fn keeps_flows(&self) -> bool {
+        false
+    }
 }
 
 /// What a flow control is told of the network when it is built.
@@ -175,6 +180,14 @@ macro_rules! flow_controls {
                 match self {
                     FlowControl::None => true,
                     $(FlowControl::$variant(config) => config.deadlock_free(),)*
+                }
+            }
+
+            /// Whether it keeps packets by flow, so that settings of classes have no effect.
+            pub fn keeps_flows(&self) -> bool {
+                match self {
+                    FlowControl::None => false,
+                    $(FlowControl::$variant(config) => config.keeps_flows(),)*
                 }
             }
 

@@ -74,6 +74,10 @@ impl LinkScheme for Config {
     fn deadlock_free(&self) -> bool {
         true
     }
+
+    fn keeps_flows(&self) -> bool {
+        true
+    }
 }
 
 struct SwitchPart {
