@@ -11,7 +11,7 @@ use fabric::Routes;
 use units::{FlowId, HostId, PortId, Time};
 
 use crate::packet::{Header, flags};
-use crate::pool::{Fifo, PacketId, Pool};
+use crate::pool::{Fifo, PacketId, Pool, Slot};
 use crate::{Packet, Port};
 
 /// Bytes of a frame between neighbours on the wire: the least that Ethernet has.
@@ -63,6 +63,12 @@ pub trait FlowControl: Send {
     /// Shows the queues of `port` that hold packets or may not send, for samples and audits.
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView));
 
+    /// Which queue of the node that it came from a packet that waits here may hold back, if any: what an audit follows to
+    /// find ports that wait for each other in a circle.
+    fn holds_back(&self, _slot: &Slot) -> Option<Cause> {
+        None
+    }
+
     /// What it counted, by name, for the result.
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }
@@ -83,6 +89,8 @@ pub enum Cause {
     Class(u8),
     /// One of a flow control's numbered queues.
     Queue(u32),
+    /// The queue of one flow.
+    Flow(FlowId),
     /// The queue of what goes through a congestion root: a port of a node (of a switch by its id, of a host by the number
     /// of switches plus its id).
     Root {
@@ -158,6 +166,11 @@ pub trait NicControl: Send {
     /// One bit a class that may not send.
     fn paused_classes(&self) -> u8 {
         0
+    }
+
+    /// Whether anything may not be sent now.
+    fn holds(&self) -> bool {
+        self.paused_classes() != 0
     }
 
     /// Whether packets of a flow of the host's endpoint `transport` to `dst` may be sent now.

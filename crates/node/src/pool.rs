@@ -192,6 +192,12 @@ impl Fifo {
         (self.head != NIL).then_some(PacketId(self.head))
     }
 
+    /// The packet that entered last.
+    #[inline]
+    pub fn last(&self) -> Option<PacketId> {
+        (self.tail != NIL).then_some(PacketId(self.tail))
+    }
+
     /// All of them, in order.
     pub fn iter<'a>(&self, pool: &'a Pool) -> impl Iterator<Item = PacketId> + use<'a> {
         let some = |id: u32| (id != NIL).then_some(PacketId(id));

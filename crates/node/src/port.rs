@@ -142,7 +142,13 @@ impl Port {
     /// Whether a packet waits that may be sent.
     #[inline]
     pub fn has_sendable(&self) -> bool {
-        self.backlog & !self.paused != 0
+        self.has_sendable_of(u8::MAX)
+    }
+
+    /// As [`Port::has_sendable`], of the classes whose bits are set.
+    #[inline]
+    pub fn has_sendable_of(&self, classes: u8) -> bool {
+        self.backlog & !self.paused & classes != 0
     }
 
     /// Pauses the classes whose bits are set and lets the others go on.
@@ -220,7 +226,7 @@ impl Port {
 
     /// Whether a frame waits.
     #[inline]
-    pub(crate) fn has_frame(&self) -> bool {
+    pub fn has_frame(&self) -> bool {
         !self.frames.is_empty()
     }
 
@@ -247,7 +253,13 @@ impl Port {
     /// Takes the next packet out of its queue; none if nothing may go.
     #[inline]
     pub fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
-        let ready = self.backlog & !self.paused;
+        self.take_next_of(u8::MAX, pool)
+    }
+
+    /// As [`Port::take_next`], of the classes whose bits are set.
+    #[inline]
+    pub fn take_next_of(&mut self, classes: u8, pool: &mut Pool) -> Option<PacketId> {
+        let ready = self.backlog & !self.paused & classes;
         if ready == 0 {
             return None;
         }

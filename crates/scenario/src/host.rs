@@ -29,6 +29,10 @@ pub struct Host {
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
     /// What its NIC has been told to hold, if the network has a flow control, and the packets that it holds.
     nic: Option<(Box<dyn NicControl>, Hold)>,
+    /// Since when its NIC has held anything back, if it does.
+    paused_since: Option<Time>,
+    /// How often its NIC has begun to hold something back, and for how long in all, up to when it last let everything go.
+    paused: (u64, Duration),
     events: Vec<Event>,
     /// What happened to flows here.
     pub records: Vec<FlowRecord>,
@@ -84,6 +88,8 @@ impl Host {
             starts: starts.into(),
             waiting,
             nic: nic.map(|nic| (nic, Hold::default())),
+            paused_since: None,
+            paused: (0, Duration::ZERO),
             events: Vec::new(),
             records: Vec::new(),
             received_packets: 0,
@@ -225,13 +231,36 @@ impl Host {
         if let Some((control, _)) = &mut self.nic {
             control.frame(now, frame);
         }
+        self.note_pause(now);
+    }
+
+    /// How often its NIC was told to hold something back, and for how long by `end`.
+    pub fn pauses(&self, end: Time) -> (u64, Duration) {
+        let (count, time) = self.paused;
+        (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))
+    }
+
+    fn note_pause(&mut self, now: Time) {
+        let holds = self.nic.as_ref().is_some_and(|(control, _)| control.holds());
+        match self.paused_since {
+            None if holds => {
+                self.paused_since = Some(now);
+                self.paused.0 += 1;
+            }
+            Some(since) if !holds => {
+                self.paused_since = None;
+                self.paused.1 += now - since;
+            }
+            _ => {}
+        }
     }
 
     /// The link has gone down or come up.
-    pub fn link_changed(&mut self) {
+    pub fn link_changed(&mut self, now: Time) {
         if let Some((control, _)) = &mut self.nic {
             control.reset();
         }
+        self.note_pause(now);
     }
 
     /// All switches forward by these tables from now on.

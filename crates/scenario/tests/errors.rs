@@ -327,6 +327,53 @@ fn mutate(text: &str, mutation: &Mutation) -> String {
     lines.join("\n")
 }
 
+#[test]
+fn flow_controls_that_can_t_be() {
+    let refused = |control: &str, buffer: &str, key: &str, words: &[&str]| {
+        let right = "buffer = { per_port = { bytes = \"500KB\" } }";
+        let text = GOOD.replacen(right, &format!("buffer = {{ per_port = {{ bytes = \"{buffer}\" }} }}"), 1);
+        let error = problem(&text.replacen("transport", &format!("flow_control = {control}\ntransport"), 1), &[]);
+        assert_eq!((error.line, error.key.as_str()), (Some(2), key), "{error}");
+        for word in words {
+            assert!(error.message.contains(word), "{word} is not in\n{error}");
+        }
+    };
+    refused("\"pcf\"", "500KB", "flow_control", &["pfc", "bfc"]);
+    refused("{ pfc = { alpha = -1.0 } }", "500KB", "flow_control.pfc.alpha", &["-1", "positive"]);
+    refused("{ pfc = { classes = [1, 8] } }", "500KB", "flow_control.pfc.classes", &["8", "0 to 7"]);
+    refused(
+        "{ bfc = { queues = { physical = 0 } } }",
+        "500KB",
+        "flow_control.bfc.queues.physical",
+        &["0", "1 and 128", "ideal"],
+    );
+    refused("{ bfc = { queues = { physical = 129 } } }", "500KB", "flow_control.bfc.queues.physical", &["129"]);
+    refused("{ bfc = { queues = \"ideal\", vfids = 7 } }", "500KB", "flow_control.bfc.vfids", &["no effect", "ideal"]);
+    refused("{ bfc = { vfids = 40000 } }", "500KB", "flow_control.bfc.vfids", &["40000", "32768"]);
+    refused("{ bfc = { sticky = -0.5 } }", "500KB", "flow_control.bfc.sticky", &["-0.5"]);
+    refused("{ per_flow_queues = { pause = 0.0 } }", "500KB", "flow_control.per_flow_queues.pause", &["0"]);
+    refused(
+        "{ per_flow_queues = { resume = 3.0 } }",
+        "500KB",
+        "flow_control.per_flow_queues.resume",
+        &["3", "pause, 2"],
+    );
+    refused(
+        "{ congestion_isolation = { class = 0 } }",
+        "500KB",
+        "flow_control.congestion_isolation.class",
+        &["0", "1 to 7"],
+    );
+    let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
+    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["lacks 7"]);
+    let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
+    let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
+    assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");
+    // Headroom alone needs more.
+    refused("\"pfc\"", "20KB", "flow_control.pfc.alpha", &["leaf0", "headroom", "20KB", "switch.buffer"]);
+    refused("\"congestion_isolation\"", "20KB", "flow_control.congestion_isolation.pfc.alpha", &["leaf0", "headroom"]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 

@@ -27,6 +27,16 @@ pub trait LinkScheme {
 
     /// Its part of a host's NIC; none if hosts do not answer.
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>>;
+
+    /// Whether ports can never wait for each other in a circle under it, whatever the routes.
+    fn deadlock_free(&self) -> bool {
+        false
+    }
+
+    /// Whether it keeps packets by flow, and not by class.
+    fn keeps_flows(&self) -> bool {
+        false
+    }
 }
 
 /// What a flow control is told of the network when it is built.
@@ -60,12 +70,23 @@ impl Ground<'_> {
         self.rate(node, port).bytes_in(self.round_trip(node, port))
     }
 
+    /// What each port of a switch sends, by the port by which it came, while the neighbour there is told and answers: the
+    /// rate of the link out times the round trip of the link in. By [`Shares::bytes`].
+    pub fn shares(&self, switch: SwitchId) -> Shares {
+        let node = self.fabric.switch_node(switch);
+        let ports = || (0..self.fabric.ports[node.index()].len()).map(PortId::from);
+        let out = |out| self.rate(node, out);
+        let bytes = ports().flat_map(|into| ports().map(move |port| out(port).bytes_in(self.round_trip(node, into))));
+        Shares { ports: ports().len(), bytes: bytes.collect() }
+    }
+
     /// The rate of a port's link.
     pub fn rate(&self, node: NodeId, port: PortId) -> Rate {
         self.fabric.link(self.fabric.ports[node.index()][port.index()]).rate
     }
 
-    fn round_trip(&self, node: NodeId, port: PortId) -> Duration {
+    /// From a node to its neighbour at a port and back, without transmission: BFC's HRTT.
+    pub fn round_trip(&self, node: NodeId, port: PortId) -> Duration {
         let there = self.fabric.ports[node.index()][port.index()];
         let way = |id| {
             let link = self.fabric.link(id);
@@ -73,6 +94,20 @@ impl Ground<'_> {
             link.propagation + self.fabric.delay_after(id) + if at_host { self.host_delay } else { Duration::ZERO }
         };
         way(there) + way(Fabric::reverse(there))
+    }
+}
+
+/// A switch's one-hop bandwidth-delay products, for each port in and out.
+pub struct Shares {
+    ports: usize,
+    bytes: Vec<u64>,
+}
+
+impl Shares {
+    /// What `out` sends in the round trip of the link at `into`.
+    #[inline]
+    pub fn bytes(&self, into: PortId, out: PortId) -> u64 {
+        self.bytes[into.index() * self.ports + out.index()]
     }
 }
 
@@ -140,6 +175,22 @@ macro_rules! flow_controls {
                 }
             }
 
+            /// Whether ports can never wait for each other in a circle under it, whatever the routes.
+            pub fn deadlock_free(&self) -> bool {
+                match self {
+                    FlowControl::None => true,
+                    $(FlowControl::$variant(config) => config.deadlock_free(),)*
+                }
+            }
+
+            /// Whether it keeps packets by flow, so that settings of classes have no effect.
+            pub fn keeps_flows(&self) -> bool {
+                match self {
+                    FlowControl::None => false,
+                    $(FlowControl::$variant(config) => config.keeps_flows(),)*
+                }
+            }
+
             /// Its part of a switch, if it has one.
             pub fn switch_control(
                 &self,
@@ -167,6 +218,9 @@ macro_rules! flow_controls {
 
 flow_controls! {
     "pfc" Pfc(crate::pfc::Config),
+    "bfc" Bfc(crate::bfc::Config),
+    "per_flow_queues" PerFlowQueues(crate::per_flow_queues::Config),
+    "congestion_isolation" CongestionIsolation(crate::congestion_isolation::Config),
     "pyrrha" Pyrrha(crate::pyrrha::Config),
 }
 

@@ -4,10 +4,14 @@
 //! host and what the scheme asks of switches. Nothing outside a scheme's folder names it but its catalogue line.
 
 pub mod aq;
+pub mod bfc;
 pub mod catalogue;
+pub mod congestion_isolation;
 pub mod dcpim;
 pub mod flow_control;
+mod flow_queues;
 pub mod limiter;
+pub mod per_flow_queues;
 pub mod pfc;
 pub mod pyrrha;
 pub mod rdma;

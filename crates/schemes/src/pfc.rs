@@ -14,9 +14,11 @@
 //! Absent on purpose: the timeouts of pauses (a pause holds until it is lifted: a real switch refreshes it), watchdogs
 //! that drop what a storm holds, and the guaranteed minimum of each queue.
 
+mod ingress;
+
 use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView};
 use node::packet::{CLASSES, Malformed};
-use node::pool::PacketId;
+use node::pool::{PacketId, Slot};
 use node::{Header, Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,8 @@ use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use crate::About;
 use crate::flow_control::{Ground, LinkScheme};
+
+pub(crate) use ingress::Ingress;
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,29 +78,7 @@ impl LinkScheme for Config {
     }
 
     fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        let node = ground.fabric.switch_node(switch);
-        let ports = (0..ground.fabric.ports[node.index()].len()).map(PortId::from);
-        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port)).collect();
-        let all: u64 = headroom.iter().sum();
-        if all >= ground.buffer.get() {
-            let name = &ground.fabric.names[node.index()];
-            let (all, buffer) = (Bytes(all), ground.buffer);
-            let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
-            return Err(Problem::new("alpha", message));
-        }
-        let share = |per: Rate, port| ground.rate(node, port).bps() as f64 / per.bps() as f64;
-        let alpha = |port| self.per_rate.map_or(self.alpha, |per| (self.alpha * share(per, port)).min(1.0));
-        Ok(Box::new(SwitchPart {
-            alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
-            resume_offset: self.resume_offset.get(),
-            lossless: self.mask(),
-            buffer_bytes: ground.buffer.get(),
-            headroom,
-            reserved_bytes: 0,
-            ingress: vec![[Ingress::default(); CLASSES]; ground.fabric.ports[node.index()].len()],
-            pauses: 0,
-            resumes: 0,
-        }))
+        Ok(Box::new(SwitchPart { ingress: Ingress::new(self, ground, switch)? }))
     }
 
     fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
@@ -105,7 +87,7 @@ impl LinkScheme for Config {
 }
 
 impl Config {
-    fn mask(&self) -> u8 {
+    pub(crate) fn mask(&self) -> u8 {
         self.classes.iter().fold(0, |mask, class| mask | 1 << class)
     }
 }
@@ -156,77 +138,34 @@ impl Header for Frame {
 
 impl Frame {
     /// The paused classes after this frame.
-    fn applied_to(self, paused: u8) -> u8 {
+    pub(crate) fn applied_to(self, paused: u8) -> u8 {
         paused & !self.classes | self.pause & self.classes
+    }
+
+    /// Pauses the classes of `port` that it speaks of, or lets them go on.
+    pub(crate) fn obey(self, cx: &mut LinkCx<'_>, port: PortId) {
+        let own = &mut cx.ports[port.index()];
+        own.set_paused(self.applied_to(own.paused()), cx.now);
+        cx.kick(port);
     }
 }
 
 struct SwitchPart {
-    /// By port, what part of the free memory it may take.
-    alpha: Vec<f64>,
-    resume_offset: u64,
-    lossless: u8,
-    buffer_bytes: u64,
-    /// By port, what each of its classes is given.
-    headroom: Vec<u64>,
-    /// Headroom given.
-    reserved_bytes: u64,
-    ingress: Vec<[Ingress; CLASSES]>,
-    pauses: u64,
-    resumes: u64,
-}
-
-/// What came by a port in a class and is still here.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ingress {
-    bytes: u64,
-    reserved: bool,
-    paused: bool,
+    ingress: Ingress,
 }
 
 impl SwitchPart {
-    fn threshold(&self, port: PortId, used_bytes: u64) -> u64 {
-        let free = self.buffer_bytes.saturating_sub(self.reserved_bytes).saturating_sub(used_bytes);
-        (self.alpha[port.index()] * free as f64) as u64
-    }
-
     /// A packet has left the buffer.
     fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
-        let slot = cx.pool.get(id);
-        let (port, class) = (PortId(u32::from(slot.transit.in_port)), slot.packet.class);
-        let bytes = u64::from(slot.packet.wire_bytes);
-        let threshold = self.threshold(port, cx.used_bytes - bytes);
-        let ingress = &mut self.ingress[port.index()][usize::from(class)];
-        ingress.bytes -= bytes;
-        // However low the threshold has come, what is empty goes on.
-        if ingress.paused && ingress.bytes <= threshold.saturating_sub(self.resume_offset) {
-            ingress.paused = false;
-            self.resumes += 1;
-            cx.send(port, Frame { classes: 1 << class, pause: 0 });
-        }
+        let class = cx.pool.get(id).packet.class;
+        self.ingress.left(cx, id, class);
     }
 }
 
 impl FlowControl for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
-        let slot = cx.pool.get(id);
-        let (port, class) = (PortId(u32::from(slot.transit.in_port)), slot.packet.class);
-        let bytes = u64::from(slot.packet.wire_bytes);
-        let ingress = &mut self.ingress[port.index()][usize::from(class)];
-        ingress.bytes += bytes;
-        if self.lossless >> class & 1 == 1 && !ingress.paused {
-            if !ingress.reserved {
-                ingress.reserved = true;
-                self.reserved_bytes += self.headroom[port.index()];
-            }
-            let threshold = self.threshold(port, cx.used_bytes);
-            let ingress = &mut self.ingress[port.index()][usize::from(class)];
-            if ingress.bytes > threshold {
-                ingress.paused = true;
-                self.pauses += 1;
-                cx.send(port, Frame { classes: 1 << class, pause: 1 << class });
-            }
-        }
+        let class = cx.pool.get(id).packet.class;
+        self.ingress.came(cx, id, class);
         let port = &mut cx.ports[out.index()];
         port.push(cx.now, cx.pool, id);
         port.class_bytes(class)
@@ -244,9 +183,7 @@ impl FlowControl for SwitchPart {
     }
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
-        let own = &mut cx.ports[port.index()];
-        own.set_paused(frame.header::<Frame>().applied_to(own.paused()), cx.now);
-        cx.kick(port);
+        frame.header::<Frame>().obey(cx, port);
     }
 
     fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
@@ -262,26 +199,30 @@ impl FlowControl for SwitchPart {
     }
 
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
-        cx.ports[port.index()].set_paused(0, cx.now);
-        for ingress in &mut self.ingress[port.index()] {
-            ingress.paused = false;
-        }
-        cx.kick(port);
+        self.ingress.link_changed(cx, port);
     }
 
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
-        let own = &ports[port.index()];
-        for class in 0..CLASSES as u8 {
-            let (bytes, paused) = (own.class_bytes(class), own.paused() >> class & 1 == 1);
-            if bytes > 0 || paused {
-                let packets = own.class_packets(class);
-                see(QueueView { cause: Cause::Class(class), paused, root: false, bytes, packets });
-            }
-        }
+        show_classes(&ports[port.index()], see);
+    }
+
+    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+        self.ingress.holds_back(slot.packet.class)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("pfc_pauses", self.pauses), ("pfc_resumes", self.resumes)]
+        self.ingress.counters()
+    }
+}
+
+/// Shows the queues of a port's classes that hold packets or may not send.
+pub(crate) fn show_classes(own: &Port, see: &mut dyn FnMut(QueueView)) {
+    for class in 0..CLASSES as u8 {
+        let (bytes, paused) = (own.class_bytes(class), own.paused() >> class & 1 == 1);
+        if bytes > 0 || paused {
+            let packets = own.class_packets(class);
+            see(QueueView { cause: Cause::Class(class), paused, root: false, bytes, packets });
+        }
     }
 }
 

@@ -4,12 +4,18 @@ use engine::{Ended, Outcome};
 use node::Overflow;
 use node::packet::flags;
 use scenario::{Finding, Flows, Plan, audit};
+use schemes::FlowControl;
 
+use crate::deadlock;
 use crate::part::Part;
 
 pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outcome) -> Vec<Finding> {
     let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
-    vec![bytes(plan, parts), audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)]
+    let mut findings = vec![bytes(plan, parts), audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)];
+    if plan.scenario.flow_control != FlowControl::None {
+        findings.push(deadlock::finding(plan, parts));
+    }
+    findings
 }
 
 /// Every byte that a host sent was received, lost for a reason that was counted, or is still inside.

@@ -8,6 +8,7 @@
 
 mod audit;
 mod build;
+mod deadlock;
 mod entities;
 mod part;
 mod probe;

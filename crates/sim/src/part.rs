@@ -334,7 +334,7 @@ impl Part {
                 From::Host { index } => {
                     let slot = &mut self.hosts[index as usize];
                     slot.up = up;
-                    slot.host.link_changed();
+                    slot.host.link_changed(now);
                     self.arm_host(now, index as usize, false);
                 }
             },

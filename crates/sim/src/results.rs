@@ -122,12 +122,15 @@ fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<u64
                 }
                 From::Host { index } => {
                     let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];
+                    let (pauses, paused) = host.pauses(end);
                     // As at a switch, what met a dead link was not sent.
                     PortStats {
                         sent_packets: host.sent_packets - dead_packets,
                         sent_bytes: host.sent_bytes - dead_bytes,
                         dead_packets: *dead_packets,
                         dead_bytes: *dead_bytes,
+                        pauses,
+                        paused,
                         ..Default::default()
                     }
                 }

@@ -5,6 +5,7 @@ mod aq;
 mod aq_beyond;
 mod digest;
 mod failures;
+mod flow_control;
 mod ideal;
 mod interrupt;
 mod limiters;

@@ -1,0 +1,119 @@
+//! Ports that wait for each other in a circle when a run ends.
+//!
+//! A queue that its neighbour has paused waits for packets there that came from it; where those wait in paused queues
+//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes with a
+//! cyclic buffer dependency deadlock); under a flow control that promises none it is a fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fabric::Fabric;
+use node::link::Cause;
+use scenario::{Finding, Plan};
+use units::{LinkId, PortId, SwitchId};
+
+use crate::part::Part;
+
+pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
+    let circle = circle(&waits(plan, parts));
+    let name = |queue: &Queue| {
+        let link = plan.fabric.link(queue.0);
+        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
+    };
+    Finding {
+        name: "no deadlock",
+        ok: circle.is_empty() || !plan.scenario.flow_control.deadlock_free(),
+        detail: match circle.as_slice() {
+            [] => "no paused port waits for itself".to_owned(),
+            links => {
+                let links: Vec<String> = links.iter().map(name).collect();
+                format!("paused ports wait for each other in a circle: {}", links.join(", "))
+            }
+        },
+    }
+}
+
+/// A queue of the port at the head of a link.
+type Queue = (LinkId, Cause);
+
+/// By paused queue with packets, the paused queues with packets that it waits for.
+fn waits(plan: &Plan, parts: &[Part]) -> BTreeMap<Queue, Vec<Queue>> {
+    let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
+    for part in parts {
+        for slot in &part.switches {
+            let Some(control) = slot.switch.flow_control() else { continue };
+            let links = &plan.fabric.ports[plan.fabric.switch_node(SwitchId(slot.id)).index()];
+            for (port, &link) in links.iter().enumerate() {
+                control.queues(slot.switch.ports(), PortId::from(port), &mut |view| {
+                    if !view.paused || view.bytes == 0 {
+                        return;
+                    }
+                    waits.entry((link, view.cause)).or_default();
+                    for packet in view.packets.iter(&part.pool).map(|id| part.pool.get(id)) {
+                        if let Some(cause) = control.holds_back(packet) {
+                            let upstream = Fabric::reverse(links[usize::from(packet.transit.in_port)]);
+                            waits.entry((upstream, cause)).or_default().push((link, view.cause));
+                        }
+                    }
+                });
+            }
+        }
+    }
+    for on in waits.values_mut() {
+        on.sort_unstable();
+        on.dedup();
+    }
+    waits
+}
+
+/// A circle of waits, if there is one.
+fn circle(waits: &BTreeMap<Queue, Vec<Queue>>) -> Vec<Queue> {
+    let mut done: BTreeSet<Queue> = BTreeSet::new();
+    for &start in waits.keys() {
+        // Depth first, with the way here and which of each queue's waits comes next.
+        let mut way: Vec<(Queue, usize)> = vec![(start, 0)];
+        while let Some((queue, next)) = way.last_mut() {
+            let (queue, on) = (*queue, waits[queue].get(*next).copied());
+            *next += 1;
+            match on {
+                None => {
+                    done.insert(queue);
+                    way.pop();
+                }
+                Some(on) if done.contains(&on) => {}
+                Some(on) => match way.iter().position(|step| step.0 == on) {
+                    Some(from) => return way[from..].iter().map(|step| step.0).collect(),
+                    None => way.push((on, 0)),
+                },
+            }
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(link: u32) -> Queue {
+        (LinkId(link), Cause::Class(1))
+    }
+
+    fn graph(edges: &[(u32, u32)]) -> BTreeMap<Queue, Vec<Queue>> {
+        let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
+        for &(from, to) in edges {
+            waits.entry(queue(to)).or_default();
+            waits.entry(queue(from)).or_default().push(queue(to));
+        }
+        waits
+    }
+
+    #[test]
+    fn a_tree_of_pauses_is_no_circle() {
+        assert!(circle(&graph(&[(1, 2), (1, 3), (2, 4), (3, 4)])).is_empty());
+    }
+
+    #[test]
+    fn a_circle_is_found_behind_what_waits_for_it() {
+        assert_eq!(circle(&graph(&[(1, 2), (2, 3), (3, 4), (4, 2), (2, 5)])), [queue(2), queue(3), queue(4)]);
+    }
+}
