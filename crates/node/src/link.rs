@@ -173,6 +173,11 @@ pub trait NicControl: Send {
         self.paused_classes() != 0
     }
 
+    /// The classes that [`NicControl::lets`] speaks of, as bits: packets of others always go.
+    fn held_classes(&self) -> u8 {
+        u8::MAX
+    }
+
     /// Whether packets of a flow of the host's endpoint `transport` to `dst` may be sent now.
     fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId) -> bool {
         true

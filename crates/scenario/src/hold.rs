@@ -19,6 +19,9 @@ pub(crate) struct Hold {
 impl Hold {
     /// Takes in a packet that an endpoint has sent, and gives it back unless it must wait.
     pub fn pass(&mut self, control: &dyn NicControl, packet: Packet) -> Option<Packet> {
+        if control.held_classes() >> packet.class & 1 == 0 {
+            return Some(packet);
+        }
         if let Some(queue) = self.queues.get_mut(&packet.flow) {
             queue.push_back(packet); // behind those that came before
             return None;

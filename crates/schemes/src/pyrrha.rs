@@ -58,6 +58,12 @@ pub struct Config {
     pub classes: Vec<u8>,
 }
 
+impl Config {
+    fn mask(&self) -> u8 {
+        self.classes.iter().fold(0, |mask, class| mask | 1 << class)
+    }
+}
+
 /// How isolation queues are arranged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -159,7 +165,7 @@ impl LinkScheme for Config {
 
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
         let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
-        let part = nic::NicPart { host, switches, downstream, paused: Vec::new(), epoch: 0 };
+        let part = nic::NicPart { host, classes: self.mask(), switches, downstream, paused: Vec::new(), epoch: 0 };
         self.hosts.then(|| Box::new(part) as Box<dyn NicControl>)
     }
 }

@@ -14,6 +14,8 @@ use super::paths::Downstream;
 /// It has no queues: endpoints ask before they send, so a root that has resumed or merged is forgotten at once.
 pub(super) struct NicPart {
     pub host: HostId,
+    /// Classes whose packets are held.
+    pub classes: u8,
     pub switches: u32,
     pub downstream: Downstream,
     /// Roots that are paused, in order.
@@ -40,6 +42,14 @@ impl NicControl for NicPart {
     fn reset(&mut self) {
         self.paused.clear();
         self.epoch += 1;
+    }
+
+    fn holds(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    fn held_classes(&self) -> u8 {
+        self.classes
     }
 
     fn lets(&self, transport: u8, flow: FlowId, dst: HostId) -> bool {

@@ -60,7 +60,7 @@ impl SwitchPart {
     pub(super) fn new(config: &Config, place: Place) -> SwitchPart {
         let Place { id, node, switches, downstream, ports, to_host } = place;
         SwitchPart {
-            isolated: config.classes.iter().fold(0, |mask, class| mask | 1 << class),
+            isolated: config.mask(),
             config: config.clone(),
             id,
             node,
