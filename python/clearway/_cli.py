@@ -31,6 +31,9 @@ Sets = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Load = Annotated[float | None, typer.Option(help="Load of all classes that arrive by load.")]
+FlowControl = Annotated[
+    str | None, typer.Option(help="The flow control between switches, such as pfc, in place of the scenario's.")
+]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
 
@@ -43,11 +46,12 @@ def run(
     set_: Sets = None,
     seed: Seed = None,
     load: Load = None,
+    flow_control: FlowControl = None,
     threads: Threads = None,
     out: Out = None,
 ) -> None:
     """Simulate a scenario and keep the result."""
-    read = _read([scenario], set_, seed, load)[0]
+    read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
     result = cw.run(read, threads=threads)
     folder = result.save(out or Path("out") / slug(scenario.stem))
     _show(cw.Comparison([result]).table())
@@ -59,6 +63,9 @@ def compare(
     scenarios: ScenarioFiles,
     transport: Annotated[
         list[str] | None, typer.Option(help="A transport to run each scenario with (again for more).")
+    ] = None,
+    flow_control: Annotated[
+        list[str] | None, typer.Option(help="A flow control to run each of them over (again for more).")
     ] = None,
     set_: Sets = None,
     seed: Seed = None,
@@ -72,7 +79,7 @@ def compare(
     """Run several schemes or scenarios; one table, one report."""
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
-    comparison = cw.compare(read, transport or (), threads=threads, folder=folder, keep=continue_)
+    comparison = cw.compare(read, transport or (), flow_control or (), threads=threads, folder=folder, keep=continue_)
     _show(comparison.table())
     _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
 

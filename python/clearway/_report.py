@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clearway import _core
+from clearway import _core, _trees
 from clearway._plots import Floats, Picture, Plots, colours
 
 if sys.version_info >= (3, 11):
@@ -49,7 +49,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
 
 def _page(results: Sequence[Result]) -> str:
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
-    plots = Plots(results)
+    plots, trees = Plots(results), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
@@ -76,6 +76,7 @@ def _page(results: Sequence[Result]) -> str:
             ),
         ),
         _over_time(results, plots),
+        _section("Congestion trees", trees),
         _section("Not finished", _unfinished(results)),
         _section("Lost and marked packets", _lost(results)),
         _section("Audit", _audit(results)),
@@ -86,7 +87,8 @@ def _page(results: Sequence[Result]) -> str:
     ]
     body = "\n".join(part for part in parts if part)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
+    css = _CSS + (_trees.CSS if trees else "")
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{css}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
 
 
 def _scenario_name(result: Result) -> str:

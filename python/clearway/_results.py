@@ -67,7 +67,8 @@ class Table:
 class Result:
     """What a run gave: tables, a summary, and the scenario with every default filled in.
 
-    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with entities also `entities`, `waits`, `aqs`. A run that was interrupted has what it had come to.
+    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`; with entities
+    also `entities`, `waits`, `aqs`. A run that was interrupted has what it had come to.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
@@ -250,6 +251,8 @@ def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Tab
         if kind == "names":
             index = pa.Array.from_buffers(pa.uint32(), len(raw) // 4, [None, buffer])
             array = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), pa.array(names, pa.string()))
+        elif kind == "bool":
+            array = pa.array(np.frombuffer(raw, np.bool_))
         elif kind == "u64?":
             values = np.frombuffer(raw, np.uint64)
             array = pa.array(values, mask=values == np.iinfo(np.uint64).max)

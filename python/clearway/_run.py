@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import resource
@@ -167,13 +168,14 @@ class Comparison:
 def compare(
     scenarios: Scenario | Iterable[Scenario],
     transports: Sequence[str] = (),
+    flow_controls: Sequence[str] = (),
     *,
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Comparison:
-    """Runs each scenario with each transport (with its own, if none are given), one after the other.
+    """Runs each scenario with each transport over each flow control (with its own, if none are given), one after the other.
 
     With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the comparison
     has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again, provided that
@@ -189,7 +191,7 @@ def compare(
     """
     given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
     results = []
-    for name, scenario in list(_variants(given, transports)):
+    for name, scenario in list(_variants(given, transports, flow_controls)):
         place = Path(folder) / slug(name) if folder is not None else None
         result = _kept(place, scenario) if keep and place is not None else None
         if result is None:
@@ -212,21 +214,21 @@ def _kept(place: Path, scenario: Scenario) -> Result | None:
     return result if same and not result.interrupted else None
 
 
-def _variants(scenarios: Sequence[Scenario], transports: Sequence[str]) -> Iterable[tuple[str, Scenario]]:
+def _variants(
+    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str]
+) -> Iterable[tuple[str, Scenario]]:
     """Name and scenario of each run of a comparison; names differ, and so do the folders named after them."""
     taken: set[str] = set()
-    wanted: Sequence[str | None] = transports or [None]
-    for scenario in scenarios:
-        for transport in wanted:
-            if transport is None:
-                name = scenario.name
-            else:
-                name = transport if len(scenarios) == 1 else f"{scenario.name}, {transport}"
-            number = 1
-            while slug(unique := name if number == 1 else f"{name} {number}") in taken:
-                number += 1
-            taken.add(slug(unique))
-            yield unique, scenario if transport is None else scenario.with_(transport=transport)
+    over: Sequence[str | None] = transports or [None]
+    under: Sequence[str | None] = flow_controls or [None]
+    for scenario, transport, flow_control in itertools.product(scenarios, over, under):
+        schemes = " over ".join(scheme for scheme in (transport, flow_control) if scheme is not None)
+        name = ", ".join(part for part in (scenario.name if len(scenarios) > 1 or not schemes else "", schemes) if part)
+        number = 1
+        while slug(unique := name if number == 1 else f"{name} {number}") in taken:
+            number += 1
+        taken.add(slug(unique))
+        yield unique, scenario.with_(transport=transport, flow_control=flow_control) if schemes else scenario
 
 
 def slug(name: str) -> str:

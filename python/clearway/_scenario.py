@@ -60,15 +60,16 @@ class Scenario:
         *,
         seed: int | None = None,
         transport: str | Mapping[str, Any] | None = None,
+        flow_control: str | Mapping[str, Any] | None = None,
         load: float | None = None,
         name: str | None = None,
     ) -> Scenario:
         """The same scenario with some keys set: dotted ones by `keys`, common ones by name.
 
         `load` sets the load of every class whose arrivals have one; `transport` is a name of `clearway.schemes()` or
-        a table such as `{"dcpim": {"rounds": 3}}`, and replaces what the scenario says.
+        a table such as `{"dcpim": {"rounds": 3}}`, and replaces what the scenario says; `flow_control` likewise.
         """
-        named = {"seed": seed, "transport": transport, "name": name}
+        named = {"seed": seed, "transport": transport, "flow_control": flow_control, "name": name}
         sets = [(key, _toml(value)) for key, value in named.items() if value is not None]
         if load is not None:
             keyed = [key for key in self._load_keys()]

@@ -13,6 +13,7 @@ ROWS = {
     "utilisation": "one row a tier of links and sample",
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",
+    "congestion": "one row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control",
     "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
     "aqs": "one row an entity, switch and pipeline that has AQs of it, over the whole run, if there are entities",
@@ -21,7 +22,7 @@ ROWS = {
 
 def tables() -> str:
     tiny = cw.Scenario.load("examples/tiny.toml")
-    result = cw.run(tiny.with_({"entity": [{"name": "all", "hosts": "0"}]}))
+    result = cw.run(tiny.with_({"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}]}))
     lines = []
     for name, table in result.tables.items():
         lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]

@@ -45,6 +45,17 @@ def test_compare_gives_one_table_and_one_report(tiny_file: Path, tmp_path: Path)
     assert "<svg" in (tmp_path / "again.html").read_text()
 
 
+def test_flow_controls_by_name(tiny_file: Path, tmp_path: Path) -> None:
+    done = clearway("run", tiny_file, "--flow-control", "pfc", "--out", "r", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "congestion" in cw.load(tmp_path / "r").tables
+    done = clearway("compare", tiny_file, "--flow-control", "none", "--flow-control", "pfc", "--out", "c", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "c").iterdir() if path.is_dir()) == ["none", "pfc"]
+    done = clearway("compare", tiny_file, "--flow-control", "pcf", cwd=tmp_path)
+    assert done.returncode == 2 and 'did you mean "pfc"' in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "line", "said"),
     [

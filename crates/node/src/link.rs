@@ -188,6 +188,12 @@ pub trait NicControl: Send {
         0
     }
 
+    /// Shows why it holds anything back, for samples.
+    fn causes(&self, see: &mut dyn FnMut(Cause)) {
+        let paused = self.paused_classes();
+        (0..8).filter(|class| paused >> class & 1 == 1).for_each(|class| see(Cause::Class(class)));
+    }
+
     /// A packet is about to leave.
     fn stamp(&mut self, _packet: &Packet) -> u16 {
         0

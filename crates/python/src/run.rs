@@ -11,7 +11,7 @@ use crate::{Scenario, scenario_error};
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
 
-/// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "names"), values in the machine's byte order, names.
+/// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "bool", "names"), values in the machine's byte order, names.
 type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
 
 /// How often a run looks up.
@@ -80,6 +80,7 @@ fn give<'py>(py: Python<'py>, info: &impl Serialize, toml: String, tables: Vec<T
                 Data::U64(values) => ("u64", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
                 Data::OptU64(values) => ("u64?", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
                 Data::U32(values) => ("u32", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
+                Data::Bool(values) => ("bool", bytes(py, &values, |value| [u8::from(value)]), Vec::new()),
                 Data::F64(values) => ("f64", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
                 Data::Names { index, names } => ("names", bytes(py, &index, |value| value.to_ne_bytes()), names),
             };

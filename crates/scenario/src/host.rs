@@ -3,6 +3,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use fabric::Routes;
+use node::link::Cause;
 use node::pool::Transit;
 use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::FxHashMap;
@@ -267,6 +268,13 @@ impl Host {
     pub fn set_routes(&mut self, routes: &Arc<Routes>) {
         if let Some((control, _)) = &mut self.nic {
             control.set_routes(routes);
+        }
+    }
+
+    /// Shows why its NIC holds anything back, if it does.
+    pub fn held(&self, see: &mut dyn FnMut(Cause)) {
+        if let Some((control, _)) = &self.nic {
+            control.causes(see);
         }
     }
 

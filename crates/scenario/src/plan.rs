@@ -50,7 +50,7 @@ pub struct Plan {
     /// What fails and recovers, and when routes change.
     pub changes: Vec<Epoch>,
     /// What nodes know of each other's choices.
-    downstream: Downstream,
+    pub downstream: Downstream,
     /// When the run ends at the latest.
     pub horizon: Time,
     /// The least delay between groups of nodes; with one group, a hop's.
@@ -137,6 +137,12 @@ impl Plan {
             host_delay: self.scenario.host.delay,
             buffer: self.settings.buffer.bytes(),
         }
+    }
+
+    /// One-hop bandwidth-delay product of each link's sending port.
+    pub fn hop_bdp_bytes(&self) -> Vec<u64> {
+        let ground = self.link_ground();
+        self.fabric.links.iter().map(|link| ground.hop_bdp_bytes(link.from, link.from_port)).collect()
     }
 
     fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {

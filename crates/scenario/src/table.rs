@@ -31,6 +31,8 @@ pub enum Data {
     U32(Vec<u32>),
     /// Ratios, with NaN for "not so".
     F64(Vec<f64>),
+    /// Whether something is so.
+    Bool(Vec<bool>),
     /// Names, by index.
     Names {
         /// Per row, which name.
@@ -54,6 +56,7 @@ impl Data {
             Data::U64(values) | Data::OptU64(values) => values.len(),
             Data::U32(values) => values.len(),
             Data::F64(values) => values.len(),
+            Data::Bool(values) => values.len(),
             Data::Names { index, .. } => index.len(),
         }
     }

@@ -37,6 +37,20 @@ pub trait LinkScheme {
     fn keeps_flows(&self) -> bool {
         false
     }
+
+    /// What it promises of the congestion roots that it names; none if it names none.
+    fn promise(&self) -> Option<Promise> {
+        None
+    }
+}
+
+/// What a flow control that names congestion roots can be held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// A packet is held only by roots on its own onward path (Pyrrha, Theorem 3.1).
+    pub on_path: bool,
+    /// A port never has more isolation queues than there are roots.
+    pub queue_a_root: bool,
 }
 
 /// What a flow control is told of the network when it is built.
@@ -202,6 +216,14 @@ macro_rules! flow_controls {
                     $(FlowControl::$variant(config) => {
                         config.switch_control(ground, switch).map(Some).map_err(|problem| problem.under($name))
                     })*
+                }
+            }
+
+            /// What it promises of the congestion roots that it names; none if it names none.
+            pub fn promise(&self) -> Option<Promise> {
+                match self {
+                    FlowControl::None => None,
+                    $(FlowControl::$variant(config) => config.promise(),)*
                 }
             }
 

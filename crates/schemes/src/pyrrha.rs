@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme};
+use crate::flow_control::{Ground, LinkScheme, Promise};
 
 pub mod frame;
 pub mod paths;
@@ -167,5 +167,11 @@ impl LinkScheme for Config {
         let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
         let part = nic::NicPart { host, classes: self.mask(), switches, downstream, paused: Vec::new(), epoch: 0 };
         self.hosts.then(|| Box::new(part) as Box<dyn NicControl>)
+    }
+
+    /// A false root too holds only what goes through it, merging or not. In a single tier a queue is of a set of roots; a queue
+    /// that roots share for want of others is nobody's, and not held to anything.
+    fn promise(&self) -> Option<Promise> {
+        Some(Promise { on_path: true, queue_a_root: self.tiers == Tiers::Hierarchy })
     }
 }

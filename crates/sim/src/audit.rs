@@ -6,6 +6,7 @@ use node::packet::flags;
 use scenario::{Finding, Flows, Plan, audit};
 use schemes::FlowControl;
 
+use crate::congestion;
 use crate::deadlock;
 use crate::part::Part;
 
@@ -15,6 +16,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outc
     if plan.scenario.flow_control != FlowControl::None {
         findings.push(deadlock::finding(plan, parts));
     }
+    findings.extend(congestion::findings(plan, parts));
     findings
 }
 

@@ -8,6 +8,7 @@ use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
+use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
 use crate::probe::Samples;
@@ -35,6 +36,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             hosts: Vec::new(),
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
+            congestion: Congestion::new(plan),
             entities: EntityProbe::new(plan),
             outbox: Vec::new(),
             packet_hops: 0,

@@ -8,6 +8,7 @@
 
 mod audit;
 mod build;
+mod congestion;
 mod deadlock;
 mod entities;
 mod part;

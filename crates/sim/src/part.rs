@@ -17,6 +17,7 @@ use node::{Packet, Received, Switch, Telemetry};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
 
+use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::probe::Samples;
 
@@ -119,6 +120,8 @@ pub(crate) struct Part {
     /// Future changes, latest first.
     pub changes: Vec<(Time, Change)>,
     pub samples: Samples,
+    /// What waits for whom, with a flow control.
+    pub congestion: Option<Congestion>,
     /// What arrives for entities, if there are any.
     pub entities: Option<EntityProbe>,
     pub outbox: Vec<(u32, Crossing)>,
@@ -131,6 +134,13 @@ impl Part {
     /// How many sources of events it has.
     pub fn sources(&self) -> usize {
         self.chore(self.switches.len())
+    }
+
+    /// The run is over.
+    pub fn end(&mut self, now: Time) {
+        if let Some(congestion) = &mut self.congestion {
+            congestion.end(now, &self.switches, &self.pool);
+        }
     }
 
     /// Fills the agenda from the nodes' states, before the first window.
@@ -308,6 +318,9 @@ impl Part {
         }
         if self.samples.next_at() <= now {
             self.samples.take(now, &self.switches);
+            if let Some(congestion) = &mut self.congestion {
+                congestion.sample(now, &self.switches, &self.hosts, &self.pool);
+            }
             if let Some(entities) = &mut self.entities {
                 entities.sample(now);
             }
@@ -324,6 +337,9 @@ impl Part {
                 }
                 for slot in &mut self.hosts {
                     slot.host.set_routes(&routes);
+                }
+                if let Some(congestion) = &mut self.congestion {
+                    congestion.set_routes(&routes);
                 }
             }
             Change::Outlet { outlet, up } => match self.outlets[outlet as usize].from {

@@ -7,6 +7,7 @@ use node::PortStats;
 use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table};
 use units::Time;
 
+use crate::congestion;
 use crate::entities;
 use crate::part::{From, HostSlot, Part, PipeRef};
 
@@ -23,6 +24,7 @@ pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Ve
             parts.iter().flat_map(|part| &part.switches).map(|slot| &slot.switch),
         ),
     ];
+    tables.extend(congestion::table(plan, parts));
     tables.extend(entities::tables(plan, parts, end));
     tables
 }

@@ -62,6 +62,9 @@ pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) 
     let flows = plan.flows.len() as u64;
     let progress = |now, flows_done| Progress { now, horizon: plan.horizon, flows_done, flows };
     let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, flows, |now, done| watch(progress(now, done)));
+    for part in &mut parts {
+        part.end(outcome.end);
+    }
     Ok(conclude(&plan, &parts, outcome))
 }
 

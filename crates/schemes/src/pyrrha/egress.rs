@@ -183,6 +183,11 @@ impl Egress {
         queue
     }
 
+    /// Whether queues have run out and this one is for several.
+    pub fn is_shared(&self, number: u16) -> bool {
+        self.assigned.iter().filter(|(_, queue)| *queue == number).count() > 1
+    }
+
     fn in_use(&self) -> u32 {
         self.queues.iter().filter(|queue| !queue.roots.is_empty()).count() as u32
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use fabric::Routes;
+use node::link::Cause;
 use node::{NicControl, Packet};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
@@ -65,6 +66,10 @@ impl NicControl for NicPart {
 
     fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    fn causes(&self, see: &mut dyn FnMut(Cause)) {
+        self.paused.iter().for_each(|root| see(Cause::Root { node: root.node, port: root.port }));
     }
 
     fn set_routes(&mut self, routes: &Arc<Routes>) {

@@ -435,15 +435,22 @@ impl FlowControl for SwitchPart {
         let root = self.own_root(port);
         let cause = Cause::Root { node: root.node, port: root.port };
         let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
-        for class in (0..CLASSES as u8).filter(|class| own.class_bytes(*class) > 0) {
-            let cause = if claimed && self.isolated >> class & 1 == 1 { cause } else { Cause::Class(class) };
+        // A root is one until it secedes, also while its queue is empty.
+        let first = self.isolated.trailing_zeros();
+        let shown = |class: &u8| own.class_bytes(*class) > 0 || claimed && u32::from(*class) == first;
+        for class in (0..CLASSES as u8).filter(shown) {
+            let root = claimed && self.isolated >> class & 1 == 1;
+            let cause = if root { cause } else { Cause::Class(class) };
             let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
-            see(QueueView { cause, paused: false, root: claimed, bytes, packets });
+            see(QueueView { cause, paused: false, root, bytes, packets });
         }
-        for queue in egress.queues.iter().filter(|queue| !queue.roots.is_empty()) {
+        for (number, queue) in (0u16..).zip(&egress.queues).filter(|(_, queue)| !queue.roots.is_empty()) {
             let shut = |root: &&RootId| egress.table.iter().any(|entry| entry.root == **root && !entry.state.open());
             let root = queue.roots.iter().find(shut).unwrap_or(&queue.roots[0]);
-            let cause = Cause::Root { node: root.node, port: root.port };
+            let cause = match egress.is_shared(number) {
+                true => Cause::Queue(u32::from(number)),
+                false => Cause::Root { node: root.node, port: root.port },
+            };
             let paused = queue.roots.iter().any(|root| shut(&root));
             see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
         }

@@ -37,14 +37,14 @@ fn settings() -> Vec<String> {
             "switch = { overflow = \"push_out\", buffer = { per_port = { bytes = \"10KB\" } }, levels = [[1, 2, 3]] }",
         ),
         clos(
-            "flow_control = { pyrrha = { k_pause = 0.5, k_resume = 0.2 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }",
+            "flow_control = { pyrrha = { k_pause = 0.5, k_resume = 0.2 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
         clos(
-            "flow_control = { bfc = { queues = { physical = 3 }, vfids = 16 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }",
+            "flow_control = { bfc = { queues = { physical = 3 }, vfids = 16 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
         clos("flow_control = \"per_flow_queues\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"congestion_isolation\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
-        clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
+        clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\""),
         clos("measure.completion = \"acknowledged\"\nhost = { mtu = \"4000B\", header = \"64B\" }"),
         clos(
             r#"

@@ -3,6 +3,7 @@
 mod any;
 mod aq;
 mod aq_beyond;
+mod congestion;
 mod digest;
 mod failures;
 mod flow_control;

@@ -1,0 +1,262 @@
+//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a root.
+//!
+//! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's reaction
+//! accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there that meets no further
+//! hotspot, and may go, and might ever since the last sample (what is held and let go in turn does not become a root in
+//! between); where a flow control names roots itself, they are what it names. What a pause holds is innocent when its onward
+//! path meets no root of that instant. A part sees only its own ports, so it notes the paths of what waits, added up, and
+//! roots and paths meet when the run is over ([`table`]).
+//!
+//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it at every
+//! sample and at the end ([`findings`]).
+//!
+//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only there
+//! do they meet a root. Absent: frames in flight. A pause counts from its arrival.
+
+mod table;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use fabric::{Fabric, Routes};
+use node::Packet;
+use node::link::{Cause, QueueView};
+use node::pool::Pool;
+use rustc_hash::FxHashMap;
+use scenario::{Finding, Plan};
+use schemes::FlowControl;
+use schemes::pyrrha::paths::Downstream;
+use units::{Duration, NodeId, PortId, SwitchId, Time};
+
+use crate::part::{HostSlot, Part, SwitchSlot};
+pub(crate) use table::table;
+
+/// What a part sees of congestion.
+pub(crate) struct Congestion {
+    fabric: Arc<Fabric>,
+    downstream: Downstream,
+    names_roots: bool,
+    /// By link: what waits for it beyond this makes its sender's port a hotspot.
+    hotspot_bytes: Vec<u64>,
+    /// By link: how long its sender's port had been paused at the last sample.
+    paused_before: Vec<Duration>,
+    rows: Vec<Row>,
+    /// What waits in the rows' queues: an onward path and how many bytes take it.
+    waiting: Vec<(u32, u64)>,
+    /// Onward paths by number: links, and at the end that of the receiving host.
+    paths: Vec<Vec<u32>>,
+    numbers: FxHashMap<Vec<u32>, u32>,
+    /// By number, while a queue is added up: bytes that take the path.
+    sums: Vec<u64>,
+    kept: Kept,
+    views: Vec<QueueView>,
+    path: Vec<u32>,
+}
+
+/// A queue at a sample.
+struct Row {
+    at: Time,
+    link: u32,
+    cause: Cause,
+    hotspot: bool,
+    /// Its port has been paused since the last sample.
+    lately: bool,
+    /// The flow control says so.
+    root: bool,
+    paused: bool,
+    bytes: u32,
+    waiting: Range<usize>,
+}
+
+/// How a promise was kept.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    /// Packets in queues that a root holds, a packet once a sample.
+    held_packets: u64,
+    /// Those whose path does not meet that root.
+    wrong_packets: u64,
+    /// The most isolation queues of a port.
+    queues_max: usize,
+    /// Isolation queues for a root that has another at the same port.
+    twins: u64,
+}
+
+impl Congestion {
+    /// None without a flow control.
+    pub fn new(plan: &Plan) -> Option<Congestion> {
+        let control = &plan.scenario.flow_control;
+        (*control != FlowControl::None).then(|| Congestion {
+            fabric: plan.fabric.clone(),
+            downstream: plan.downstream.clone(),
+            names_roots: control.promise().is_some(),
+            hotspot_bytes: plan.hop_bdp_bytes().into_iter().map(|bytes| 2 * bytes).collect(),
+            paused_before: vec![Duration::ZERO; plan.fabric.links.len()],
+            rows: Vec::new(),
+            waiting: Vec::new(),
+            paths: Vec::new(),
+            numbers: FxHashMap::default(),
+            sums: Vec::new(),
+            kept: Kept::default(),
+            views: Vec::new(),
+            path: Vec::new(),
+        })
+    }
+
+    /// From now on switches forward by these tables.
+    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+    }
+
+    /// Notes what there is to tell.
+    pub fn sample(&mut self, now: Time, switches: &[SwitchSlot], hosts: &[HostSlot], pool: &Pool) {
+        for slot in switches {
+            for port in (0..slot.switch.ports().len()).map(PortId::from) {
+                self.see_port(now, slot, port, pool);
+            }
+        }
+        for slot in hosts {
+            let link = self.fabric.uplink(slot.host.id()).0;
+            slot.host.held(&mut |cause| {
+                let place = Row {
+                    at: now,
+                    link,
+                    cause,
+                    hotspot: false,
+                    lately: false,
+                    root: false,
+                    paused: true,
+                    bytes: 0,
+                    waiting: 0..0,
+                };
+                self.rows.push(place);
+            });
+        }
+    }
+
+    /// Holds the flow control to its promise once more.
+    pub fn end(&mut self, now: Time, switches: &[SwitchSlot], pool: &Pool) {
+        if self.names_roots {
+            let (rows, waiting) = (self.rows.len(), self.waiting.len());
+            self.sample(now, switches, &[], pool);
+            self.rows.truncate(rows);
+            self.waiting.truncate(waiting);
+        }
+    }
+
+    fn see_port(&mut self, now: Time, slot: &SwitchSlot, port: PortId, pool: &Pool) {
+        let Some(control) = slot.switch.flow_control() else { return };
+        let mut views = std::mem::take(&mut self.views);
+        views.clear();
+        control.queues(slot.switch.ports(), port, &mut |view| views.push(view));
+        let link = self.fabric.out_link(SwitchId(slot.id), port).0;
+        let waiting: u64 = views.iter().map(|view| u64::from(view.bytes)).sum();
+        let hotspot = waiting > self.hotspot_bytes[link as usize];
+        let paused = slot.switch.port(port).paused_time(now);
+        let lately = paused > std::mem::replace(&mut self.paused_before[link as usize], paused);
+        for view in &views {
+            let QueueView { cause, paused, root, bytes, .. } = *view;
+            if paused || root || hotspot && bytes > 0 {
+                let waiting = self.add_up(slot.id, port, view, pool);
+                self.rows.push(Row { at: now, link, cause, hotspot, lately, root, paused, bytes, waiting });
+            }
+        }
+        self.count_queues(&views);
+        self.views = views;
+    }
+
+    /// Adds up the onward paths of what waits in a queue.
+    fn add_up(&mut self, switch: u32, port: PortId, view: &QueueView, pool: &Pool) -> Range<usize> {
+        let begin = self.waiting.len();
+        let root = root_link(&self.fabric, view.cause).filter(|_| view.paused);
+        let mut path = std::mem::take(&mut self.path);
+        for id in view.packets.iter(pool) {
+            let packet = &pool.get(id).packet;
+            self.onward(switch, port, packet, &mut path);
+            if let Some(root) = root {
+                self.kept.held_packets += 1;
+                self.kept.wrong_packets += u64::from(!path.contains(&root));
+            }
+            let number = self.number(&path);
+            let sum = &mut self.sums[number as usize];
+            if *sum == 0 {
+                self.waiting.push((number, 0));
+            }
+            *sum += u64::from(packet.wire_bytes);
+        }
+        self.path = path;
+        for (number, bytes) in &mut self.waiting[begin..] {
+            *bytes = std::mem::take(&mut self.sums[*number as usize]);
+        }
+        begin..self.waiting.len()
+    }
+
+    fn onward(&self, switch: u32, port: PortId, packet: &Packet, path: &mut Vec<u32>) {
+        path.clear();
+        let from = self.fabric.switch_node(SwitchId(switch));
+        path.extend(self.downstream.onward(from, port, packet).map(|hop| self.fabric.out_link(hop.switch, hop.port).0));
+        path.push(self.fabric.uplink(packet.dst).0);
+    }
+
+    fn number(&mut self, path: &[u32]) -> u32 {
+        if let Some(&number) = self.numbers.get(path) {
+            return number;
+        }
+        let number = self.paths.len() as u32;
+        self.numbers.insert(path.to_vec(), number);
+        self.paths.push(path.to_vec());
+        self.sums.push(0);
+        number
+    }
+
+    fn count_queues(&mut self, views: &[QueueView]) {
+        let isolation = views.iter().filter(|view| !view.root && matches!(view.cause, Cause::Root { .. }));
+        let causes: Vec<Cause> = isolation.map(|view| view.cause).collect();
+        let roots: BTreeSet<Cause> = causes.iter().copied().collect();
+        self.kept.queues_max = self.kept.queues_max.max(causes.len());
+        self.kept.twins += (causes.len() - roots.len()) as u64;
+    }
+}
+
+/// The link of a root, whose port sends on it; of a host, its own.
+fn root_link(fabric: &Fabric, cause: Cause) -> Option<u32> {
+    match cause {
+        Cause::Root { node, port } => Some(fabric.ports[root_node(fabric, node).index()][usize::from(port)].0),
+        _ => None,
+    }
+}
+
+fn root_node(fabric: &Fabric, node: u32) -> NodeId {
+    NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
+}
+
+/// Whether a flow control that names roots held what it should, and no more.
+pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
+    let Some(promise) = plan.scenario.flow_control.promise() else { return Vec::new() };
+    let all = parts.iter().filter_map(|part| part.congestion.as_ref()).fold(Kept::default(), |all, seen| Kept {
+        held_packets: all.held_packets + seen.kept.held_packets,
+        wrong_packets: all.wrong_packets + seen.kept.wrong_packets,
+        queues_max: all.queues_max.max(seen.kept.queues_max),
+        twins: all.twins + seen.kept.twins,
+    });
+    let Kept { held_packets, wrong_packets, queues_max, twins } = all;
+    vec![
+        Finding {
+            name: "flows are held only by roots on their own onward path",
+            ok: wrong_packets == 0 || !promise.on_path,
+            detail: format!(
+                "{wrong_packets} of {held_packets} held packets, over all samples, do not meet their root; {:.2}% of held bytes \
+                 wait for what is none any more",
+                100.0 * table::innocent_share(parts)
+            ),
+        },
+        Finding {
+            name: "never more isolation queues than roots on a port",
+            ok: twins == 0 || !promise.queue_a_root,
+            detail: format!("at most {queues_max} on a port; {twins} for a root that had one there already"),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests;

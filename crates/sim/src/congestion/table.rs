@@ -1,0 +1,149 @@
+use std::collections::BTreeSet;
+
+use fabric::Fabric;
+use node::link::Cause;
+use scenario::{Column, Data, Plan, Table};
+use units::Duration;
+
+use super::{Congestion, Row, root_link, root_node};
+use crate::part::Part;
+
+/// A row of the table.
+struct Told<'a> {
+    row: &'a Row,
+    root_link: Option<u32>,
+    role: usize,
+    innocent_bytes: u64,
+}
+
+const ROLES: [&str; 3] = ["root", "hotspot", "paused"];
+
+/// The table `congestion`; none without a flow control or without samples.
+pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
+    if parts.iter().all(|part| part.congestion.is_none()) || plan.scenario.measure.interval == Duration::ZERO {
+        return None;
+    }
+    let told = tell_all(parts);
+    let causes: Vec<Cause> = told.iter().map(|told| told.row.cause).collect::<BTreeSet<_>>().into_iter().collect();
+    let cause = Data::Names {
+        index: told.iter().map(|told| causes.partition_point(|cause| *cause < told.row.cause) as u32).collect(),
+        names: causes.iter().map(|&cause| cause_name(&plan.fabric, cause)).collect(),
+    };
+    let role = Data::Names {
+        index: told.iter().map(|told| told.role as u32).collect(),
+        names: ROLES.map(str::to_owned).to_vec(),
+    };
+    let u64s = |value: &dyn Fn(&Told<'_>) -> u64| told.iter().map(value).collect();
+    Some(Table {
+        name: "congestion",
+        columns: vec![
+            Column::new("time_ps", "ps", "when", Data::U64(u64s(&|told| told.row.at.ps()))),
+            Column::new(
+                "link",
+                "",
+                "number of the link whose sender has the queue: a port of a switch, or a host's NIC",
+                Data::U32(told.iter().map(|told| told.row.link).collect()),
+            ),
+            Column::new(
+                "cause",
+                "",
+                "the queue: of a class, by its number, or of a congestion root (node:port)",
+                cause,
+            ),
+            Column::new(
+                "root_link",
+                "",
+                "number of the root's link, if the queue is one's",
+                Data::OptU64(u64s(&|told| told.root_link.map_or(u64::MAX, u64::from))),
+            ),
+            Column::new(
+                "role",
+                "",
+                "hotspot: more waits at the port than two one-hop bandwidth-delay products; root: so much that may go, \
+                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow control \
+                 names a root; paused: neither",
+                role,
+            ),
+            Column::new(
+                "paused",
+                "",
+                "whether it may not send",
+                Data::Bool(told.iter().map(|told| told.row.paused).collect()),
+            ),
+            Column::new(
+                "bytes",
+                "B",
+                "what waits in it; 0 at a host, which makes no packet before it may send it",
+                Data::U64(u64s(&|told| u64::from(told.row.bytes))),
+            ),
+            Column::new(
+                "innocent_bytes",
+                "B",
+                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though it \
+                 does not meet that root, or that is none now",
+                Data::U64(u64s(&|told| told.innocent_bytes)),
+            ),
+        ],
+    })
+}
+
+/// Of all bytes that pauses held, over all samples, the share that met no root.
+pub(super) fn innocent_share(parts: &[Part]) -> f64 {
+    let told = tell_all(parts);
+    let held: u64 = told.iter().filter(|told| told.row.paused).map(|told| u64::from(told.row.bytes)).sum();
+    let innocent: u64 = told.iter().map(|told| told.innocent_bytes).sum();
+    innocent as f64 / held.max(1) as f64
+}
+
+/// All rows in the order of time and links.
+fn tell_all(parts: &[Part]) -> Vec<Told<'_>> {
+    let seen = parts.iter().filter_map(|part| part.congestion.as_ref());
+    let mut rows: Vec<(&Congestion, &Row)> =
+        seen.flat_map(|seen| seen.rows.iter().map(move |row| (seen, row))).collect();
+    rows.sort_by_key(|(_, row)| (row.at, row.link));
+    rows.chunk_by(|one, other| one.1.at == other.1.at).flat_map(tell).collect()
+}
+
+/// Where paths and roots of one instant meet.
+fn tell<'a>(instant: &[(&'a Congestion, &'a Row)]) -> Vec<Told<'a>> {
+    let hotspots: BTreeSet<u32> = instant.iter().filter(|(_, row)| row.hotspot).map(|(_, row)| row.link).collect();
+    let mut roots = BTreeSet::new();
+    for port in instant.chunk_by(|one, other| one.1.link == other.1.link) {
+        let (seen, row) = port[0];
+        let last = |path: &[u32]| path.iter().all(|link| *link == row.link || !hotspots.contains(link));
+        let free = || port.iter().filter(|(_, row)| !row.paused).map(|(seen, row)| bytes(seen, row, last)).sum::<u64>();
+        let found = !seen.names_roots && !row.lately && free() > seen.hotspot_bytes[row.link as usize];
+        if found || port.iter().any(|(_, row)| row.root) {
+            roots.insert(row.link);
+        }
+    }
+    let told = |&(seen, row): &(&'a Congestion, &'a Row)| {
+        let root_link = root_link(&seen.fabric, row.cause);
+        let innocent = |path: &[u32]| match root_link {
+            Some(root) => !roots.contains(&root) || !path.contains(&root),
+            None => path.iter().all(|link| !roots.contains(link)),
+        };
+        let is_root = row.root || !seen.names_roots && !row.paused && roots.contains(&row.link);
+        Told {
+            row,
+            root_link,
+            role: if is_root { 0 } else { 2 - usize::from(row.hotspot) },
+            innocent_bytes: if row.paused { bytes(seen, row, innocent) } else { 0 },
+        }
+    };
+    instant.iter().map(told).collect()
+}
+
+/// Bytes that wait in a queue and go by such paths.
+fn bytes(seen: &Congestion, row: &Row, such: impl Fn(&[u32]) -> bool) -> u64 {
+    let waiting = seen.waiting[row.waiting.clone()].iter();
+    waiting.filter(|(path, _)| such(&seen.paths[*path as usize])).map(|(_, bytes)| bytes).sum()
+}
+
+fn cause_name(fabric: &Fabric, cause: Cause) -> String {
+    match cause {
+        Cause::Class(class) => format!("class {class}"),
+        Cause::Queue(queue) => format!("queue {queue}"),
+        Cause::Root { node, port } => format!("{}:{port}", fabric.names[root_node(fabric, node).index()]),
+    }
+}

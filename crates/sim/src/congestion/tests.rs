@@ -1,0 +1,101 @@
+use fabric::Fabric;
+use node::link::{Dequeued, FlowControl, LinkCx};
+use node::pool::{Fifo, PacketId, Transit};
+use node::{Packet, Port};
+use units::{FlowId, HostId};
+
+use super::*;
+
+/// A flow control of which only the queues can be seen.
+struct Still(Vec<QueueView>);
+
+impl FlowControl for Still {
+    fn enqueue(&mut self, _: &mut LinkCx<'_>, _: PortId, _: PacketId) -> u32 {
+        unreachable!()
+    }
+    fn dequeue(&mut self, _: &mut LinkCx<'_>, _: PortId) -> Option<Dequeued> {
+        unreachable!()
+    }
+    fn ready(&self, _: &[Port], _: PortId) -> bool {
+        unreachable!()
+    }
+    fn frame(&mut self, _: &mut LinkCx<'_>, _: PortId, _: &Packet) {
+        unreachable!()
+    }
+    fn drain(&mut self, _: &mut LinkCx<'_>, _: PortId) -> Option<PacketId> {
+        unreachable!()
+    }
+    fn push_out(&mut self, _: &mut LinkCx<'_>, _: PortId, _: u8) -> Option<PacketId> {
+        unreachable!()
+    }
+    fn set_up(&mut self, _: &mut LinkCx<'_>, _: PortId, _: bool) {
+        unreachable!()
+    }
+    fn queues(&self, _: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        if port == UPLINK {
+            self.0.iter().copied().for_each(see);
+        }
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Leaf 0's port to the only spine, after its two hosts'.
+const UPLINK: PortId = PortId(2);
+
+/// Leaf 1's port to host 2.
+fn to_host_2(fabric: &Fabric) -> Cause {
+    let link = fabric.link(Fabric::reverse(fabric.uplink(HostId(2))));
+    Cause::Root { node: fabric.as_switch(link.from).unwrap().0, port: link.from_port.0 as u16 }
+}
+
+/// What leaf 0 is found to hold at its uplink: by queue, for which root and for whom its packets are.
+fn kept(queues: &[(bool, Option<Cause>, &[u32])]) -> Kept {
+    let scenario = r#"
+        flow_control = "pfc"
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 1 }
+        [[traffic]]
+        sizes = { constant = "1KB" }
+        arrivals = "all_at_once"
+    "#;
+    let plan = Plan::new(&scenario::read(scenario, "scene.toml", &[]).unwrap()).unwrap();
+    let mut pool = Pool::default();
+    let mut view = |&(paused, cause, to): &(bool, Option<Cause>, &[u32])| {
+        let mut packets = Fifo::default();
+        for &host in to {
+            let mut packet = Packet::bare(FlowId(host), HostId(0), HostId(host));
+            (packet.wire_bytes, packet.hops) = (1_000, 1);
+            let id = pool.insert(packet, Transit::leaving(Time::ZERO));
+            packets.push(&mut pool, id);
+        }
+        let cause = cause.unwrap_or(to_host_2(&plan.fabric));
+        QueueView { cause, paused, root: false, bytes: 1_000 * to.len() as u32, packets }
+    };
+    let views = queues.iter().map(&mut view).collect();
+    let switch = plan.switch(SwitchId(0)).with_flow_control(Some(Box::new(Still(views))));
+    let mut congestion = Congestion::new(&plan).unwrap();
+    congestion.names_roots = true;
+    congestion.end(Time::ZERO, &[SwitchSlot { id: 0, switch, first_outlet: 0, digest: 0 }], &pool);
+    assert!(congestion.rows.is_empty(), "no sample");
+    congestion.kept
+}
+
+#[test]
+fn a_packet_held_by_a_root_that_it_does_not_meet_is_counted() {
+    let Kept { held_packets, wrong_packets, .. } = kept(&[(true, None, &[2, 3, 2])]);
+    assert_eq!((held_packets, wrong_packets), (3, 1));
+    assert_eq!(kept(&[(false, None, &[2, 3, 2])]).held_packets, 0, "a queue that may send holds nothing");
+    assert_eq!(kept(&[(true, Some(Cause::Class(1)), &[3])]).held_packets, 0, "no root's queue");
+    // Host 3 itself as the root: node 3 switches later.
+    let host_3 = Cause::Root { node: 3 + 3, port: 0 };
+    assert_eq!(kept(&[(true, Some(host_3), &[2, 3, 2])]).wrong_packets, 2);
+}
+
+#[test]
+fn two_queues_for_one_root_are_counted() {
+    let spine = Cause::Root { node: 2, port: 1 };
+    let Kept { queues_max, twins, .. } = kept(&[(true, None, &[2]), (true, Some(spine), &[2, 3])]);
+    assert_eq!((queues_max, twins), (2, 0));
+    assert_eq!(kept(&[(true, None, &[2]), (false, None, &[])]).twins, 1);
+}
