@@ -144,6 +144,7 @@ fn cause_name(fabric: &Fabric, cause: Cause) -> String {
     match cause {
         Cause::Class(class) => format!("class {class}"),
         Cause::Queue(queue) => format!("queue {queue}"),
+        Cause::Flow(flow) => format!("flow {}", flow.0),
         Cause::Root { node, port } => format!("{}:{port}", fabric.names[root_node(fabric, node).index()]),
     }
 }
