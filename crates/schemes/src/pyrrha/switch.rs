@@ -15,7 +15,7 @@ use super::egress::{Claim, Egress};
 use super::frame::{Frame, RootId, Say};
 use super::paths::Downstream;
 use super::state::{Change, State};
-use super::upstream::Upstream;
+use super::upstream::{PortSet, Upstream};
 
 /// Pyrrha in a switch.
 pub struct SwitchPart {
@@ -206,12 +206,17 @@ impl SwitchPart {
         let port = &mut self.ports[out.index()];
         let (bytes, short) = (port.root_bytes(root), port.resume_bytes);
         let Some(entry) = port.entry(root) else { return };
-        if bytes <= short {
-            for ingress in entry.told.drain() {
-                self.resume(cx, ingress, root);
-            }
+        let mut told = if bytes <= short { std::mem::take(&mut entry.told) } else { PortSet::default() };
+        if told.is_empty() {
+            return self.clear(cx, out, root);
         }
-        self.clear(cx, out, root);
+        for ingress in told.drain() {
+            self.resume(cx, ingress, root);
+        }
+        // The last child may have been a NIC, for which queues of other ports waited too.
+        for other in (0..self.ports.len()).map(PortId::from) {
+            self.clear(cx, other, root);
+        }
     }
 
     /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.

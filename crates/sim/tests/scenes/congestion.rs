@@ -173,3 +173,35 @@ fn merging_takes_false_roots_away() {
     let innocent = |settings| rows(&run_alone(&storm(settings))).iter().map(|row| row.innocent).sum::<u64>();
     assert!(2 * innocent("") < innocent("merging = false"));
 }
+
+#[test]
+fn no_root_outlives_its_tree() {
+    // A torus has several ways to each root, so a switch may hold packets for it at several ports.
+    let result = run_alone(
+        r#"
+        transport = "udp"
+        flow_control = "pyrrha"
+        measure = { interval = "5us", drain = "2ms" }
+        switch.buffer = { shared = { bytes = "2MB" } }
+        fabric.torus = { dims = [4, 4, 4] }
+        [[traffic]]
+        sizes = { uniform = { min = "10KB", max = "200KB" } }
+        arrivals = { poisson = { load = 0.3 } }
+        flows = 600
+        [[traffic]]
+        name = "incast"
+        sizes = { constant = "30KB" }
+        pattern = { incast = { degree = 40 } }
+        arrivals = "all_at_once"
+        receivers = "21"
+        "#,
+    );
+    let counters = table(&result, "counters");
+    let count = |name: &str| {
+        let row = names(counters, "counter").iter().position(|counter| *counter == name).unwrap();
+        column(counters, "value")[row]
+    };
+    let gone = count("pyrrha_secessions") + count("pyrrha_abdications");
+    assert!(count("pyrrha_nominations") > 500);
+    assert_eq!(count("pyrrha_nominations"), gone);
+}
