@@ -1,9 +1,11 @@
 //! What neighbours say of single queues, and how a NIC answers.
 
+use std::collections::BTreeSet;
+
 use bytemuck::{Pod, Zeroable};
+use node::link::Cause;
 use node::packet::Malformed;
 use node::{Header, NicControl, Packet};
-use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time, mix};
 
 /// By what a neighbour's queue is called in frames.
@@ -62,13 +64,13 @@ impl Header for Frame {
 pub(crate) struct NicPart {
     name: Name,
     host: HostId,
-    paused: FxHashSet<u32>,
+    paused: BTreeSet<u32>,
     epoch: u32,
 }
 
 impl NicPart {
     pub fn new(name: Name, host: HostId) -> NicPart {
-        NicPart { name, host, paused: FxHashSet::default(), epoch: 0 }
+        NicPart { name, host, paused: BTreeSet::new(), epoch: 0 }
     }
 }
 
@@ -101,6 +103,14 @@ impl NicControl for NicPart {
 
     fn holds(&self) -> bool {
         !self.paused.is_empty()
+    }
+
+    fn causes(&self, see: &mut dyn FnMut(Cause)) {
+        let cause = |queue: &u32| match self.name {
+            Name::Flow => Cause::Flow(FlowId(*queue)),
+            Name::Number { .. } => Cause::Queue(*queue),
+        };
+        self.paused.iter().map(cause).for_each(see);
     }
 
     fn epoch(&self) -> u32 {

@@ -47,7 +47,7 @@ pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
             Column::new(
                 "cause",
                 "",
-                "the queue: of a class, by its number, or of a congestion root (node:port)",
+                "the queue: of a class, by its number, of a flow, or of a congestion root (node:port)",
                 cause,
             ),
             Column::new(
