@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
-use node::{Balancing, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch};
+use node::{Balancing, Buffer, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch};
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
 use schemes::{Asks, Sharing, Transport};
@@ -120,6 +120,13 @@ impl Plan {
         };
         for &switch in plan.steps.keys() {
             plan.switch_part(switch)?;
+        }
+        let by_class =
+            !plan.settings.levels.is_empty() || matches!(plan.settings.buffer, Buffer::Shared { alpha: Some(_), .. });
+        if plan.scenario.flow_control.keeps_flows() && by_class {
+            let message = "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
+                           delete them";
+            return Err(Problem::new("flow_control", message));
         }
         for switch in (0..plan.fabric.switches).map(SwitchId) {
             plan.flow_control(switch)?;

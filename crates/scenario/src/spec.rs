@@ -229,12 +229,6 @@ impl Scenario {
             return Err(Problem::new("sharing", message));
         }
         self.flow_control.check().map_err(|problem| problem.under("flow_control"))?;
-        let by_class =
-            !self.switch.levels.is_empty() || matches!(self.switch.buffer, Buffer::Shared { alpha: Some(_), .. });
-        if self.flow_control.keeps_flows() && by_class {
-            let message = "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; delete them";
-            return Err(Problem::new("flow_control", message));
-        }
         let HostSpec { mtu, header, .. } = self.host;
         if header.get() == 0 || header.get() > 1_000 {
             return Err(Problem::new("host.header", format!("{header} is not between 1B and 1000B")));
