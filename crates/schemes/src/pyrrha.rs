@@ -27,12 +27,12 @@ pub mod paths;
 pub mod queue_ids;
 pub mod regular;
 pub mod resources;
-pub mod upstream;
 
 mod egress;
 mod nic;
 mod state;
 mod switch;
+mod upstream;
 
 pub use state::{Change, State};
 
