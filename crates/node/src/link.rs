@@ -63,9 +63,9 @@ pub trait FlowControl: Send {
     /// Shows the queues of `port` that hold packets or may not send, for samples and audits.
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView));
 
-    /// Which queue of the node that it came from a packet that waits here may hold back, if any: what an audit follows to
-    /// find ports that wait for each other in a circle.
-    fn holds_back(&self, _slot: &Slot) -> Option<Cause> {
+    /// Which queue of the node that it came from a packet that waits here, in a queue for such a cause, may hold back, if any: what
+    /// an audit follows to find ports that wait for each other in a circle.
+    fn holds_back(&self, _slot: &Slot, _in: Cause) -> Option<Cause> {
         None
     }
 

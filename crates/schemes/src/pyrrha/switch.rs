@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
 use node::packet::CLASSES;
-use node::pool::PacketId;
+use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
@@ -473,6 +473,12 @@ impl FlowControl for SwitchPart {
             let paused = shut.is_some();
             see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
         }
+    }
+
+    fn holds_back(&self, slot: &Slot, cause: Cause) -> Option<Cause> {
+        let Cause::Root { node, port } = cause else { return None };
+        let ingress = PortId(u32::from(slot.transit.in_port));
+        self.holding.contains_key(&(RootId { node, port }, ingress)).then_some(cause)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

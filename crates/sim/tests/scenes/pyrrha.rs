@@ -4,7 +4,7 @@ use clearway_sim::RunResult;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{column, names, run_alone, run_on, table};
+use crate::{column, names, of_flows, run_alone, run_on, table};
 
 const FABRICS: [&str; 4] = [
     "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\" }",
@@ -94,11 +94,15 @@ fn run_both(toml: &str) -> RunResult {
     alone
 }
 
-/// Every flow has completed and no root is known any more.
-fn assert_calm(result: &RunResult) {
+fn assert_complete(result: &RunResult) {
     let flows = table(result, "flows");
     let open = names(flows, "status").iter().filter(|status| **status != "completed").count();
     assert_eq!(open, 0, "stand still in\n{}", result.scenario_toml);
+}
+
+/// Every flow has completed and no root is known any more.
+fn assert_calm(result: &RunResult) {
+    assert_complete(result);
     assert_eq!(counter(result, "pyrrha_roots_left"), 0, "{}", result.scenario_toml);
 }
 
@@ -178,4 +182,54 @@ proptest! {
             .replace("transport = \"rdma\"", "transport = { rdma = { recovery = \"irn\" } }\nreroute_delay = \"9us\"");
         assert_calm(&run_both(&toml));
     }
+}
+
+/// Where PFC stands still (see the scene of flow control).
+#[test]
+fn a_ring_of_flows_goes_round() {
+    for settings in ["", "tiers = \"single\"", "merging = false", "queues = 1"] {
+        let result = crate::flow_control::ring(&format!("{{ pyrrha = {{ {settings} }} }}"));
+        assert_complete(&result);
+        assert_in_order(&result);
+        assert!(counter(&result, "pyrrha_pauses") > 0);
+        // 2 MB each, two flows a link: without a pause too many, nobody needs more than all of that.
+        let alone = 2e6 * 1_500.0 / 1_460.0 * 8.0 / 100.0 * 1e3;
+        let last = *of_flows(&result, "fct_ps").iter().max().unwrap() as f64;
+        assert!((1.9..2.2).contains(&(last / alone)), "{settings}: {}", last / alone);
+    }
+}
+
+/// Sections 4.4 and 6: with too little memory packets are lost, and IRN sends them again.
+#[test]
+fn losses_are_made_good() {
+    let storm = "[[traffic]]\nsizes = { constant = \"90KB\" }\narrivals = { poisson = { load = 4.0 } }\nflows = 120\n";
+    for fabric in FABRICS {
+        let toml = scene(5, "rdma", fabric, "hosts = false", "balancing = \"ecmp\"", storm)
+            .replace("transport = \"rdma\"", "transport = { rdma = { recovery = \"irn\" } }")
+            .replace("100MB", "60KB");
+        let result = run_both(&toml);
+        assert!(total(&result, "overflow_packets") > 0, "{fabric}");
+        assert_calm(&result);
+    }
+}
+
+/// Host 7 has a flow to host 0, which all others congest, and one from it: the acknowledgements of that one go through the root too.
+#[test]
+fn acknowledgements_pass_a_root_that_data_wait_for() {
+    let flow = |name: &str, senders: &str, receivers: &str, start: &str| {
+        format!(
+            "[[traffic]]\nname = \"{name}\"\nsizes = {{ constant = \"500KB\" }}\narrivals = \"all_at_once\"\n\
+             senders = \"{senders}\"\nreceivers = \"{receivers}\"\nstart = \"{start}\"\n"
+        )
+    };
+    let storm = flow("incast", "1-7", "0", "0s");
+    let result = run_both(&format!(
+        "transport = \"rdma\"\nflow_control = \"pyrrha\"\nfabric.star = {{ hosts = 8 }}\n\
+         switch.buffer.shared = {{ bytes = \"10MB\" }}\n{storm}{}",
+        flow("back", "0", "7", "50us")
+    ));
+    assert!(counter(&result, "pyrrha_pauses") > 0);
+    let last = |of| *of_flows(&result, of).last().unwrap() as f64;
+    let slowdown = last("fct_ps") / last("ideal_ps");
+    assert!(slowdown < 1.05, "{slowdown}");
 }
