@@ -45,7 +45,7 @@ pub trait FlowControl: Send {
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, up: bool);
 
     /// All switches forward by these tables from now on.
-    fn set_routes(&mut self, _routes: &Arc<Routes>) {}
+    fn set_routes(&mut self, _cx: &mut LinkCx<'_>, _routes: &Arc<Routes>) {}
 
     /// When it wants [`FlowControl::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
     fn poll_at(&self) -> Time {

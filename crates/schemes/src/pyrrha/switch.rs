@@ -15,7 +15,7 @@ use super::egress::{Claim, Egress};
 use super::frame::{Frame, RootId, Say};
 use super::paths::Downstream;
 use super::state::{Change, State};
-use super::upstream::PortSet;
+use super::upstream::{PortSet, Upstream};
 
 /// Pyrrha in a switch.
 pub struct SwitchPart {
@@ -440,8 +440,29 @@ impl FlowControl for SwitchPart {
         cx.kick(port);
     }
 
-    fn set_routes(&mut self, routes: &Arc<Routes>) {
+    /// What waits goes where the old tables sent it, and what comes goes elsewhere: as long as both are there, two queues for
+    /// one root may wait for each other through their neighbours. So all trees dissolve, as if they merged, and what is a root
+    /// by the new tables nominates itself again.
+    fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
+        for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
+            self.counts.resumes += 1;
+            cx.send(ingress, Frame::from(Say::Resume { root }));
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            let port = &mut self.ports[out.index()];
+            port.claim = None;
+            let roots: Vec<RootId> = port.table.iter().map(|entry| entry.root).collect();
+            for entry in &mut port.table {
+                entry.state = entry.state.after(Change::Merge);
+                entry.upstream = Upstream::default();
+            }
+            for root in roots {
+                self.ports[out.index()].settle_root(root);
+                self.clear(cx, out, root);
+            }
+            cx.kick(out);
+        }
     }
 
     fn queues_max(&self, port: PortId) -> u32 {
