@@ -168,7 +168,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// However roots appear, vanish and merge, and however few queues there are: all that was sent comes, in order, when the
     /// last root has resumed, and nothing is left behind.
