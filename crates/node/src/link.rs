@@ -45,7 +45,7 @@ pub trait FlowControl: Send {
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, up: bool);
 
     /// All switches forward by these tables from now on.
-    fn set_routes(&mut self, _routes: &Arc<Routes>) {}
+    fn set_routes(&mut self, _cx: &mut LinkCx<'_>, _routes: &Arc<Routes>) {}
 
     /// When it wants [`FlowControl::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
     fn poll_at(&self) -> Time {
@@ -63,9 +63,9 @@ pub trait FlowControl: Send {
     /// Shows the queues of `port` that hold packets or may not send, for samples and audits.
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView));
 
-    /// Which queue of the node that it came from a packet that waits here may hold back, if any: what an audit follows to
-    /// find ports that wait for each other in a circle.
-    fn holds_back(&self, _slot: &Slot) -> Option<Cause> {
+    /// Which queue of the node that it came from a packet that waits here, in a queue for such a cause, may hold back, if any: what
+    /// an audit follows to find ports that wait for each other in a circle.
+    fn holds_back(&self, _slot: &Slot, _in: Cause) -> Option<Cause> {
         None
     }
 

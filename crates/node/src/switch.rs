@@ -232,9 +232,9 @@ impl Switch {
     }
 
     /// From now on it forwards by these tables.
-    pub fn set_routes(&mut self, routes: Arc<Routes>) {
+    pub fn set_routes(&mut self, now: Time, routes: Arc<Routes>, pool: &mut Pool) {
         if let Some(control) = &mut self.flow_control {
-            control.set_routes(&routes);
+            control.set_routes(&mut link_cx!(self, now, pool), &routes);
         }
         self.routes = routes;
     }

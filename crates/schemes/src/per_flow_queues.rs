@@ -192,7 +192,7 @@ impl FlowControl for SwitchPart {
         queues.show(&ports[port.index()], |slot| flows.cause(slot), see);
     }
 
-    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+    fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         Some(Cause::Flow(slot.packet.flow))
     }
 

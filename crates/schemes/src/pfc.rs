@@ -217,7 +217,7 @@ impl FlowControl for SwitchPart {
         show_classes(&ports[port.index()], see);
     }
 
-    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+    fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.ingress.holds_back(slot.packet.class)
     }
 

@@ -27,12 +27,12 @@ pub mod paths;
 pub mod queue_ids;
 pub mod regular;
 pub mod resources;
-pub mod upstream;
 
 mod egress;
 mod nic;
 mod state;
 mod switch;
+mod upstream;
 
 pub use state::{Change, State};
 
@@ -59,6 +59,7 @@ pub struct Config {
 }
 
 impl Config {
+    /// The isolated classes as bits.
     fn mask(&self) -> u8 {
         self.classes.iter().fold(0, |mask, class| mask | 1 << class)
     }
@@ -173,5 +174,9 @@ impl LinkScheme for Config {
     /// that roots share for want of others is nobody's, and not held to anything.
     fn promise(&self) -> Option<Promise> {
         Some(Promise { on_path: true, queue_a_root: self.tiers == Tiers::Hierarchy })
+    }
+
+    fn deadlock_free(&self) -> bool {
+        true // the output queue of a root is never paused (section 4.5)
     }
 }

@@ -49,7 +49,7 @@ fn waits(plan: &Plan, parts: &[Part]) -> BTreeMap<Queue, Vec<Queue>> {
                     }
                     waits.entry((link, view.cause)).or_default();
                     for packet in view.packets.iter(&part.pool).map(|id| part.pool.get(id)) {
-                        if let Some(cause) = control.holds_back(packet) {
+                        if let Some(cause) = control.holds_back(packet, view.cause) {
                             let upstream = Fabric::reverse(links[usize::from(packet.transit.in_port)]);
                             waits.entry((upstream, cause)).or_default().push((link, view.cause));
                         }

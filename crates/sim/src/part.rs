@@ -332,8 +332,9 @@ impl Part {
     fn apply(&mut self, now: Time, change: Change) {
         match change {
             Change::Routes(routes) => {
-                for slot in &mut self.switches {
-                    slot.switch.set_routes(routes.clone());
+                for index in 0..self.switches.len() {
+                    self.switches[index].switch.set_routes(now, routes.clone(), &mut self.pool);
+                    self.follow_up(now, index as u32);
                 }
                 for slot in &mut self.hosts {
                     slot.host.set_routes(&routes);

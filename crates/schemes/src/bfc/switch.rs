@@ -156,7 +156,7 @@ impl FlowControl for SwitchPart {
         queues.show(&ports[port.index()], cause, see);
     }
 
-    fn holds_back(&self, slot: &Slot) -> Option<Cause> {
+    fn holds_back(&self, slot: &Slot, _: Cause) -> Option<Cause> {
         self.pauses.holds_back(slot)
     }
 

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 
 use node::pool::{Fifo, PacketId, Pool};
-use units::PortId;
 
 use super::Tiers;
 use super::frame::RootId;
 use super::state::State;
-use super::upstream::PortSet;
+use super::upstream::Upstream;
 
 /// An entry of the congestion root table, which is kept by distance, nearest first (section 4.2).
 #[derive(Debug)]
@@ -17,8 +16,7 @@ pub(super) struct Entry {
     /// Switches from here to it.
     pub distance: u8,
     pub state: State,
-    /// Ports whose packets for this root these queues hold back.
-    pub told: PortSet,
+    pub upstream: Upstream,
 }
 
 /// An isolation queue.
@@ -26,22 +24,48 @@ pub(super) struct Entry {
 pub(super) struct Queue {
     pub packets: Fifo,
     pub bytes: u32,
-    /// What it is for: one root, or those of a set; of several when queues have run out.
-    pub roots: Vec<RootId>,
-    /// None of its roots is paused.
+    /// What it is for: all that goes through exactly these roots (single tier) or through this one (hierarchy); several when
+    /// queues have run out. None while it is unassigned.
+    sets: Vec<Vec<RootId>>,
+    /// Distance of its first root when it was assigned: its level.
+    distance: u8,
+    /// None of its roots is paused, and its next packet's turn has come.
     open: bool,
     in_turn: bool,
     pushed: u64,
     popped: u64,
-    /// Order marks: it opens when of those queues so many packets have gone (appendix C.1).
-    behind: Vec<(u16, u64)>,
+    marks: Vec<Mark>,
+}
+
+/// An order mark (appendix C.1): what a queue takes in after its first `after` packets waits until `until` packets of
+/// another have gone.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    after: u64,
+    other: u16,
+    until: u64,
+}
+
+impl Queue {
+    /// What it is for, root by root; one of several sets more than once.
+    pub fn roots(&self) -> impl Iterator<Item = RootId> {
+        self.sets.iter().flatten().copied()
+    }
+
+    /// Whether queues have run out and this one is for several roots, or sets of them.
+    pub fn is_shared(&self) -> bool {
+        self.sets.len() > 1
+    }
+
+    fn serves(&self, root: RootId) -> bool {
+        self.roots().any(|other| other == root)
+    }
 }
 
 /// The port's claim to be a congestion root.
 #[derive(Debug, Default)]
 pub(super) struct Claim {
-    /// Ports told to pause for it.
-    pub told: PortSet,
+    pub upstream: Upstream,
     /// Without merging: a root further downstream is known by now, so the claim is false.
     pub is_false: bool,
 }
@@ -61,9 +85,12 @@ pub(super) struct Egress {
     /// After an abdication: the shortest that the output queue has been since.
     pub floor_bytes: Option<u32>,
     pub table: Vec<Entry>,
+    /// By number, those that have ever been assigned.
     pub queues: Vec<Queue>,
-    /// Which queue what goes through these roots takes, in the order of the table.
-    assigned: Vec<(Vec<RootId>, u16)>,
+    /// The assigned ones, near to far. A packet passes queues in this order and no other, so those of a flow never overtake each
+    /// other; where a queue serves several roots, its level is that of the first.
+    assigned: Vec<u16>,
+    /// Those that are not: the port's segment of the QueueID stack (appendix E.3).
     free: Vec<u16>,
     /// Queues with packets that may go on, in turn.
     turn: VecDeque<u16>,
@@ -107,9 +134,9 @@ impl Egress {
     /// Adds a root to the table, paused.
     pub fn add(&mut self, tiers: Tiers, root: RootId, distance: u8) {
         let place = self.table.partition_point(|entry| entry.distance <= distance);
-        self.table.insert(place, Entry { root, distance, state: State::Paused, told: PortSet::default() });
+        self.table.insert(place, Entry { root, distance, state: State::Paused, upstream: Upstream::default() });
         if tiers == Tiers::Hierarchy {
-            self.assign(tiers, vec![root]);
+            self.assign(vec![root], distance);
         }
     }
 
@@ -120,17 +147,30 @@ impl Egress {
     pub fn queue_for(&mut self, tiers: Tiers, path: Path<'_>, after: Option<u16>) -> Option<u16> {
         match tiers {
             Tiers::Hierarchy => {
-                let on_path = |(of, _): &&(Vec<RootId>, u16)| path.contains(&of[0]);
-                let last = |after| self.assigned.iter().rposition(|pair| on_path(&pair) && pair.1 == after);
-                let next = after.and_then(last).map_or(0, |at| at + 1);
-                let mut queues = self.assigned[next..].iter().filter(on_path).map(|(_, queue)| *queue);
-                queues.find(|&queue| self.must_wait(queue))
+                let place = |after| self.assigned.iter().position(|queue| *queue == after);
+                let next = after.and_then(place).map_or(0, |place| place + 1);
+                let on_path = |queue: u16| self.queues[usize::from(queue)].roots().any(|root| path.contains(&root));
+                self.assigned[next..].iter().copied().find(|queue| self.must_wait(*queue) && on_path(*queue))
             }
             Tiers::Single if after.is_some() => None,
             Tiers::Single => {
-                let on_path = |entry: &&Entry| path.contains(&entry.root);
-                let roots: Vec<RootId> = self.table.iter().filter(on_path).map(|entry| entry.root).collect();
-                let queue = (!roots.is_empty()).then(|| self.assign(tiers, roots))?;
+                let met = || self.table.iter().filter(|entry| path.contains(&entry.root));
+                let distance = met().next()?.distance;
+                let is_for = |set: &Vec<RootId>| met().map(|entry| entry.root).eq(set.iter().copied());
+                let queues = || self.assigned.iter().copied();
+                let queue = match queues().find(|queue| self.queues[usize::from(*queue)].sets.iter().any(is_for)) {
+                    Some(queue) => queue,
+                    None => {
+                        let set: Vec<RootId> = met().map(|entry| entry.root).collect();
+                        // What came before some of these roots were known waits in the queues of fewer of them.
+                        let fewer = |of: &Vec<RootId>| of.iter().all(|root| set.contains(root));
+                        let earlier = |queue: &u16| self.queues[usize::from(*queue)].sets.iter().any(fewer);
+                        let earlier: Vec<u16> = queues().filter(earlier).collect();
+                        let queue = self.assign(set, distance);
+                        self.mark(queue, &earlier);
+                        queue
+                    }
+                };
                 self.must_wait(queue).then_some(queue)
             }
         }
@@ -142,67 +182,51 @@ impl Egress {
         !queue.packets.is_empty() || !queue.open
     }
 
-    /// The queue of these roots; a new one if they have none yet.
-    fn assign(&mut self, tiers: Tiers, roots: Vec<RootId>) -> u16 {
-        if let Some((_, queue)) = self.assigned.iter().find(|(of, _)| *of == roots) {
-            return *queue;
-        }
+    /// A queue for these roots, which have none yet.
+    fn assign(&mut self, roots: Vec<RootId>, distance: u8) -> u16 {
         let queue = match self.free.pop() {
-            Some(queue) => queue,
+            Some(queue) => {
+                while self.queues.len() <= usize::from(queue) {
+                    self.queues.push(Queue::default());
+                }
+                self.queues[usize::from(queue)].distance = distance;
+                let place = self.assigned.partition_point(|of| self.queues[usize::from(*of)].distance <= distance);
+                self.assigned.insert(place, queue);
+                self.queues_max = self.queues_max.max(self.assigned.len() as u32);
+                queue
+            }
             None => {
                 // None is left: share one, chosen by a hash of the root's id (section 4.5).
                 let first = roots[0];
                 let hash = units::mix(u64::from(first.node) << 16 | u64::from(first.port), roots.len() as u64);
-                self.assigned[(hash % self.assigned.len() as u64) as usize].1
+                self.assigned[(hash % self.assigned.len() as u64) as usize]
             }
         };
-        while self.queues.len() <= usize::from(queue) {
-            self.queues.push(Queue::default());
-        }
-        let behind = match tiers {
-            Tiers::Hierarchy => Vec::new(),
-            // What came before some of these roots were known waits in the queues of fewer of them.
-            Tiers::Single => {
-                let earlier = |(of, queue): &(Vec<RootId>, u16)| {
-                    of.iter()
-                        .all(|root| roots.contains(root))
-                        .then(|| (*queue, self.queues[usize::from(*queue)].pushed))
-                };
-                self.assigned.iter().filter_map(earlier).collect()
-            }
-        };
-        let slot = &mut self.queues[usize::from(queue)];
-        slot.behind.extend(behind.into_iter().filter(|(other, _)| *other != queue));
-        slot.roots.extend(&roots);
-        let distance = |root: RootId| self.table.iter().position(|entry| entry.root == root);
-        let at = distance(roots[0]);
-        let place = self.assigned.partition_point(|(of, _)| distance(of[0]) <= at);
-        self.assigned.insert(place, (roots, queue));
-        self.queues_max = self.queues_max.max(self.in_use());
+        self.queues[usize::from(queue)].sets.push(roots);
         self.settle(queue);
         queue
     }
 
-    /// Whether queues have run out and this one is for several.
-    pub fn is_shared(&self, number: u16) -> bool {
-        self.assigned.iter().filter(|(_, queue)| *queue == number).count() > 1
-    }
-
-    fn in_use(&self) -> u32 {
-        self.queues.iter().filter(|queue| !queue.roots.is_empty()).count() as u32
+    /// What joins a queue from now on follows what is in those others.
+    fn mark(&mut self, queue: u16, others: &[u16]) {
+        let after = self.queues[usize::from(queue)].pushed;
+        for &other in others.iter().filter(|other| **other != queue) {
+            let until = self.queues[usize::from(other)].pushed;
+            self.queues[usize::from(queue)].marks.push(Mark { after, other, until });
+        }
+        self.settle(queue);
     }
 
     /// Works out whether a queue is open, and gives it its turn if it is.
     fn settle(&mut self, number: u16) {
-        let of = |root: &RootId| self.table.iter().find(|entry| entry.root == *root);
+        let mut marks = std::mem::take(&mut self.queues[usize::from(number)].marks);
+        marks.retain(|mark| self.queues[usize::from(mark.other)].popped < mark.until);
         let queue = &self.queues[usize::from(number)];
-        let passed = |(other, mark): &(u16, u64)| self.queues[usize::from(*other)].popped >= *mark;
-        let in_order = queue.behind.iter().all(passed);
-        let open = in_order && queue.roots.iter().all(|root| of(root).is_none_or(|entry| entry.state.open()));
+        let in_order = marks.iter().all(|mark| queue.popped < mark.after);
+        let closed = |root: RootId| self.table.iter().any(|entry| entry.root == root && !entry.state.open());
+        let open = in_order && !queue.roots().any(closed);
         let queue = &mut self.queues[usize::from(number)];
-        if in_order {
-            queue.behind.clear();
-        }
+        queue.marks = marks;
         queue.open = open;
         if open && !queue.packets.is_empty() && !queue.in_turn {
             queue.in_turn = true;
@@ -213,7 +237,7 @@ impl Egress {
     /// A root's state has changed: opens and closes its queues.
     pub fn settle_root(&mut self, root: RootId) {
         for number in 0..self.queues.len() {
-            if self.queues[number].roots.contains(&root) {
+            if self.queues[number].serves(root) {
                 self.settle(number as u16);
             }
         }
@@ -250,7 +274,7 @@ impl Egress {
         self.settle(number);
         // An order mark has come out of this queue, perhaps.
         for other in 0..self.queues.len() {
-            if self.queues[other].behind.iter().any(|(before, _)| *before == number) {
+            if self.queues[other].marks.iter().any(|mark| mark.other == number) {
                 self.settle(other as u16);
             }
         }
@@ -269,28 +293,21 @@ impl Egress {
 
     /// Longest of the queues of a root, in bytes.
     pub fn root_bytes(&self, root: RootId) -> u32 {
-        self.queues.iter().filter(|queue| queue.roots.contains(&root)).map(|queue| queue.bytes).max().unwrap_or(0)
+        self.queues.iter().filter(|queue| queue.serves(root)).map(|queue| queue.bytes).max().unwrap_or(0)
     }
 
     /// Takes a root out of the table, whose queues are empty, and frees those that are for no other.
     pub fn remove(&mut self, root: RootId) {
         self.table.retain(|entry| entry.root != root);
-        let mut gone = Vec::new();
-        self.assigned.retain(|(roots, queue)| {
-            let keep = !roots.contains(&root);
-            if !keep {
-                gone.push((roots.clone(), *queue));
-            }
-            keep
-        });
-        for (roots, number) in gone {
+        for number in 0..self.queues.len() as u16 {
             let queue = &mut self.queues[usize::from(number)];
-            for root in roots {
-                let at = queue.roots.iter().position(|other| *other == root).expect("it was assigned");
-                queue.roots.remove(at);
+            if !queue.serves(root) {
+                continue;
             }
-            if queue.roots.is_empty() {
-                queue.behind.clear();
+            queue.sets.retain(|roots| !roots.contains(&root));
+            if queue.sets.is_empty() {
+                queue.marks.clear();
+                self.assigned.retain(|of| *of != number);
                 self.free.push(number);
             }
             self.settle(number);
@@ -313,11 +330,9 @@ impl Egress {
         self.floor_bytes.map_or(self.pause_bytes, |floor| floor.saturating_add(self.pause_bytes))
     }
 
-    /// Forgets whom it has told anything by a port, whose link has gone down.
-    pub fn forget(&mut self, port: PortId) {
-        self.table.iter_mut().for_each(|entry| entry.told.remove(port));
-        if let Some(claim) = &mut self.claim {
-            claim.told.remove(port);
-        }
+    /// Who is upstream of its queues for a root, and of its output queue if that claims to be one.
+    pub fn upstreams(&mut self) -> impl Iterator<Item = &mut Upstream> {
+        let claim = self.claim.iter_mut().map(|claim| &mut claim.upstream);
+        self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claim)
     }
 }

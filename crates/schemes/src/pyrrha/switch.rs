@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
 use node::packet::CLASSES;
-use node::pool::PacketId;
+use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
@@ -29,8 +29,9 @@ pub struct SwitchPart {
     ports: Vec<Egress>,
     /// Whether a port leads to a host.
     to_host: Vec<bool>,
-    /// By root, who upstream belongs to its tree.
-    upstream: BTreeMap<RootId, Upstream>,
+    /// How many queues hold back what comes by a port for a root: since to some destinations there are several ways on, a neighbour
+    /// is told to pause by the first and to go on by the last.
+    holding: BTreeMap<(RootId, PortId), u32>,
     path: Vec<RootId>,
     counts: Counts,
 }
@@ -68,7 +69,7 @@ impl SwitchPart {
             downstream,
             ports,
             to_host,
-            upstream: BTreeMap::new(),
+            holding: BTreeMap::new(),
             path: Vec::new(),
             counts: Counts::default(),
         }
@@ -132,9 +133,8 @@ impl SwitchPart {
         }
         if let Some(claim) = &mut port.claim
             && port.output_bytes > port.pause_bytes
-            && !claim.told.has(ingress)
+            && claim.upstream.hold(cx, ingress)
         {
-            claim.told.insert(ingress);
             self.pause(cx, ingress, root, 1);
         }
     }
@@ -145,9 +145,9 @@ impl SwitchPart {
         if port.queues[usize::from(queue)].bytes <= port.pause_bytes {
             return;
         }
-        for index in 0..self.ports[out.index()].queues[usize::from(queue)].roots.len() {
+        for index in 0.. {
             let port = &mut self.ports[out.index()];
-            let root = port.queues[usize::from(queue)].roots[index];
+            let Some(root) = port.queues[usize::from(queue)].roots().nth(index) else { break };
             // A shared queue pauses those of its roots alone that the packet goes through.
             if !self.path.contains(&root) {
                 continue;
@@ -155,8 +155,7 @@ impl SwitchPart {
             let entry = port.entry(root).expect("a queue's roots are in the table");
             let distance = entry.distance;
             // What was no root after all holds nobody.
-            if entry.state != State::SoftMerging && !entry.told.has(ingress) {
-                entry.told.insert(ingress);
+            if entry.state != State::SoftMerging && entry.upstream.hold(cx, ingress) {
                 self.pause(cx, ingress, root, distance.saturating_add(1));
             }
         }
@@ -164,7 +163,9 @@ impl SwitchPart {
 
     /// One queue or claim more holds back what comes by `ingress` for `root`.
     fn pause(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId, distance: u8) {
-        if self.upstream.entry(root).or_default().pause(ingress) {
+        let count = self.holding.entry((root, ingress)).or_default();
+        *count += 1;
+        if *count == 1 {
             self.counts.pauses += 1;
             cx.send(ingress, Frame::from(Say::Pause { root, distance }));
         }
@@ -172,14 +173,29 @@ impl SwitchPart {
 
     /// One queue or claim less does.
     fn resume(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
-        let Some(upstream) = self.upstream.get_mut(&root) else { return };
-        if upstream.resume(ingress) {
+        let Some(count) = self.holding.get_mut(&(root, ingress)) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.holding.remove(&(root, ingress));
             self.counts.resumes += 1;
             cx.send(ingress, Frame::from(Say::Resume { root }));
             // A NIC sends no frames: its queue for the root is unassigned once it may go on.
             if self.to_host[ingress.index()] {
-                upstream.assigned.remove(ingress);
+                self.orphan(ingress, root);
             }
+        }
+    }
+
+    /// The node at the other end of `ingress` has no queue for a root any more.
+    fn orphan(&mut self, ingress: PortId, root: RootId) {
+        if root.node == self.id.0 {
+            if let Some(claim) = &mut self.ports[usize::from(root.port)].claim {
+                claim.upstream.children.remove(ingress);
+            }
+            return;
+        }
+        for entry in self.ports.iter_mut().filter_map(|port| port.entry(root)) {
+            entry.upstream.children.remove(ingress);
         }
     }
 
@@ -191,12 +207,12 @@ impl SwitchPart {
         if port.output_bytes > port.resume_bytes {
             return;
         }
-        for ingress in claim.told.drain() {
+        for ingress in claim.upstream.held.drain() {
             self.resume(cx, ingress, root);
         }
-        if self.upstream.get(&root).is_none_or(Upstream::is_leaf) {
-            self.upstream.remove(&root);
-            self.ports[out.index()].claim = None;
+        let claim = &mut self.ports[out.index()].claim;
+        if claim.as_ref().is_some_and(|claim| claim.upstream.children.is_empty()) {
+            *claim = None;
             self.counts.secessions += 1;
         }
     }
@@ -206,17 +222,14 @@ impl SwitchPart {
         let port = &mut self.ports[out.index()];
         let (bytes, short) = (port.root_bytes(root), port.resume_bytes);
         let Some(entry) = port.entry(root) else { return };
-        let mut told = if bytes <= short { std::mem::take(&mut entry.told) } else { PortSet::default() };
-        if told.is_empty() {
+        if bytes > short || entry.upstream.held.is_empty() {
             return self.clear(cx, out, root);
         }
-        for ingress in told.drain() {
+        for ingress in entry.upstream.held.drain() {
             self.resume(cx, ingress, root);
         }
-        // The last child may have been a NIC, for which queues of other ports waited too.
-        for other in (0..self.ports.len()).map(PortId::from) {
-            self.clear(cx, other, root);
-        }
+        // A host that may go on was perhaps the last child, for which other ports have waited too.
+        self.clear_all(cx, root);
     }
 
     /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.
@@ -226,29 +239,31 @@ impl SwitchPart {
             return;
         }
         let Some(entry) = port.entry(root) else { return };
-        let soft = entry.state == State::SoftMerging;
-        let leaf = self.upstream.get(&root).is_none_or(Upstream::is_leaf);
-        if (soft || leaf) && entry.state.after(Change::Clear) == State::Unassigned {
-            for ingress in entry.told.drain() {
+        let leaf = entry.state == State::SoftMerging || entry.upstream.children.is_empty();
+        if leaf && entry.state.after(Change::Clear) == State::Unassigned {
+            for ingress in entry.upstream.held.drain() {
                 self.resume(cx, ingress, root);
             }
             self.ports[out.index()].remove(root);
             cx.send(out, Frame::from(Say::Unassigned { root }));
-            self.forget_if_gone(root);
         }
     }
 
-    /// Drops what is known of a root that no port here has to do with any more.
-    fn forget_if_gone(&mut self, root: RootId) {
-        let claimed = root.node == self.id.0;
-        if !claimed && self.ports.iter().all(|port| port.table.iter().all(|entry| entry.root != root)) {
-            self.upstream.remove(&root);
+    /// How many roots ports claim to be or know of.
+    fn roots_left(&self) -> u64 {
+        self.ports.iter().map(|port| u64::from(port.claim.is_some()) + port.table.len() as u64).sum()
+    }
+
+    fn clear_all(&mut self, cx: &mut LinkCx<'_>, root: RootId) {
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.clear(cx, out, root);
         }
     }
 
     /// Tells the children of a root's tree that it belongs to that of another, which ends it here.
-    fn merge(&mut self, cx: &mut LinkCx<'_>, old: RootId, new: RootId) {
-        for child in self.upstream.remove(&old).map(|mut upstream| upstream.assigned.drain()).into_iter().flatten() {
+    fn merge(&mut self, cx: &mut LinkCx<'_>, mut children: PortSet, old: RootId, new: RootId) {
+        self.holding.retain(|(root, _), _| *root != old);
+        for child in children.drain() {
             self.counts.merges += 1;
             cx.send(child, Frame::from(Say::Merge { old, new }));
         }
@@ -269,14 +284,14 @@ impl SwitchPart {
         port.add(self.config.tiers, root, distance);
         // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
         // is isolated already.
-        if let Some(claim) = &mut port.claim {
+        if let Some(mut claim) = port.claim.take() {
             if self.config.merging {
-                port.claim = None;
                 port.floor_bytes = Some(port.output_bytes);
                 self.counts.abdications += 1;
-                self.merge(cx, own, root);
+                self.merge(cx, claim.upstream.children, own, root);
             } else {
                 claim.is_false = true;
+                port.claim = Some(claim);
             }
         }
     }
@@ -290,15 +305,20 @@ impl SwitchPart {
         };
         let (Say::Resume { root } | Say::Merge { old: root, .. }) = say else { return };
         let egress = &mut self.ports[port.index()];
-        let Some(entry) = egress.entry(root) else { return };
+        let Some(entry) = egress.entry(root) else {
+            // Who lets go what is not held here would wait for this for ever.
+            if change == Change::Resume {
+                cx.send(port, Frame::from(Say::Unassigned { root }));
+            }
+            return;
+        };
         entry.state = entry.state.after(change);
         if let Say::Merge { old, new } = say {
-            for egress in &mut self.ports {
-                if let Some(entry) = egress.entry(old) {
-                    entry.told = Default::default();
-                }
+            let mut children = PortSet::default();
+            for entry in self.ports.iter_mut().filter_map(|egress| egress.entry(old)) {
+                children.add(&std::mem::take(&mut entry.upstream).children);
             }
-            self.merge(cx, old, new);
+            self.merge(cx, children, old, new);
         }
         self.ports[port.index()].settle_root(root);
         self.clear(cx, port, root);
@@ -307,17 +327,15 @@ impl SwitchPart {
 
     /// A node upstream has no queue for the root any more.
     fn hear_unassigned(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
-        let Some(upstream) = self.upstream.get_mut(&root) else { return };
-        upstream.unassigned(ingress);
-        if !upstream.is_leaf() {
+        // Said before it heard a PAUSE that is under way, it does not count.
+        if self.holding.contains_key(&(root, ingress)) {
             return;
         }
+        self.orphan(ingress, root);
         if root.node == self.id.0 {
             return self.relax_output(cx, PortId(u32::from(root.port)));
         }
-        for out in (0..self.ports.len()).map(PortId::from) {
-            self.clear(cx, out, root);
-        }
+        self.clear_all(cx, root);
     }
 
     fn left_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
@@ -330,11 +348,12 @@ impl SwitchPart {
 
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
-        for index in (0..self.ports[out.index()].queues[usize::from(queue)].roots.len()).rev() {
-            if let Some(&root) = self.ports[out.index()].queues[usize::from(queue)].roots.get(index) {
-                self.relax(cx, out, root);
-            }
-        }
+        // A root that leaves the table takes with it what other roots the queue was for.
+        let mut roots = std::mem::take(&mut self.path);
+        roots.clear();
+        roots.extend(self.ports[out.index()].queues[usize::from(queue)].roots());
+        roots.iter().for_each(|root| self.relax(cx, out, *root));
+        self.path = roots;
     }
 }
 
@@ -400,25 +419,19 @@ impl FlowControl for SwitchPart {
         // As a way on: what it was a root for, and the roots behind it, hold nobody any more (appendix A).
         let own = self.own_root(port);
         if let Some(mut claim) = self.ports[port.index()].claim.take() {
-            claim.told.drain().for_each(|ingress| self.resume(cx, ingress, own));
-            self.upstream.remove(&own);
+            claim.upstream.held.drain().for_each(|ingress| self.resume(cx, ingress, own));
         }
         let roots: Vec<RootId> = self.ports[port.index()].table.iter().map(|entry| entry.root).collect();
         for root in roots {
             let entry = self.ports[port.index()].entry(root).expect("just listed");
-            for ingress in entry.told.drain() {
+            for ingress in entry.upstream.held.drain() {
                 self.resume(cx, ingress, root);
             }
             self.ports[port.index()].remove(root);
-            self.forget_if_gone(root);
         }
         // As a way in: nobody there has heard anything.
-        for egress in &mut self.ports {
-            egress.forget(port);
-        }
-        for upstream in self.upstream.values_mut() {
-            upstream.forget(port);
-        }
+        self.ports.iter_mut().flat_map(Egress::upstreams).for_each(|upstream| upstream.forget(port));
+        self.holding.retain(|(_, ingress), _| *ingress != port);
         for out in (0..self.ports.len()).map(PortId::from) {
             self.relax_output(cx, out);
             let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
@@ -427,8 +440,29 @@ impl FlowControl for SwitchPart {
         cx.kick(port);
     }
 
-    fn set_routes(&mut self, routes: &Arc<Routes>) {
+    /// What waits goes where the old tables sent it, and what comes goes elsewhere: as long as both are there, two queues for
+    /// one root may wait for each other through their neighbours. So all trees dissolve, as if they merged, and what is a root
+    /// by the new tables nominates itself again.
+    fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
+        for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
+            self.counts.resumes += 1;
+            cx.send(ingress, Frame::from(Say::Resume { root }));
+        }
+        for out in (0..self.ports.len()).map(PortId::from) {
+            let port = &mut self.ports[out.index()];
+            port.claim = None;
+            let roots: Vec<RootId> = port.table.iter().map(|entry| entry.root).collect();
+            for entry in &mut port.table {
+                entry.state = entry.state.after(Change::Merge);
+                entry.upstream = Upstream::default();
+            }
+            for root in roots {
+                self.ports[out.index()].settle_root(root);
+                self.clear(cx, out, root);
+            }
+            cx.kick(out);
+        }
     }
 
     fn queues_max(&self, port: PortId) -> u32 {
@@ -449,16 +483,23 @@ impl FlowControl for SwitchPart {
             let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
             see(QueueView { cause, paused: false, root, bytes, packets });
         }
-        for (number, queue) in (0u16..).zip(&egress.queues).filter(|(_, queue)| !queue.roots.is_empty()) {
-            let shut = |root: &&RootId| egress.table.iter().any(|entry| entry.root == **root && !entry.state.open());
-            let root = queue.roots.iter().find(shut).unwrap_or(&queue.roots[0]);
-            let cause = match egress.is_shared(number) {
-                true => Cause::Queue(u32::from(number)),
+        for (number, queue) in (0u32..).zip(&egress.queues) {
+            let shut = |root: &RootId| egress.table.iter().any(|entry| entry.root == *root && !entry.state.open());
+            let shut = queue.roots().find(shut);
+            let Some(root) = shut.or_else(|| queue.roots().next()) else { continue };
+            let cause = match queue.is_shared() {
+                true => Cause::Queue(number),
                 false => Cause::Root { node: root.node, port: root.port },
             };
-            let paused = queue.roots.iter().any(|root| shut(&root));
+            let paused = shut.is_some();
             see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
         }
+    }
+
+    fn holds_back(&self, slot: &Slot, cause: Cause) -> Option<Cause> {
+        let Cause::Root { node, port } = cause else { return None };
+        let ingress = PortId(u32::from(slot.transit.in_port));
+        self.holding.contains_key(&(RootId { node, port }, ingress)).then_some(cause)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -469,6 +510,7 @@ impl FlowControl for SwitchPart {
             ("pyrrha_nominations", self.counts.nominations),
             ("pyrrha_pauses", self.counts.pauses),
             ("pyrrha_resumes", self.counts.resumes),
+            ("pyrrha_roots_left", self.roots_left()),
             ("pyrrha_secessions", self.counts.secessions),
         ]
     }

@@ -1,7 +1,6 @@
 //! Who upstream has been told what.
 
-use std::collections::BTreeMap;
-
+use node::link::LinkCx;
 use units::PortId;
 
 /// Ports as bits.
@@ -24,6 +23,14 @@ impl PortSet {
         self.0[word] |= 1 << (port.index() % 64);
     }
 
+    /// Adds all of another.
+    pub fn add(&mut self, other: &PortSet) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(word, more)| *word |= more);
+    }
+
     /// Takes a port out.
     pub fn remove(&mut self, port: PortId) {
         if let Some(word) = self.0.get_mut(port.index() / 64) {
@@ -43,53 +50,30 @@ impl PortSet {
     }
 }
 
-/// The nodes upstream that belong to a root's congestion tree, by the ports that lead to them.
-///
-/// Several queues of a switch may hold back what one neighbour sends for one root, since to some destinations there are several
-/// ways on: it is told to pause by the first and to go on by the last.
+/// Who is upstream of one queue of a congestion tree, by the ports that lead there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upstream {
-    /// How many queues hold back what comes by a port.
-    holding: BTreeMap<PortId, u32>,
-    /// Whose queue for the root is assigned still: the children in the tree.
-    pub assigned: PortSet,
+    /// Those whose packets the queue holds back.
+    pub held: PortSet,
+    /// Those whose own queue for the root is assigned still, as far as heard: the queue's children in the tree. Without any it is a
+    /// leaf. They belong to the queue and not to the switch: while routes change, a switch may be above itself.
+    pub children: PortSet,
 }
 
 impl Upstream {
-    /// Whether there is no child: a leaf of the tree.
-    pub fn is_leaf(&self) -> bool {
-        self.assigned.is_empty()
-    }
-
-    /// One queue more holds back what comes by a port. Whether it is the first.
-    pub fn pause(&mut self, port: PortId) -> bool {
-        let count = self.holding.entry(port).or_default();
-        *count += 1;
-        self.assigned.insert(port);
-        *count == 1
-    }
-
-    /// One queue less does. Whether it was the last.
-    pub fn resume(&mut self, port: PortId) -> bool {
-        let Some(count) = self.holding.get_mut(&port) else { return false };
-        *count -= 1;
-        let last = *count == 0;
-        if last {
-            self.holding.remove(&port);
+    /// The queue holds back what comes by a port. Whether that is new; it is not where the link is down.
+    pub fn hold(&mut self, cx: &LinkCx<'_>, port: PortId) -> bool {
+        let new = !self.held.has(port) && cx.ports[port.index()].is_up();
+        if new {
+            self.held.insert(port);
+            self.children.insert(port);
         }
-        last
-    }
-
-    /// A child has no queue for the root any more. Said before it heard a PAUSE that is under way, it does not count.
-    pub fn unassigned(&mut self, port: PortId) {
-        if !self.holding.contains_key(&port) {
-            self.assigned.remove(port);
-        }
+        new
     }
 
     /// Forgets a port, whose link has gone down.
     pub fn forget(&mut self, port: PortId) {
-        self.holding.remove(&port);
-        self.assigned.remove(port);
+        self.held.remove(port);
+        self.children.remove(port);
     }
 }

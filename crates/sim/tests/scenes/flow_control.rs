@@ -208,7 +208,7 @@ fn nothing_stays_paused_after_a_failure() {
 
 /// Five switches in a ring, and from each host a flow to the second next: every link one way carries two, each of which needs it
 /// whole.
-fn ring(flow_control: &str) -> RunResult {
+pub(crate) fn ring(flow_control: &str) -> RunResult {
     let flow = |host: u32| {
         format!(
             r#"

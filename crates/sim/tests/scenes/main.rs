@@ -13,6 +13,7 @@ mod limiters;
 mod losses;
 mod models;
 mod paths;
+mod pyrrha;
 mod rdma;
 mod recovery;
 

@@ -48,7 +48,8 @@ impl World {
     fn reroute(&mut self, failures: &Failures) {
         let routes = Arc::new(Routes::compute(&self.fabric, failures));
         self.routes = routes.clone();
-        self.switches.iter_mut().for_each(|switch| switch.set_routes(routes.clone()));
+        let mut pool = Pool::default();
+        self.switches.iter_mut().for_each(|switch| switch.set_routes(Time::ZERO, routes.clone(), &mut pool));
         self.downstream.set_routes(routes);
     }
 

@@ -1,0 +1,28 @@
+//! Scenes of Pyrrha on a few switches: what its figures, its text and arithmetic say must happen.
+
+mod net;
+
+mod roots;
+mod state;
+mod trees;
+
+use clearway_schemes::pyrrha::Config;
+use clearway_schemes::pyrrha::frame::Say;
+
+use net::Net;
+
+/// The frames of a kind, as (sender, receiver, what).
+fn said<'a>(net: &'a Net, kind: impl Fn(&Say) -> bool + 'a) -> Vec<(String, String, Say)> {
+    let named = |frame: &net::Said| (net.name(frame.from), net.name(frame.to), frame.say);
+    net.said.iter().filter(|frame| kind(&frame.say)).map(named).collect()
+}
+
+fn counter(net: &Net, switch: &str, name: &str) -> u64 {
+    let counters = net.switch(switch).flow_control().unwrap().counters();
+    counters.iter().find(|counter| counter.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
+}
+
+/// Hosts that do not answer, so that switches alone are seen.
+fn no_hosts() -> Config {
+    Config { hosts: false, ..Config::default() }
+}

@@ -1,0 +1,164 @@
+//! One switch: who nominates itself, whom it tells, and what it holds.
+
+use node::link::Cause;
+use units::{Duration, Time};
+
+use super::*;
+use crate::net::{HOP_BDP, PACKET};
+
+/// Hosts A and B at switch s, C and D at t.
+const PAIR: &[(&str, &str)] = &[("A", "s"), ("B", "s"), ("s", "t"), ("t", "C"), ("t", "D")];
+
+/// Hosts A and B behind two switches.
+const CHAIN: &[(&str, &str)] = &[("A", "r"), ("B", "r"), ("r", "s"), ("s", "t"), ("t", "C"), ("t", "D")];
+
+fn pair(config: &Config) -> Net {
+    Net::new(PAIR, config)
+}
+
+fn is_pause(say: &Say) -> bool {
+    matches!(say, Say::Pause { .. })
+}
+
+fn is_resume(say: &Say) -> bool {
+    matches!(say, Say::Resume { .. })
+}
+
+fn from_to(frames: &[(String, String, Say)]) -> Vec<(&str, &str)> {
+    frames.iter().map(|frame| (&*frame.0, &*frame.1)).collect()
+}
+
+#[test]
+fn a_port_nominates_itself_above_k_pause_and_tells_each_port_that_feeds_it_once() {
+    for k_pause in [1.0, 2.0, 3.5] {
+        let mut net = pair(&Config { k_pause, ..no_hosts() });
+        // One packet is on its way out; the queue may hold this many.
+        let fit = (k_pause * HOP_BDP as f64 / PACKET as f64) as u32;
+        net.inject(1, "A", "C", "A", "s", 1 + fit);
+        assert_eq!((counter(&net, "s", "pyrrha_nominations"), net.said.len()), (0, 0), "{k_pause}");
+        let root = net.root("s", "t");
+        let pause = |to: &str| ("s".to_owned(), to.to_owned(), Say::Pause { root, distance: 1 });
+        net.inject(2, "B", "D", "B", "s", 1);
+        assert_eq!(counter(&net, "s", "pyrrha_nominations"), 1);
+        assert_eq!(said(&net, is_pause), [pause("B")]);
+        net.inject(1, "A", "C", "A", "s", 3);
+        net.inject(2, "B", "D", "B", "s", 3);
+        assert_eq!(said(&net, is_pause), [pause("B"), pause("A")]);
+        assert_eq!(counter(&net, "s", "pyrrha_nominations"), 1);
+        net.run();
+        assert_eq!((said(&net, is_pause).len(), net.delivered.len() as u32), (2, fit + 8));
+    }
+}
+
+#[test]
+fn a_root_resumes_at_k_resume_and_then_is_none() {
+    let mut net = pair(&no_hosts());
+    net.inject(1, "A", "C", "A", "s", 1 + 28);
+    net.run();
+    // A packet leaves the queue every 80 ns; 12,500 bytes are reached with the sixteenth, which leaves twelve.
+    let root = net.root("s", "t");
+    let resumes: Vec<_> = net.said.iter().filter(|frame| is_resume(&frame.say)).collect();
+    assert_eq!(resumes.len(), 1);
+    assert_eq!((resumes[0].at, resumes[0].say), (Time::from_ps(16 * 80_000), Say::Resume { root }));
+    assert_eq!(net.name(resumes[0].to), "A");
+    assert_eq!(counter(&net, "s", "pyrrha_secessions"), 1);
+    assert!(net.queues("s", "t").is_empty());
+}
+
+#[test]
+fn what_goes_through_the_root_waits_and_the_rest_passes_at_line_rate() {
+    let mut net = pair(&no_hosts());
+    let root = net.root("t", "C");
+    net.tell("s", "t", Say::Pause { root, distance: 1 });
+    for _ in 0..10 {
+        net.inject(1, "A", "C", "A", "s", 1);
+        net.inject(2, "B", "D", "B", "s", 1);
+    }
+    net.run();
+    assert_eq!(net.delivered.len(), 10);
+    // Ten packets of 80 ns, back to back, and the last link's own.
+    let first = net.delivered[0].0;
+    assert_eq!(net.delivered[9].0 - first, Duration::from_ns(9 * 80));
+    let queues = net.queues("s", "t");
+    assert_eq!(queues.len(), 1);
+    assert_eq!((queues[0].cause, queues[0].paused), (Cause::Root { node: root.node, port: root.port }, true));
+    assert_eq!(u64::from(queues[0].bytes), 10 * PACKET);
+    net.tell("s", "t", Say::Resume { root });
+    net.run();
+    assert_eq!((net.order_of(1).len(), net.queues("s", "t").len()), (10, 0));
+    assert_eq!(from_to(&said(&net, |say| matches!(say, Say::Unassigned { .. }))), [("s", "t")]);
+}
+
+#[test]
+fn an_isolation_queue_pauses_further_upstream_in_its_root_s_name() {
+    let mut net = Net::new(CHAIN, &no_hosts());
+    let root = net.root("t", "C");
+    net.tell("s", "t", Say::Pause { root, distance: 1 });
+    net.inject(1, "A", "C", "r", "s", 25);
+    assert!(net.said.is_empty(), "25,000 bytes are two products");
+    net.inject(1, "A", "C", "r", "s", 2);
+    assert_eq!(said(&net, is_pause), [("s".to_owned(), "r".to_owned(), Say::Pause { root, distance: 2 })]);
+    net.run();
+    // It is known at r by now: what comes there for it waits, in its name again.
+    net.inject(1, "A", "C", "A", "r", 27);
+    net.inject(2, "B", "D", "B", "r", 1);
+    assert_eq!(said(&net, is_pause)[1..], [("r".to_owned(), "A".to_owned(), Say::Pause { root, distance: 3 })]);
+    net.run();
+    assert_eq!((net.order_of(1).len(), net.order_of(2).len()), (0, 1));
+    // The tree dissolves from its leaves: s lets r go on when it holds 12,000 bytes, r lets A.
+    net.said.clear();
+    net.tell("s", "t", Say::Resume { root });
+    net.run();
+    assert_eq!(from_to(&said(&net, is_resume)), [("s", "r"), ("r", "A")]);
+    let gone = |say: &Say| matches!(say, Say::Unassigned { .. });
+    assert_eq!(from_to(&said(&net, gone)), [("r", "s"), ("s", "t")]);
+    assert_eq!(net.order_of(1).len(), 27 + 27);
+}
+
+#[test]
+fn a_pause_that_names_oneself_is_ignored() {
+    let mut net = pair(&no_hosts());
+    let own = net.root("s", "A");
+    net.tell("s", "t", Say::Pause { root: own, distance: 3 });
+    net.inject(1, "A", "C", "A", "s", 5);
+    net.inject(2, "C", "A", "t", "s", 5);
+    net.run();
+    assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_ignored_pauses")), (10, 1));
+    // Who said so learns that nothing is held for it here, and need not wait for that.
+    net.tell("s", "t", Say::Resume { root: own });
+    net.run();
+    assert_eq!(from_to(&said(&net, |say| matches!(say, Say::Unassigned { .. }))), [("s", "t")]);
+}
+
+#[test]
+fn a_root_whose_link_fails_holds_nobody() {
+    let mut net = Net::new(CHAIN, &no_hosts());
+    let root = net.root("t", "C");
+    net.inject(1, "A", "C", "s", "t", 1 + 27);
+    net.run_for(Duration::from_ns(600));
+    assert_eq!(from_to(&said(&net, is_pause)), [("t", "s")]);
+    net.inject(1, "A", "C", "r", "s", 27);
+    net.run_for(Duration::from_ns(600));
+    assert_eq!(from_to(&said(&net, is_pause)), [("t", "s"), ("s", "r")]);
+    net.said.clear();
+    net.set_up("t", "C", false);
+    net.run();
+    assert_eq!(said(&net, is_resume)[0], ("t".to_owned(), "s".to_owned(), Say::Resume { root }));
+    assert_eq!(from_to(&said(&net, is_resume)), [("t", "s"), ("s", "r")]);
+    assert!(net.queues("s", "t").is_empty() && net.queues("r", "s").is_empty());
+}
+
+#[test]
+fn hosts_that_answer_hold_the_flows_that_go_through_a_root_alone() {
+    let mut net = pair(&Config::default());
+    net.send(1, "A", "C", 400);
+    net.send(2, "B", "C", 400);
+    net.send(3, "B", "D", 400);
+    net.run();
+    // B's two flows come at twice its rate here, since this is no NIC: s is told, and tells, of its own port to t.
+    for flow in 1..=3 {
+        assert_eq!(net.order_of(flow), (0..400).collect::<Vec<_>>());
+    }
+    assert!(said(&net, is_pause).iter().any(|frame| frame.1 == "A"));
+    assert!(net.queues("s", "t").is_empty() && net.queues("t", "C").is_empty());
+}

@@ -1,0 +1,235 @@
+//! Pyrrha under storms: nothing is lost, nothing overtakes, nothing stands still, and nothing is left behind.
+
+use clearway_sim::RunResult;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::{column, names, of_flows, run_alone, run_on, table};
+
+const FABRICS: [&str; 4] = [
+    "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\" }",
+    "leaf_spine = { racks = 2, hosts_per_rack = 6, spines = 3, spine_rate = \"40Gbps\" }",
+    "fat_tree = { k = 4 }",
+    "torus = { dims = [4, 4] }",
+];
+
+/// Overload everywhere, or at some receivers, or at some links of an uneven hash.
+fn storms() -> impl Strategy<Value = String> {
+    let all = (2u32..6, 40u32..160).prop_map(|(load, flows)| {
+        format!(
+            "sizes = {{ constant = \"40KB\" }}\narrivals = {{ poisson = {{ load = {load}.0 }} }}\nflows = {flows}\n"
+        )
+    });
+    let incast = (3u32..10, 0u32..10, 1u32..4).prop_map(|(degree, receiver, rounds)| {
+        format!(
+            "sizes = {{ constant = \"50KB\" }}\narrivals = {{ periodic = {{ every = \"7us\", jitter = \"2us\" }} }}\n\
+             pattern = {{ incast = {{ degree = {degree} }} }}\nreceivers = \"{receiver}\"\nflows = {}\n",
+            degree * rounds
+        )
+    });
+    let classes = prop_oneof![
+        prop::collection::vec(all.clone(), 1..2),
+        prop::collection::vec(incast.clone(), 1..4),
+        (all, incast).prop_map(|(all, incast)| vec![all, incast]),
+    ];
+    classes.prop_map(|classes| {
+        let named = |(index, class)| format!("[[traffic]]\nname = \"storm {index}\"\n{class}");
+        classes.iter().enumerate().map(named).collect()
+    })
+}
+
+/// Keys of Pyrrha's table.
+fn settings() -> impl Strategy<Value = String> {
+    let thresholds = select(vec!["", "k_pause = 0.3, k_resume = 0.2, ", "k_pause = 8.0, k_resume = 8.0, "]);
+    let merging = select(vec!["", "", "merging = false, "]);
+    let tiers = select(vec!["", "tiers = \"single\", "]);
+    let roots = select(vec!["", "", "roots = \"downstream\", "]);
+    let hosts = select(vec!["", "", "hosts = false, "]);
+    (thresholds, merging, tiers, roots, hosts)
+        .prop_map(|(thresholds, merging, tiers, roots, hosts)| format!("{thresholds}{merging}{tiers}{roots}{hosts}"))
+}
+
+const TRANSPORTS: [&str; 4] = ["rdma", "udp", "dctcp", "dcpim"];
+
+/// A storm, and long after it one small flow: by then everything has been said.
+fn scene(seed: u32, transport: &str, fabric: &str, pyrrha: &str, switch: &str, traffic: &str) -> String {
+    format!(
+        r#"
+        seed = {seed}
+        transport = "{transport}"
+        flow_control = {{ pyrrha = {{ {} }} }}
+        measure = {{ interval = "0s", drain = "40ms" }}
+        fabric.{fabric}
+        [switch]
+        buffer.shared = {{ bytes = "100MB" }}
+        {switch}
+        {traffic}
+        [[traffic]]
+        name = "afterwards"
+        sizes = {{ constant = "1KB" }}
+        arrivals = "all_at_once"
+        senders = "0"
+        receivers = "5"
+        start = "20ms"
+        "#,
+        pyrrha.trim_end_matches(", ")
+    )
+}
+
+fn counter(result: &RunResult, name: &str) -> u64 {
+    let counters = table(result, "counters");
+    let of = names(counters, "counter").into_iter().zip(column(counters, "value"));
+    of.filter(|counter| counter.0 == name).map(|counter| *counter.1).sum()
+}
+
+fn total(result: &RunResult, of_links: &str) -> u64 {
+    column(table(result, "links"), of_links).iter().sum()
+}
+
+/// The same on one thread and on two.
+fn run_both(toml: &str) -> RunResult {
+    let (alone, together) = (run_alone(toml), run_on(2, toml));
+    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
+    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
+    alone
+}
+
+fn assert_complete(result: &RunResult) {
+    let flows = table(result, "flows");
+    let open = names(flows, "status").iter().filter(|status| **status != "completed").count();
+    assert_eq!(open, 0, "stand still in\n{}", result.scenario_toml);
+}
+
+/// Every flow has completed and no root is known any more.
+fn assert_calm(result: &RunResult) {
+    assert_complete(result);
+    assert_eq!(counter(result, "pyrrha_roots_left"), 0, "{}", result.scenario_toml);
+}
+
+/// No packet was lost or overtook another of its flow.
+fn assert_in_order(result: &RunResult) {
+    assert_eq!(total(result, "overflow_packets"), 0, "{}", result.scenario_toml);
+    // The receivers of rdma count what does not come in order; senders of dctcp take it for a loss.
+    assert_eq!(counter(result, "out_of_order"), 0, "{}", result.scenario_toml);
+    let flows = table(result, "flows");
+    let resent = names(flows, "transport").into_iter().zip(column(flows, "resent_packets"));
+    let resent: u64 = resent.filter(|of| of.0 != "dcpim").map(|of| *of.1).sum();
+    assert_eq!(resent, 0, "{}", result.scenario_toml);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn storms_pass(
+        seed: u32,
+        fabric in select(FABRICS.to_vec()),
+        transport in select(TRANSPORTS.to_vec()),
+        pyrrha in settings(),
+        traffic in storms(),
+    ) {
+        let result = run_both(&scene(seed, transport, fabric, &pyrrha, "balancing = \"ecmp\"", &traffic));
+        assert_calm(&result);
+        assert_in_order(&result);
+    }
+
+    /// With fewer queues than roots, some share: what is innocent may wait, but nothing overtakes.
+    #[test]
+    fn storms_pass_with_few_queues(
+        seed: u32,
+        fabric in select(FABRICS[..3].to_vec()),
+        transport in select(TRANSPORTS[..3].to_vec()),
+        pyrrha in settings(),
+        queues in 1u16..4,
+        traffic in storms(),
+    ) {
+        let pyrrha = format!("{pyrrha}queues = {queues}");
+        let result = run_both(&scene(seed, transport, fabric, &pyrrha, "balancing = \"ecmp\"", &traffic));
+        assert_calm(&result);
+        assert_in_order(&result);
+    }
+
+    /// Where switches balance packet by packet, incasts alone have roots that all packets are certain to meet.
+    #[test]
+    fn storms_pass_under_adaptive_balancing(
+        seed: u32,
+        fabric in select(FABRICS[..3].to_vec()),
+        balancing in select(vec!["\"spray\"", "\"round_robin\"", "{ drill = { samples = 2, memory = 1 } }"]),
+        pyrrha in settings(),
+        traffic in storms(),
+    ) {
+        let switch = format!("balancing = {balancing}");
+        let result = run_both(&scene(seed, "udp", fabric, &pyrrha, &switch, &traffic));
+        assert_calm(&result);
+        prop_assert_eq!(total(&result, "overflow_packets"), 0);
+    }
+
+    /// Links fail, at a root or elsewhere, and come back: what was lost is sent again, and nothing is held for ever.
+    #[test]
+    fn storms_pass_though_links_fail(
+        seed: u32,
+        link in select(vec![r#"["leaf0", "spine0"]"#, r#"["leaf1", "spine1"]"#, r#"["host0", "leaf0"]"#]),
+        at in 1u32..40,
+        lasts in 5u32..60,
+        pyrrha in settings(),
+        traffic in storms(),
+    ) {
+        let failure = format!(
+            "[[failure]]\nat = \"{at}us\"\nuntil = \"{}us\"\nlink = {link}\n{traffic}", at + lasts
+        );
+        let switch = "balancing = \"ecmp\"";
+        let toml = scene(seed, "rdma", FABRICS[0], &pyrrha, switch, &failure)
+            .replace("transport = \"rdma\"", "transport = { rdma = { recovery = \"irn\" } }\nreroute_delay = \"9us\"");
+        assert_calm(&run_both(&toml));
+    }
+}
+
+/// Where PFC stands still (see the scene of flow control).
+#[test]
+fn a_ring_of_flows_goes_round() {
+    for settings in ["", "tiers = \"single\"", "merging = false", "queues = 1"] {
+        let result = crate::flow_control::ring(&format!("{{ pyrrha = {{ {settings} }} }}"));
+        assert_complete(&result);
+        assert_in_order(&result);
+        assert!(counter(&result, "pyrrha_pauses") > 0);
+        // 2 MB each, two flows a link: without a pause too many, nobody needs more than all of that.
+        let alone = 2e6 * 1_500.0 / 1_460.0 * 8.0 / 100.0 * 1e3;
+        let last = *of_flows(&result, "fct_ps").iter().max().unwrap() as f64;
+        assert!((1.9..2.2).contains(&(last / alone)), "{settings}: {}", last / alone);
+    }
+}
+
+/// Sections 4.4 and 6: with too little memory packets are lost, and IRN sends them again.
+#[test]
+fn losses_are_made_good() {
+    let storm = "[[traffic]]\nsizes = { constant = \"90KB\" }\narrivals = { poisson = { load = 4.0 } }\nflows = 120\n";
+    for fabric in FABRICS {
+        let toml = scene(5, "rdma", fabric, "hosts = false", "balancing = \"ecmp\"", storm)
+            .replace("transport = \"rdma\"", "transport = { rdma = { recovery = \"irn\" } }")
+            .replace("100MB", "60KB");
+        let result = run_both(&toml);
+        assert!(total(&result, "overflow_packets") > 0, "{fabric}");
+        assert_calm(&result);
+    }
+}
+
+/// Host 7 has a flow to host 0, which all others congest, and one from it: the acknowledgements of that one go through the root too.
+#[test]
+fn acknowledgements_pass_a_root_that_data_wait_for() {
+    let flow = |name: &str, senders: &str, receivers: &str, start: &str| {
+        format!(
+            "[[traffic]]\nname = \"{name}\"\nsizes = {{ constant = \"500KB\" }}\narrivals = \"all_at_once\"\n\
+             senders = \"{senders}\"\nreceivers = \"{receivers}\"\nstart = \"{start}\"\n"
+        )
+    };
+    let storm = flow("incast", "1-7", "0", "0s");
+    let result = run_both(&format!(
+        "transport = \"rdma\"\nflow_control = \"pyrrha\"\nfabric.star = {{ hosts = 8 }}\n\
+         switch.buffer.shared = {{ bytes = \"10MB\" }}\n{storm}{}",
+        flow("back", "0", "7", "50us")
+    ));
+    assert!(counter(&result, "pyrrha_pauses") > 0);
+    let last = |of| *of_flows(&result, of).last().unwrap() as f64;
+    let slowdown = last("fct_ps") / last("ideal_ps");
+    assert!(slowdown < 1.05, "{slowdown}");
+}
