@@ -79,7 +79,13 @@ impl LinkScheme for Config {
     }
 
     fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
-        Some(Box::new(NicPart { class: self.class, paused: 0, isolated: FxHashSet::default(), epoch: 0 }))
+        Some(Box::new(NicPart {
+            class: self.class,
+            lossless: self.pfc.mask(),
+            paused: 0,
+            isolated: FxHashSet::default(),
+            epoch: 0,
+        }))
     }
 }
 
@@ -129,6 +135,7 @@ impl Header for Message {
 /// A NIC that isolates flows as it is told, and answers PFC.
 struct NicPart {
     class: u8,
+    lossless: u8,
     paused: u8,
     isolated: FxHashSet<FlowId>,
     epoch: u32,
@@ -171,13 +178,18 @@ impl NicControl for NicPart {
         !(self.congested_paused() && self.isolated.contains(&flow))
     }
 
+    fn held_classes(&self) -> u8 {
+        self.lossless
+    }
+
     fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// The class in which the packet leaves the NIC.
     fn stamp(&mut self, packet: &Packet) -> u16 {
-        u16::from(if self.isolated.contains(&packet.flow) { self.class } else { packet.class })
+        let isolated = self.lossless >> packet.class & 1 == 1 && self.isolated.contains(&packet.flow);
+        u16::from(if isolated { self.class } else { packet.class })
     }
 }
 
@@ -189,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_nic_holds_isolated_flows_while_their_class_is_paused() {
-        let mut nic = NicPart { class: 7, paused: 0, isolated: FxHashSet::default(), epoch: 0 };
+        let mut nic = NicPart { class: 7, lossless: !1, paused: 0, isolated: FxHashSet::default(), epoch: 0 };
         let lets = |nic: &NicPart| [3, 4].map(|flow| nic.lets(0, FlowId(flow), HostId(1)));
         nic.frame(Time::ZERO, &frame_packet(Message::new(FlowId(3), true)));
         assert_eq!(lets(&nic), [true, true]);

@@ -8,6 +8,8 @@ use node::packet::Malformed;
 use node::{Header, NicControl, Packet};
 use units::{FlowId, HostId, Time, mix};
 
+use super::HELD_CLASSES;
+
 /// By what a neighbour's queue is called in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
@@ -99,6 +101,10 @@ impl NicControl for NicPart {
             Name::Number { vfids } => u32::from(Name::vfid(vfids, flow, self.host, dst)),
         };
         !self.paused.contains(&queue)
+    }
+
+    fn held_classes(&self) -> u8 {
+        HELD_CLASSES
     }
 
     fn holds(&self) -> bool {

@@ -164,7 +164,7 @@ fn every_control_runs_over_every_flow_control_without_loss() {
                 transport = "{transport}"
                 flow_control = "{flow_control}"
                 fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "200Gbps" }}
-                switch.buffer.shared = {{ bytes = "20MB", alpha = 8.0 }}
+                switch.buffer.shared = {{ bytes = "20MB" }}
                 [[traffic]]
                 name = "incast"
                 sizes = {{ constant = "200KB" }}
