@@ -366,6 +366,20 @@ fn flow_controls_that_can_t_be() {
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
     refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["lacks 7"]);
+    let pyrrha = |settings: &str, key: &str, words: &[&str]| {
+        refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
+    };
+    pyrrha("k_paus = 1.0", "k_paus", &["k_pause"]);
+    pyrrha("k_pause = 0.0", "k_pause", &["0 is not above 0"]);
+    pyrrha("k_pause = 20000.0", "k_pause", &["20000", "at most 10000"]);
+    pyrrha("k_resume = -1.0", "k_resume", &["-1 is not above 0"]);
+    pyrrha("k_resume = 3.0", "k_resume", &["3 is above k_pause, 2", "resume before it pauses"]);
+    pyrrha("queues = 0", "queues", &["at least 1"]);
+    pyrrha("queues = 70000", "queues", &["70000"]);
+    pyrrha("tiers = \"singel\"", "tiers", &["single"]);
+    pyrrha("roots = \"upstream\"", "roots", &["downstream"]);
+    pyrrha("classes = [1, 1]", "classes", &["1 is not one of 0 to 7, each once"]);
+    pyrrha("classes = []", "classes", &["none is isolated"]);
     let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
     let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
     assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");

@@ -24,7 +24,6 @@ use crate::flow_control::{Ground, LinkScheme, Promise};
 
 pub mod frame;
 pub mod paths;
-pub mod queue_ids;
 pub mod regular;
 pub mod resources;
 

@@ -281,6 +281,14 @@ impl Egress {
         Some(id)
     }
 
+    /// Takes out all packets one by one, whatever is open, in an order in which each flow's stays.
+    pub fn pop_last_to_first(&mut self, pool: &Pool) -> Option<PacketId> {
+        let next =
+            |queue: &Queue| !queue.packets.is_empty() && queue.marks.iter().all(|mark| queue.popped < mark.after);
+        let number = self.assigned.iter().rev().copied().find(|number| next(&self.queues[usize::from(*number)]))?;
+        self.pop(pool, number)
+    }
+
     /// Whether isolation queues are to give a packet before the output queue sends its next: all take turns.
     pub fn isolated_first(&mut self, output_empty: bool) -> bool {
         if output_empty || self.since_output < self.turn.len() {

@@ -15,7 +15,7 @@ use super::egress::{Claim, Egress};
 use super::frame::{Frame, RootId, Say};
 use super::paths::Downstream;
 use super::state::{Change, State};
-use super::upstream::{PortSet, Upstream};
+use super::upstream::PortSet;
 
 /// Pyrrha in a switch.
 pub struct SwitchPart {
@@ -440,28 +440,27 @@ impl FlowControl for SwitchPart {
         cx.kick(port);
     }
 
-    /// What waits goes where the old tables sent it, and what comes goes elsewhere: as long as both are there, two queues for
-    /// one root may wait for each other through their neighbours. So all trees dissolve, as if they merged, and what is a root
-    /// by the new tables nominates itself again.
+    /// What waits goes where the old tables sent it, and what comes goes elsewhere: while both are there, two queues for one root
+    /// may wait for each other through their neighbours, and a root is not on the way of all that it holds. So all trees
+    /// end here and now, what waits joins the output queues, and what is a root by the new tables nominates itself again.
     fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
         for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
             self.counts.resumes += 1;
             cx.send(ingress, Frame::from(Say::Resume { root }));
         }
-        for out in (0..self.ports.len()).map(PortId::from) {
-            let port = &mut self.ports[out.index()];
+        for (out, port) in self.ports.iter_mut().enumerate() {
+            while let Some(id) = port.pop_last_to_first(cx.pool) {
+                let slot = cx.pool.get_mut(id);
+                slot.transit.queue = 0;
+                port.count_output(i64::from(slot.packet.wire_bytes));
+                cx.ports[out].push_held(cx.pool, id);
+            }
             port.claim = None;
-            let roots: Vec<RootId> = port.table.iter().map(|entry| entry.root).collect();
-            for entry in &mut port.table {
-                entry.state = entry.state.after(Change::Merge);
-                entry.upstream = Upstream::default();
+            while let Some(entry) = port.table.first() {
+                port.remove(entry.root);
             }
-            for root in roots {
-                self.ports[out.index()].settle_root(root);
-                self.clear(cx, out, root);
-            }
-            cx.kick(out);
+            cx.kick(PortId::from(out));
         }
     }
 

@@ -58,7 +58,7 @@ fn scene(seed: u32, transport: &str, fabric: &str, pyrrha: &str, switch: &str, t
         seed = {seed}
         transport = "{transport}"
         flow_control = {{ pyrrha = {{ {} }} }}
-        measure = {{ interval = "0s", drain = "40ms" }}
+        measure = {{ interval = "10us", drain = "40ms" }}
         fabric.{fabric}
         [switch]
         buffer.shared = {{ bytes = "100MB" }}
@@ -70,7 +70,7 @@ fn scene(seed: u32, transport: &str, fabric: &str, pyrrha: &str, switch: &str, t
         arrivals = "all_at_once"
         senders = "0"
         receivers = "5"
-        start = "20ms"
+        start = "8ms"
         "#,
         pyrrha.trim_end_matches(", ")
     )
