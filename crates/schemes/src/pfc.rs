@@ -39,6 +39,9 @@ pub struct Config {
     /// may hold more; if not, all ports have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_rate: Option<Rate>,
+    /// Headroom of each port and class in one-hop bandwidth-delay products, if more than what reaction takes is set aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom_bdps: Option<f64>,
     /// A pause is lifted when the count has fallen so far below the threshold.
     pub resume_offset: Bytes,
     /// The classes that are lossless. The others are lost when memory is full: class 0 has acknowledgements and other
@@ -48,7 +51,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { alpha: 2.0, per_rate: None, resume_offset: Bytes(3_000), classes: (1..CLASSES as u8).collect() }
+        let classes = (1..CLASSES as u8).collect();
+        Config { alpha: 2.0, per_rate: None, headroom_bdps: None, resume_offset: Bytes(3_000), classes }
     }
 }
 
@@ -66,6 +70,9 @@ impl LinkScheme for Config {
         }
         if self.per_rate.is_some_and(|rate| rate == Rate::ZERO) {
             return Err(Problem::new("per_rate", "0 is no rate of a port"));
+        }
+        if let Some(bdps) = self.headroom_bdps.filter(|bdps| !(*bdps > 0.0 && *bdps <= 1e6)) {
+            return Err(Problem::new("headroom_bdps", format!("{bdps} is not above 0 and at most 1e6")));
         }
         let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
         if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {
