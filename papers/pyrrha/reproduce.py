@@ -407,24 +407,81 @@ def figure_29() -> Shown:
     return Shown(pd.concat({"mean": means, "p99": tails}), checks, draw([lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]))
 
 
-# What the paper gives, in MB of 2^20 bytes.
-RESOURCES = {
-    ("path calculation, irregular addresses", 36, "path_full"): 0.44,
-    ("congestion root table", 36, "roots"): 176 / 1024,
-    ("queue assignment, single tier", 36, "queues_single"): 8.64,
-}
+# Part, k, name, and the paper's MB of 2^20 bytes; tables give blocks of 16 KB.
+RESOURCES = [
+    ("path calculation, full optimization", 36, "path_full", 0.44),
+    ("path calculation, full optimization", 128, "path_full", 8.7),
+    ("congestion root table", 36, "root_table", 176 / 1024),
+    ("queue assignment, single tier", 36, "queues_single_tier", 8.64),
+    ("queue assignment, hierarchical", 128, "queues_hierarchical", 2.2),
+    ("Table 4: all of the prototype", 36, "total_full_single_tier", 712 / 64),
+    ("Table 5: all, hierarchical, regular addresses", 128, "total_regular_hierarchical", 294 / 64),
+    ("Table 6: all, hierarchical, irregular", 96, "total_full_hierarchical", 450 / 64),
+    ("Table 7: all, hierarchical, irregular", 128, "total_full_hierarchical", 845 / 64),
+]
 
 
 def tables_4_to_7() -> Shown:
     """SRAM on Tofino2, in MB of 2^20 bytes."""
-    rows = {}
-    for (name, k, key), paper in RESOURCES.items():
-        rows[f"{name}, k = {k}"] = {"paper": paper, "ours": _core.pyrrha_resources(k)[key] / 2**20}
+    rows = {f"{part}, k = {k}": {"paper": paper, "ours": _core.pyrrha_resources(k)[name] / 2**20} for part, k, name, paper in RESOURCES}
     table = pd.DataFrame(rows).T
-    return Shown(table, {f"{name}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for name, row in table.iterrows()})
+    return Shown(table, {f"{part}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for part, row in table.iterrows()})
+
+
+# What the authors' code and settings say beyond `reference.toml`, by name; each is switched off by itself to see what it does.
+BUFFER_32 = {"switch.buffer.shared.bytes": f"{32 * 2**20}B"}
+PFC_FACTS: dict[str, dict[str, Any]] = {
+    "alpha 1/4 at 100 Gbps, in proportion at others": {"flow_control.pfc.alpha": 0.25, "flow_control.pfc.per_rate": "100Gbps"},
+    "headroom of 4 one-hop BDP": {"flow_control.pfc.headroom_bdps": 4.0},
+}
+DCQCN_FACTS: dict[str, dict[str, Any]] = {
+    "marks from 400 to 1,600 KB at 100 Gbps": {"transport.dcqcn.control": {"mark_min": "400KB", "mark_max": "1600KB"}},
+    "marks at departure": {"switch.mark_at": "departure"},
+}
+# Each scheme's column, base, facts, and the CPU seconds of the authors' simulator where they are known.
+REFERENCE: dict[str, tuple[str, dict[str, Any], dict[str, dict[str, Any]], float | None]] = {
+    "PFC": ("fct_ns_pfc", {"flow_control": "pfc"}, PFC_FACTS, 256),
+    "Pyrrha": ("fct_ns_pyrrha", {"flow_control": "pyrrha"}, {}, 463),
+    "DCQCN + PFC": ("fct_ns_dcqcn_pfc", {"flow_control": "pfc", "transport": {"dcqcn": {"ack_class": 3}}}, PFC_FACTS | DCQCN_FACTS, None),
+}
+
+
+def reference() -> Shown:
+    """The authors' own ns-3 run, flow by flow: our mean and 99th percentile over theirs, and without each of their settings."""
+    theirs = pd.read_parquet(scenes.HERE / "reference/webserver-incastmix.parquet")
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    checks = {}
+
+    def compare(scheme: str, name: str, sets: dict[str, Any]) -> None:
+        column = REFERENCE[scheme][0]
+        result = run("reference", f"{scheme} {name}", sets)
+        ours, ratios = fct(result), {}
+        for group in CLASSES:
+            times = theirs.loc[theirs["class"] == group, column] / 1e3
+            ratios |= {f"{group} mean": ours.loc[group, "mean"] / times.mean(), f"{group} p99": ours.loc[group, "p99"] / times.quantile(0.99)}
+        rows[scheme, name] = ratios | {"CPU s": float(result.info["cpu_seconds"])}
+
+    for scheme, (_, base, facts, seconds) in REFERENCE.items():
+        everything = {key: value for fact in facts.values() for key, value in fact.items()}
+        for seed in (1, 2, 3):
+            compare(scheme, f"seed {seed}", {**base, **everything, "seed": seed})
+        seeds = pd.DataFrame({name: ratios for (of, name), ratios in rows.items() if of == scheme}).drop("CPU s").mean(axis=1)
+        for group in CLASSES:
+            mean, tail = seeds[f"{group} mean"], seeds[f"{group} p99"]
+            checks[f"{scheme}, {group}: mean {mean:.3f} and 99th percentile {tail:.3f} of theirs, over three seeds"] = abs(mean - 1) <= 0.1 and abs(tail - 1) <= 0.2
+        for name in facts:
+            compare(scheme, f"without {name}", {**base, **{key: value for other, fact in facts.items() if other != name for key, value in fact.items()}})
+        transport = next(iter(base.get("transport", {"rdma": {}})))
+        compare(scheme, "without ACKs in the class of data", {**base, **everything, f"transport.{transport}.ack_class": 0})
+        if scheme != "Pyrrha":
+            compare(scheme, "with 32 MiB", {**base, **everything, **BUFFER_32})
+        if seconds is not None:
+            checks[f"{scheme}: {rows[scheme, 'seed 1']['CPU s']:.1f} CPU seconds (ns-3: {seconds:g}), under 10"] = rows[scheme, "seed 1"]["CPU s"] < 10
+    return Shown(pd.DataFrame(rows).T, checks)
 
 
 FIGURES: dict[str, Callable[[], Shown]] = {
+    "reference": reference,
     "figure-2": figure_2,
     "figure-3": figure_3,
     "figure-7": figure_7,

@@ -24,8 +24,9 @@ Keys = Mapping[str, Any]
 # Arrivals are this many times as long as by default.
 scale = 1.0
 
+# PFC as in the authors' code: it shifts the free memory by 2 for ports of 100 Gbps (the paper's "alpha = 2"), by less for faster ones.
 FLOW_CONTROLS: dict[str, Any] = {
-    "PFC": "pfc",
+    "PFC": {"pfc": {"alpha": 0.25, "per_rate": "100Gbps", "headroom_bdps": 4.0}},
     "BFC-32": "bfc",
     "BFC-128": {"bfc": {"queues": {"physical": 128}}},
     "BFC-ideal": {"bfc": {"queues": "ideal"}},
@@ -79,7 +80,10 @@ def mix(workload: str, pair: str, name: str = "", sets: Keys | None = None, **tr
     traffic = {f"traffic.{index}.sizes": WORKLOADS[workload] for index in (1, 2, 3)}
     traffic |= {f"traffic.{index}.duration": arrivals for index in (1, 2, 3)}
     label = " ".join(part for part in (workload, pair, name) if part)
-    return run("incastmix", label, {**traffic, **keys(pair, **transport), **(sets or {})})
+    result = run("incastmix", label, {**traffic, **keys(pair, **transport), **(sets or {})})
+    if result.unfinished:
+        typer.secho(f"  {result.name}: {result.unfinished} of {len(result.flows)} flows did not finish", fg=typer.colors.YELLOW)
+    return result
 
 
 def classes(result: cw.Result) -> pd.Series[str]:
@@ -90,8 +94,6 @@ def classes(result: cw.Result) -> pd.Series[str]:
 def fct(result: cw.Result) -> pd.DataFrame:
     """Mean and 99th percentile of each class's completion times, in us."""
     times = pd.Series(result.flows["fct_ps"].astype(float) / 1e6)
-    if result.unfinished:
-        typer.secho(f"  {result.name}: {result.unfinished} flows did not finish", fg=typer.colors.YELLOW)
     groups = times.groupby(classes(result))
     return pd.DataFrame({"mean": groups.mean(), "p99": groups.quantile(0.99)})
 
