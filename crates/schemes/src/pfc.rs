@@ -39,9 +39,9 @@ pub struct Config {
     /// may hold more; if not, all ports have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_rate: Option<Rate>,
-    /// `alpha` of switches without hosts, if it is another.
+    /// Headroom of each port and class in one-hop bandwidth-delay products, if more than what reaction takes is set aside.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub core_alpha: Option<f64>,
+    pub headroom_bdps: Option<f64>,
     /// A pause is lifted when the count has fallen so far below the threshold.
     pub resume_offset: Bytes,
     /// The classes that are lossless. The others are lost when memory is full: class 0 has acknowledgements and other
@@ -51,13 +51,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config {
-            alpha: 2.0,
-            per_rate: None,
-            core_alpha: None,
-            resume_offset: Bytes(3_000),
-            classes: (1..CLASSES as u8).collect(),
-        }
+        let classes = (1..CLASSES as u8).collect();
+        Config { alpha: 2.0, per_rate: None, headroom_bdps: None, resume_offset: Bytes(3_000), classes }
     }
 }
 
@@ -70,13 +65,14 @@ impl LinkScheme for Config {
     };
 
     fn check(&self) -> Result<(), Problem> {
-        for (key, alpha) in [("alpha", Some(self.alpha)), ("core_alpha", self.core_alpha)] {
-            if let Some(alpha) = alpha.filter(|alpha| !(*alpha > 0.0 && alpha.is_finite())) {
-                return Err(Problem::new(key, format!("{alpha} is not a positive number")));
-            }
+        if !(self.alpha > 0.0 && self.alpha.is_finite()) {
+            return Err(Problem::new("alpha", format!("{} is not a positive number", self.alpha)));
         }
         if self.per_rate.is_some_and(|rate| rate == Rate::ZERO) {
             return Err(Problem::new("per_rate", "0 is no rate of a port"));
+        }
+        if let Some(bdps) = self.headroom_bdps.filter(|bdps| !(*bdps > 0.0 && *bdps <= 1e6)) {
+            return Err(Problem::new("headroom_bdps", format!("{bdps} is not above 0 and at most 1e6")));
         }
         let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
         if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {

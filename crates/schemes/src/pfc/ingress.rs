@@ -37,7 +37,9 @@ impl Ingress {
     pub fn new(config: &Config, ground: &Ground<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
         let node = ground.fabric.switch_node(switch);
         let ports = (0..ground.fabric.ports[node.index()].len()).map(PortId::from);
-        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port)).collect();
+        let asked =
+            |port| config.headroom_bdps.map_or(0, |bdps| (bdps * ground.hop_bdp_bytes(node, port) as f64) as u64);
+        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port).max(asked(port))).collect();
         let all: u64 = headroom.iter().sum();
         if all >= ground.buffer.get() {
             let name = &ground.fabric.names[node.index()];

@@ -1,0 +1,554 @@
+"""The figures and tables of Pyrrha's paper (NSDI 2025), the paper's numbers beside ours.
+
+    python papers/pyrrha/reproduce.py figure-11
+
+Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in `out/pyrrha`.
+What this build has run before is not run again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import scenes
+from scenes import CLASSES, Shown, bars, buffers, by_size, class_bars, draw, fct, keys, lines, mix, queueing, run, table_of
+
+import clearway as cw
+from clearway import _core
+
+UNCONGESTED = ("vulnerable", "background")
+FLOW_CONTROL = ("PFC", "BFC-32", "BFC-128", "Pyrrha")
+DCQCN = ("DCQCN + PFC", "DCQCN + IRN", "Pyrrha", "DCQCN + Pyrrha")
+
+
+def rates(result: cw.Result) -> pd.DataFrame:
+    """Each entity's goodput in Gbps, by ms."""
+    gbps = result.entity_rates() / 1e9
+    return gbps.set_axis(gbps.index * 1e3)
+
+
+def gain(table: pd.DataFrame, base: str, ours: str, column: str) -> float:
+    """How many times less it is."""
+    return float(table.loc[base, column] / table.loc[ours, column])
+
+
+def figure_2() -> Shown:
+    """Goodput over time of incast, vulnerable and background flows under PFC, per-flow queues, BFC and Pyrrha."""
+    over_time = {name: rates(mix("Web Server", name)) for name in ("PFC", "per-flow", "BFC-32", "Pyrrha")}
+    # While Poisson flows arrive and the incast lasts, but for the first 100 us.
+    table = pd.DataFrame({name: rate[(rate.index > 0.1) & (rate.index < 2 * scenes.scale)].mean() for name, rate in over_time.items()}).T
+    checks = {
+        "PFC: vulnerable flows get less than half of what they get with per-flow queues": table.loc["PFC", "vulnerable"] < 0.5 * table.loc["per-flow", "vulnerable"],
+        "PFC: background flows lose goodput": table.loc["PFC", "background"] < 0.9 * table.loc["per-flow", "background"],
+        "BFC: vulnerable flows get less than with per-flow queues": table.loc["BFC-32", "vulnerable"] < 0.9 * table.loc["per-flow", "vulnerable"],
+        "Pyrrha: vulnerable and background flows get what per-flow queues give, within 10%": bool((table.loc["Pyrrha", list(UNCONGESTED)] > 0.9 * table.loc["per-flow", list(UNCONGESTED)]).all()),
+        "the incast loses nothing: within 5% of each other": bool(table["incast"].max() < 1.05 * table["incast"].min()),
+    }
+    order = ["incast", "vulnerable", "background"]
+    panels = [lines(name, rate.clip(lower=1)[order].loc[:4], "ms", "Gbps") for name, rate in over_time.items()]
+    return Shown(table, checks, draw(panels, 2, sharey=True))
+
+
+def moe(name: str, start: str) -> Shown:
+    """Two groups of all-to-all, the second of which starts so much later."""
+    results = {pair: run("moe", f"{name} {pair}", {**keys(pair), "traffic.1.start": start}) for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")}
+    groups = ("all-to-all 1", "all-to-all 2")
+    table = table_of(results, groups)
+    for pair, result in results.items():
+        times = pd.Series(result.flows["fct_ps"].astype(float) / 1e6)
+        table.loc[pair, "all mean"], table.loc[pair, "all p99"] = times.mean(), times.quantile(0.99)
+    panels: list[Any] = [lines(pair, rates(result).loc[:12], "ms", "Gbps", log_y=False) for pair, result in results.items()]
+    return Shown(table, {}, draw([*panels, class_bars("FCT", table, (*groups, "all"))]))
+
+
+def figure_3() -> Shown:
+    """MoE: two groups of all-to-all with two hot experts each, phases collided."""
+    shown = moe("collided", "1ms")
+    accelerated = gain(shown.table, "DCQCN + PFC", "DCQCN + Pyrrha", "all p99")
+    shown.checks = {f"Pyrrha's 99th percentile is lower: {accelerated:.2f} times (paper: 1.46)": accelerated > 1}
+    return shown
+
+
+def figure_21() -> Shown:
+    """MoE: the same, phases interleaved."""
+    shown = moe("interleaved", "6ms")
+    accelerated = gain(shown.table, "DCQCN + PFC", "DCQCN + Pyrrha", "all mean")
+    shown.checks = {f"Pyrrha's mean is lower: {accelerated:.2f} times": accelerated > 1}
+    return shown
+
+
+def figure_7() -> Shown:
+    """Most isolation queues of a port when a share of the racks of a fat-tree (k = 12) storms the others."""
+    rows = {}
+    for parts in (2, 3, 4, 6):
+        receiving, senders = 72 // parts, 432 - 432 // parts
+        sets = {"traffic.0.senders": f"racks {receiving}-71", "traffic.0.receivers": f"racks 0-{receiving - 1}", "traffic.0.flows": round(10 * senders * scenes.scale)}
+        result = run("storm", f"{parts} parts", sets)
+        rows[f"{parts - 1}/{parts}"] = {"isolation queues": int(result.links["own_queues_max"].max())}
+    table = pd.DataFrame(rows).T.rename_axis("senders")
+    most = table["isolation queues"]
+    return Shown(table, {f"between 6 and 20, as in the paper: {most.min()} to {most.max()}": bool(most.between(6, 20).all())}, draw([lines("k = 12", table, "share of racks that send", "isolation queues of a port", log_y=False)]))
+
+
+def figure_9() -> Shown:
+    """Testbed: completion times of vulnerable flows beside two senders to one receiver."""
+    results = {}
+    for workload in ("Web Server", "Web Search"):
+        for pair in ("PFC", "Pyrrha"):
+            # Web Search has 27 times as large flows: long enough for a hundred.
+            ms = (20 if workload == "Web Server" else 60) * scenes.scale
+            vulnerable = {"traffic.2.sizes": scenes.WORKLOADS[workload], "traffic.2.arrivals": {"poisson": {"load": 0.4}}, "traffic.2.start": "100us"}
+            sets = {**keys(pair, window="unlimited"), **vulnerable, "traffic.0.start": "0s", "traffic.1.start": "0s", "traffic.2.duration": f"{ms:g}ms", "measure.end": f"{ms + 10:g}ms", "traffic.0.sizes.constant": "10GB", "traffic.1.sizes.constant": "10GB"}
+            results[f"{workload}, {pair}"] = run("testbed", f"figure 9 {workload} {pair}", sets)
+    table = pd.DataFrame({name: fct(result).loc["VS"] for name, result in results.items()}).T
+    checks = {}
+    for workload in ("Web Server", "Web Search"):
+        for column in ("mean", "p99"):
+            times = gain(table, f"{workload}, PFC", f"{workload}, Pyrrha", column)
+            checks[f"{workload}: Pyrrha's {column} is lower, {times:.1f} times"] = times > 1
+    columns = {pair: table.loc[[f"{workload}, {pair}" for workload in ("Web Server", "Web Search")]].set_axis(["Web Server", "Web Search"]) for pair in ("PFC", "Pyrrha")}
+    means, tails = (pd.DataFrame({pair: frame[column] for pair, frame in columns.items()}) for column in ("mean", "p99"))
+    return Shown(table, checks, draw([bars("Vulnerable flows", means, tails)]))
+
+
+def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Goodput on the testbed when the three flows start in this order, and that of the end. Under the seed VS shares a core's port with S2 alone."""
+    starts = {f"traffic.{('S1', 'S2', 'VS').index(name)}.start": at for name, at in zip(order, ("1ms", "4ms", "7ms"))}
+    over_time = {pair: rates(run("testbed", f"{figure} {pair}", {**keys(pair, window="unlimited"), **starts, "seed": seed})) for pair in ("Pyrrha", "PFC")}
+    # On the wire, as the paper's Gbps are.
+    end = pd.DataFrame({pair: rate[rate.index > 10].mean() * 1536 / 1460 for pair, rate in over_time.items()}).T
+    end["incast"] = end["S1 to R1"] + end["S2 to R1"]
+    end["all"] = end["incast"] + end["VS to VR"]
+    return over_time, end
+
+
+def figure_10() -> Shown:
+    """Testbed: goodput when S1, S2 and VS start one after the other, and in Gbps on the wire when all send."""
+    over_time, table = testbed(("S1", "S2", "VS"), "figure 10", 5)
+    checks = {
+        "Pyrrha: VS gets 66.7 Gbps, within 3": abs(table.loc["Pyrrha", "VS to VR"] - 66.7) < 3,
+        "Pyrrha: the incast gets 100 Gbps, within 3": abs(table.loc["Pyrrha", "incast"] - 100) < 3,
+        f"more in all than PFC, by {table.loc['Pyrrha', 'all'] - table.loc['PFC', 'all']:.1f} Gbps (paper: 26.7)": table.loc["Pyrrha", "all"] > table.loc["PFC", "all"] + 10,
+    }
+    return Shown(table, checks, draw([lines(pair, rate, "ms", "Gbps", log_y=False) for pair, rate in over_time.items()], sharey=True))
+
+
+def figure_24() -> Shown:
+    """Testbed: the same in the order S2, VS, S1, so that the root moves from the core to the destination's ToR."""
+    over_time, table = testbed(("S2", "VS", "S1"), "figure 24", 2)
+    checks = {
+        "Pyrrha: VS gets 66.7 Gbps in the end, within 3": abs(table.loc["Pyrrha", "VS to VR"] - 66.7) < 3,
+        "Pyrrha: the incast gets 100 Gbps in the end, within 3": abs(table.loc["Pyrrha", "incast"] - 100) < 3,
+        "more in all than PFC": table.loc["Pyrrha", "all"] > table.loc["PFC", "all"],
+    }
+    return Shown(table, checks, draw([lines(pair, rate, "ms", "Gbps", log_y=False) for pair, rate in over_time.items()], sharey=True))
+
+
+def compared(pairs: tuple[str, ...], bases: tuple[str, ...], ours: str, workloads: tuple[str, ...] = tuple(scenes.WORKLOADS), **transport: Any) -> Shown:
+    """Pairs over workloads: uncongested flows of `ours` must be no slower than those of any base."""
+    name = "" if not transport else " ".join(map(str, transport.values()))
+    tables = {workload: table_of({pair: mix(workload, pair, name, **transport) for pair in pairs}) for workload in workloads}
+    checks = {}
+    for workload, table in tables.items():
+        for base in bases:
+            gains = {(group, column): gain(table, base, ours, f"{group} {column}") for group in UNCONGESTED for column in ("mean", "p99")}
+            text = ", ".join(f"{group} mean {100 * (1 - 1 / gains[group, 'mean']):.1f}% less and p99 {gains[group, 'p99']:.1f} times" for group in UNCONGESTED)
+            # Where there is nothing to gain nothing may be lost.
+            checks[f"{workload}: {ours} against {base}: {text}"] = min(gains.values()) > 0.95 and gains["vulnerable", "p99"] > 1
+    panels = [class_bars(workload, table) for workload, table in tables.items()]
+    return Shown(pd.concat(tables), checks, draw(panels))
+
+
+def figure_11() -> Shown:
+    """Completion times in us under flow control alone."""
+    shown = compared(FLOW_CONTROL, ("PFC", "BFC-32", "BFC-128"), "Pyrrha")
+    for workload in scenes.WORKLOADS:
+        incast = shown.table.loc[workload]["incast mean"]
+        shown.checks[f"{workload}: the incast's mean is PFC's, within 10%"] = abs(incast["Pyrrha"] / incast["PFC"] - 1) < 0.1
+        shown.checks[f"{workload}: BFC-128's vulnerable 99th percentile is no higher than BFC-32's"] = bool(shown.table.loc[(workload, "BFC-128"), "vulnerable p99"] <= 1.05 * shown.table.loc[(workload, "BFC-32"), "vulnerable p99"])
+    pfc, ours = (shown.table.xs(name, level=1) for name in ("PFC", "Pyrrha"))
+    less = 100 * (1 - (ours / pfc)[[f"{group} mean" for group in UNCONGESTED]])
+    lower = (pfc / ours)[[f"{group} p99" for group in UNCONGESTED]]
+    shown.checks[f"means of uncongested flows fall by up to 98.2% in the paper: here {less.max().max():.1f}%"] = bool(less.max().max() >= 90)
+    shown.checks[f"99th percentiles are up to 215 times lower in the paper: here {lower.max().max():.0f}"] = bool(lower.max().max() >= 100)
+    return shown
+
+
+def figure_12() -> Shown:
+    """Completion times in us with DCQCN."""
+    return compared(DCQCN, ("DCQCN + PFC",), "DCQCN + Pyrrha")
+
+
+def figure_13() -> Shown:
+    """Completion times in us with HPCC."""
+    return compared(("HPCC + PFC", "HPCC + Pyrrha"), ("HPCC + PFC",), "HPCC + Pyrrha", ("Memcached", "Web Server"))
+
+
+def figure_25() -> Shown:
+    """Completion times in us with TIMELY, of Memcached."""
+    return compared(("TIMELY + PFC", "Pyrrha", "TIMELY + Pyrrha"), ("TIMELY + PFC",), "TIMELY + Pyrrha", ("Memcached",))
+
+
+def figure_14() -> Shown:
+    """Longest queue of a port at each hop, in KB, with DCQCN."""
+    pairs = ("DCQCN + PFC", "Pyrrha", "DCQCN + Pyrrha")
+    tables = {workload: pd.DataFrame({pair: buffers(mix(workload, pair)) for pair in pairs}) for workload in ("Memcached", "Web Server")}
+    checks = {}
+    for workload, table in tables.items():
+        total = table.sum()
+        times = total["DCQCN + PFC"] / total["DCQCN + Pyrrha"]
+        checks[f"{workload}: {times:.1f} times less in all (paper: 1.8 to 6.2)"] = times >= 1.8
+        checks[f"{workload}: less at the destination's ToR"] = bool(table.loc["DstToR", "DCQCN + Pyrrha"] < table.loc["DstToR", "DCQCN + PFC"])
+        checks[f"{workload}: more at the source's ToR"] = bool(table.loc["SrcToR", "Pyrrha"] > table.loc["SrcToR", "DCQCN + PFC"])
+    panels = [bars(workload, table, y="longest queue (KB)") for workload, table in tables.items()]
+    return Shown(pd.concat(tables), checks, draw(panels, sharey=True))
+
+
+def figure_18() -> Shown:
+    """Completion times of incast flows in us under flow control."""
+    pairs = (*FLOW_CONTROL, "per-flow")
+    rows = {workload: pd.DataFrame({pair: fct(mix(workload, pair)).loc["incast"] for pair in pairs}) for workload in scenes.WORKLOADS}
+    table = pd.concat(rows)
+    means, tails = (table.xs(column, level=1) for column in ("mean", "p99"))
+    checks = {f"{workload}: Pyrrha's mean is PFC's, within 10%": abs(means.loc[workload, "Pyrrha"] / means.loc[workload, "PFC"] - 1) < 0.1 for workload in scenes.WORKLOADS}
+    checks |= {f"{workload}: per-flow queues' mean is less than PFC's": bool(means.loc[workload, "per-flow"] < means.loc[workload, "PFC"]) for workload in scenes.WORKLOADS}
+    return Shown(table, checks, draw([bars("Incast flows", means, tails, log=False)]))
+
+
+def figure_22() -> Shown:
+    """Completion times in us under flow control, per-flow queues among them."""
+    shown = compared((*FLOW_CONTROL, "per-flow"), ("PFC",), "Pyrrha", ("Memcached", "Web Server"))
+    background, vulnerable = (shown.table[f"{group} p99"]["Memcached"] for group in ("background", "vulnerable"))
+    shown.checks["Memcached: per-flow queues have Pyrrha's 99th percentile of background flows, within 10%"] = abs(background["per-flow"] / background["Pyrrha"] - 1) < 0.1
+    shown.checks["Memcached: per-flow queues do not have it of vulnerable flows"] = bool(vulnerable["per-flow"] > vulnerable["Pyrrha"])
+    return shown
+
+
+def figure_23() -> Shown:
+    """Mean queueing time in us at each hop of the packet that completes a flow, with DCQCN."""
+    pairs = ("DCQCN + PFC", "DCQCN + Pyrrha")
+    tables = {(workload, pair): queueing(mix(workload, pair)) for workload in ("Memcached", "Web Server") for pair in pairs}
+    table = pd.concat(tables)
+    checks = {}
+    for workload in ("Memcached", "Web Server"):
+        pfc, ours = (table.loc[(workload, pair)] for pair in pairs)
+        checks[f"{workload}: vulnerable flows wait at the core with PFC, and less with Pyrrha"] = bool(pfc.loc["vulnerable"].idxmax() == "core" and ours.loc["vulnerable"].sum() < 0.5 * pfc.loc["vulnerable"].sum())
+        checks[f"{workload}: with Pyrrha incast flows wait at the source's ToR and the core"] = bool(ours.loc["incast", "DstToR"] < 0.5 * ours.loc["incast"].sum())
+
+    def panel(workload: str, group: str) -> Any:
+        return bars(f"{workload}, {group}", pd.DataFrame({pair: table.loc[(workload, pair, group)] for pair in pairs}), y="queueing (us)", log=False)
+
+    return Shown(table, checks, draw([panel(workload, group) for workload in ("Memcached", "Web Server") for group in CLASSES]))
+
+
+SIZES = (1_500, 10e3, 100e3, 1e6)
+
+
+def fat_tree(controls: tuple[str, ...], figure: str) -> Shown:
+    """Web server sizes and an incast on a fat-tree with k = 16: means in us of Poisson flows by size."""
+    duration = f"{100 * scenes.scale:g}us"
+    results = {pair: run("fat-tree", f"k=16 {pair}", {**keys(pair), "traffic.1.duration": duration}) for pair in controls}
+    tables = {pair: by_size(result, ["poisson"], SIZES) for pair, result in results.items()}
+    means, tails = (pd.DataFrame({pair: table[column] for pair, table in tables.items()}) for column in ("mean", "p99"))
+    checks = {}
+    for pair in controls:
+        control, _, flow_control = pair.rpartition(" + ")
+        if flow_control == "PFC" and (ours := f"{control} + Pyrrha" if control else "Pyrrha") in controls:
+            small = means.index[:-1]
+            checks[f"up to 100 KB: {ours} has lower means and 99th percentiles than {pair}"] = bool((means.loc[small, ours] < means.loc[small, pair]).all() and (tails.loc[small, ours] < tails.loc[small, pair]).all())
+    if figure == "15":
+        checks["Pyrrha with DCQCN has the lowest means up to 10 KB"] = bool((means.iloc[:2].idxmin(axis=1) == "DCQCN + Pyrrha").all())
+    return Shown(pd.concat({"mean": means, "p99": tails}), checks, draw([lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]))
+
+
+def figure_15() -> Shown:
+    """Completion times in us by size on 1,024 hosts: flow control, and DCQCN."""
+    return fat_tree(("PFC", "BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha"), "15")
+
+
+def figure_20() -> Shown:
+    """Completion times in us by size on 1,024 hosts: TIMELY and HPCC."""
+    return fat_tree(("TIMELY + PFC", "TIMELY + Pyrrha", "HPCC + PFC", "HPCC + Pyrrha"), "20")
+
+
+# A fat-tree with k = 8, 128 hosts in 32 racks: 720 flows from 120 hosts.
+EIGHT = {"fabric.fat_tree.k": 8, "traffic.0.senders": "racks 1-31", "traffic.1.senders": "1-127"}
+
+
+def eight(name: str, sets: Any) -> cw.Result:
+    return run("fat-tree", f"k=8 {name}", {**EIGHT, "traffic.1.duration": f"{500 * scenes.scale:g}us", **sets})
+
+
+def figure_16() -> Shown:
+    """Pyrrha with DRILL on a fat-tree with k = 8: completion times in us, and the longest queues in KB."""
+    drill = {"switch.balancing": {"drill": {"samples": 2, "memory": 1}}}
+    results = {"Pyrrha": eight("Pyrrha", keys("Pyrrha")), "DRILL, Pyrrha": eight("DRILL Pyrrha", {**keys("Pyrrha", recovery="irn"), **drill})}
+    table = table_of(results, ("poisson", "incast"))
+    longest = pd.DataFrame({name: buffers(result) for name, result in results.items()}).T
+    table = table.join(longest)
+    less = 100 * (1 - 1 / gain(table, "Pyrrha", "DRILL, Pyrrha", "poisson p99"))
+    checks = {
+        f"DRILL takes {less:.1f}% off the 99th percentile of Poisson flows (paper: 18.3%)": less > 0,
+        "queues on the way up are shorter with DRILL": bool(table.loc["DRILL, Pyrrha", "SrcToR"] < table.loc["Pyrrha", "SrcToR"]),
+        "incast flows take longer with DRILL": bool(table.loc["DRILL, Pyrrha", "incast mean"] > table.loc["Pyrrha", "incast mean"]),
+    }
+    plain = table.rename(index={"DRILL, Pyrrha": "DRILL + Pyrrha"})
+    return Shown(table, checks, draw([class_bars("FCT", plain, ("poisson", "incast")), bars("Longest queues", plain[list(scenes.TIERS)].T, y="KB")]))
+
+
+def figure_17() -> Shown:
+    """99th percentile in us of uncongested Memcached flows by the size of incast flows in bandwidth-delay products."""
+    pairs = ("BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha")
+    bdps = (0.5, 1, 2, 4, 8)
+    table = pd.DataFrame(index=pd.Index(bdps, name="BDP"), columns=list(pairs), dtype=float)
+    for size in bdps:
+        incast = {"traffic.0.sizes": {"constant": f"{round(size * 44) * 1460}B"}}
+        for pair in pairs:
+            result = mix("Memcached", pair, f"incast {size:g}", incast)
+            times = result.flows["fct_ps"].astype(float)[scenes.classes(result).isin(UNCONGESTED)] / 1e6
+            table.loc[size, pair] = np.quantile(times, 0.99)
+    stable = table["Pyrrha"].max() / table["Pyrrha"].min()
+    checks = {
+        f"Pyrrha is stable: within {stable:.2f} times": stable < 1.25,
+        "BFC's grows with the incast": bool(table.loc[8, "BFC-32"] > 1.25 * table.loc[0.5, "BFC-32"]),
+        "DCQCN over PFC: stable from three products on, within 1.25 times": bool(table.loc[8, "DCQCN + PFC"] < 1.25 * table.loc[4, "DCQCN + PFC"]),
+    }
+    return Shown(table, checks, draw([lines("Uncongested flows", table, "incast flows (BDP)", "99th percentile (us)")]))
+
+
+def figure_19() -> Shown:
+    """Completion times in us when half of the flows hash to the first core."""
+    # The weights of four ports fall by this ratio each, so that the first has half.
+    skewed = {"switch.balancing": {"skewed": {"skew": 0.5437}}}
+    pairs = ("PFC", "BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha")
+    table = table_of({pair: mix("Web Server", pair, "polarised", skewed) for pair in pairs})
+    checks = {f"{ours} against {base}, {group} {column}: {gain(table, base, ours, f'{group} {column}'):.2f} times less": gain(table, base, ours, f"{group} {column}") > 1 for base, ours in (("PFC", "Pyrrha"), ("DCQCN + PFC", "DCQCN + Pyrrha")) for group in UNCONGESTED for column in ("mean", "p99")}
+    return Shown(table, checks, draw([class_bars("Web Server, polarised hash", table)]))
+
+
+def figure_26() -> Shown:
+    """Without a sending window: completion times in us, and mean queueing at the source's ToR."""
+    pairs = ("DCQCN + PFC", "DCQCN + IRN", "Pyrrha", "DCQCN + Pyrrha", "HPCC + PFC", "HPCC + Pyrrha")
+    results = {(pair, window): mix("Web Server", pair, window, window=window) if window else mix("Web Server", pair) for pair in pairs for window in ("", "unlimited")}
+    tables = {name: table_of({pair: results[pair, window] for pair in pairs}) for name, window in (("1 BDP", ""), ("no window", "unlimited"))}
+    up = pd.DataFrame({name: {pair: queueing(results[pair, window])["SrcToR"]["background"] for pair in pairs} for name, window in (("1 BDP", ""), ("no window", "unlimited"))})
+    table = pd.concat(tables)
+    checks = {f"{pair}: background flows queue longer at the source's ToR without": bool(up.loc[pair, "no window"] > up.loc[pair, "1 BDP"]) for pair in pairs}
+    worse = {pair: table.loc[("no window", pair), "background mean"] / table.loc[("1 BDP", pair), "background mean"] for pair in ("DCQCN + PFC", "Pyrrha", "HPCC + PFC")}
+    checks["Pyrrha suffers the least: " + ", ".join(f"{pair} {times:.2f}" for pair, times in worse.items())] = worse["Pyrrha"] == min(worse.values())
+    return Shown(table, checks, draw([class_bars(f"Web Server, {name}", frame) for name, frame in tables.items()], sharey=True))
+
+
+K_PAUSE = (1, 2, 5, 10, 20, 35, 50, 100)
+K_RESUME = (0.5, 1, 2, 5, 10)
+
+
+def sweep(parameter: str, values: tuple[float, ...], label: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Completion times and queueing by hop of vulnerable Memcached flows over a parameter."""
+    # False roots there are only while the incast begins; "later" is 30 us after that.
+    early = {} if label == "later" else {f"traffic.{index}.start": "1us" for index in (1, 2, 3)}
+    rows, hops = {}, {}
+    for value in values:
+        k_pause, k_resume = (float(value), 1.0) if parameter == "K_pause" else (10.0, float(value))
+        pyrrha = {"k_pause": k_pause, "k_resume": k_resume, "merging": label != "no merging"}
+        result = mix("Memcached", "Pyrrha", f"{parameter} {value:g} {label}", {**early, "flow_control": {"pyrrha": pyrrha}})
+        rows[value], hops[value] = fct(result).loc["vulnerable"], queueing(result).loc["vulnerable"]
+    return pd.DataFrame(rows).T, pd.DataFrame(hops).T
+
+
+def figure_27() -> Shown:
+    """99th percentile in us of vulnerable Memcached flows over K_pause and K_resume."""
+    swept = (("K_pause", K_PAUSE), ("K_resume", K_RESUME))
+    tables = {parameter: pd.DataFrame({label: sweep(parameter, values, label)[0]["p99"] for label in ("merging", "no merging", "later")}) for parameter, values in swept}
+    pause, resume = tables["K_pause"], tables["K_resume"]
+    flat = pause.loc[2:35, "later"]
+    checks = {
+        f"flat for K_pause from 2 to 35, 30 us after the incast's start: within {flat.max() / flat.min():.2f} times": bool(flat.max() < 1.25 * flat.min()),
+        "higher at K_pause 100": bool(pause.loc[100, "later"] > 1.25 * flat.min()),
+        "without merging higher between 2 and 35": bool((pause.loc[2:35, "no merging"] > 1.05 * pause.loc[2:35, "merging"]).any()),
+        f"with merging flat over K_resume: within {resume['merging'].max() / resume['merging'].min():.2f} times": bool(resume["merging"].max() < 1.25 * resume["merging"].min()),
+    }
+    panels = [lines(f"Vulnerable flows, {parameter}", table, f"{parameter} (one-hop BDP)", "99th percentile (us)", log_x=True) for parameter, table in tables.items()]
+    return Shown(pd.concat(tables), checks, draw(panels, sharey=True))
+
+
+def figure_28() -> Shown:
+    """Mean queueing time in us of vulnerable Memcached flows at each hop over K_pause and K_resume."""
+    swept = (("K_pause", K_PAUSE), ("K_resume", K_RESUME))
+    waits = {(parameter, label): sweep(parameter, values, label)[1] for parameter, values in swept for label in ("no merging", "merging")}
+    resume = {label: waits["K_resume", label].sum(axis=1) for label in ("no merging", "merging")}
+    source = {label: waits["K_pause", label]["SrcToR"] for label in ("no merging", "merging")}
+    checks = {
+        "without merging queueing grows as K_resume falls": bool(waits["K_resume", "no merging"]["SrcToR"].is_monotonic_decreasing),
+        "with merging K_resume changes nothing, within 5%": bool(resume["merging"].max() < 1.05 * resume["merging"].min()),
+        "without merging flows queue behind false roots at the source's ToR": bool((source["no merging"].loc[1:10] > 5 * source["merging"].loc[1:10]).all()),
+    }
+    panels = [lines(f"{parameter}, {label}", frame, f"{parameter} (one-hop BDP)", "queueing (us)", log_y=False, log_x=True) for (parameter, label), frame in waits.items()]
+    return Shown(pd.concat(waits), checks, draw(panels, 2, sharey=True))
+
+
+def figure_29() -> Shown:
+    """Pyrrha for downstream roots alone with a single tier of queues, on a fat-tree with k = 8: times in us by size."""
+    downstream = {"flow_control": {"pyrrha": {"roots": "downstream", "tiers": "single"}}}
+    results = {
+        "DCQCN + PFC": eight("DCQCN PFC", keys("DCQCN + PFC")),
+        "DCQCN + Pyrrha": eight("DCQCN Pyrrha", keys("DCQCN + Pyrrha")),
+        "DCQCN + Pyrrha (downstream)": eight("DCQCN Pyrrha downstream", {**keys("DCQCN + Pyrrha"), **downstream}),
+    }
+    tables = {name: by_size(result, ["poisson"], SIZES) for name, result in results.items()}
+    means, tails = (pd.DataFrame({name: table[column] for name, table in tables.items()}) for column in ("mean", "p99"))
+    checks = {
+        "downstream alone has higher 99th percentiles than all of Pyrrha up to 100 KB": bool((tails.iloc[:3, 2] >= tails.iloc[:3, 1]).all()),
+        "and lower ones than DCQCN over PFC": bool((tails.iloc[:3, 2] < tails.iloc[:3, 0]).all()),
+    }
+    return Shown(pd.concat({"mean": means, "p99": tails}), checks, draw([lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]))
+
+
+# Part, k, name, and the paper's MB of 2^20 bytes; tables give blocks of 16 KB.
+RESOURCES = [
+    ("path calculation, full optimization", 36, "path_full", 0.44),
+    ("path calculation, full optimization", 128, "path_full", 8.7),
+    ("congestion root table", 36, "root_table", 176 / 1024),
+    ("queue assignment, single tier", 36, "queues_single_tier", 8.64),
+    ("queue assignment, hierarchical", 128, "queues_hierarchical", 2.2),
+    ("Table 4: all of the prototype", 36, "total_full_single_tier", 712 / 64),
+    ("Table 5: all, hierarchical, regular addresses", 128, "total_regular_hierarchical", 294 / 64),
+    ("Table 6: all, hierarchical, irregular", 96, "total_full_hierarchical", 450 / 64),
+    ("Table 7: all, hierarchical, irregular", 128, "total_full_hierarchical", 845 / 64),
+]
+
+
+def tables_4_to_7() -> Shown:
+    """SRAM on Tofino2, in MB of 2^20 bytes."""
+    rows = {f"{part}, k = {k}": {"paper": paper, "ours": _core.pyrrha_resources(k)[name] / 2**20} for part, k, name, paper in RESOURCES}
+    table = pd.DataFrame(rows).T
+    return Shown(table, {f"{part}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for part, row in table.iterrows()})
+
+
+# What the authors' code and settings say beyond `reference.toml`, by name; each is switched off by itself to see what it does.
+BUFFER_32 = {"switch.buffer.shared.bytes": f"{32 * 2**20}B"}
+PFC_FACTS: dict[str, dict[str, Any]] = {
+    "alpha 1/4 at 100 Gbps, in proportion at others": {"flow_control.pfc.alpha": 0.25, "flow_control.pfc.per_rate": "100Gbps"},
+    "headroom of 4 one-hop BDP": {"flow_control.pfc.headroom_bdps": 4.0},
+}
+DCQCN_FACTS: dict[str, dict[str, Any]] = {
+    "marks from 400 to 1,600 KB at 100 Gbps": {"transport.dcqcn.control": {"mark_min": "400KB", "mark_max": "1600KB"}},
+    "marks at departure": {"switch.mark_at": "departure"},
+}
+# Each scheme's column, base, facts, and the CPU seconds of the authors' simulator where they are known.
+REFERENCE: dict[str, tuple[str, dict[str, Any], dict[str, dict[str, Any]], float | None]] = {
+    "PFC": ("fct_ns_pfc", {"flow_control": "pfc"}, PFC_FACTS, 256),
+    "Pyrrha": ("fct_ns_pyrrha", {"flow_control": "pyrrha"}, {}, 463),
+    "DCQCN + PFC": ("fct_ns_dcqcn_pfc", {"flow_control": "pfc", "transport": {"dcqcn": {"ack_class": 3}}}, PFC_FACTS | DCQCN_FACTS, None),
+}
+
+
+def reference() -> Shown:
+    """The authors' own ns-3 run, flow by flow: our mean and 99th percentile over theirs, and without each of their settings."""
+    theirs = pd.read_parquet(scenes.HERE / "reference/webserver-incastmix.parquet")
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    checks = {}
+
+    def compare(scheme: str, name: str, sets: dict[str, Any]) -> None:
+        column = REFERENCE[scheme][0]
+        result = run("reference", f"{scheme} {name}", sets)
+        ours, ratios = fct(result), {}
+        for group in CLASSES:
+            times = theirs.loc[theirs["class"] == group, column] / 1e3
+            ratios |= {f"{group} mean": ours.loc[group, "mean"] / times.mean(), f"{group} p99": ours.loc[group, "p99"] / times.quantile(0.99)}
+        rows[scheme, name] = ratios | {"CPU s": float(result.info["cpu_seconds"])}
+
+    for scheme, (_, base, facts, seconds) in REFERENCE.items():
+        everything = {key: value for fact in facts.values() for key, value in fact.items()}
+        for seed in (1, 2, 3):
+            compare(scheme, f"seed {seed}", {**base, **everything, "seed": seed})
+        seeds = pd.DataFrame({name: ratios for (of, name), ratios in rows.items() if of == scheme}).drop("CPU s").mean(axis=1)
+        for group in CLASSES:
+            mean, tail = seeds[f"{group} mean"], seeds[f"{group} p99"]
+            checks[f"{scheme}, {group}: mean {mean:.3f} and 99th percentile {tail:.3f} of theirs, over three seeds"] = abs(mean - 1) <= 0.1 and abs(tail - 1) <= 0.2
+        for name in facts:
+            compare(scheme, f"without {name}", {**base, **{key: value for other, fact in facts.items() if other != name for key, value in fact.items()}})
+        transport = next(iter(base.get("transport", {"rdma": {}})))
+        compare(scheme, "without ACKs in the class of data", {**base, **everything, f"transport.{transport}.ack_class": 0})
+        if scheme != "Pyrrha":
+            compare(scheme, "with 32 MiB", {**base, **everything, **BUFFER_32})
+        if seconds is not None:
+            checks[f"{scheme}: {rows[scheme, 'seed 1']['CPU s']:.1f} CPU seconds (ns-3: {seconds:g}), under 10"] = rows[scheme, "seed 1"]["CPU s"] < 10
+    return Shown(pd.DataFrame(rows).T, checks)
+
+
+FIGURES: dict[str, Callable[[], Shown]] = {
+    "reference": reference,
+    "figure-2": figure_2,
+    "figure-3": figure_3,
+    "figure-7": figure_7,
+    "figure-9": figure_9,
+    "figure-10": figure_10,
+    "figure-11": figure_11,
+    "figure-12": figure_12,
+    "figure-13": figure_13,
+    "figure-14": figure_14,
+    "figure-15": figure_15,
+    "figure-16": figure_16,
+    "figure-17": figure_17,
+    "figure-18": figure_18,
+    "figure-19": figure_19,
+    "figure-20": figure_20,
+    "figure-21": figure_21,
+    "figure-22": figure_22,
+    "figure-23": figure_23,
+    "figure-24": figure_24,
+    "figure-25": figure_25,
+    "figure-26": figure_26,
+    "figure-27": figure_27,
+    "figure-28": figure_28,
+    "figure-29": figure_29,
+    "tables-4-7": tables_4_to_7,
+}
+
+
+def show(name: str) -> bool:
+    """One figure or table; whether it shows what the paper says."""
+    figure = FIGURES[name]
+    typer.secho(f"\n{name}: {figure.__doc__}", bold=True)
+    shown = figure()
+    typer.echo(shown.table.round(2).to_string())
+    for check, ok in shown.checks.items():
+        typer.secho(f"  {'pass' if ok else 'FAIL'}  {check}", fg=None if ok else typer.colors.RED)
+    scenes.OUT.mkdir(parents=True, exist_ok=True)
+    shown.table.to_csv(scenes.OUT / f"{name}.csv")
+    if shown.picture is not None:
+        shown.picture.savefig(scenes.OUT / f"{name}.png", dpi=150)
+        typer.echo(f"  {scenes.OUT / name}.png")
+    return all(shown.checks.values())
+
+
+def main(
+    which: Annotated[list[str] | None, typer.Argument(help="Figures and tables, such as figure-11; or all.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List them.")] = False,
+    scale: Annotated[float, typer.Option(help="Arrivals last this many times as long.")] = 1.0,
+) -> None:
+    """Reproduces figures and tables of Pyrrha's paper."""
+    if list_ or not which:
+        for name, figure in FIGURES.items():
+            typer.echo(f"{name:10} {figure.__doc__}")
+        return
+    scenes.scale = scale
+    names = list(FIGURES) if which == ["all"] else which
+    for name in names:
+        if name not in FIGURES:
+            raise typer.BadParameter(f"{name} is none of {', '.join(FIGURES)}, all")
+    raise typer.Exit(0 if all([show(name) for name in names]) else 1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
