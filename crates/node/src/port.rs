@@ -6,7 +6,8 @@ use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
 use crate::telemetry::HopRecord;
 
-/// An output port of a switch. What every packet touches comes first and fits into one cache line.
+/// An output port of a switch. What every packet touches lies in two cache lines: all up to the first queues, and the first
+/// counts.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Port {
@@ -20,14 +21,14 @@ pub struct Port {
     paused: u8,
     up: bool,
     hop: Hop,
-    /// Frames to the neighbour, before everything else.
-    frames: Fifo,
     round_robin: Option<Box<RoundRobin>>,
+    queues: [Queue; CLASSES],
     /// What happened here.
     pub stats: PortStats,
+    /// Frames to the neighbour, before everything else.
+    frames: Fifo,
     paused_since: Time,
     rate: Rate,
-    queues: [Queue; CLASSES],
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -166,6 +166,7 @@ pub struct Switch {
     stages: Option<Box<dyn Stages>>,
     flow_control: Option<Box<dyn FlowControl>>,
     kicked: Vec<PortId>,
+    marks_late: bool,
 }
 
 /// What a flow control sees of its switch.
@@ -192,6 +193,7 @@ impl Switch {
         random: Stream,
         stages: Option<Box<dyn Stages>>,
     ) -> Switch {
+        let marks_late = settings.mark_at == MarkAt::Departure;
         Switch {
             id,
             ports,
@@ -207,6 +209,7 @@ impl Switch {
             stages,
             flow_control: None,
             kicked: Vec::new(),
+            marks_late,
         }
     }
 
@@ -308,7 +311,7 @@ impl Switch {
             }
             Some(control) => control.enqueue(&mut link_cx!(self, now, pool), out, id),
         };
-        if self.settings.mark_at == MarkAt::Arrival {
+        if !self.marks_late {
             self.mark(out, queue_bytes, &mut pool.get_mut(id).packet);
         }
         Received::Queued(out)
@@ -341,20 +344,18 @@ impl Switch {
     #[inline]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
         loop {
-            let Dequeued { id, left_bytes } = match &mut self.flow_control {
-                None => {
-                    let port = &mut self.ports[out.index()];
-                    let id = port.take_next(pool)?;
-                    Dequeued { id, left_bytes: port.class_bytes(pool.get(id).packet.class) }
-                }
+            let (id, left_bytes) = match &mut self.flow_control {
+                None => (self.ports[out.index()].take_next(pool)?, None),
                 Some(control) => {
                     if let Some(frame) = self.ports[out.index()].transmit_frame(now, pool) {
                         return Some(frame);
                     }
-                    control.dequeue(&mut link_cx!(self, now, pool), out)?
+                    let Dequeued { id, left_bytes } = control.dequeue(&mut link_cx!(self, now, pool), out)?;
+                    (id, Some(left_bytes))
                 }
             };
-            if self.settings.mark_at == MarkAt::Departure {
+            if self.marks_late {
+                let left_bytes = left_bytes.unwrap_or_else(|| self.class_bytes_of(out, id, pool));
                 self.mark(out, left_bytes, &mut pool.get_mut(id).packet);
             }
             let port = &mut self.ports[out.index()];
@@ -367,11 +368,16 @@ impl Switch {
                 continue;
             }
             if packet.has(flags::TELEMETRY) {
+                let left_bytes = left_bytes.unwrap_or_else(|| port.class_bytes(packet.class));
                 pool.telemetry_mut(id).push(self.id, port.tell(now, left_bytes));
             }
             port.transmit(now, pool, id);
             return Some(id);
         }
+    }
+
+    fn class_bytes_of(&self, out: PortId, id: PacketId, pool: &Pool) -> u32 {
+        self.ports[out.index()].class_bytes(pool.get(id).packet.class)
     }
 
     /// What its stages did to packets by their tags.

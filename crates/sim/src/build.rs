@@ -6,6 +6,7 @@ use engine::Agenda;
 use fabric::{Change as FabricChange, Tier};
 use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
+use schemes::FlowControl;
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
 use crate::congestion::Congestion;
@@ -36,6 +37,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             hosts: Vec::new(),
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
+            flow_controlled: plan.scenario.flow_control != FlowControl::None,
             congestion: Congestion::new(plan),
             entities: EntityProbe::new(plan),
             outbox: Vec::new(),

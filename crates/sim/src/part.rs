@@ -120,6 +120,8 @@ pub(crate) struct Part {
     /// Future changes, latest first.
     pub changes: Vec<(Time, Change)>,
     pub samples: Samples,
+    /// Whether switches have a flow control.
+    pub flow_controlled: bool,
     /// What waits for whom, with a flow control.
     pub congestion: Option<Congestion>,
     /// What arrives for entities, if there are any.
@@ -186,21 +188,23 @@ impl Part {
                 if let Received::Queued(out) = received {
                     self.nudge(now, index, out);
                 }
-                self.follow_up(now, index);
+                if self.flow_controlled {
+                    self.follow_up(now, index);
+                }
             }
             To::Host { index } => {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
                 slot.host.digest = stir(slot.host.digest, now, &packet);
-                if packet.has(flags::LINK_FRAME) {
-                    slot.host.frame(now, &packet);
-                    return self.arm_host(now, index as usize, false);
+                if packet.has(flags::LINK_FRAME | flags::TELEMETRY) {
+                    if packet.has(flags::LINK_FRAME) {
+                        slot.host.frame(now, &packet);
+                        return self.arm_host(now, index as usize, false);
+                    }
+                    slot.host.gathered(&packet, self.pool.telemetry_mut(id));
                 }
                 if let Some(entities) = &mut self.entities {
                     entities.note(&packet, &transit);
-                }
-                if packet.has(flags::TELEMETRY) {
-                    slot.host.gathered(&packet, self.pool.telemetry_mut(id));
                 }
                 slot.host.receive(now, &packet, &transit);
                 self.arm_host(now, index as usize, false);
@@ -223,7 +227,7 @@ impl Part {
     }
 
     /// What a flow control has set free, or wants to say, after anything that its switch did.
-    #[inline]
+    #[inline(never)]
     fn follow_up(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_kicked() {
             self.nudge(now, switch, port);
@@ -246,7 +250,6 @@ impl Part {
                 if self.agenda.get(opening) != next {
                     self.agenda.set(opening, next);
                 }
-                self.follow_up(now, index);
             }
             From::Host { index } => {
                 let opening = self.opening(outlet);
@@ -267,7 +270,9 @@ impl Part {
             let (outlet, free_at) = (slot.outlet, slot.free_at);
             if slot.up {
                 let mut transit = Transit::leaving(now);
-                transit.queue = slot.host.stamp(&packet);
+                if self.flow_controlled {
+                    transit.queue = slot.host.stamp(&packet);
+                }
                 let id = self.pool.insert(packet, transit);
                 if packet.has(flags::TELEMETRY) {
                     *self.pool.telemetry_mut(id) = slot.host.carries(&packet);
@@ -392,7 +397,13 @@ impl Partition for Part {
             } else if source < first_opening {
                 self.arrive(now, source);
             } else if source < first_deadline {
-                self.open(now, (source - first_opening) as u32);
+                let outlet = (source - first_opening) as u32;
+                self.open(now, outlet);
+                if self.flow_controlled
+                    && let From::Switch { index, .. } = self.outlets[outlet as usize].from
+                {
+                    self.follow_up(now, index);
+                }
             } else if source >= first_chore {
                 let index = source - first_chore;
                 self.switches[index].switch.wake(now, &mut self.pool);
