@@ -348,6 +348,10 @@ impl SwitchPart {
 
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
+        let port = &self.ports[out.index()];
+        if port.queues[usize::from(queue)].bytes > port.resume_bytes {
+            return; // too long to let anybody go on
+        }
         // A root that leaves the table takes with it what other roots the queue was for.
         let mut roots = std::mem::take(&mut self.path);
         roots.clear();
