@@ -314,6 +314,22 @@ impl Egress {
         false
     }
 
+    /// Whether a queue, when it is too long, pauses in the name of this root. One for several roots does so for the nearest that
+    /// holds it back, as it would be in a hierarchy: were it for all of them, roots would wait for each other, and in a ring for
+    /// ever. A shared queue does for all.
+    pub fn presses(&self, number: u16, root: RootId) -> bool {
+        let queue = &self.queues[usize::from(number)];
+        let closed = |root: &RootId| self.table.iter().any(|entry| entry.root == *root && !entry.state.open());
+        let presser = || queue.roots().find(closed).or_else(|| queue.roots().last());
+        queue.serves(root) && (queue.is_shared() || presser() == Some(root))
+    }
+
+    /// Longest of the queues that pause in the name of a root, in bytes.
+    pub fn pressing_bytes(&self, root: RootId) -> u32 {
+        let pressing = (0u16..).zip(&self.queues).filter(|(number, _)| self.presses(*number, root));
+        pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
+    }
+
     /// Longest of the queues of a root, in bytes.
     pub fn root_bytes(&self, root: RootId) -> u32 {
         self.queues.iter().filter(|queue| queue.serves(root)).map(|queue| queue.bytes).max().unwrap_or(0)
