@@ -92,6 +92,8 @@ pub(super) struct Egress {
     assigned: Vec<u16>,
     /// Those that are not: the port's segment of the QueueID stack (appendix E.3).
     free: Vec<u16>,
+    /// Whether any queue has order marks.
+    has_marks: bool,
     /// Queues with packets that may go on, in turn.
     turn: VecDeque<u16>,
     /// Packets that came out of isolation queues since the output queue had its turn.
@@ -115,6 +117,7 @@ impl Egress {
             queues: Vec::new(),
             assigned: Vec::new(),
             free: (0..queues).rev().collect(),
+            has_marks: false,
             turn: VecDeque::new(),
             since_output: 0,
             queues_max: 0,
@@ -213,6 +216,7 @@ impl Egress {
         for &other in others.iter().filter(|other| **other != queue) {
             let until = self.queues[usize::from(other)].pushed;
             self.queues[usize::from(queue)].marks.push(Mark { after, other, until });
+            self.has_marks = true;
         }
         self.settle(queue);
     }
@@ -228,7 +232,14 @@ impl Egress {
         let queue = &mut self.queues[usize::from(number)];
         queue.marks = marks;
         queue.open = open;
-        if open && !queue.packets.is_empty() && !queue.in_turn {
+        self.take_turn(number);
+    }
+
+    /// A queue that may send and has not yet got its turn gets one.
+    #[inline]
+    fn take_turn(&mut self, number: u16) {
+        let queue = &mut self.queues[usize::from(number)];
+        if queue.open && !queue.packets.is_empty() && !queue.in_turn {
             queue.in_turn = true;
             self.turn.push_back(number);
         }
@@ -249,7 +260,7 @@ impl Egress {
         queue.packets.push(pool, id);
         queue.bytes += bytes;
         queue.pushed += 1;
-        self.settle(number);
+        self.take_turn(number);
     }
 
     /// Takes a packet out of the isolation queue whose turn it is. A queue that has been closed since loses its turn.
@@ -271,13 +282,17 @@ impl Egress {
         let id = queue.packets.pop(pool)?;
         queue.bytes -= u32::from(pool.get(id).packet.wire_bytes);
         queue.popped += 1;
-        self.settle(number);
-        // An order mark has come out of this queue, perhaps.
-        for other in 0..self.queues.len() {
-            if self.queues[other].marks.iter().any(|mark| mark.other == number) {
-                self.settle(other as u16);
+        if !self.has_marks {
+            self.take_turn(number);
+            return Some(id);
+        }
+        // An order mark has come out of this queue, perhaps, or is at the head of it.
+        for other in 0..self.queues.len() as u16 {
+            if other == number || self.queues[usize::from(other)].marks.iter().any(|mark| mark.other == number) {
+                self.settle(other);
             }
         }
+        self.has_marks = self.queues.iter().any(|queue| !queue.marks.is_empty());
         Some(id)
     }
 
@@ -297,6 +312,22 @@ impl Egress {
         }
         self.since_output = 0;
         false
+    }
+
+    /// Whether a queue, when it is too long, pauses in the name of this root. One for several roots does so for the nearest that
+    /// holds it back, as it would be in a hierarchy: were it for all of them, roots would wait for each other, and in a ring for
+    /// ever. A shared queue does for all.
+    pub fn presses(&self, number: u16, root: RootId) -> bool {
+        let queue = &self.queues[usize::from(number)];
+        let closed = |root: &RootId| self.table.iter().any(|entry| entry.root == *root && !entry.state.open());
+        let presser = || queue.roots().find(closed).or_else(|| queue.roots().last());
+        queue.serves(root) && (queue.is_shared() || presser() == Some(root))
+    }
+
+    /// Longest of the queues that pause in the name of a root, in bytes.
+    pub fn pressing_bytes(&self, root: RootId) -> u32 {
+        let pressing = (0u16..).zip(&self.queues).filter(|(number, _)| self.presses(*number, root));
+        pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
     }
 
     /// Longest of the queues of a root, in bytes.

@@ -149,7 +149,7 @@ impl SwitchPart {
             let port = &mut self.ports[out.index()];
             let Some(root) = port.queues[usize::from(queue)].roots().nth(index) else { break };
             // A shared queue pauses those of its roots alone that the packet goes through.
-            if !self.path.contains(&root) {
+            if !self.path.contains(&root) || !port.presses(queue, root) {
                 continue;
             }
             let entry = port.entry(root).expect("a queue's roots are in the table");
@@ -220,7 +220,7 @@ impl SwitchPart {
     /// The queues of a root at a port have become shorter: RESUME, and in the end the root leaves the table.
     fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
         let port = &mut self.ports[out.index()];
-        let (bytes, short) = (port.root_bytes(root), port.resume_bytes);
+        let (bytes, short) = (port.pressing_bytes(root), port.resume_bytes);
         let Some(entry) = port.entry(root) else { return };
         if bytes > short || entry.upstream.held.is_empty() {
             return self.clear(cx, out, root);
@@ -230,6 +230,12 @@ impl SwitchPart {
         }
         // A host that may go on was perhaps the last child, for which other ports have waited too.
         self.clear_all(cx, root);
+    }
+
+    /// A root's state has changed at a port, and with it perhaps in whose name queues pause.
+    fn relax_all(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
+        roots.into_iter().for_each(|root| self.relax(cx, out, root));
     }
 
     /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.
@@ -279,7 +285,7 @@ impl SwitchPart {
         if let Some(entry) = port.entry(root) {
             entry.state = entry.state.after(Change::Pause);
             port.settle_root(root);
-            return;
+            return self.relax_all(cx, out);
         }
         port.add(self.config.tiers, root, distance);
         // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
@@ -321,7 +327,7 @@ impl SwitchPart {
             self.merge(cx, children, old, new);
         }
         self.ports[port.index()].settle_root(root);
-        self.clear(cx, port, root);
+        self.relax_all(cx, port);
         cx.kick(port);
     }
 
@@ -348,6 +354,10 @@ impl SwitchPart {
 
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
+        let port = &self.ports[out.index()];
+        if port.queues[usize::from(queue)].bytes > port.resume_bytes {
+            return; // too long to let anybody go on
+        }
         // A root that leaves the table takes with it what other roots the queue was for.
         let mut roots = std::mem::take(&mut self.path);
         roots.clear();

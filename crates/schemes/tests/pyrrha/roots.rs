@@ -66,6 +66,25 @@ fn a_root_resumes_at_k_resume_and_then_is_none() {
 }
 
 #[test]
+fn a_root_is_one_until_all_its_children_are_unassigned() {
+    let mut net = Net::new(CHAIN, &no_hosts());
+    net.inject(1, "A", "C", "s", "t", 1 + 26);
+    net.run_for(Duration::from_ns(600)); // s knows by now
+    net.inject(1, "A", "C", "r", "s", 4);
+    while said(&net, is_resume).is_empty() {
+        net.run_for(Duration::from_ns(10));
+    }
+    // It resumes at once, and is none when s, where four packets wait, has sent the last and said so: the frame goes 5 ns, 200 ns
+    // and 300 ns, four packets of 80 ns leave, and it goes back behind the last.
+    net.run_for(Duration::from_ns(1_300));
+    assert_eq!((counter(&net, "t", "pyrrha_secessions"), counter(&net, "t", "pyrrha_roots_left")), (0, 1));
+    net.run_for(Duration::from_ns(100));
+    assert_eq!((counter(&net, "t", "pyrrha_secessions"), counter(&net, "t", "pyrrha_roots_left")), (1, 0));
+    net.run();
+    assert_eq!(net.order_of(1).len(), 27 + 4);
+}
+
+#[test]
 fn what_goes_through_the_root_waits_and_the_rest_passes_at_line_rate() {
     let mut net = pair(&no_hosts());
     let root = net.root("t", "C");

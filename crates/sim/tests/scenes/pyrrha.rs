@@ -6,11 +6,13 @@ use proptest::sample::select;
 
 use crate::{column, names, of_flows, run_alone, run_on, table};
 
-const FABRICS: [&str; 4] = [
+const FABRICS: [&str; 5] = [
     "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\" }",
     "leaf_spine = { racks = 2, hosts_per_rack = 6, spines = 3, spine_rate = \"40Gbps\" }",
     "fat_tree = { k = 4 }",
     "torus = { dims = [4, 4] }",
+    // Five hops from switch to switch, and so all that may wait for each other in a circle.
+    "torus = { dims = [11] }",
 ];
 
 /// Overload everywhere, or at some receivers, or at some links of an uneven hash.
@@ -118,7 +120,7 @@ fn assert_in_order(result: &RunResult) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn storms_pass(
@@ -133,7 +135,8 @@ proptest! {
         assert_in_order(&result);
     }
 
-    /// With fewer queues than roots, some share: what is innocent may wait, but nothing overtakes.
+    /// With fewer queues than roots, some share: what is innocent may wait, but nothing overtakes. Where routes themselves depend on
+    /// each other in a circle, shared queues may too, so here they lead up and down.
     #[test]
     fn storms_pass_with_few_queues(
         seed: u32,
