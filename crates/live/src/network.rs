@@ -320,10 +320,8 @@ impl<'a> Network<'a> {
                     let offset = self.plan.transports[usize::from(packet.transport)].payload_offset(&packet);
                     self.inbox.take(&self.plan.flows, packet.flow, offset, &content);
                 }
-                if packet.has(flags::TELEMETRY) {
-                    self.hosts[id.index()].host.gathered(&packet, &telemetry);
-                }
-                self.host(id.index(), |host, now| host.receive(now, &packet, &transit));
+                let telemetry = packet.has(flags::TELEMETRY).then_some(telemetry);
+                self.host(id.index(), |host, now| host.receive(now, &packet, &transit, telemetry.as_ref()));
             }
         }
     }

@@ -199,6 +199,12 @@ pub trait NicControl: Send {
         0
     }
 
+    /// So many bytes that have come in wait until the host takes them (Pyrrha, section 4.4: host congestion). A frame, if
+    /// the switch is to hold more back, or no longer.
+    fn intake(&mut self, _bytes: u64) -> Option<Packet> {
+        None
+    }
+
     /// All switches forward by these tables from now on.
     fn set_routes(&mut self, _routes: &Arc<Routes>) {}
 }

@@ -1,5 +1,5 @@
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routes;
@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
 use crate::hold::Hold;
+use crate::intake::Intake;
 use crate::{Entities, Fate, FlowRecord, FlowTable, Journey};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
@@ -30,6 +31,10 @@ pub struct Host {
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
     /// What its NIC has been told to hold, if the network has a flow control, and the packets that it holds.
     nic: Option<(Box<dyn NicControl>, Hold)>,
+    /// What it takes in more slowly than its link brings it, if it does.
+    intake: Option<Box<Intake>>,
+    /// Frames of its NIC to the switch.
+    frames: VecDeque<Packet>,
     /// Since when its NIC has held anything back, if it does.
     paused_since: Option<Time>,
     /// How often its NIC has begun to hold something back, and for how long in all, up to when it last let everything go.
@@ -89,6 +94,8 @@ impl Host {
             starts: starts.into(),
             waiting,
             nic: nic.map(|nic| (nic, Hold::default())),
+            intake: None,
+            frames: VecDeque::new(),
             paused_since: None,
             paused: (0, Duration::ZERO),
             events: Vec::new(),
@@ -102,6 +109,12 @@ impl Host {
         }
     }
 
+    /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
+    pub(crate) fn with_intake(mut self, intake: Option<Intake>) -> Host {
+        self.intake = intake.map(Box::new);
+        self
+    }
+
     /// Which host.
     pub fn id(&self) -> HostId {
         self.id
@@ -112,13 +125,8 @@ impl Host {
     pub fn next_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
+        let start = self.intake.as_ref().map_or(start, |intake| intake.next_at().min(start));
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
-    }
-
-    /// The packet that comes in next has gathered this on its way.
-    #[cold]
-    pub fn gathered(&mut self, packet: &Packet, telemetry: &Telemetry) {
-        self.transports[usize::from(packet.transport)].endpoint.gathered(telemetry);
     }
 
     /// What a packet of this host that is flagged for telemetry leaves with.
@@ -127,22 +135,54 @@ impl Host {
         self.transports[usize::from(packet.transport)].endpoint.carries(packet)
     }
 
-    /// A packet has come in whole.
+    /// A packet has come in whole, with what it has gathered if it is flagged for that.
     #[inline]
-    pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit) {
+    pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
         self.received_packets += 1;
         self.received_bytes += u64::from(packet.wire_bytes);
+        match &mut self.intake {
+            None => self.take_in(now, packet, transit, telemetry),
+            Some(intake) => {
+                intake.push(now, *packet, *transit, telemetry.copied());
+                self.drain_intake(now);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
         if let Some(shaper) = &mut self.shaper
             && !shaper.receive(now, packet)
         {
             return;
         }
         let transport = usize::from(packet.transport);
+        if let Some(telemetry) = telemetry {
+            self.transports[transport].endpoint.gathered(telemetry);
+        }
         self.hand(now, transport, Input::Packet(packet), Some(transit));
+    }
+
+    /// Takes in what is due of what waits, and has the NIC tell the switch if that is too much, or no longer.
+    #[cold]
+    fn drain_intake(&mut self, now: Time) {
+        let tell = |host: &mut Host| {
+            let bytes = host.intake.as_ref().map_or(0, |intake| intake.bytes);
+            let frame = host.nic.as_mut().and_then(|(control, _)| control.intake(bytes));
+            host.frames.extend(frame);
+        };
+        tell(self);
+        while let Some(next) = self.intake.as_mut().and_then(|intake| intake.pop(now)) {
+            tell(self);
+            self.take_in(now, &next.packet, &next.transit, next.telemetry.as_ref());
+        }
     }
 
     /// A start or a deadline has come.
     pub fn wake(&mut self, now: Time) {
+        if self.intake.is_some() {
+            self.drain_intake(now);
+        }
         while let Some(&Reverse((at, flow))) = self.starts.peek() {
             if at > now {
                 break;
@@ -166,6 +206,9 @@ impl Host {
     /// The next packet for the NIC.
     #[inline]
     pub fn pull(&mut self, now: Time) -> Option<Packet> {
+        if let Some(frame) = self.frames.pop_front() {
+            return Some(frame);
+        }
         let packet = match self.nic {
             None => self.pull_shaped(now)?,
             Some(_) => self.pull_let(now)?,
@@ -261,6 +304,7 @@ impl Host {
         if let Some((control, _)) = &mut self.nic {
             control.reset();
         }
+        self.frames.clear();
         self.note_pause(now);
     }
 
@@ -286,7 +330,15 @@ impl Host {
 
     /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
     pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
+        let lost = self.intake.as_ref().map(|intake| ("intake_lost_packets", intake.lost_packets));
         let endpoints = self.transports.iter().map(|slot| slot.endpoint.counters());
+        // What a host loses is said once, beside its first transport.
+        let endpoints =
+            endpoints.enumerate().map(
+                move |(index, counters)| {
+                    if index == 0 { counters.into_iter().chain(lost).collect() } else { counters }
+                },
+            );
         endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
     }
 

@@ -14,6 +14,7 @@ mod flows;
 mod hold;
 mod host;
 mod ideal;
+mod intake;
 mod outcome;
 mod plan;
 mod progress;

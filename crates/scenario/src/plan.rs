@@ -14,6 +14,7 @@ use schemes::pyrrha::paths::Downstream;
 use schemes::{Asks, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
+use crate::intake::Intake;
 use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
@@ -142,6 +143,7 @@ impl Plan {
             balancing: &self.balancing,
             mtu_bytes: self.scenario.host.mtu.get(),
             host_delay: self.scenario.host.delay,
+            intake_buffer: self.scenario.host.intake_buffer,
             buffer: self.settings.buffer.bytes(),
         }
     }
@@ -166,7 +168,10 @@ impl Plan {
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
         let entities = tagged.then(|| self.entities.clone());
         let nic = self.scenario.flow_control.nic_control(&self.link_ground(), host);
-        Host::new(host, endpoints, shaper, nic, entities, self.flows.clone(), self.scenario.seed)
+        let spec = &self.scenario.host;
+        let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
+        let flows = self.flows.clone();
+        Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed).with_intake(intake)
     }
 
     /// A switch, as it is before the first packet.

@@ -10,7 +10,7 @@ use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
 use schemes::{FlowControl, Sharing, Transport};
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem};
+use units::{Bytes, Duration, Problem, Rate};
 use workload::Traffic;
 
 use crate::EntitySpec;
@@ -85,6 +85,12 @@ pub struct HostSpec {
     pub header: Bytes,
     /// Processing time in the host, on the way out and again on the way in.
     pub delay: Duration,
+    /// At what rate a host takes packets in, if that may be less than its link's: where its PCIe bus is congested, say. What waits
+    /// for that is in its NIC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intake_rate: Option<Rate>,
+    /// What its NIC has room for with `intake_rate`; more is lost, unless a flow control holds it back.
+    pub intake_buffer: Bytes,
     /// Each host's clock is ahead by a uniformly drawn time up to this.
     pub clock_offset_max: Duration,
     /// Each host's clock runs fast or slow by up to so many parts in 10^9, uniformly drawn.
@@ -154,6 +160,8 @@ impl Default for HostSpec {
             mtu: Bytes(1500),
             header: Bytes(40),
             delay: Duration::ZERO,
+            intake_rate: None,
+            intake_buffer: Bytes(1_000_000),
             clock_offset_max: Duration::ZERO,
             clock_drift_ppb_max: 0,
         }
@@ -236,6 +244,16 @@ impl Scenario {
         if mtu <= header || mtu.get() > 9_216 {
             let message = format!("{mtu} is not between the header ({header}) and a jumbo frame (9216B)");
             return Err(Problem::new("host.mtu", message));
+        }
+        if self.host.intake_rate == Some(Rate::ZERO) {
+            return Err(Problem::new("host.intake_rate", "0 takes nothing in; leave it out for the rate of the link"));
+        }
+        if self.host.intake_rate.is_none() && self.host.intake_buffer != HostSpec::default().intake_buffer {
+            return Err(Problem::new("host.intake_buffer", "has no effect without host.intake_rate"));
+        }
+        if self.host.intake_buffer.get() < 9_216 {
+            let message = format!("{} can't hold a packet; write at least 9216B", self.host.intake_buffer);
+            return Err(Problem::new("host.intake_buffer", message));
         }
         if self.host.clock_drift_ppb_max > 1_000_000 {
             let message = format!("{} ppb is no clock: at most 1000000", self.host.clock_drift_ppb_max);

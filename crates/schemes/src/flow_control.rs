@@ -65,6 +65,8 @@ pub struct Ground<'a> {
     pub mtu_bytes: u64,
     /// What a host adds to the delay of its link, each way.
     pub host_delay: Duration,
+    /// What a NIC has room for of what its host does not take in fast enough.
+    pub intake_buffer: Bytes,
     /// A switch's memory; with memory for each port, that of a port.
     pub buffer: Bytes,
 }

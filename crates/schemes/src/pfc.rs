@@ -16,7 +16,7 @@
 
 mod ingress;
 
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView};
+use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView, frame_packet};
 use node::packet::{CLASSES, Malformed};
 use node::pool::{PacketId, Slot};
 use node::{Header, Packet, Port};
@@ -88,8 +88,11 @@ impl LinkScheme for Config {
         Ok(Box::new(SwitchPart { ingress: Ingress::new(self, ground, switch)? }))
     }
 
-    fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
-        Some(Box::new(NicPart::default()))
+    fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
+        let reaction = ground.reaction_bytes(ground.fabric.host_node(host), PortId(0));
+        let pause_bytes = ground.intake_buffer.get().saturating_sub(reaction);
+        let resume_bytes = pause_bytes.saturating_sub(self.resume_offset.get());
+        Some(Box::new(NicPart { paused: 0, lossless: self.mask(), pause_bytes, resume_bytes, pauses: false }))
     }
 }
 
@@ -233,10 +236,14 @@ pub(crate) fn show_classes(own: &Port, see: &mut dyn FnMut(QueueView)) {
     }
 }
 
-/// A NIC that answers PFC.
-#[derive(Default)]
+/// A NIC that answers PFC, and pauses the switch when its host does not take in what comes.
 struct NicPart {
     paused: u8,
+    lossless: u8,
+    /// From how much that waits in the NIC it pauses: all of its memory but what reaction takes. And at how much it lets go.
+    pause_bytes: u64,
+    resume_bytes: u64,
+    pauses: bool,
 }
 
 impl NicControl for NicPart {
@@ -246,9 +253,17 @@ impl NicControl for NicPart {
 
     fn reset(&mut self) {
         self.paused = 0;
+        self.pauses = false;
     }
 
     fn paused_classes(&self) -> u8 {
         self.paused
+    }
+
+    fn intake(&mut self, bytes: u64) -> Option<Packet> {
+        let before = self.pauses;
+        self.pauses = bytes > if before { self.resume_bytes } else { self.pause_bytes };
+        let pause = if self.pauses { self.lossless } else { 0 };
+        (self.pauses != before).then(|| frame_packet(Frame { classes: self.lossless, pause }))
     }
 }

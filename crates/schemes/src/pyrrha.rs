@@ -165,7 +165,18 @@ impl LinkScheme for Config {
 
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
         let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
-        let part = nic::NicPart { host, classes: self.mask(), switches, downstream, paused: Vec::new(), epoch: 0 };
+        let hop = ground.hop_bdp_bytes(ground.fabric.host_node(host), PortId(0)) as f64;
+        let part = nic::NicPart {
+            host,
+            classes: self.mask(),
+            switches,
+            downstream,
+            paused: Vec::new(),
+            epoch: 0,
+            pause_bytes: (self.k_pause * hop) as u64,
+            resume_bytes: (self.k_resume * hop) as u64,
+            is_root: false,
+        };
         self.hosts.then(|| Box::new(part) as Box<dyn NicControl>)
     }
 

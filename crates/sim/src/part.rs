@@ -196,17 +196,15 @@ impl Part {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
                 slot.host.digest = stir(slot.host.digest, now, &packet);
-                if packet.has(flags::LINK_FRAME | flags::TELEMETRY) {
-                    if packet.has(flags::LINK_FRAME) {
-                        slot.host.frame(now, &packet);
-                        return self.arm_host(now, index as usize, false);
-                    }
-                    slot.host.gathered(&packet, self.pool.telemetry_mut(id));
+                if packet.has(flags::LINK_FRAME) {
+                    slot.host.frame(now, &packet);
+                    return self.arm_host(now, index as usize, false);
                 }
                 if let Some(entities) = &mut self.entities {
                     entities.note(&packet, &transit);
                 }
-                slot.host.receive(now, &packet, &transit);
+                let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.pool.telemetry_mut(id));
+                slot.host.receive(now, &packet, &transit, telemetry);
                 self.arm_host(now, index as usize, false);
             }
         }

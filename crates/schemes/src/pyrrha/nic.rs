@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::link::Cause;
+use node::link::{Cause, frame_packet};
 use node::{NicControl, Packet};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
@@ -22,6 +22,10 @@ pub(super) struct NicPart {
     /// Roots that are paused, in order.
     pub paused: Vec<RootId>,
     pub epoch: u32,
+    /// From what a host that does not take in what comes is a root, and until when (section 4.4).
+    pub pause_bytes: u64,
+    pub resume_bytes: u64,
+    pub is_root: bool,
 }
 
 impl NicControl for NicPart {
@@ -43,6 +47,18 @@ impl NicControl for NicPart {
     fn reset(&mut self) {
         self.paused.clear();
         self.epoch += 1;
+        self.is_root = false;
+    }
+
+    fn intake(&mut self, bytes: u64) -> Option<Packet> {
+        let root = RootId { node: self.switches + self.host.0, port: 0 };
+        if !self.is_root && bytes > self.pause_bytes {
+            self.is_root = true;
+            return Some(frame_packet(Frame::from(Say::Pause { root, distance: 1 })));
+        }
+        let resumes = self.is_root && bytes <= self.resume_bytes;
+        self.is_root &= !resumes;
+        resumes.then(|| frame_packet(Frame::from(Say::Resume { root })))
     }
 
     fn holds(&self) -> bool {

@@ -68,6 +68,7 @@ impl TwoSwitches {
             balancing: &balancing,
             mtu_bytes: u64::from(PACKET_BYTES),
             host_delay: Duration::ZERO,
+            intake_buffer: Bytes(1_000_000),
             buffer: buffer.bytes(),
         };
         let switch = |id| {

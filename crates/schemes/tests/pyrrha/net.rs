@@ -93,6 +93,7 @@ impl Net {
             balancing: &[Balancing::Ecmp],
             mtu_bytes: PACKET,
             host_delay: Duration::ZERO,
+            intake_buffer: Bytes(1_000_000),
             buffer: Bytes(1_000_000_000),
         };
         let settings = Arc::new(Settings {

@@ -8,6 +8,7 @@ mod digest;
 mod failures;
 mod flow_control;
 mod ideal;
+mod intake;
 mod interrupt;
 mod limiters;
 mod losses;
