@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import typer
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
@@ -164,6 +165,18 @@ def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared:
         return picture
 
 
+def log_scale(axes: Axes, which: str) -> None:
+    """A logarithmic axis with plain numbers; of y with room for the legend."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 200 * low else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    if which == "y":
+        axes.set_ylim(low, high * (high / low) ** 0.35)
+
+
 def bars(
     title: str, means: pd.DataFrame, tails: pd.DataFrame | None = None, *, y: str = "FCT (us)", log: bool = True
 ) -> Callable[[Axes], None]:
@@ -184,9 +197,7 @@ def bars(
         axes.set_xticks(range(len(means)), list(means.index))
         axes.set(title=title, ylabel=y)
         if log:
-            axes.set_yscale("log")
-            low, high = axes.get_ylim()
-            axes.set_ylim(low, high * (high / low) ** 0.35)
+            log_scale(axes, "y")
         else:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.3)
         axes.legend(fontsize=7, ncols=3 if len(means.columns) > 4 else 2, loc="upper left")
@@ -226,12 +237,12 @@ def lines(
         if table.index.dtype == object:
             axes.set_xticks(range(len(table)), list(table.index), rotation=35, ha="right")
         if log_x:
-            axes.set_xscale("log")
+            log_scale(axes, "x")
         if log_y:
-            axes.set_yscale("log")
+            log_scale(axes, "y")
         else:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.25)
         axes.set(xlabel=x, ylabel=y, title=title)
-        axes.legend(fontsize=7, ncols=2)
+        axes.legend(fontsize=7, ncols=2, loc="upper left" if log_y else "upper right")
 
     return panel
