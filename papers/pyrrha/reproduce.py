@@ -453,17 +453,19 @@ def figure_19() -> Shown:
     """Completion times in us when half of the flows hash to the first core."""
     # The weights of four ports fall by this ratio each, so that the first has half.
     skewed = {"switch.balancing": {"skewed": {"skew": 0.5437}}}
-    pairs = ("PFC", "BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha")
-    table = table_of({pair: mix("Web Server", pair, "polarised", skewed) for pair in pairs})
-    checks = {
-        f"{ours} against {base}, {group} {column}: {gain(table, base, ours, f'{group} {column}'):.2f} times less": gain(
-            table, base, ours, f"{group} {column}"
-        )
-        > 1
-        for base, ours in (("PFC", "Pyrrha"), ("DCQCN + PFC", "DCQCN + Pyrrha"))
-        for group in UNCONGESTED
-        for column in ("mean", "p99")
-    }
+    # The first core runs out of memory under Pyrrha, for which section 4.4 has IRN; a pause is no loss.
+    patient = {"irn": {"rto_low": "4ms", "rto_high": "4ms"}}
+    results = {}
+    for pair in ("PFC", "BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha"):
+        transport = {"recovery": patient} if pair.endswith("Pyrrha") else {}
+        results[pair] = mix("Web Server", pair, "polarised", skewed, **transport)
+    table = table_of(results)
+    table["packets lost"] = [result.dropped for result in results.values()]
+    checks = {}
+    for base, ours in (("PFC", "Pyrrha"), ("DCQCN + PFC", "DCQCN + Pyrrha")):
+        for column in (f"{group} {column}" for group in UNCONGESTED for column in ("mean", "p99")):
+            times = gain(table, base, ours, column)
+            checks[f"{ours} against {base}, {column}: {times:.2f} times less"] = times > 1
     return Shown(table, checks, draw([class_bars("Web Server, polarised hash", table)]))
 
 
