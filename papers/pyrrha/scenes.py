@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import typer
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
@@ -63,7 +64,7 @@ def keys(pair: str, **transport: Any) -> Keys:
         settings["recovery"] = "irn"
     if control == "DCQCN" and flow_control != "Pyrrha":
         # Section 6.2.1 has 50 and 200 KB for Pyrrha, which keeps queues short; the authors' settings without it are these.
-        settings["control"] = {"mark_min": "400KB", "mark_max": "1600KB"}
+        settings.setdefault("control", {"mark_min": "400KB", "mark_max": "1600KB"})
     sets: dict[str, Any] = {"flow_control": FLOW_CONTROLS[flow_control], "transport": {CONTROLS.get(control, "rdma"): settings}}
     if flow_control.startswith("BFC") or flow_control == "per-flow":
         sets["switch.buffer.shared.bytes"] = "100MB"  # their switches lose nothing under these
@@ -164,7 +165,21 @@ def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared:
         return picture
 
 
-def bars(title: str, means: pd.DataFrame, tails: pd.DataFrame | None = None, *, y: str = "FCT (us)", log: bool = True) -> Callable[[Axes], None]:
+def log_scale(axes: Axes, which: str) -> None:
+    """A logarithmic axis with plain numbers; of y with room for the legend."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 200 * low else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+    if which == "y":
+        axes.set_ylim(low, high * (high / low) ** 0.35)
+
+
+def bars(
+    title: str, means: pd.DataFrame, tails: pd.DataFrame | None = None, *, y: str = "FCT (us)", log: bool = True
+) -> Callable[[Axes], None]:
     """A group a row and a bar a column: deep the mean, light the 99th percentile, as the paper draws them."""
 
     def panel(axes: Axes) -> None:
@@ -182,9 +197,7 @@ def bars(title: str, means: pd.DataFrame, tails: pd.DataFrame | None = None, *, 
         axes.set_xticks(range(len(means)), list(means.index))
         axes.set(title=title, ylabel=y)
         if log:
-            axes.set_yscale("log")
-            low, high = axes.get_ylim()
-            axes.set_ylim(low, high * (high / low) ** 0.35)
+            log_scale(axes, "y")
         else:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.3)
         axes.legend(fontsize=7, ncols=3 if len(means.columns) > 4 else 2, loc="upper left")
@@ -194,11 +207,18 @@ def bars(title: str, means: pd.DataFrame, tails: pd.DataFrame | None = None, *, 
 
 def class_bars(title: str, table: pd.DataFrame, wanted: Sequence[str] = CLASSES) -> Callable[[Axes], None]:
     """Bars of a `table_of`."""
-    means, tails = (pd.DataFrame({name: [row[f"{group} {column}"] for group in wanted] for name, row in table.iterrows()}, index=list(wanted)) for column in ("mean", "p99"))
+    means, tails = (
+        pd.DataFrame(
+            {name: [row[f"{group} {column}"] for group in wanted] for name, row in table.iterrows()}, index=list(wanted)
+        )
+        for column in ("mean", "p99")
+    )
     return bars(title, means, tails)
 
 
-def lines(title: str, table: pd.DataFrame, x: str, y: str, *, log_y: bool = True, log_x: bool = False) -> Callable[[Axes], None]:
+def lines(
+    title: str, table: pd.DataFrame, x: str, y: str, *, log_y: bool = True, log_x: bool = False
+) -> Callable[[Axes], None]:
     """A line a column, by the index."""
 
     def panel(axes: Axes) -> None:
@@ -206,16 +226,23 @@ def lines(title: str, table: pd.DataFrame, x: str, y: str, *, log_y: bool = True
             known = str(name).rpartition(" + ")[2] in COLOUR
             shade = colour(str(name)) if known else COLOURS[index]
             style = "--" if known and " + " in str(name) else "-"
-            axes.plot(range(len(table)) if table.index.dtype == object else table.index, values, style, marker="o" if len(table) < 15 else "", color=shade, label=str(name))
+            axes.plot(
+                range(len(table)) if table.index.dtype == object else table.index,
+                values,
+                style,
+                marker="o" if len(table) < 15 else "",
+                color=shade,
+                label=str(name),
+            )
         if table.index.dtype == object:
             axes.set_xticks(range(len(table)), list(table.index), rotation=35, ha="right")
         if log_x:
-            axes.set_xscale("log")
+            log_scale(axes, "x")
         if log_y:
-            axes.set_yscale("log")
+            log_scale(axes, "y")
         else:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.25)
         axes.set(xlabel=x, ylabel=y, title=title)
-        axes.legend(fontsize=7, ncols=2)
+        axes.legend(fontsize=7, ncols=2, loc="upper left" if log_y else "upper right")
 
     return panel

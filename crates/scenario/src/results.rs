@@ -86,6 +86,12 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
                 "how long some class, queue or flow of it was paused",
                 stat(&|stats| stats.paused.ps()),
             ),
+            Column::new(
+                "own_queues_max",
+                "",
+                "most queues of its own that the flow control has had in use at once, such as isolation queues",
+                stat(&|stats| u64::from(stats.own_queues_max)),
+            ),
             Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
             Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
         ],

@@ -104,6 +104,8 @@ pub struct Irn {
     pub rto_high: Duration,
     /// How many are few (N).
     pub few_packets: u64,
+    /// A packet is taken for lost when one that is later by more than so many has arrived: with adaptive balancing more than 0.
+    pub reordering_packets: u64,
 }
 
 impl Default for GoBackN {
@@ -114,7 +116,8 @@ impl Default for GoBackN {
 
 impl Default for Irn {
     fn default() -> Irn {
-        Irn { rto_low: Duration::from_us(100), rto_high: Duration::from_us(320), few_packets: 3 }
+        let (rto_low, rto_high) = (Duration::from_us(100), Duration::from_us(320));
+        Irn { rto_low, rto_high, few_packets: 3, reordering_packets: 0 }
     }
 }
 
@@ -158,11 +161,14 @@ impl<A: Algorithm> Scheme for Config<A> {
             Recovery::GoBackN(GoBackN { nack_interval, timeout }) => {
                 (Order::Only { nack_interval }, Timeout { high: timeout, low: timeout, few: 0 })
             }
-            Recovery::Irn(Irn { rto_low: low, rto_high: high, few_packets: few }) => {
+            Recovery::Irn(Irn { rto_low: low, rto_high: high, few_packets: few, .. }) => {
                 (Order::Any, Timeout { high, low, few })
             }
         };
-        let selective = order == Order::Any;
+        let selective = match self.recovery {
+            Recovery::GoBackN(_) => None,
+            Recovery::Irn(irn) => Some(irn.reordering_packets),
+        };
         let sender = sender::Settings { window: self.window, timeout, selective, mss, header_bytes, class: self.class };
         let receiver = receiver::Settings {
             order,

@@ -131,8 +131,9 @@ impl Outstanding {
         self.next = self.una;
     }
 
-    /// IRN: `packet` has arrived, and not all before it. Whether recovery begins. `packet` has been sent.
-    pub fn sack(&mut self, packet: u64) -> bool {
+    /// IRN: `packet` has arrived, and not all before it; what is missing more than `reordering` packets before it is lost. Whether
+    /// recovery begins. `packet` has been sent.
+    pub fn sack(&mut self, packet: u64, reordering: u64) -> bool {
         if packet < self.una {
             return false; // all before it has arrived since
         }
@@ -141,10 +142,14 @@ impl Outstanding {
             self.sacked.resize(place + 1, false);
         }
         self.sacked[place] = true;
+        let top = packet.saturating_sub(reordering);
+        if top <= self.una {
+            return false;
+        }
         let begins = self.repair.is_none();
         let new = Repair { until: self.next, top: self.una, timed_out: None };
         let repair = self.repair.get_or_insert(new);
-        repair.top = repair.top.max(packet);
+        repair.top = repair.top.max(top);
         begins
     }
 
@@ -166,6 +171,16 @@ mod tests {
         outstanding
     }
 
+    /// What adaptive balancing delays by a few packets is not lost; what is missing further back is.
+    #[test]
+    fn packets_may_overtake_each_other() {
+        let mut outstanding = sent(10);
+        assert!(!outstanding.sack(3, 3));
+        assert_eq!(outstanding.lost(), None);
+        assert!(outstanding.sack(5, 3));
+        assert_eq!(repair(&mut outstanding), [0, 1]);
+    }
+
     /// Sends all that is lost.
     fn repair(outstanding: &mut Outstanding) -> Vec<u64> {
         let resend = |_| outstanding.lost().inspect(|&lost| assert!(outstanding.send(lost)));
@@ -177,12 +192,12 @@ mod tests {
         let mut outstanding = sent(10);
         outstanding.acknowledge(2, Time::ZERO);
         // 2, 3 and 5 are missing.
-        assert!(outstanding.sack(4));
+        assert!(outstanding.sack(4, 0));
         assert_eq!(repair(&mut outstanding), [2, 3]);
-        assert!(!outstanding.sack(6));
+        assert!(!outstanding.sack(6, 0));
         assert_eq!(repair(&mut outstanding), [5]);
         // 7 has arrived, then 2: 3 is still missing, and has been sent again.
-        outstanding.sack(7);
+        outstanding.sack(7, 0);
         assert!(outstanding.acknowledge(3, Time::ZERO));
         assert!(repair(&mut outstanding).is_empty());
         // Up to 10, all that was sent when recovery began.
@@ -197,7 +212,7 @@ mod tests {
     fn a_timeout_repairs_the_first_and_the_rest_once_its_retransmission_has_arrived() {
         let us = Time::from_us;
         let mut outstanding = sent(10);
-        outstanding.sack(8);
+        outstanding.sack(8, 0);
         assert_eq!(repair(&mut outstanding), [0, 1, 2, 3, 4, 5, 6, 7]);
         outstanding.time_out(us(100));
         assert_eq!(repair(&mut outstanding), [0, 1, 2, 3, 4, 5, 6, 7]);

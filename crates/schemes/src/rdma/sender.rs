@@ -35,8 +35,8 @@ pub(crate) struct Sender<A: Algorithm> {
 pub(crate) struct Settings {
     pub window: Window,
     pub timeout: Timeout,
-    /// Whether what has arrived out of order is not sent again (IRN).
-    pub selective: bool,
+    /// Whether what has arrived out of order is not sent again (IRN), and by how many packets others may be late.
+    pub selective: Option<u64>,
     /// Message bytes in a full packet.
     pub mss: u64,
     /// Bytes of a packet's headers, and of what it gathers.
@@ -197,8 +197,8 @@ impl<A: Algorithm> Sender<A> {
             }
             // An answer that others have overtaken tells of nothing that is missing now.
             if header.has(NACK) && upto == pair.outstanding.una() && of > upto {
-                let begins = if self.settings.selective {
-                    pair.outstanding.sack(of)
+                let begins = if let Some(reordering) = self.settings.selective {
+                    pair.outstanding.sack(of, reordering)
                 } else {
                     pair.outstanding.go_back();
                     true
@@ -260,7 +260,7 @@ impl<A: Algorithm> Sender<A> {
             return; // what it would wait for has not left
         }
         self.counts.timeouts += 1;
-        if self.settings.selective {
+        if self.settings.selective.is_some() {
             pair.outstanding.time_out(now);
         } else {
             pair.outstanding.go_back();
