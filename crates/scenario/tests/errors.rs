@@ -174,6 +174,17 @@ fn settings_without_effect_are_errors() {
     assert!(error.line == Some(3) && error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
     let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
     refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
+    refused(
+        "[switch]",
+        "[switch]\nmark_at = \"departure\"",
+        15,
+        "switch.mark_at",
+        &["no transport here understands marks"],
+    );
+    let error = problem(GOOD, &[("host.intake_buffer", "20KB")]);
+    assert!(error.key == "host.intake_buffer" && error.message.contains("without host.intake_rate"), "{error}");
+    let error = problem(GOOD, &[("host.intake_rate", "0Gbps")]);
+    assert!(error.key == "host.intake_rate" && error.message.contains("the rate of the link"), "{error}");
     let classes_own = GOOD
         .replace("transport = \"udp\"", "transport = { udp = { class = 3 } }")
         .replace("flows =", "transport = \"udp\"\nflows =");
