@@ -166,15 +166,18 @@ def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared:
 
 
 def log_scale(axes: Axes, which: str) -> None:
-    """A logarithmic axis with plain numbers; of y with room for the legend."""
+    """A logarithmic axis with plain numbers; of y with room for the legend above all that share it."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.yaxis if which == "y" else axes.xaxis
-    low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
+    if which == "y":
+        drawn = [sibling.dataLim for sibling in axes.get_shared_y_axes().get_siblings(axes) if np.isfinite(sibling.dataLim.y1)]
+        low, high = min(limits.minposy for limits in drawn) / 1.3, max(limits.y1 for limits in drawn)
+        axes.set_ylim(low, high * (high / low) ** 0.4)
+    else:
+        low, high = axes.get_xlim()
     axis.set_major_locator(LogLocator(subs=(1.0,) if high > 200 * low else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
-    if which == "y":
-        axes.set_ylim(low, high * (high / low) ** 0.35)
 
 
 def bars(
