@@ -29,8 +29,12 @@ const PACKET: Duration = Duration::from_ns(120);
 /// What fits into a round trip at 100 Gbps.
 const BDP: u64 = 65_580;
 
-const IRN: Recovery =
-    Recovery::Irn(Irn { rto_low: Duration::from_us(100), rto_high: Duration::from_us(320), few_packets: 3 });
+const IRN: Recovery = Recovery::Irn(Irn {
+    rto_low: Duration::from_us(100),
+    rto_high: Duration::from_us(320),
+    few_packets: 3,
+    reordering_packets: 0,
+});
 
 const GO_BACK_N: Recovery =
     Recovery::GoBackN(GoBackN { nack_interval: Duration::from_us(500), timeout: Duration::from_ms(16) });
