@@ -158,7 +158,7 @@ def figure_9() -> Shown:
 
 
 def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-    """Goodput on the testbed when the three flows start in this order, and that of the end. Under the seed VS shares a core's port with S2 alone."""
+    """Goodput on the testbed when the three flows start in this order, and in the end. The seed has VS share a port with S2 alone."""
     starts = {f"traffic.{('S1', 'S2', 'VS').index(name)}.start": at for name, at in zip(order, ("1ms", "4ms", "7ms"))}
     over_time = {
         pair: rates(run("testbed", f"{figure} {pair}", {**keys(pair, window="unlimited"), **starts, "seed": seed}))

@@ -25,25 +25,24 @@ Keys = Mapping[str, Any]
 # Arrivals are this many times as long as by default.
 scale = 1.0
 
-# PFC as in the authors' code: it shifts the free memory by 2 for ports of 100 Gbps (the paper's "alpha = 2"), by less for faster ones.
+# PFC as in the authors' code, which shifts the free memory right by 2 for ports of 100 Gbps (the paper's "alpha = 2") and by less
+# for faster ones.
 FLOW_CONTROLS: dict[str, Any] = {
     "PFC": {"pfc": {"alpha": 0.25, "per_rate": "100Gbps", "headroom_bdps": 4.0}},
     "BFC-32": "bfc",
     "BFC-128": {"bfc": {"queues": {"physical": 128}}},
-    "BFC-ideal": {"bfc": {"queues": "ideal"}},
     "per-flow": "per_flow_queues",
-    "CI": "congestion_isolation",
     "Pyrrha": "pyrrha",
     "IRN": "none",
 }
 CONTROLS = {"DCQCN": "dcqcn", "TIMELY": "timely", "HPCC": "hpcc"}
 # A colour for a flow control in whatever company.
-COLOUR = dict(zip(("PFC", "Pyrrha", "per-flow", "BFC-32", "BFC-128", "IRN", "BFC-ideal", "CI"), COLOURS))
+COLOUR = dict(zip(("PFC", "Pyrrha", "per-flow", "BFC-32", "BFC-128", "IRN"), COLOURS))
 
 CLASSES = ("vulnerable", "background", "incast")
 TIERS = {"SrcToR": "up", "core": "down", "DstToR": "to_host"}
 WORKLOADS = {"Memcached": "memcached", "Web Server": "webserver", "Web Search": "websearch"}
-# As the authors' code has it: 50,000 flows of Memcached are 6 us of arrivals, of Web Server 2 ms; of Web Search, which are 50 ms, less.
+# As the authors' code has it: 50,000 flows of Memcached are 6 us of arrivals, of Web Server 2 ms. Those of Web Search would be 50.
 ARRIVALS_US = {"Memcached": 6, "Web Server": 2_000, "Web Search": 2_000}
 
 
