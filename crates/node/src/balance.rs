@@ -18,12 +18,18 @@ pub fn switch_seed(seed: u64, switch: SwitchId) -> u64 {
     mix(seed, u64::from(switch.0))
 }
 
+/// ECMP's choice.
+#[inline]
+fn ecmp_choice(packet: &Packet, seed: u64, candidates: usize) -> usize {
+    ((u64::from(path_hash(packet, seed)) * candidates as u64) >> 32) as usize
+}
+
 /// The index below `candidates` (at least 2) that a packet takes at the switch whose seed is `seed`, wherever the hash
 /// alone decides; none where the choice depends on what only that switch knows.
 #[inline]
 pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidates: usize) -> Option<usize> {
     match balancing {
-        Balancing::Ecmp => Some(((u64::from(path_hash(packet, seed)) * candidates as u64) >> 32) as usize),
+        Balancing::Ecmp => Some(ecmp_choice(packet, seed, candidates)),
         Balancing::Skewed { skew } => {
             let weight = |ports: usize| 1.0 - powi(skew, ports);
             let point = f64::from(path_hash(packet, seed)) / (u64::from(u32::MAX) + 1) as f64;
@@ -66,8 +72,9 @@ impl Balancer {
         queue_bytes: impl Fn(usize) -> u32,
     ) -> usize {
         match self.balancing {
-            Balancing::Ecmp | Balancing::Skewed { .. } => {
-                hashed_choice(self.balancing, packet, self.seed, candidates).expect("these two choose by the hash")
+            Balancing::Ecmp => ecmp_choice(packet, self.seed, candidates),
+            Balancing::Skewed { .. } => {
+                hashed_choice(self.balancing, packet, self.seed, candidates).expect("it chooses by the hash")
             }
             Balancing::Spray => self.random.below(candidates as u64) as usize,
             Balancing::RoundRobin => {

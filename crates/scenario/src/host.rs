@@ -206,12 +206,13 @@ impl Host {
     /// The next packet for the NIC.
     #[inline]
     pub fn pull(&mut self, now: Time) -> Option<Packet> {
-        if let Some(frame) = self.frames.pop_front() {
-            return Some(frame);
-        }
-        let packet = match self.nic {
-            None => self.pull_shaped(now)?,
-            Some(_) => self.pull_let(now)?,
+        let packet = match (&self.nic, &self.shaper) {
+            (None, None) => self.poll_endpoints(now)?,
+            (None, Some(_)) => self.pull_shaped(now)?,
+            (Some(_), _) => match self.frames.pop_front() {
+                Some(frame) => return Some(frame),
+                None => self.pull_let(now)?,
+            },
         };
         self.sent_packets += 1;
         self.sent_bytes += u64::from(packet.wire_bytes);
@@ -234,7 +235,6 @@ impl Host {
     }
 
     /// The next packet of the shaper: endpoints hand all that they would send to it, and it says what goes.
-    #[inline]
     fn pull_shaped(&mut self, now: Time) -> Option<Packet> {
         if self.shaper.is_none() {
             return self.poll_endpoints(now);
@@ -246,7 +246,7 @@ impl Host {
     }
 
     /// The next packet of the endpoints: transports take turns.
-    #[inline]
+    #[inline(always)]
     fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
         let count = self.transports.len();
         for offset in 0..count {

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use schemes::Transport;
+use schemes::{FlowControl, Transport};
 
 /// dcPIM section 4.1's default: web search at load 0.6 on 144 hosts.
 const LEAF_SPINE: &str = r#"
@@ -46,21 +46,47 @@ const MILLION: &str = r#"
     flows = 1000000
 "#;
 
-const SCENARIOS: [(&str, &str); 4] =
-    [("leaf-spine", LEAF_SPINE), ("fat-tree", FAT_TREE), ("one flow", ONE_FLOW), ("million", MILLION)];
+/// An incast among other traffic, for flow controls (Pyrrha section 6, shorter).
+const STORM: &str = r#"
+    fabric.leaf_spine = { racks = 10, hosts_per_rack = 16, spines = 4, propagation = "600ns", switch_delay = "0s" }
+    switch.buffer = { shared = { bytes = "100MB" } }
+    [[traffic]]
+    name = "incast"
+    sizes = { uniform = { min = "43800B", max = "58400B" } }
+    arrivals = "all_at_once"
+    pattern = { incast = { degree = 144, flows_per_sender = 5 } }
+    receivers = "0"
+    flows = 720
+    [[traffic]]
+    name = "other"
+    sizes = "webserver"
+    arrivals = { poisson = { load = 0.8 } }
+    avoid = "0"
+    flows = 10000
+"#;
+
+const SCENARIOS: [(&str, &str); 5] = [
+    ("leaf-spine", LEAF_SPINE),
+    ("fat-tree", FAT_TREE),
+    ("one flow", ONE_FLOW),
+    ("million", MILLION),
+    ("storm", STORM),
+];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
-        [scenario, transport, threads] => measure(scenario, transport, threads.parse().expect("a number of threads")),
+        [scenario, transport, flow_control, threads] => {
+            measure(scenario, transport, flow_control, threads.parse().expect("a number of threads"));
+        }
         _ => bench(),
     }
 }
 
 /// In the child: runs one scenario and prints a line of [`Figures`].
-fn measure(scenario: &str, transport: &str, threads: usize) {
+fn measure(scenario: &str, transport: &str, flow_control: &str, threads: usize) {
     let (_, traffic) = SCENARIOS.iter().find(|(name, _)| *name == scenario).expect("a scenario of this file");
-    let text = format!("transport = \"{transport}\"\n{traffic}");
+    let text = format!("transport = \"{transport}\"\nflow_control = \"{flow_control}\"\n{traffic}");
     let scenario = scenario::read(&text, "bench", &[]).expect("a sound scenario");
     let (cpu_before, began) = (cpu_seconds(), Instant::now());
     let result = clearway_sim::run(&scenario, threads, |_| false).expect("a sound scenario");
@@ -89,10 +115,13 @@ struct Figures {
 }
 
 /// Runs a scenario in a child process, `times` times, and gives the best.
-fn child(scenario: &str, transport: &str, threads: usize, times: usize) -> Figures {
+fn child(scenario: &str, transport: &str, flow_control: &str, threads: usize, times: usize) -> Figures {
     let once = |_| {
         let this = std::env::current_exe().expect("a program knows where it is");
-        let output = Command::new(this).args([scenario, transport, &threads.to_string()]).output().expect("it starts");
+        let output = Command::new(this)
+            .args([scenario, transport, flow_control, &threads.to_string()])
+            .output()
+            .expect("it starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let line = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut words = line.split_whitespace();
@@ -111,17 +140,24 @@ fn bench() {
     );
     println!("{:<40} {:>7} {:>10} {:>8} {:>8} {:>9} {:>9} {:>8}", "", "", "", "s", "s", "cpu s", "hop", "MB");
     for transport in Transport::NAMES {
-        line(&format!("144 hosts, web search 0.6, {transport}"), 1, child("leaf-spine", transport, 1, 2));
+        line(&format!("144 hosts, web search 0.6, {transport}"), 1, child("leaf-spine", transport, "none", 1, 2));
+    }
+    for flow_control in FlowControl::NAMES {
+        line(
+            &format!("160 hosts, an incast among others, {flow_control}"),
+            1,
+            child("storm", "rdma", flow_control, 1, 2),
+        );
     }
     let default = if Transport::NAMES.contains(&"dcpim") { "dcpim" } else { Transport::NAMES[0] };
     let [one, two] = [1, 2].map(|threads| {
-        let figures = child("fat-tree", default, threads, 2);
+        let figures = child("fat-tree", default, "none", threads, 2);
         line(&format!("1,024 hosts, web search 0.6, {default}"), threads, figures);
         figures
     });
-    let million = child("million", default, 1, 1);
+    let million = child("million", default, "none", 1, 1);
     line(&format!("144 hosts, a million small flows, {default}"), 1, million);
-    let idle = child("one flow", default, 1, 1);
+    let idle = child("one flow", default, "none", 1, 1);
     line(&format!("1,024 hosts, one flow, {default}"), 1, idle);
     println!();
     println!("Two threads on 1,024 hosts: {:.2} times as fast by the wall clock.", one.wall / two.wall);

@@ -211,7 +211,7 @@ impl Part {
     }
 
     /// Something has come to wait at a port: it goes if the transmitter is free, or when it will be.
-    #[inline]
+    #[inline(always)]
     fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
         let slot = &self.switches[switch as usize];
         let outlet = slot.first_outlet + out.0;
