@@ -187,6 +187,6 @@ impl LinkScheme for Config {
     }
 
     fn deadlock_free(&self) -> bool {
-        true // the output queue of a root is never paused (section 4.5)
+        true // the output queue of a root is never paused (section 4.5); roots that share a queue may still wait in a circle
     }
 }
