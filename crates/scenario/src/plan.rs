@@ -136,8 +136,8 @@ impl Plan {
     }
 
     /// What a flow control is told.
-    fn link_ground(&self) -> schemes::flow_control::Ground<'_> {
-        schemes::flow_control::Ground {
+    fn link_ground(&self) -> schemes::link_scheme::Ground<'_> {
+        schemes::link_scheme::Ground {
             fabric: &self.fabric,
             downstream: &self.downstream,
             balancing: &self.balancing,

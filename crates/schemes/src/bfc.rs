@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme};
 use crate::flow_queues::{Name, NicPart};
+use crate::link_scheme::{Ground, LinkScheme};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, Problem, SwitchId, Time};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme};
+use crate::link_scheme::{Ground, LinkScheme};
 use crate::pfc;
 
 /// What a scenario may set.

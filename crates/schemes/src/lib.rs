@@ -11,6 +11,7 @@ pub mod dcpim;
 pub mod flow_control;
 mod flow_queues;
 pub mod limiter;
+pub mod link_scheme;
 pub mod per_flow_queues;
 pub mod pfc;
 pub mod pyrrha;

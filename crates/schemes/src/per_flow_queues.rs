@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme, Shares};
 use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, NicPart, Taken, push_control};
+use crate::link_scheme::{Ground, LinkScheme, Shares};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -4,7 +4,7 @@
 //! neighbour at that port is told to pause the class; when it has fallen `resume_offset` below, to go on. The threshold is
 //! dynamic (Choudhury and Hahne 1998, as switches of RoCE networks use it): `alpha` times the memory that is free of packets and
 //! of headroom. Headroom, set aside for each port and class from its first packet on, takes what still comes in after the
-//! decision to pause ([`Ground::reaction_bytes`](crate::flow_control::Ground::reaction_bytes)), so no packet of a paused class is
+//! decision to pause ([`Ground::reaction_bytes`](crate::link_scheme::Ground::reaction_bytes)), so no packet of a paused class is
 //! ever lost.
 //!
 //! Packets stay in the port's class queues. A class that is paused as a whole also holds back what does not contribute to
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme};
+use crate::link_scheme::{Ground, LinkScheme};
 
 pub(crate) use ingress::Ingress;
 

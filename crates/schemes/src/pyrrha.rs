@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_control::{Ground, LinkScheme, Promise};
+use crate::link_scheme::{Ground, LinkScheme, Promise};
 
 pub mod frame;
 pub mod paths;

@@ -8,8 +8,8 @@ use units::{Duration, PortId, SwitchId};
 use super::assignment::Assignment;
 use super::pauses::Pauses;
 use super::{Config, Queues};
-use crate::flow_control::{Ground, Shares};
 use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, Taken, push_control};
+use crate::link_scheme::{Ground, Shares};
 
 pub struct SwitchPart {
     name: Name,

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, PortId, Problem, SwitchId, Time};
 
 use super::{Config, Message};
-use crate::flow_control::{Ground, Shares};
+use crate::link_scheme::{Ground, Shares};
 use crate::pfc;
 
 pub struct SwitchPart {

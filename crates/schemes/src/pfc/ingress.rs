@@ -6,7 +6,7 @@ use node::pool::PacketId;
 use units::{Bytes, PortId, Problem, Rate, SwitchId};
 
 use super::{Config, Frame};
-use crate::flow_control::Ground;
+use crate::link_scheme::Ground;
 
 /// PFC's accounts of a switch.
 pub(crate) struct Ingress {

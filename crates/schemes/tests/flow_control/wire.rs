@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use clearway_schemes::FlowControl;
-use clearway_schemes::flow_control::Ground;
+use clearway_schemes::link_scheme::Ground;
 use clearway_schemes::pyrrha::paths::Downstream;
 use fabric::{Dumbbell, Fabric, FabricSpec, Failures, Routes};
 use node::balance::{Balancer, switch_seed};

@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use clearway_schemes::flow_control::{Ground, LinkScheme};
+use clearway_schemes::link_scheme::{Ground, LinkScheme};
 use clearway_schemes::pyrrha::Config;
 use clearway_schemes::pyrrha::frame::{Frame, RootId, Say};
 use clearway_schemes::pyrrha::paths::Downstream;
