@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use units::{HostId, LinkId, PortId, SwitchId};
 
@@ -37,8 +38,8 @@ pub struct Routes {
     distance: Vec<u32>,
     /// Of the set, the port on the path that takes a full packet least time.
     fastest: Vec<PortId>,
-    /// How many of the last hops all shortest paths share; 255 for more.
-    shared: Vec<u8>,
+    /// How many of the last hops all shortest paths share, 255 for more; worked out when somebody asks.
+    shared: OnceLock<Vec<u8>>,
     /// Where in `ports` each set begins and ends.
     sets: Vec<(u32, u32)>,
     ports: Vec<PortId>,
@@ -88,7 +89,7 @@ impl Routes {
             set_of: table.set_of,
             distance: table.distance,
             fastest: table.fastest,
-            shared: table.shared,
+            shared: OnceLock::new(),
             sets: table.sets,
             ports: table.ports,
         }
@@ -125,9 +126,62 @@ impl Routes {
     /// is known of a packet's path when switches choose freely among its links (Pyrrha, section 4.2). 0 when there is
     /// no path; beyond 255 they are not counted.
     #[inline]
-    pub fn shared_hops(&self, switch: SwitchId, dst: HostId) -> u32 {
+    ///
+    /// `next` is the switch at the other end of a port between switches, as in the fabric that these routes are of.
+    pub fn shared_hops(&self, switch: SwitchId, dst: HostId, next: impl Fn(SwitchId, PortId) -> SwitchId) -> u32 {
         let home = &self.homes[dst.index()];
-        if home.to_host { u32::from(self.shared[self.cell(switch, home)]) } else { 0 }
+        let shared = self.shared.get_or_init(|| self.find_shared(next));
+        if home.to_host { u32::from(shared[self.cell(switch, home)]) } else { 0 }
+    }
+
+    fn find_shared(&self, next: impl Fn(SwitchId, PortId) -> SwitchId) -> Vec<u8> {
+        let mut shared = vec![0; self.set_of.len()];
+        for column in 0..self.columns {
+            let cells = (column..shared.len()).step_by(self.columns);
+            let reached = (0u32..).map(SwitchId).zip(cells).filter(|(_, cell)| self.distance[*cell] != UNREACHED);
+            let mut reached: Vec<(SwitchId, usize)> = reached.collect();
+            reached.sort_by_key(|(_, cell)| self.distance[*cell]);
+            for (switch, cell) in reached {
+                shared[cell] = self.shared_from(switch, column, &shared, &next);
+            }
+        }
+        shared
+    }
+
+    /// How many of the last hops the paths from a switch share; all nearer switches are settled.
+    fn shared_from(
+        &self,
+        switch: SwitchId,
+        column: usize,
+        shared_by: &[u8],
+        next: impl Fn(SwitchId, PortId) -> SwitchId,
+    ) -> u8 {
+        let cell = |switch: SwitchId| switch.index() * self.columns + column;
+        let candidates = |switch: SwitchId| {
+            let (begin, end) = self.sets[self.set_of[cell(switch)] as usize];
+            &self.ports[begin as usize..end as usize]
+        };
+        let distance = self.distance[cell(switch)];
+        let Some((&port, others)) = candidates(switch).split_first() else { return 1 };
+        let first = next(switch, port);
+        let mut shared = shared_by[cell(first)];
+        if others.is_empty() {
+            return if u32::from(shared) == distance { shared.saturating_add(1) } else { shared };
+        }
+        for &port in others {
+            if shared == 1 {
+                break;
+            }
+            // Side by side down any path of each, to where both are certain and have met: at the latest, the rack.
+            let (mut a, mut b, mut left) = (first, next(switch, port), distance);
+            shared = shared.min(shared_by[cell(b)]);
+            let any = |switch| next(switch, candidates(switch)[0]);
+            while left > 1 && (a != b || left > u32::from(shared)) {
+                (a, b, left) = (any(a), any(b), left - 1);
+            }
+            shared = left as u8;
+        }
+        shared
     }
 
     /// Links on a shortest path between two hosts; none when there is no path, 0 from a host to itself.
@@ -195,7 +249,6 @@ struct Table<'a> {
     set_of: Vec<u32>,
     distance: Vec<u32>,
     fastest: Vec<PortId>,
-    shared: Vec<u8>,
     sets: Vec<(u32, u32)>,
     ports: Vec<PortId>,
     known: BTreeMap<Vec<PortId>, u32>,
@@ -216,7 +269,6 @@ impl<'a> Table<'a> {
             set_of: vec![0; cells],
             distance: vec![UNREACHED; cells],
             fastest: vec![PortId(0); cells],
-            shared: vec![0; cells],
             sets: vec![(0, 0)],
             ports: Vec::new(),
             known: BTreeMap::from([(Vec::new(), 0)]),
@@ -256,37 +308,7 @@ impl<'a> Table<'a> {
             let set = self.intern(&candidates);
             let cell = switch.index() * self.columns + column;
             (self.set_of[cell], self.distance[cell], self.fastest[cell]) = (set, here, fastest.1);
-            self.shared[cell] = self.shared_from(switch, column, here, &candidates);
         }
-    }
-
-    /// How many of the last hops the paths by `candidates` share; all nearer switches are settled.
-    fn shared_from(&self, switch: SwitchId, column: usize, distance: u32, candidates: &[PortId]) -> u8 {
-        let next = |switch, port| {
-            let link = self.fabric.out_link(switch, port);
-            self.fabric.as_switch(self.fabric.link(link).to).expect("ports between switches")
-        };
-        let cell = |switch: SwitchId| switch.index() * self.columns + column;
-        let Some((&port, others)) = candidates.split_first() else { return 1 };
-        let first = next(switch, port);
-        let mut shared = self.shared[cell(first)];
-        if others.is_empty() {
-            return if u32::from(shared) == distance { shared.saturating_add(1) } else { shared };
-        }
-        for &port in others {
-            if shared == 1 {
-                break;
-            }
-            // Side by side down any path of each, to where both are certain and have met: at the latest, the rack.
-            let (mut a, mut b, mut left) = (first, next(switch, port), distance);
-            shared = shared.min(self.shared[cell(b)]);
-            let any = |switch| next(switch, self.ports[self.sets[self.set_of[cell(switch)] as usize].0 as usize]);
-            while left > 1 && (a != b || left > u32::from(shared)) {
-                (a, b, left) = (any(a), any(b), left - 1);
-            }
-            shared = left as u8;
-        }
-        shared
     }
 
     fn intern(&mut self, ports: &[PortId]) -> u32 {

@@ -98,7 +98,7 @@ proptest! {
         for switch in (0..fabric.switches).map(SwitchId) {
             for dst in (0..fabric.hosts).map(HostId) {
                 let paths = all_paths(&fabric, &routes, switch, dst);
-                prop_assert_eq!(routes.shared_hops(switch, dst) as usize, common(&paths));
+                prop_assert_eq!(routes.shared_hops(switch, dst, beyond(&fabric)) as usize, common(&paths));
             }
         }
     }
@@ -125,6 +125,11 @@ fn all_paths(fabric: &Fabric, routes: &Routes, switch: SwitchId, dst: HostId) ->
 }
 
 /// How long a beginning all of them share.
+/// The switch at the other end of a port.
+fn beyond(fabric: &Fabric) -> impl Fn(SwitchId, PortId) -> SwitchId + '_ {
+    |switch, port| fabric.as_switch(fabric.link(fabric.out_link(switch, port)).to).unwrap()
+}
+
 fn common(paths: &[Vec<(SwitchId, PortId)>]) -> usize {
     let Some(first) = paths.first() else { return 0 };
     (0..first.len()).take_while(|&hop| paths.iter().all(|path| path.get(hop) == first.get(hop))).count()
@@ -134,7 +139,9 @@ fn common(paths: &[Vec<(SwitchId, PortId)>]) -> usize {
 fn what_shortest_paths_share_follows_from_the_tiers() {
     let fabric = FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() }).build().unwrap();
     let routes = Routes::compute(&fabric, &Failures::default());
-    let shared = |name: &str| routes.shared_hops(fabric.as_switch(fabric.find(name).unwrap()).unwrap(), HostId(15));
+    let shared = |name: &str| {
+        routes.shared_hops(fabric.as_switch(fabric.find(name).unwrap()).unwrap(), HostId(15), beyond(&fabric))
+    };
     // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is the
     // one at the same place; from a core on the path is unique.
     assert_eq!(["edge0", "edge6", "agg0", "core0", "agg6", "edge7"].map(shared), [1, 1, 2, 3, 2, 1]);

@@ -95,7 +95,10 @@ impl Downstream {
     fn certain_from(&self, own: Option<SwitchId>, next: Option<SwitchId>, packet: &Packet) -> u32 {
         let Some(next) = next else { return 1 };
         let Some(hops) = self.routes.distance(next, packet.dst) else { return u32::MAX };
-        let shared = |switch| self.routes.shared_hops(switch, packet.dst);
+        let peers = &self.peers;
+        let beyond = |switch, port| peers.neighbour(peers.as_node(switch), port).and_then(|node| peers.as_switch(node));
+        let beyond = |switch, port| beyond(switch, port).expect("ports between switches");
+        let shared = |switch| self.routes.shared_hops(switch, packet.dst, beyond);
         hops + 1 - own.map_or(u32::MAX, shared).min(shared(next))
     }
 
