@@ -121,3 +121,20 @@ impl Shares {
         self.bytes[into.index() * self.ports + out.index()]
     }
 }
+
+/// Classes as bits.
+pub(crate) fn class_mask(classes: &[u8]) -> u8 {
+    classes.iter().fold(0, |mask, class| mask | 1 << class)
+}
+
+/// Whether `classes` are classes, each named once, and not none at all, which would have the effect that `none` says.
+pub(crate) fn check_classes(classes: &[u8], none: &str) -> Result<(), Problem> {
+    let twice = |class: &u8| classes.iter().filter(|other| *other == class).count() > 1;
+    if let Some(class) = classes.iter().find(|class| **class > 7 || twice(class)) {
+        return Err(Problem::new("classes", format!("{class} is not one of 0 to 7, each once")));
+    }
+    if classes.is_empty() {
+        return Err(Problem::new("classes", none));
+    }
+    Ok(())
+}

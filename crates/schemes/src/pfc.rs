@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use crate::About;
-use crate::link_scheme::{Ground, LinkScheme};
+use crate::link_scheme::{Ground, LinkScheme, check_classes, class_mask};
 
 pub(crate) use ingress::Ingress;
 
@@ -74,14 +74,7 @@ impl LinkScheme for Config {
         if let Some(bdps) = self.headroom_bdps.filter(|bdps| !(*bdps > 0.0 && *bdps <= 1e6)) {
             return Err(Problem::new("headroom_bdps", format!("{bdps} is not above 0 and at most 1e6")));
         }
-        let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
-        if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {
-            return Err(Problem::new("classes", format!("{class} is not one of 0 to 7, each once")));
-        }
-        if self.classes.is_empty() {
-            return Err(Problem::new("classes", "none is lossless, so that PFC has no effect; name one at least"));
-        }
-        Ok(())
+        check_classes(&self.classes, "none is lossless, so that PFC has no effect; name one at least")
     }
 
     fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
@@ -98,7 +91,7 @@ impl LinkScheme for Config {
 
 impl Config {
     pub(crate) fn mask(&self) -> u8 {
-        self.classes.iter().fold(0, |mask, class| mask | 1 << class)
+        class_mask(&self.classes)
     }
 }
 

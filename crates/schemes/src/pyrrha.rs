@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::link_scheme::{Ground, LinkScheme, Promise};
+use crate::link_scheme::{Ground, LinkScheme, Promise, check_classes, class_mask};
 
 pub mod frame;
 pub mod paths;
@@ -60,7 +60,7 @@ pub struct Config {
 impl Config {
     /// The isolated classes as bits.
     fn mask(&self) -> u8 {
-        self.classes.iter().fold(0, |mask, class| mask | 1 << class)
+        class_mask(&self.classes)
     }
 }
 
@@ -123,14 +123,7 @@ impl LinkScheme for Config {
         if self.queues == 0 {
             return Err(Problem::new("queues", "0 leaves nothing to isolate in; write at least 1"));
         }
-        let twice = |class: &u8| self.classes.iter().filter(|other| *other == class).count() > 1;
-        if let Some(class) = self.classes.iter().find(|class| **class > 7 || twice(class)) {
-            return Err(Problem::new("classes", format!("{class} is not one of 0 to 7, each once")));
-        }
-        if self.classes.is_empty() {
-            return Err(Problem::new("classes", "none is isolated, so that Pyrrha has no effect; name one at least"));
-        }
-        Ok(())
+        check_classes(&self.classes, "none is isolated, so that Pyrrha has no effect; name one at least")
     }
 
     fn switch_control(&self, ground: &Ground<'_>, id: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
