@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,13 +21,16 @@ import typer
 from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import figures
+from figures import Keys, Shown
+
 import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
 
 HERE = Path(__file__).parent
 OUT = Path("out/augmented-queue")
-
-Keys = Mapping[str, Any]
 
 # The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, which marks
 # with a probability that grows from 0 at 50 packets to 1/50 at 150 and to 1 at 300, and drops what can't be marked.
@@ -46,25 +49,9 @@ DCTCP_FEEDBACK = {"ecn": {"step": {"threshold": "100KB"}}}
 PAYLOAD = (1538 - 90) / 1538
 
 
-@dataclass
-class Shown:
-    """What a figure or table comes to."""
-
-    table: pd.DataFrame
-    checks: dict[str, bool] = field(default_factory=dict)
-    picture: Picture | None = None
-
-
 def run(scenario: str, name: str, keys: Keys) -> cw.Result:
     """A scenario with some keys set."""
-    wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **keys})
-    [result] = cw.compare(wanted, folder=OUT / "runs", keep=True).results
-    if result.interrupted:
-        raise KeyboardInterrupt
-    for finding in result.info["audit"]:
-        if not finding["ok"]:
-            raise typer.BadParameter(f"{result.name}: audit: {finding['name']}: {finding['detail']}")
-    return result
+    return figures.run(HERE / f"{scenario}.toml", name, keys, OUT)
 
 
 def gbps(result: cw.Result, after_s: float = 0.1) -> dict[str, float]:
@@ -412,36 +399,12 @@ FIGURES: dict[str, Callable[[], Shown]] = {
 }
 
 
-def show(name: str) -> bool:
-    """One figure or table; whether it shows what the paper says."""
-    figure = FIGURES[name]
-    typer.secho(f"\n{name}: {figure.__doc__}", bold=True)
-    shown = figure()
-    typer.echo(shown.table.to_string())
-    for check, ok in shown.checks.items():
-        typer.secho(f"  {'pass' if ok else 'FAIL'}  {check}", fg=None if ok else typer.colors.RED)
-    OUT.mkdir(parents=True, exist_ok=True)
-    shown.table.to_csv(OUT / f"{name}.csv")
-    if shown.picture is not None:
-        shown.picture.savefig(OUT / f"{name}.png", dpi=150)
-        typer.echo(f"  {OUT / name}.png")
-    return all(shown.checks.values())
-
-
 def main(
     which: Annotated[list[str] | None, typer.Argument(help="Figures and tables, such as table-2; or all.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List them.")] = False,
 ) -> None:
     """Reproduces figures and tables of the Augmented Queue paper."""
-    if list_ or not which:
-        for name, figure in FIGURES.items():
-            typer.echo(f"{name:10} {figure.__doc__}")
-        return
-    names = list(FIGURES) if which == ["all"] else which
-    for name in names:
-        if name not in FIGURES:
-            raise typer.BadParameter(f"{name} is none of {', '.join(FIGURES)}, all")
-    raise typer.Exit(0 if all([show(name) for name in names]) else 1)
+    figures.show(FIGURES, None if list_ else which, OUT)
 
 
 if __name__ == "__main__":

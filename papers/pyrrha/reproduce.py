@@ -20,7 +20,10 @@ import typer
 sys.path.insert(0, str(Path(__file__).parent))
 
 import scenes
-from scenes import CLASSES, Shown, bars, buffers, by_size, class_bars, draw, fct, keys, lines, mix, queueing, run, table_of
+from scenes import CLASSES, bars, buffers, by_size, class_bars, draw, fct, keys, lines, mix, queueing, run, table_of
+
+import figures
+from figures import Shown
 
 import clearway as cw
 from clearway import _core
@@ -723,38 +726,14 @@ FIGURES: dict[str, Callable[[], Shown]] = {
 }
 
 
-def show(name: str) -> bool:
-    """One figure or table; whether it shows what the paper says."""
-    figure = FIGURES[name]
-    typer.secho(f"\n{name}: {figure.__doc__}", bold=True)
-    shown = figure()
-    typer.echo(shown.table.round(2).to_string())
-    for check, ok in shown.checks.items():
-        typer.secho(f"  {'pass' if ok else 'FAIL'}  {check}", fg=None if ok else typer.colors.RED)
-    scenes.OUT.mkdir(parents=True, exist_ok=True)
-    shown.table.to_csv(scenes.OUT / f"{name}.csv")
-    if shown.picture is not None:
-        shown.picture.savefig(scenes.OUT / f"{name}.png", dpi=150)
-        typer.echo(f"  {scenes.OUT / name}.png")
-    return all(shown.checks.values())
-
-
 def main(
     which: Annotated[list[str] | None, typer.Argument(help="Figures and tables, such as figure-11; or all.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List them.")] = False,
     scale: Annotated[float, typer.Option(help="Arrivals last this many times as long.")] = 1.0,
 ) -> None:
     """Reproduces figures and tables of Pyrrha's paper."""
-    if list_ or not which:
-        for name, figure in FIGURES.items():
-            typer.echo(f"{name:10} {figure.__doc__}")
-        return
     scenes.scale = scale
-    names = list(FIGURES) if which == ["all"] else which
-    for name in names:
-        if name not in FIGURES:
-            raise typer.BadParameter(f"{name} is none of {', '.join(FIGURES)}, all")
-    raise typer.Exit(0 if all([show(name) for name in names]) else 1)
+    figures.show(FIGURES, None if list_ else which, scenes.OUT, digits=2)
 
 
 if __name__ == "__main__":

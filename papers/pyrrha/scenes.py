@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,16 @@ import typer
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import figures
+from figures import Keys
+
 import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
 
 HERE = Path(__file__).parent
 OUT = Path("out/pyrrha")
-
-Keys = Mapping[str, Any]
 
 # Arrivals are this many times as long as by default.
 scale = 1.0
@@ -46,15 +49,6 @@ WORKLOADS = {"Memcached": "memcached", "Web Server": "webserver", "Web Search": 
 ARRIVALS_US = {"Memcached": 6, "Web Server": 2_000, "Web Search": 2_000}
 
 
-@dataclass
-class Shown:
-    """What a figure or table comes to."""
-
-    table: pd.DataFrame
-    checks: dict[str, bool] = field(default_factory=dict)
-    picture: Picture | None = None
-
-
 def keys(pair: str, **transport: Any) -> Keys:
     """The keys of a pair such as "DCQCN + Pyrrha", or of a flow control alone, which has the window but no rate control."""
     control, _, flow_control = pair.rpartition(" + ")
@@ -71,15 +65,8 @@ def keys(pair: str, **transport: Any) -> Keys:
 
 
 def run(scenario: str, name: str, sets: Keys) -> cw.Result:
-    """A scenario with some keys set; what this build has run before is not run again."""
-    wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **sets})
-    [result] = cw.compare(wanted, folder=OUT / "runs", keep=True).results
-    if result.interrupted:
-        raise KeyboardInterrupt
-    for finding in result.info["audit"]:
-        if not finding["ok"]:
-            raise typer.BadParameter(f"{result.name}: audit: {finding['name']}: {finding['detail']}")
-    return result
+    """A scenario with some keys set."""
+    return figures.run(HERE / f"{scenario}.toml", name, sets, OUT)
 
 
 def mix(workload: str, pair: str, name: str = "", sets: Keys | None = None, **transport: Any) -> cw.Result:
