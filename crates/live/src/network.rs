@@ -306,13 +306,19 @@ impl<'a> Network<'a> {
                 if packet.has(flags::TELEMETRY) {
                     *slot.pool.telemetry_mut(id) = telemetry;
                 }
-                if let Received::Queued(out) = slot.switch.receive(now, port, &mut slot.pool, id) {
+                let mut next = match slot.switch.receive(now, port, &mut slot.pool, id) {
+                    Received::Queued(out) => Some(out),
+                    Received::Taken | Received::Lost(_) => self.switches[index].switch.take_kicked(),
+                };
+                while let Some(out) = next {
+                    let slot = &self.switches[index];
                     let (link, free_at) = (slot.ports[out.index()], slot.switch.port(out).free_at());
                     if free_at <= now {
                         self.open(link);
                     } else {
                         self.agenda.advance(self.opening(link), free_at);
                     }
+                    next = self.switches[index].switch.take_kicked();
                 }
             }
             To::Host(id) => {
@@ -344,7 +350,7 @@ impl<'a> Network<'a> {
             let gone = slot.pool.remove(id);
             let flagged = gone.packet.has(flags::TELEMETRY);
             let telemetry = if flagged { *slot.pool.telemetry_mut(id) } else { Telemetry::default() };
-            let mut content = std::mem::take(&mut slot.contents[id.index()]);
+            let mut content = slot.contents.get_mut(id.index()).map(std::mem::take).unwrap_or_default();
             content.truncate(usize::from(gone.packet.payload_bytes)); // less than came in, if it has been trimmed
             self.launch(link, free_at, gone.packet, gone.transit, telemetry, &content);
         }

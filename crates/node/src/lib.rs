@@ -11,6 +11,7 @@ pub mod pool;
 pub mod scene;
 pub mod telemetry;
 
+mod agent;
 mod discipline;
 mod endpoint;
 mod flow_map;
@@ -19,6 +20,7 @@ mod shaper;
 mod switch;
 mod timers;
 
+pub use agent::{Agent, AgentCx};
 pub use discipline::{Balancing, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;

@@ -51,6 +51,8 @@ pub mod flags {
     pub const LINK_FRAME: u8 = 16;
     /// It gathers or carries in-band telemetry (see [`crate::telemetry`]).
     pub const TELEMETRY: u8 = 32;
+    /// Switches hand it to the part of its transport that they have (see [`crate::Agent`]).
+    pub const ROUTER_ALERT: u8 = 64;
 }
 
 /// A scheme's header: plain words in the simulator, bytes on a real wire.

@@ -1,6 +1,6 @@
 //! The switch: one pipeline that a reader can recite.
 //!
-//! On arrival: (1) link-level frames, (2) forwarding (the packet's own route, or table and load balancer), (3) ingress
+//! On arrival: (1) link-level frames, (2) forwarding (the packet's own route, its transport's agent, or table and load balancer), (3) ingress
 //! stage, (4) buffer admission, (5) the port's queue of the packet's class, or a queue of the flow control's, (6) mark; then,
 //! when the link is free, (7) scheduler, (8) egress stage.
 //!
@@ -23,8 +23,9 @@ use units::{Bytes, PortId, Problem, Rate, Stream, SwitchId, Time};
 use crate::balance::Balancer;
 use crate::link::{Dequeued, LinkCx};
 use crate::packet::flags;
+use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
-use crate::{FlowControl, MarkAt, Marking, Packet, Port};
+use crate::{Agent, AgentCx, FlowControl, MarkAt, Marking, Packet, Port};
 
 /// How a switch's memory is divided among its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -127,8 +128,8 @@ pub struct TagStats {
 pub enum Received {
     /// It waits at this port.
     Queued(PortId),
-    /// It was a frame to this switch.
-    Frame,
+    /// It was for this switch: a frame, or a packet that an agent ended.
+    Taken,
     /// It is gone.
     Lost(Loss),
 }
@@ -165,6 +166,12 @@ pub struct Switch {
     random: Stream,
     stages: Option<Box<dyn Stages>>,
     flow_control: Option<Box<dyn FlowControl>>,
+    /// By transport, its part of this switch, if it has one, and that part's random stream.
+    agents: Vec<Option<(Box<dyn Agent>, Stream)>>,
+    /// What an agent has just sent.
+    made: Vec<(PortId, Packet)>,
+    /// Bytes that agents have sent, and bytes of packets that ended in them.
+    pub agents_bytes: (u64, u64),
     kicked: Vec<PortId>,
     marks_late: bool,
 }
@@ -208,6 +215,9 @@ impl Switch {
             random,
             stages,
             flow_control: None,
+            agents: Vec::new(),
+            made: Vec::new(),
+            agents_bytes: (0, 0),
             kicked: Vec::new(),
             marks_late,
         }
@@ -216,6 +226,11 @@ impl Switch {
     /// The same switch with a flow control, before anything has happened.
     pub fn with_flow_control(self, flow_control: Option<Box<dyn FlowControl>>) -> Switch {
         Switch { flow_control, ..self }
+    }
+
+    /// The same switch with the parts that transports have in it, by transport, before anything has happened.
+    pub fn with_agents(self, agents: Vec<Option<(Box<dyn Agent>, Stream)>>) -> Switch {
+        Switch { agents, ..self }
     }
 
     /// Its ports, in order.
@@ -270,9 +285,8 @@ impl Switch {
         let slot = pool.get_mut(id);
         slot.transit.in_port = in_port.0 as u16;
         let packet = &mut slot.packet;
-        if packet.has(flags::LINK_FRAME) {
-            self.frame(now, in_port, pool, id);
-            return Received::Frame;
+        if packet.has(flags::LINK_FRAME | flags::ROUTER_ALERT) {
+            return self.signal(now, in_port, pool, id);
         }
         let Some(out) = self.forward(packet) else {
             self.unroutable_packets += 1;
@@ -280,6 +294,13 @@ impl Switch {
             pool.remove(id);
             return Received::Lost(Loss::NoRoute);
         };
+        self.join(now, out, pool, id)
+    }
+
+    /// A packet is to leave by `out`: stages 3 to 6.
+    #[inline(always)]
+    fn join(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
+        let packet = &mut pool.get_mut(id).packet;
         packet.hops = packet.hops.saturating_add(1);
         if !self.ports[out.index()].is_up() {
             lose_dead(&mut self.ports[out.index()], pool, id);
@@ -332,6 +353,53 @@ impl Switch {
         }
     }
 
+    /// A packet that is for this switch, or that asks it to look.
+    #[inline(never)]
+    fn signal(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
+        let packet = &mut pool.get_mut(id).packet;
+        if packet.has(flags::LINK_FRAME) {
+            self.frame(now, in_port, pool, id);
+            return Received::Taken;
+        }
+        let transport = usize::from(packet.transport);
+        let out = self.ask_agent(now, transport, |agent, cx| agent.handle(cx, in_port, packet));
+        self.send_made(now, in_port, pool);
+        match out.flatten() {
+            Some(out) => self.join(now, out, pool, id),
+            None => {
+                self.agents_bytes.1 += u64::from(pool.remove(id).packet.wire_bytes);
+                Received::Taken
+            }
+        }
+    }
+
+    fn ask_agent<T>(
+        &mut self,
+        now: Time,
+        transport: usize,
+        ask: impl FnOnce(&mut dyn Agent, &mut AgentCx<'_>) -> T,
+    ) -> Option<T> {
+        let (agent, random) = self.agents.get_mut(transport)?.as_mut()?;
+        let (ports, routes) = (&self.ports, &*self.routes);
+        let mut cx = AgentCx { now, switch: self.id, ports, routes, random, made: &mut self.made };
+        Some(ask(&mut **agent, &mut cx))
+    }
+
+    /// What agents have sent joins its queues; it counts as having come in by `in_port`.
+    fn send_made(&mut self, now: Time, in_port: PortId, pool: &mut Pool) {
+        for (out, packet) in std::mem::take(&mut self.made) {
+            self.agents_bytes.0 += u64::from(packet.wire_bytes);
+            let mut transit = Transit::leaving(now);
+            transit.in_port = in_port.0 as u16;
+            let id = pool.insert(packet, transit);
+            if let Received::Queued(out) = self.join(now, out, pool, id)
+                && !self.kicked.contains(&out)
+            {
+                self.kicked.push(out);
+            }
+        }
+    }
+
     #[cold]
     fn frame(&mut self, now: Time, port: PortId, pool: &mut Pool, id: PacketId) {
         let frame = pool.remove(id).packet;
@@ -380,6 +448,11 @@ impl Switch {
         self.ports[out.index()].class_bytes(pool.get(id).packet.class)
     }
 
+    /// What the parts of transports in it counted, by transport.
+    pub fn agent_counters(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
+        self.agents.iter().enumerate().filter_map(|(index, agent)| Some((index, agent.as_ref()?.0.counters())))
+    }
+
     /// What its stages did to packets by their tags.
     pub fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         self.stages.as_ref().map_or_else(BTreeMap::new, |stages| stages.tag_stats())
@@ -418,6 +491,10 @@ impl Switch {
         if let Some(control) = &mut self.flow_control {
             control.set_up(&mut link_cx!(self, now, pool), port, up);
         }
+        for transport in 0..self.agents.len() {
+            self.ask_agent(now, transport, |agent, cx| agent.set_up(cx, port, up));
+        }
+        self.send_made(now, port, pool);
     }
 
     fn drain(&mut self, now: Time, port: PortId, pool: &mut Pool) -> Option<PacketId> {

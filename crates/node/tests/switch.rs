@@ -8,7 +8,10 @@ use fabric::{Fabric, FabricSpec, Failures, Routes};
 use node::balance::Balancer;
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
-use node::{Balancing, Buffer, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings, Stages, Switch};
+use node::{
+    Agent, AgentCx, Balancing, Buffer, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings, Stages,
+    Switch,
+};
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -406,4 +409,36 @@ fn stages_see_every_packet_on_its_way_in_and_out() {
     let left_behind: Vec<u32> = scene.drain(1).iter().map(|packet| packet.virtual_delay_ns).collect();
     assert_eq!(left_behind, [4_500, 1_500, 0], "flow 1 goes no further than the egress stage");
     assert_eq!((scene.switch.staged_out, scene.switch.used_bytes()), ((3, 4_500), 0));
+}
+
+#[test]
+fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
+    /// Sends what it sees back to where it came from and on to its destination; ends the flow 13.
+    struct Echo;
+    impl Agent for Echo {
+        fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
+            if packet.flow.0 == 13 {
+                return None;
+            }
+            cx.send(in_port, *packet);
+            packet.class = 3;
+            cx.routes.next(cx.switch, packet.dst).first().copied()
+        }
+    }
+    let scene = Scene::star(settings());
+    let agents = vec![Some((Box::new(Echo) as Box<dyn Agent>, Stream::new(1, 0, "agent")))];
+    let mut scene = Scene { switch: scene.switch.with_agents(agents), ..scene };
+    let alert = |flow| {
+        let mut packet = packet(flow, 2, 1);
+        packet.flags = flags::ROUTER_ALERT;
+        packet
+    };
+    assert_eq!(scene.receive(packet(1, 1, 1)), Received::Queued(PortId(1)), "others pass");
+    assert_eq!(scene.receive(alert(7)), Received::Queued(PortId(2)));
+    assert_eq!((scene.switch.take_kicked(), scene.switch.take_kicked()), (Some(PortId(0)), None));
+    assert_eq!(scene.receive(alert(13)), Received::Taken);
+    let sent: Vec<(u32, u8)> =
+        (0..3).flat_map(|port| scene.drain(port)).map(|packet| (packet.flow.0, packet.class)).collect();
+    assert_eq!(sent, [(7, 1), (1, 1), (7, 3)]);
+    assert_eq!((scene.switch.agents_bytes, scene.pool.len()), ((1_500, 1_500), 0));
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::link::Cause;
+use node::packet::flags;
 use node::pool::Transit;
 use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::FxHashMap;
@@ -261,7 +262,9 @@ impl Host {
             if let Some(mut packet) = packet {
                 debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
                 self.turn = index + 1;
-                if let Some(entities) = &self.entities {
+                if let Some(entities) = &self.entities
+                    && !packet.has(flags::SOURCE_ROUTED)
+                {
                     packet.set_tags(entities.tags(&self.flows, &packet));
                 }
                 return Some(packet);

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
-use node::{Balancing, Buffer, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch};
+use node::{
+    Agent, Balancing, Buffer, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch,
+};
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
-use schemes::{Asks, Sharing, Transport};
+use schemes::{Asks, Ground, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
@@ -34,6 +36,8 @@ pub struct Plan {
     pub asks: Vec<Asks>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
+    /// What each is told of the network.
+    pub ground: Ground,
     /// What all switches are set to.
     pub settings: Arc<Settings>,
     /// What each host is told of its place.
@@ -70,6 +74,18 @@ impl Plan {
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
+        let ground = Ground { fabric: fabric.clone(), routes: routes.clone(), site: sites[0].clone() };
+        for (index, transport) in transports.iter().enumerate() {
+            let class = of_class
+                .iter()
+                .position(|of| usize::from(*of) == index)
+                .filter(|&class| scenario.traffic[class].transport.is_some());
+            let under = |problem: Problem| match class {
+                Some(class) => problem.under("transport").under(format!("traffic[{class}]")),
+                None => problem.under("transport"),
+            };
+            transport.check_on(&ground).map_err(under)?;
+        }
         let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
         asks.extend(scenario.sharing.asks());
         let balancing: Vec<Balancing> =
@@ -107,6 +123,7 @@ impl Plan {
             asks,
             balancing,
             downstream,
+            ground,
             settings,
             sites,
             flows: Arc::new(flows),
@@ -162,7 +179,7 @@ impl Plan {
     /// A host, as it is before the first packet, with one endpoint a transport.
     pub fn host(&self, host: HostId) -> Host {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
-        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint(&site(index));
+        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint_on(&site(index), &self.ground);
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
         let shaper = self.shaper(&site(self.transports.len()));
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
@@ -172,6 +189,19 @@ impl Plan {
         let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
         let flows = self.flows.clone();
         Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed).with_intake(intake)
+    }
+
+    /// Whether any transport has a part in switches.
+    pub fn has_agents(&self) -> bool {
+        self.transports.iter().any(|transport| transport.agent(&self.ground, SwitchId(0)).is_some())
+    }
+
+    /// The parts that transports have in a switch.
+    fn agents(&self, switch: SwitchId) -> Vec<Option<(Box<dyn Agent>, Stream)>> {
+        let random = |index| Stream::new(self.scenario.seed, (index as u64) << 32 | u64::from(switch.0), "agent");
+        let agent =
+            |(index, transport): (usize, &Transport)| Some((transport.agent(&self.ground, switch)?, random(index)));
+        self.transports.iter().enumerate().map(agent).collect()
     }
 
     /// A switch, as it is before the first packet.
@@ -200,6 +230,7 @@ impl Plan {
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         )
+        .with_agents(self.agents(id))
         .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
 }

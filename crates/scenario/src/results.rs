@@ -105,8 +105,16 @@ pub fn counter_table<'a>(
     switches: impl Iterator<Item = &'a Switch>,
 ) -> Table {
     let mut sums: BTreeMap<(usize, &'static str), u64> = BTreeMap::new();
-    for (name, value) in
-        switches.filter_map(Switch::flow_control).flat_map(|control: &dyn FlowControl| control.counters())
+    let switches: Vec<&Switch> = switches.collect();
+    for (transport, counters) in switches.iter().flat_map(|switch| switch.agent_counters()) {
+        for (name, value) in counters {
+            *sums.entry((transport, name)).or_default() += value;
+        }
+    }
+    for (name, value) in switches
+        .iter()
+        .filter_map(|switch| switch.flow_control())
+        .flat_map(|control: &dyn FlowControl| control.counters())
     {
         *sums.entry((plan.transports.len() + 1, name)).or_default() += value;
     }

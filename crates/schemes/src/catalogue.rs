@@ -4,13 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use node::packet::Malformed;
-use node::{Endpoint, Header, Packet, Site};
+use node::{Agent, Endpoint, Header, Packet, Site};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::Problem;
+use units::{Problem, SwitchId};
 
-use crate::{About, Asks, Scheme};
+use crate::{About, Asks, Ground, Guarantee, Scheme};
 
 macro_rules! catalogue {
     ($($name:literal $variant:ident($config:ty),)*) => {
@@ -61,6 +61,26 @@ macro_rules! catalogue {
             /// Its part of the host at `site`.
             pub fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
                 match self { $(Transport::$variant(config) => config.endpoint(site),)* }
+            }
+
+            /// What the network must be like for it.
+            pub fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+                match self { $(Transport::$variant(config) => config.check_on(ground).map_err(|p| p.under($name)),)* }
+            }
+
+            /// As [`Transport::endpoint`], on such a network.
+            pub fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
+                match self { $(Transport::$variant(config) => config.endpoint_on(site, ground),)* }
+            }
+
+            /// Its part of a switch, if it has one.
+            pub fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
+                match self { $(Transport::$variant(config) => config.agent(ground, switch),)* }
+            }
+
+            /// What it guarantees of the packets that it carries, if it guarantees anything.
+            pub fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
+                match self { $(Transport::$variant(config) => config.guarantee(ground),)* }
             }
 
             /// Appends the wire form of a packet's header; the packet is one of this transport's.

@@ -129,6 +129,6 @@ impl Scheme for Config {
         } else {
             (Balancing::Spray, None)
         };
-        Asks { balancing, feedback: Feedback::Drop, overflow }
+        Asks { balancing, feedback: Feedback::Drop, overflow, reserved_classes: 0 }
     }
 }

@@ -22,10 +22,13 @@ pub mod udp;
 
 mod finished;
 
-use node::{Balancing, Endpoint, Marking, Overflow, Site};
+use std::sync::Arc;
+
+use fabric::{Fabric, Routes};
+use node::{Agent, Balancing, Endpoint, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::Problem;
+use units::{Duration, LinkId, Problem, SwitchId};
 
 pub use catalogue::Transport;
 pub use flow_control::FlowControl;
@@ -47,6 +50,56 @@ pub trait Scheme {
 
     /// What it asks of switches, where the scenario leaves it open.
     fn asks(&self, site: &Site) -> Asks;
+
+    /// What the network must be like for it. Keys are relative to the scheme's table.
+    fn check_on(&self, _ground: &Ground) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// As [`Scheme::endpoint`], for a scheme whose hosts know more of the network than their site.
+    fn endpoint_on(&self, site: &Site, _ground: &Ground) -> Box<dyn Endpoint> {
+        self.endpoint(site)
+    }
+
+    /// Its part of a switch, if it has one.
+    fn agent(&self, _ground: &Ground, _switch: SwitchId) -> Option<Box<dyn Agent>> {
+        None
+    }
+
+    /// What it guarantees of the packets that it carries, for runs to be audited by, if it guarantees anything.
+    fn guarantee(&self, _ground: &Ground) -> Option<Guarantee> {
+        None
+    }
+}
+
+/// The network that a scheme runs on.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// Its nodes and links.
+    pub fabric: Arc<Fabric>,
+    /// Routes while nothing has failed.
+    pub routes: Arc<Routes>,
+    /// What hosts know of their places: the first host's.
+    pub site: Site,
+}
+
+/// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what queues
+/// there, or waits, is bounded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarantee {
+    /// The class that it is given for; other transports' packets go below [`Asks::reserved_classes`].
+    pub class: u8,
+    /// By [`LinkId`], the most bytes of that class that ever wait for a link.
+    pub queue_bytes: Vec<u64>,
+    /// The longest that a data packet of that class waits in all switches together.
+    pub wait: Duration,
+}
+
+impl Guarantee {
+    /// The most bytes that ever wait for a link.
+    pub fn queue_bytes_of(&self, link: LinkId) -> u64 {
+        self.queue_bytes[link.index()]
+    }
 }
 
 /// One line for a person who looks for a scheme.
@@ -71,6 +124,9 @@ pub struct Asks {
     pub feedback: Feedback,
     /// What shall happen to a packet that finds no room, if it is not all the same.
     pub overflow: Option<Overflow>,
+    /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
+    /// scheme that shares all.
+    pub reserved_classes: u8,
 }
 
 /// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2). Loss

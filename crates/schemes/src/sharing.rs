@@ -108,7 +108,7 @@ impl Sharing {
 
     /// What its own packets ask of switches, if it sends any.
     pub fn asks(&self) -> Option<Asks> {
-        let own = Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None };
+        let own = Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None, reserved_classes: 0 };
         matches!(self, Sharing::ElasticSwitch(_)).then_some(own)
     }
 

@@ -75,7 +75,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None }
+        Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None, reserved_classes: 0 }
     }
 }
 

@@ -20,11 +20,12 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outc
     findings
 }
 
-/// Every byte that a host sent was received, lost for a reason that was counted, or is still inside.
+/// Every byte that a host, or a transport's part of a switch, sent was received, lost for a reason that was counted, or is still inside.
 fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
-    let sent: u64 = hosts().map(|slot| slot.host.sent_bytes).sum();
-    let received: u64 = hosts().map(|slot| slot.host.received_bytes).sum();
+    let agents = || parts.iter().flat_map(|part| &part.switches).map(|slot| slot.switch.agents_bytes);
+    let sent: u64 = hosts().map(|slot| slot.host.sent_bytes).chain(agents().map(|bytes| bytes.0)).sum();
+    let received: u64 = hosts().map(|slot| slot.host.received_bytes).chain(agents().map(|bytes| bytes.1)).sum();
     let (mut lost, mut inside) = (hosts().map(|slot| slot.lost.1).sum::<u64>(), 0);
     for part in parts {
         for slot in &part.switches {

@@ -38,6 +38,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
             flow_controlled: plan.scenario.flow_control != FlowControl::None,
+            kicks: plan.scenario.flow_control != FlowControl::None || plan.has_agents(),
             congestion: Congestion::new(plan),
             entities: EntityProbe::new(plan),
             outbox: Vec::new(),

@@ -122,6 +122,8 @@ pub(crate) struct Part {
     pub samples: Samples,
     /// Whether switches have a flow control.
     pub flow_controlled: bool,
+    /// Whether what a switch takes in may set other ports to work: by its flow control, or by an agent.
+    pub kicks: bool,
     /// What waits for whom, with a flow control.
     pub congestion: Option<Congestion>,
     /// What arrives for entities, if there are any.
@@ -188,7 +190,7 @@ impl Part {
                 if let Received::Queued(out) = received {
                     self.nudge(now, index, out);
                 }
-                if self.flow_controlled {
+                if self.kicks {
                     self.follow_up(now, index);
                 }
             }
@@ -224,7 +226,7 @@ impl Part {
         }
     }
 
-    /// What a flow control has set free, or wants to say, after anything that its switch did.
+    /// What a flow control has set free, or it or an agent wants to say, after anything that its switch did.
     #[inline(never)]
     fn follow_up(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_kicked() {
