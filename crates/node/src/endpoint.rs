@@ -149,6 +149,13 @@ impl<'a> Gate<'a> {
         Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), transport, nic }
     }
 
+    /// The same gate as an endpoint sees it whose packets go `classes` further down: to it, class 0 is that class, and all that
+    /// would be beyond the last are the last.
+    #[inline]
+    pub const fn beneath(self, classes: u8) -> Gate<'a> {
+        Gate { paused_classes: (self.paused_classes as i8 >> classes) as u8, ..self }
+    }
+
     /// Whether a packet of `class` may go.
     #[inline]
     pub const fn open(self, class: u8) -> bool {
@@ -245,6 +252,16 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gate_beneath_others_shows_the_classes_that_packets_go_to() {
+        for paused_classes in 0..=u8::MAX {
+            let gate = Gate { paused_classes, ..Gate::default() };
+            for (beneath, class) in (0..8).flat_map(|beneath| (0..8).map(move |class| (beneath, class))) {
+                assert_eq!(gate.beneath(beneath).open(class), gate.open((class + beneath).min(7)));
+            }
+        }
+    }
 
     proptest::proptest! {
         #[test]

@@ -28,6 +28,6 @@ pub use link::{FlowControl, NicControl};
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use shaper::Shaper;
-pub use switch::{Buffer, Loss, Overflow, Received, Settings, Stages, Switch, TagStats};
+pub use switch::{Buffer, KeptRoom, Loss, Overflow, Received, Settings, Stages, Switch, TagStats};
 pub use telemetry::Telemetry;
 pub use timers::Timers;

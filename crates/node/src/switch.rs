@@ -174,6 +174,16 @@ pub struct Switch {
     pub agents_bytes: (u64, u64),
     kicked: Vec<PortId>,
     marks_late: bool,
+    kept: Option<Box<KeptRoom>>,
+}
+
+/// Room in a switch's memory that the first classes never lose to the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptRoom {
+    /// How many classes it is for.
+    pub classes: u8,
+    /// By port, how many bytes; where ports share their memory, their sum is kept.
+    pub port_bytes: Vec<u64>,
 }
 
 /// What a flow control sees of its switch.
@@ -220,7 +230,13 @@ impl Switch {
             agents_bytes: (0, 0),
             kicked: Vec::new(),
             marks_late,
+            kept: None,
         }
+    }
+
+    /// The same switch, which keeps room, before anything has happened.
+    pub fn with_kept_room(self, kept: Option<KeptRoom>) -> Switch {
+        Switch { kept: kept.map(Box::new), ..self }
     }
 
     /// The same switch with a flow control, before anything has happened.
@@ -548,12 +564,35 @@ impl Switch {
     fn fits(&self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
+        if let Some(kept) = &self.kept {
+            return self.fits_beside(kept, out, packet);
+        }
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => u64::from(port.queued_bytes()) + bytes <= max.get(),
             Buffer::Shared { bytes: max, alpha } => {
                 let free = max.get().saturating_sub(self.used_bytes);
                 let queue = u64::from(port.class_bytes(packet.class)) + bytes;
                 bytes <= free && alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64)
+            }
+        }
+    }
+
+    /// Whether a packet fits where room is kept: the classes that it is kept for have all that is free, the others what is more
+    /// than that.
+    fn fits_beside(&self, kept: &KeptRoom, out: PortId, packet: &Packet) -> bool {
+        let port = &self.ports[out.index()];
+        let bytes = u64::from(packet.wire_bytes);
+        let first = packet.class < kept.classes;
+        match self.settings.buffer {
+            Buffer::PerPort { bytes: max } => {
+                let kept = if first { 0 } else { kept.port_bytes[out.index()] };
+                u64::from(port.queued_bytes()) + bytes + kept <= max.get()
+            }
+            Buffer::Shared { bytes: max, alpha } => {
+                let kept = if first { 0 } else { kept.port_bytes.iter().sum() };
+                let free = max.get().saturating_sub(self.used_bytes).saturating_sub(kept);
+                let queue = u64::from(port.class_bytes(packet.class)) + bytes;
+                bytes <= free && (first || alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64))
             }
         }
     }

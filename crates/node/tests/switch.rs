@@ -9,8 +9,8 @@ use node::balance::Balancer;
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{
-    Agent, AgentCx, Balancing, Buffer, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings, Stages,
-    Switch,
+    Agent, AgentCx, Balancing, Buffer, KeptRoom, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings,
+    Stages, Switch,
 };
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
@@ -165,6 +165,27 @@ fn a_shared_buffer_lets_one_queue_take_alpha_over_one_plus_alpha() {
         // The rest is for others: a second queue still finds room.
         assert_eq!(scene.receive(packet(1, 2, 1)), Received::Queued(PortId(2)));
     }
+}
+
+#[test]
+fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
+    let kept = KeptRoom { classes: 1, port_bytes: vec![0, 4_500, 3_000, 0] };
+    let fill = |buffer| {
+        let mut scene = Scene::star(Settings { buffer, ..settings() });
+        scene.switch = scene.switch.with_kept_room(Some(kept.clone()));
+        let mut taken = |class, dst| {
+            let queued = |_: &u32| matches!(scene.receive(packet(0, dst, class)), Received::Queued(_));
+            (0..100).take_while(queued).count()
+        };
+        // Others first, as many as are let in; then the first class.
+        [taken(7, 1), taken(7, 2), taken(0, 1), taken(0, 2)]
+    };
+    // Of ten packets, three are kept at one port and two at the other.
+    assert_eq!(fill(Buffer::PerPort { bytes: Bytes(15_000) }), [7, 8, 3, 2]);
+    assert_eq!(fill(Buffer::Shared { bytes: Bytes(15_000), alpha: None }), [5, 0, 5, 0]);
+    // alpha holds back the others alone: of the five packets that are theirs the first queue may be half of four, the second half
+    // of three.
+    assert_eq!(fill(Buffer::Shared { bytes: Bytes(15_000), alpha: Some(0.5) }), [2, 1, 7, 0]);
 }
 
 #[test]

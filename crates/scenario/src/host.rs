@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fabric::Routes;
 use node::link::Cause;
-use node::packet::flags;
+use node::packet::{CLASSES, flags};
 use node::pool::Transit;
 use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::FxHashMap;
@@ -25,6 +25,8 @@ pub struct Host {
     entities: Option<Arc<Entities>>,
     /// Whose turn it is at the NIC.
     turn: usize,
+    /// The transport that is always asked first, if one reserves the first classes.
+    first: Option<usize>,
     flows: Arc<FlowTable>,
     /// Flows still to start, earliest first.
     starts: BinaryHeap<Reverse<(Time, FlowId)>>,
@@ -59,6 +61,8 @@ pub struct Host {
 
 struct Slot {
     endpoint: Box<dyn Endpoint>,
+    /// How many classes its packets go below its own.
+    beneath: u8,
     random: Stream,
 }
 
@@ -83,6 +87,7 @@ impl Host {
         }
         let slot = |(index, endpoint)| Slot {
             endpoint,
+            beneath: 0,
             random: Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "endpoint"),
         };
         Host {
@@ -91,6 +96,7 @@ impl Host {
             shaper,
             entities,
             turn: 0,
+            first: None,
             flows,
             starts: starts.into(),
             waiting,
@@ -113,6 +119,17 @@ impl Host {
     /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
     pub(crate) fn with_intake(mut self, intake: Option<Intake>) -> Host {
         self.intake = intake.map(Box::new);
+        self
+    }
+
+    /// The same host, where a transport has the first classes for itself: its packets go first, and those of all others below.
+    pub(crate) fn with_reserved(mut self, reserved: Option<(usize, u8)>) -> Host {
+        if let Some((first, classes)) = reserved {
+            self.first = Some(first);
+            for (index, slot) in self.transports.iter_mut().enumerate() {
+                slot.beneath = if index == first { 0 } else { classes };
+            }
+        }
         self
     }
 
@@ -222,6 +239,10 @@ impl Host {
 
     /// The next packet that the link lets through.
     fn pull_let(&mut self, now: Time) -> Option<Packet> {
+        // What has reserved its classes is never held, and goes before all that was.
+        if let Some(packet) = self.first.and_then(|first| self.poll_endpoint(now, first)) {
+            return Some(packet);
+        }
         loop {
             let (control, hold) = self.nic.as_mut()?;
             if let Some(packet) = hold.next(&**control) {
@@ -246,31 +267,45 @@ impl Host {
         self.shaper.as_mut()?.poll_transmit(now)
     }
 
-    /// The next packet of the endpoints: transports take turns.
+    /// The next packet of the endpoints: transports take turns, after the one that goes first.
     #[inline(always)]
     fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
+        if let Some(packet) = self.first.and_then(|first| self.poll_endpoint(now, first)) {
+            return Some(packet);
+        }
         let count = self.transports.len();
         for offset in 0..count {
             let index = if count == 1 { 0 } else { (self.turn + offset) % count };
-            let Slot { endpoint, random } = &mut self.transports[index];
-            let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8);
-            let mut cx = Cx { now, random, gate, events: &mut self.events };
-            let packet = endpoint.poll_transmit(&mut cx);
-            if !self.events.is_empty() {
-                self.learn(now, None);
+            if self.first == Some(index) {
+                continue;
             }
-            if let Some(mut packet) = packet {
-                debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
+            if let Some(packet) = self.poll_endpoint(now, index) {
                 self.turn = index + 1;
-                if let Some(entities) = &self.entities
-                    && !packet.has(flags::SOURCE_ROUTED)
-                {
-                    packet.set_tags(entities.tags(&self.flows, &packet));
-                }
                 return Some(packet);
             }
         }
         None
+    }
+
+    #[inline]
+    fn poll_endpoint(&mut self, now: Time, index: usize) -> Option<Packet> {
+        let Slot { endpoint, beneath, random } = &mut self.transports[index];
+        let beneath = *beneath;
+        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8).beneath(beneath);
+        let mut cx = Cx { now, random, gate, events: &mut self.events };
+        let packet = endpoint.poll_transmit(&mut cx);
+        if !self.events.is_empty() {
+            self.learn(now, None);
+        }
+        let mut packet = packet?;
+        debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
+        packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);
+        if let Some(entities) = &self.entities
+            && !packet.has(flags::SOURCE_ROUTED)
+        {
+            packet.set_tags(entities.tags(&self.flows, &packet));
+        }
+        Some(packet)
     }
 
     /// A frame of the flow control has come from the switch.
@@ -347,8 +382,8 @@ impl Host {
 
     #[inline]
     fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
-        let Slot { endpoint, random } = &mut self.transports[transport];
-        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8);
+        let Slot { endpoint, beneath, random } = &mut self.transports[transport];
+        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8).beneath(*beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         endpoint.handle(&mut cx, input);
         if !self.events.is_empty() {
@@ -385,3 +420,6 @@ impl Host {
         self.events = events;
     }
 }
+
+#[cfg(test)]
+mod tests;

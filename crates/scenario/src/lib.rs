@@ -29,7 +29,7 @@ pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
 pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
-pub use plan::{HEAD_BYTES, Plan};
+pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
 pub use results::{counter_table, link_table};
 pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};

@@ -1,5 +1,6 @@
 //! From a scenario to everything that a run needs, before anything has run.
 
+mod reserved;
 mod sharing;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
 use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
+pub use reserved::Reserved;
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -38,6 +40,8 @@ pub struct Plan {
     pub balancing: Vec<Balancing>,
     /// What each is told of the network.
     pub ground: Ground,
+    /// The transport that has the first classes for itself, if one does.
+    pub reserved: Option<Reserved>,
     /// What all switches are set to.
     pub settings: Arc<Settings>,
     /// What each host is told of its place.
@@ -75,18 +79,23 @@ impl Plan {
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
         let ground = Ground { fabric: fabric.clone(), routes: routes.clone(), site: sites[0].clone() };
+        let key_of = |index| {
+            let class = of_class.iter().position(|of| usize::from(*of) == index);
+            match class.filter(|&class| scenario.traffic[class].transport.is_some()) {
+                Some(class) => format!("traffic[{class}].transport"),
+                None => "transport".to_owned(),
+            }
+        };
         for (index, transport) in transports.iter().enumerate() {
-            let class = of_class
-                .iter()
-                .position(|of| usize::from(*of) == index)
-                .filter(|&class| scenario.traffic[class].transport.is_some());
-            let under = |problem: Problem| match class {
-                Some(class) => problem.under("transport").under(format!("traffic[{class}]")),
-                None => problem.under("transport"),
-            };
-            transport.check_on(&ground).map_err(under)?;
+            transport.check_on(&ground).map_err(|problem| problem.under(key_of(index)))?;
         }
         let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
+        let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
+        let reserved = Reserved::new(scenario, &named, key_of, |index| transports[index].guarantee(&ground))?;
+        if let Some(reserved) = &reserved {
+            let name = transports[usize::from(reserved.transport)].name();
+            reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
+        }
         asks.extend(scenario.sharing.asks());
         let balancing: Vec<Balancing> =
             asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
@@ -124,6 +133,7 @@ impl Plan {
             balancing,
             downstream,
             ground,
+            reserved,
             settings,
             sites,
             flows: Arc::new(flows),
@@ -188,7 +198,10 @@ impl Plan {
         let spec = &self.scenario.host;
         let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
         let flows = self.flows.clone();
-        Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed).with_intake(intake)
+        let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
+        Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
+            .with_intake(intake)
+            .with_reserved(reserved)
     }
 
     /// Whether any transport has a part in switches.
@@ -231,6 +244,7 @@ impl Plan {
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         )
         .with_agents(self.agents(id))
+        .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
         .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_queues::{Name, NicPart};
+use crate::flow_queues::{HELD_CLASSES, Name, NicPart};
 use crate::link_scheme::{Ground, LinkScheme};
 
 /// What a scenario may set.
@@ -100,6 +100,10 @@ impl LinkScheme for Config {
 
     fn keeps_flows(&self) -> bool {
         true
+    }
+
+    fn held_classes(&self) -> u8 {
+        HELD_CLASSES
     }
 }
 

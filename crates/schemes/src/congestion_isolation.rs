@@ -78,6 +78,10 @@ impl LinkScheme for Config {
         Ok(Box::new(part))
     }
 
+    fn held_classes(&self) -> u8 {
+        self.pfc.mask()
+    }
+
     fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart {
             class: self.class,

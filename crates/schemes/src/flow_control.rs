@@ -91,6 +91,14 @@ macro_rules! flow_controls {
                 }
             }
 
+            /// The classes that it may hold back, as bits.
+            pub fn held_classes(&self) -> u8 {
+                match self {
+                    FlowControl::None => 0,
+                    $(FlowControl::$variant(config) => config.held_classes(),)*
+                }
+            }
+
             /// Its part of a switch, if it has one.
             pub fn switch_control(
                 &self,

@@ -25,7 +25,7 @@ const CONTROL_CLASS: u8 = 0;
 
 /// What a port is told to pause when any queue here is: every class but control. It keeps the time, no packet of these
 /// classes being in its own queues.
-const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
+pub(crate) const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
 
 /// The queues of one port.
 pub(crate) struct FlowQueues {

@@ -33,6 +33,9 @@ pub trait LinkScheme {
         false
     }
 
+    /// The classes that it may hold back, as bits.
+    fn held_classes(&self) -> u8;
+
     /// What it promises of the congestion roots that it names; none if it names none.
     fn promise(&self) -> Option<Promise> {
         None

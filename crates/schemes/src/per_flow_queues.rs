@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, NicPart, Taken, push_control};
+use crate::flow_queues::{ByFlow, FlowQueues, Frame, HELD_CLASSES, Name, NicPart, Taken, push_control};
 use crate::link_scheme::{Ground, LinkScheme, Shares};
 
 /// What a scenario may set.
@@ -77,6 +77,10 @@ impl LinkScheme for Config {
 
     fn keeps_flows(&self) -> bool {
         true
+    }
+
+    fn held_classes(&self) -> u8 {
+        HELD_CLASSES
     }
 }
 

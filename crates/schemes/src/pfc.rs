@@ -81,6 +81,10 @@ impl LinkScheme for Config {
         Ok(Box::new(SwitchPart { ingress: Ingress::new(self, ground, switch)? }))
     }
 
+    fn held_classes(&self) -> u8 {
+        self.mask()
+    }
+
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
         let reaction = ground.reaction_bytes(ground.fabric.host_node(host), PortId(0));
         let pause_bytes = ground.intake_buffer.get().saturating_sub(reaction);

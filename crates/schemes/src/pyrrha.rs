@@ -156,6 +156,10 @@ impl LinkScheme for Config {
         Ok(Box::new(switch::SwitchPart::new(self, place)))
     }
 
+    fn held_classes(&self) -> u8 {
+        self.mask()
+    }
+
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
         let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
         let hop = ground.hop_bdp_bytes(ground.fabric.host_node(host), PortId(0)) as f64;

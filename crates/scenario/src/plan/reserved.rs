@@ -1,0 +1,206 @@
+//! A transport that has the first classes for itself, and what cannot stand beside it: whatever could hold its packets back, drop
+//! them or put others among them, since what it guarantees rests on none of that.
+
+use fabric::Fabric;
+use node::{Buffer, KeptRoom, Overflow};
+use schemes::{Asks, Guarantee};
+use units::{LinkId, Problem, SwitchId};
+
+use crate::Scenario;
+
+/// The transport of a run that reserves classes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// Its index.
+    pub transport: u8,
+    /// How many of the first classes it has for itself; all other transports' packets go so many below their own.
+    pub classes: u8,
+    /// What it guarantees, if anything.
+    pub guarantee: Option<Guarantee>,
+}
+
+impl Reserved {
+    /// The transport that reserves, if one does, by name and what it asks for; `key` says where a transport is named.
+    pub(super) fn new(
+        scenario: &Scenario,
+        transports: &[(&'static str, Asks)],
+        key: impl Fn(usize) -> String,
+        guarantee: impl Fn(usize) -> Option<Guarantee>,
+    ) -> Result<Option<Reserved>, Problem> {
+        let mut reserving = (0..transports.len()).filter(|&index| transports[index].1.reserved_classes > 0);
+        let Some(index) = reserving.next() else { return Ok(None) };
+        let (name, asks) = transports[index];
+        if let Some(other) = reserving.next() {
+            let message = format!(
+                "must have the first classes for itself, and so must {name} with the settings of {}: only one transport of a \
+                 run can",
+                key(index)
+            );
+            return Err(Problem::new(key(other), message));
+        }
+        check(scenario, name, asks.reserved_classes)?;
+        Ok(Some(Reserved { transport: index as u8, classes: asks.reserved_classes, guarantee: guarantee(index) }))
+    }
+
+    /// Checks that switches have room for what is guaranteed to find it, and for a packet of others' too if there are any.
+    pub(super) fn check_room(
+        &self,
+        scenario: &Scenario,
+        fabric: &Fabric,
+        name: &str,
+        alone: bool,
+    ) -> Result<(), Problem> {
+        let (buffer, per_port) = match scenario.switch.buffer {
+            Buffer::PerPort { bytes } => (bytes.get(), true),
+            Buffer::Shared { bytes, .. } => (bytes.get(), false),
+        };
+        let least = if alone { 0 } else { scenario.host.mtu.get() };
+        for switch in (0..fabric.switches).map(SwitchId) {
+            let Some(KeptRoom { port_bytes, .. }) = self.room(fabric, switch) else { return Ok(()) };
+            let most = port_bytes.iter().copied();
+            let needed = if per_port { most.max().unwrap_or(0) } else { most.sum() } + least;
+            if needed > buffer {
+                let node = &fabric.names[fabric.switch_node(switch).index()];
+                let message = format!(
+                    "{name} guarantees that nothing is lost, for which {} {node} needs {needed} bytes; there are {buffer}",
+                    if per_port { "a port of" } else { "the memory of" },
+                );
+                return Err(Problem::new("switch.buffer", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a switch keeps for the reserved classes.
+    pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<KeptRoom> {
+        let guarantee = self.guarantee.as_ref()?;
+        let links = &fabric.ports[fabric.switch_node(switch).index()];
+        let most = |link: &LinkId| guarantee.queue_bytes_of(*link);
+        Some(KeptRoom { classes: self.classes, port_bytes: links.iter().map(most).collect() })
+    }
+}
+
+fn check(scenario: &Scenario, name: &str, classes: u8) -> Result<(), Problem> {
+    let last = classes - 1;
+    let refuse = |key: &str, message: String| Err(Problem::new(key, message));
+    if scenario.sharing.limits_hosts() {
+        let message = format!(
+            "its limiters would queue what {name} sends behind other traffic and change its pace, on which what {name} guarantees \
+             rests; share by \"aq\" or \"physical_queue\""
+        );
+        return refuse("sharing", message);
+    }
+    let held = scenario.flow_control.held_classes();
+    if let Some(class) = (0..classes).find(|class| held >> class & 1 == 1) {
+        let message = format!(
+            "may hold back class {class}; {name} has the classes 0 to {last} for itself, and what it guarantees knows no pauses. \
+             Other traffic goes below: let it hold back classes from {classes} on alone"
+        );
+        return refuse("flow_control", message);
+    }
+    let mixed = |classes_of: &Vec<u8>| classes_of.len() > 1 && classes_of.iter().any(|class| *class < classes);
+    if let Some(level) = scenario.switch.levels.iter().position(mixed) {
+        let message =
+            format!("{name} has the classes 0 to {last} for itself, which go first: none can be served in turn");
+        return refuse(&format!("switch.levels[{level}]"), message);
+    }
+    if scenario.switch.overflow == Some(Overflow::Trim) {
+        let message = format!("sends trimmed headers on in class 0, which {name} has for itself");
+        return refuse("switch.overflow", message);
+    }
+    if scenario.switch.early_drop {
+        let message = format!("drops packets of {name} too, which guarantees that none is");
+        return refuse("switch.early_drop", message);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::FabricSpec;
+    use node::Balancing;
+    use schemes::Feedback;
+    use units::Duration;
+
+    use super::*;
+    use crate::read;
+
+    const ONE: &str = "[[traffic]]\nsizes.constant = '1KB'\nflows = 1\narrivals = 'all_at_once'\n";
+
+    fn asks(reserved_classes: u8) -> Asks {
+        Asks { balancing: Balancing::Spray, feedback: Feedback::Drop, overflow: None, reserved_classes }
+    }
+
+    fn reserved(settings: &str, transports: &[(&'static str, u8)]) -> Result<Option<Reserved>, Problem> {
+        let scenario = read(&format!("{settings}\n{ONE}"), "test", &[]).unwrap_or_else(|error| panic!("{error}"));
+        let transports: Vec<_> = transports.iter().map(|&(name, classes)| (name, asks(classes))).collect();
+        Reserved::new(&scenario, &transports, |index| format!("traffic[{index}].transport"), |_| None)
+    }
+
+    #[test]
+    fn one_transport_may_reserve() {
+        assert_eq!(reserved("", &[("dctcp", 0), ("dcpim", 0)]), Ok(None));
+        let some = Reserved { transport: 1, classes: 2, guarantee: None };
+        assert_eq!(reserved("", &[("dctcp", 0), ("harmony", 2)]), Ok(Some(some)));
+        let problem = reserved("", &[("harmony", 2), ("dctcp", 0), ("rsvp", 2)]).unwrap_err();
+        assert_eq!(problem.key, "traffic[2].transport");
+        assert!(problem.message.contains("harmony with the settings of traffic[0].transport"), "{problem:?}");
+    }
+
+    #[test]
+    fn what_would_break_it_is_refused() {
+        let two = [("harmony", 2), ("dctcp", 0)];
+        for (settings, key, words) in [
+            ("flow_control = 'pfc'", "flow_control", "class 1; harmony has the classes 0 to 1"),
+            ("flow_control = 'bfc'", "flow_control", "from 2 on"),
+            ("switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "go first"),
+            ("switch.overflow = 'trim'", "switch.overflow", "class 0"),
+            (
+                "switch.marking.step.threshold = '9KB'\nswitch.early_drop = true",
+                "switch.early_drop",
+                "guarantees that none is",
+            ),
+            (
+                "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \
+                 position = 'ingress' }] }]",
+                "sharing",
+                "pace",
+            ),
+        ] {
+            let problem = reserved(settings, &two).unwrap_err();
+            assert_eq!(problem.key, key);
+            assert!(problem.message.contains(words), "{words} is not in {}", problem.message);
+            assert_eq!(reserved(settings, &[("dctcp", 0)]), Ok(None));
+        }
+        // What leaves the reserved classes alone stands beside them.
+        for settings in [
+            "flow_control = { pfc = { classes = [2, 3, 4, 5, 6, 7] } }",
+            "flow_control = { pyrrha = { classes = [3] } }",
+            "switch.levels = [[0], [2, 3]]",
+            "switch.overflow = 'tail_drop'",
+        ] {
+            assert!(reserved(settings, &two).is_ok(), "{settings}");
+        }
+        assert!(reserved("flow_control = 'bfc'", &[("fastpass", 1), ("dctcp", 0)]).is_ok());
+    }
+
+    #[test]
+    fn what_is_guaranteed_needs_room() {
+        let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
+        let queue_bytes = (0..fabric.links.len() as u64).map(|link| 6_000 + link % 2).collect();
+        let guarantee = Some(Guarantee { class: 0, queue_bytes, wait: Duration::ZERO });
+        let reserved = Reserved { transport: 0, classes: 2, guarantee };
+        let check = |buffer: &str, alone| {
+            let scenario = read(&format!("switch.buffer.{buffer}\n{ONE}"), "test", &[]).unwrap();
+            reserved.check_room(&scenario, &fabric, "harmony", alone).map_err(|problem| problem.message)
+        };
+        let room = reserved.room(&fabric, SwitchId(0)).unwrap();
+        let [most, sum]: [u64; 2] = [*room.port_bytes.iter().max().unwrap(), room.port_bytes.iter().sum()];
+        assert!(room.classes == 2 && room.port_bytes.len() == 4 && (6_000..=6_001).contains(&most));
+        assert_eq!(check(&format!("shared.bytes = '{sum}B'"), true), Ok(()));
+        let lacking = check(&format!("shared.bytes = '{}B'", sum - 1), true).unwrap_err();
+        assert!(lacking.contains(&format!("the memory of switch0 needs {sum} bytes")), "{lacking}");
+        assert!(check(&format!("shared.bytes = '{sum}B'"), false).is_err());
+        assert_eq!(check("per_port.bytes = '10KB'", false), Ok(()));
+    }
+}
