@@ -1,4 +1,5 @@
 //! Harmony (Agarwal et al., NSDI 2024): congestion-free delivery by reserving virtual links.
 
+pub mod adversary;
 pub mod allocation;
 pub mod theory;
