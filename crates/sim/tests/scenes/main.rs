@@ -1,5 +1,6 @@
 //! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come out.
 
+mod adversary;
 mod any;
 mod aq;
 mod aq_beyond;
