@@ -8,6 +8,7 @@
     r.plot.slowdown()
 """
 
+from clearway import harmony
 from clearway._core import __version__
 from clearway._errors import ScenarioError
 from clearway._listings import fabrics, schema, schemes, workloads
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "compare",
     "fabrics",
+    "harmony",
     "live",
     "load",
     "run",

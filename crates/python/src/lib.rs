@@ -3,6 +3,7 @@
 //! Long calls let other Python threads run, and look up ten times a second: for a signal, which ends the run at a
 //! consistent point, and to report progress.
 
+mod harmony;
 mod run;
 
 use std::path::PathBuf;
@@ -151,6 +152,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(list_schemes, module)?)?;
     module.add_function(wrap_pyfunction!(list_workloads, module)?)?;
     module.add_function(wrap_pyfunction!(pyrrha_resources, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_queue_max, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_queueing_delay_max, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_k_star, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_slot_efficiency, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_message_delay_max, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_allocation, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;

@@ -10,6 +10,7 @@ pub mod congestion_isolation;
 pub mod dcpim;
 pub mod flow_control;
 mod flow_queues;
+pub mod harmony;
 pub mod limiter;
 pub mod link_scheme;
 pub mod per_flow_queues;

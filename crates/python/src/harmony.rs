@@ -1,0 +1,85 @@
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use schemes::harmony::{allocation, theory};
+use units::{Bytes, Duration, Rate, Stream};
+
+/// Theorem 3.1's queue in bytes.
+#[pyfunction]
+pub(crate) fn harmony_queue_max(switches: u32, k: u32, packet_bytes: u64) -> u64 {
+    theory::queue_max(switches, k, Bytes(packet_bytes)).0
+}
+
+/// Equation 1 in picoseconds.
+#[pyfunction]
+pub(crate) fn harmony_queueing_delay_max(switches: u32, k: u32, packet_bytes: u64, rate_bps: u64) -> u64 {
+    theory::queueing_delay_max(switches, k, Bytes(packet_bytes), Rate::from_bps(rate_bps)).ps()
+}
+
+/// K*.
+#[pyfunction]
+pub(crate) fn harmony_k_star(buffer_bytes: u64, ports: u32, switches: u32, packet_bytes: u64) -> u64 {
+    theory::k_star(Bytes(buffer_bytes), ports, switches, Bytes(packet_bytes))
+}
+
+/// Theorem 3.2's f(K, C).
+#[pyfunction]
+pub(crate) fn harmony_slot_efficiency(k: u32, cores: u32) -> f64 {
+    theory::slot_efficiency(k, cores)
+}
+
+/// From rsvp to complete, in picoseconds: a message of so many bytes in so many slots of B/K, then its path.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "plain numbers across the border")]
+pub(crate) fn harmony_message_delay_max(
+    wire_bytes: u64,
+    packet_bytes: u64,
+    slots: u32,
+    k: u32,
+    rate_bps: u64,
+    switches: u32,
+    unloaded_round_trip_ps: u64,
+    at_each_hop_ps: u64,
+) -> PyResult<u64> {
+    let (packet, rate) = (Bytes(packet_bytes), Rate::from_bps(rate_bps));
+    let slot_rate = Rate::from_bps(rate_bps / u64::from(k.max(1)));
+    let path = theory::Path {
+        switches,
+        unloaded_round_trip: Duration::from_ps(unloaded_round_trip_ps),
+        queueing: theory::queueing_delay_max(switches, k, packet, rate),
+        at_each_hop: Duration::from_ps(at_each_hop_ps),
+    };
+    let bound = theory::Message { wire_bytes: Bytes(wire_bytes), packet, slots, slot_rate }.delay_max(path);
+    bound.map(Duration::ps).ok_or_else(|| PyValueError::new_err("packet_bytes and slots must be at least 1"))
+}
+
+/// The share of slots filled, as (mean, standard error) after each try; in the theorem's model without `leaves`.
+#[pyfunction]
+pub(crate) fn harmony_allocation(
+    py: Python<'_>,
+    k: u32,
+    cores: u32,
+    leaves: Option<u32>,
+    tries: u32,
+    trials: u32,
+    seed: u64,
+) -> PyResult<Vec<(f64, f64)>> {
+    let slots = u64::from(k) * u64::from(cores) * u64::from(leaves.unwrap_or(1));
+    if slots == 0 || slots > SLOTS_MAX {
+        return Err(PyValueError::new_err(format!("{slots} slots in all; take from 1 to {SLOTS_MAX}")));
+    }
+    if leaves == Some(1) {
+        return Err(PyValueError::new_err("leaves=1: at least 2, or nothing crosses a core"));
+    }
+    let mut random = Stream::new(seed, 0, "slot allocation");
+    let estimates = py.detach(|| match leaves {
+        None => vec![allocation::thrown(k, cores, trials, &mut random)],
+        Some(leaves) => {
+            let fabric = allocation::LeafSpine { leaves, cores };
+            allocation::leaf_spine(fabric, k, tries, trials, &mut random)
+        }
+    });
+    Ok(estimates.into_iter().map(|estimate| (estimate.mean, estimate.standard_error)).collect())
+}
+
+/// More would take longer than anybody waits for.
+const SLOTS_MAX: u64 = 10_000_000;

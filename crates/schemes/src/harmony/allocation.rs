@@ -1,0 +1,199 @@
+//! Theorem 3.2 (section 3.3) by drawing: how many slots Harmony fills when all of them are asked for.
+//!
+//! [`thrown`] is just the theorem's model, [`leaf_spine`] the protocol's rule of section 3.1 without its clock: a leaf chooses among
+//! its *free* virtual links, so that what one leaf asks for never collides on its own links, and a refused rsvp may try
+//! again. Absent on purpose: time, hosts' choice of requests, and anything but a full load.
+
+use units::Stream;
+
+/// A mean over independent trials.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+impl Estimate {
+    /// Of independent samples; at least two tell how far they scatter.
+    fn of(samples: &[f64]) -> Estimate {
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let variance = samples.iter().map(|sample| (sample - mean) * (sample - mean)).sum::<f64>() / (n - 1.0);
+        Estimate { mean, standard_error: (variance / n).sqrt() }
+    }
+}
+
+/// The share of slots that are filled in the theorem's model: K C rsvps go towards a leaf, each by one of C cores drawn
+/// uniformly, and what exceeds K at a core is refused. Means over at least two `trials`.
+pub fn thrown(k: u32, cores: u32, trials: u32, random: &mut Stream) -> Estimate {
+    let rsvps = u64::from(k) * u64::from(cores);
+    let mut samples = Vec::new();
+    for _ in 0..trials.max(2) {
+        let mut taken = vec![0; cores as usize];
+        let mut filled = 0u64;
+        for _ in 0..rsvps {
+            let core = &mut taken[random.below(u64::from(cores)) as usize];
+            filled += u64::from(*core < k);
+            *core += 1;
+        }
+        samples.push(filled as f64 / rsvps as f64);
+    }
+    Estimate::of(&samples)
+}
+
+/// Leaves that have as many hosts as there are cores: full bisection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafSpine {
+    /// Leaves; at least two.
+    pub leaves: u32,
+    /// Core switches, and hosts under each leaf; at least one.
+    pub cores: u32,
+}
+
+/// The share of slots that are filled in `fabric` by the protocol's rule, after each try from the first to the `tries`-th.
+///
+/// Demands are what an ideal arbiter could satisfy whole: each of the K slots of each receiver with one of a sender under another
+/// leaf, each sender slot once, drawn at random. In each try all rsvps that are not yet through set out together and arrive
+/// in random order: the receiver's leaf takes one of its free virtual links for each, uniformly, and the core takes one
+/// towards the sender's leaf, if one is free. What a refused rsvp took is free again for the next try and not before,
+/// since a reject needs a round trip. Means over at least two `trials`.
+pub fn leaf_spine(fabric: LeafSpine, k: u32, tries: u32, trials: u32, random: &mut Stream) -> Vec<Estimate> {
+    let slots = fabric.leaves as usize * fabric.cores as usize * k as usize;
+    let mut samples = vec![Vec::new(); tries as usize];
+    for _ in 0..trials.max(2) {
+        let mut pending = demands(fabric, k, random);
+        let mut links = Links::new(fabric, k);
+        for samples in &mut samples {
+            random.shuffle(&mut pending);
+            links.offer(&mut pending, random);
+            samples.push((slots - pending.len()) as f64 / slots as f64);
+        }
+    }
+    samples.iter().map(|samples| Estimate::of(samples)).collect()
+}
+
+/// A receiver's leaf and a sender's.
+type Demand = (usize, usize);
+
+/// One demand a slot, none within a leaf.
+fn demands(fabric: LeafSpine, k: u32, random: &mut Stream) -> Vec<Demand> {
+    let slots_a_leaf = fabric.cores as usize * k as usize;
+    let receiver = |slot: usize| slot / slots_a_leaf;
+    let mut sender: Vec<usize> = (0..fabric.leaves as usize * slots_a_leaf).map(receiver).collect();
+    random.shuffle(&mut sender);
+    for slot in 0..sender.len() {
+        while sender[slot] == receiver(slot) {
+            let other = random.below(sender.len() as u64) as usize;
+            if sender[other] != receiver(slot) && sender[slot] != receiver(other) {
+                sender.swap(slot, other);
+            }
+        }
+    }
+    sender.into_iter().enumerate().map(|(slot, sender)| (receiver(slot), sender)).collect()
+}
+
+/// Free virtual links, by leaf and core.
+struct Links {
+    cores: usize,
+    /// Of the links from a core to a leaf, by which its hosts receive: the leaf decides.
+    down: Vec<u32>,
+    /// Of the links from a leaf to a core, by which its hosts send: the core decides.
+    up: Vec<u32>,
+}
+
+impl Links {
+    fn new(fabric: LeafSpine, k: u32) -> Links {
+        let cores = fabric.cores as usize;
+        let free = vec![k; fabric.leaves as usize * cores];
+        Links { cores, down: free.clone(), up: free }
+    }
+
+    /// One try of all that pends; keeps what was refused.
+    fn offer(&mut self, pending: &mut Vec<Demand>, random: &mut Stream) {
+        let mut freed = Vec::new();
+        pending.retain(|&(receiver, sender)| {
+            let down = &mut self.down[receiver * self.cores..][..self.cores];
+            let core = draw(down, random);
+            down[core] -= 1;
+            let up = &mut self.up[sender * self.cores + core];
+            let refused = *up == 0;
+            if refused {
+                freed.push(receiver * self.cores + core);
+            } else {
+                *up -= 1;
+            }
+            refused
+        });
+        freed.into_iter().for_each(|link| self.down[link] += 1);
+    }
+}
+
+/// The core of a free virtual link, drawn uniformly among those. A slot that pends has one.
+fn draw(free: &[u32], random: &mut Stream) -> usize {
+    let mut drawn = random.below(free.iter().map(|&free| u64::from(free)).sum());
+    let mut core = 0;
+    while drawn >= u64::from(free[core]) {
+        drawn -= u64::from(free[core]);
+        core += 1;
+    }
+    core
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::theory::slot_efficiency;
+    use super::*;
+
+    fn random() -> Stream {
+        Stream::new(1, 0, "slot allocation")
+    }
+
+    #[test]
+    fn the_theorems_model_fills_what_the_theorem_says() {
+        for (k, cores, trials) in [(1, 32, 10_000), (2, 32, 4_000), (8, 32, 4_000), (4, 8, 10_000), (64, 16, 2_000)] {
+            let drawn = thrown(k, cores, trials, &mut random());
+            let off = (drawn.mean - slot_efficiency(k, cores)).abs();
+            assert!(drawn.standard_error < 1e-3, "K = {k}, C = {cores}: {drawn:?} tells little");
+            assert!(off < 4.0 * drawn.standard_error, "K = {k}, C = {cores}: {drawn:?}, off by {off}");
+        }
+    }
+
+    /// A leaf's rsvps towards another are drawn without replacement from its virtual links, which scatters less than the
+    /// theorem's throws (Hoeffding 1963), so no less fits.
+    #[test]
+    fn the_protocols_first_try_fills_no_less() {
+        for k in [1, 2, 8] {
+            let first = leaf_spine(LeafSpine { leaves: 64, cores: 32 }, k, 1, 40, &mut random())[0];
+            assert!(first.mean > slot_efficiency(k, 32) - 4.0 * first.standard_error, "K = {k}: {first:?}");
+        }
+    }
+
+    /// With two leaves all of a leaf's virtual links lead to the other: K a core, none too many.
+    #[test]
+    fn between_two_leaves_nothing_collides() {
+        for k in [1, 3] {
+            let all = leaf_spine(LeafSpine { leaves: 2, cores: 16 }, k, 1, 10, &mut random());
+            assert_eq!(all, [Estimate { mean: 1.0, standard_error: 0.0 }]);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_finds_its_way_when_it_tries_again() {
+        let after = leaf_spine(LeafSpine { leaves: 16, cores: 8 }, 4, 200, 10, &mut random());
+        assert!(after.windows(2).all(|pair| pair[0].mean <= pair[1].mean), "a slot that is filled stays filled");
+        assert!(after[199].mean <= 1.0 && after[199].mean > after[0].mean);
+    }
+
+    #[test]
+    fn demands_use_each_slot_once_and_cross_the_core() {
+        let fabric = LeafSpine { leaves: 5, cores: 4 };
+        let demands = demands(fabric, 3, &mut random());
+        assert!(demands.iter().all(|(receiver, sender)| receiver != sender));
+        for leaf in 0..5 {
+            assert_eq!(demands.iter().filter(|demand| demand.0 == leaf).count(), 12);
+            assert_eq!(demands.iter().filter(|demand| demand.1 == leaf).count(), 12);
+        }
+    }
+}

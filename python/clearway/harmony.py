@@ -1,0 +1,114 @@
+"""What Harmony's paper proves (NSDI 2024, section 3.3): bounds of queues and delays, and how many slots it fills.
+
+`switches` is #H, the switches on the longest path; `k` is K, the virtual links of each link.
+
+    >>> from clearway import harmony
+    >>> harmony.queueing_delay_max_us(k=8, switches=5, rate_gbps=100)  # the paper's fat-tree
+    12.6
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from clearway import _core
+
+__all__ = [
+    "allocation",
+    "k_star",
+    "message_delay_max_us",
+    "queue_max_bytes",
+    "queueing_delay_max_us",
+    "slot_efficiency",
+]
+
+
+def queue_max_bytes(k: int, switches: int, packet_bytes: int = 1500) -> int:
+    """Theorem 3.1: the most that any packet finds queued before it at any switch.
+
+    >>> queue_max_bytes(k=8, switches=3)
+    31500
+    """
+    return _core.harmony_queue_max(switches, k, packet_bytes)
+
+
+def queueing_delay_max_us(k: int, switches: int, rate_gbps: float, packet_bytes: int = 1500) -> float:
+    """Equation 1: the most that a packet waits in all queues together, where the slowest link has `rate_gbps`.
+
+    >>> queueing_delay_max_us(k=8, switches=5, rate_gbps=400)
+    3.15
+    """
+    return _core.harmony_queueing_delay_max(switches, k, packet_bytes, _bps(rate_gbps)) / 1e6
+
+
+def k_star(buffer_bytes: int, ports: int, switches: int = 5, packet_bytes: int = 1500) -> int:
+    """Up to so many virtual links a switch with this buffer never loses a packet to congestion.
+
+    >>> k_star(22_000_000, ports=32), k_star(113_000_000, ports=64)  # Tomahawk, Tomahawk-4
+    (91, 235)
+    """
+    return _core.harmony_k_star(buffer_bytes, ports, switches, packet_bytes)
+
+
+def slot_efficiency(k: int, cores: int) -> float:
+    """Theorem 3.2's f(K, C): slots that Harmony is expected to fill, as a share of what an ideal arbiter fills (Figure 4).
+
+    >>> [round(slot_efficiency(k, cores=32), 3) for k in (1, 8, 64)]
+    [0.638, 0.862, 0.951]
+    """
+    return _core.harmony_slot_efficiency(k, cores)
+
+
+def message_delay_max_us(
+    wire_bytes: int,
+    *,
+    k: int,
+    switches: int,
+    rate_gbps: float,
+    unloaded_rtt_us: float,
+    slots: int = 1,
+    packet_bytes: int = 1500,
+    at_each_hop_us: float = 0.0,
+) -> float:
+    """The most between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
+
+    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last; `at_each_hop_us` is what else
+    a packet may meet at a transmitter, such as one best-effort packet. The bound is the time to send the message in these slots,
+    the unloaded round trip, and in both directions the bound on queueing and what each hop adds.
+
+    >>> message_delay_max_us(135_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6)
+    26.2
+    """
+    bound = _core.harmony_message_delay_max(
+        wire_bytes, packet_bytes, slots, k, _bps(rate_gbps), switches, _ps(unloaded_rtt_us), _ps(at_each_hop_us)
+    )
+    return bound / 1e6
+
+
+def allocation(
+    k: int, cores: int = 32, *, leaves: int | None = None, tries: int = 1, trials: int = 100, seed: int = 1
+) -> pd.DataFrame:
+    """The share of slots that are filled when all are asked for, by drawing: mean and standard error after each try.
+
+    Without `leaves` this is Theorem 3.2's model, with one try: each rsvp draws a core, and what exceeds K at a core is refused. With
+    `leaves` it is the protocol's rule on a leaf-spine with as many hosts a leaf as cores: a leaf draws among its free virtual links, and
+    what is refused tries again, up to `tries` times in all.
+
+    >>> allocation(k=8, leaves=64, tries=3, trials=10).round(2)
+         filled  standard error
+    try
+    1      0.86             0.0
+    2      0.95             0.0
+    3      0.97             0.0
+    """
+    filled = _core.harmony_allocation(k, cores, leaves, tries, trials, seed)
+    index = pd.RangeIndex(1, len(filled) + 1, name="try")
+    return pd.DataFrame(filled, columns=["filled", "standard error"], index=index)
+
+
+def _bps(gbps: float) -> int:
+    return round(gbps * 1e9)
+
+
+def _ps(us: float) -> int:
+    return round(us * 1e6)
