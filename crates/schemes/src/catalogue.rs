@@ -124,6 +124,8 @@ catalogue! {
     "dcqcn" Dcqcn(crate::rdma::Config<crate::rdma::dcqcn::Config>),
     "timely" Timely(crate::rdma::Config<crate::rdma::timely::Config>),
     "hpcc" Hpcc(crate::rdma::Config<crate::rdma::hpcc::Config>),
+    "harmony" Harmony(crate::harmony::Config),
+    "rsvp" Rsvp(crate::harmony::rsvp::Config),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -27,7 +27,6 @@ pub mod departures;
 pub mod header;
 pub mod pim;
 
-mod bits;
 mod host;
 mod matching;
 mod receiver;

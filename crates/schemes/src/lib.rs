@@ -21,6 +21,7 @@ pub mod sharing;
 pub mod tcp;
 pub mod udp;
 
+mod bits;
 mod finished;
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use node::{Cx, Event, FlowMap, Packet};
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
-use super::bits::Bits;
+use crate::bits::Bits;
 use super::header::kind;
 use super::matching::Offers;
 use super::terms::Terms;

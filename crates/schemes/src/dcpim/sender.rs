@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
-use super::bits::Bits;
+use crate::bits::Bits;
 use super::header::kind;
 use super::matching::{Offers, full_phase};
 use super::terms::Terms;

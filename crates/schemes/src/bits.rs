@@ -1,6 +1,6 @@
 /// A set of packet numbers that grows as they come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bits {
+pub(crate) struct Bits {
     words: Vec<u64>,
     /// How many are in it.
     pub count: u32,

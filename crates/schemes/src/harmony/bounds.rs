@@ -1,0 +1,173 @@
+//! What Harmony guarantees on a given network (Theorem 3.1 for links of unequal rates), and what hosts and switches conclude from
+//! it: when a packet must have come, how long a reservation can last.
+//!
+//! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
+//! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
+//! wait for a link belong to at most n messages' slots, whatever came and went before, and each slot's packets leave their source at
+//! least a period p/(B/K) apart. Were no packet delayed before, one of each slot could meet: (n - 1) p. What they were delayed before
+//! lets them bunch, which the theorem bounds by a factor of one a switch: #H (n - 1) p.
+//!
+//! **What else is in the class.** Rsvps and completes. A complete that waits for a link belongs to a slot that holds it; a rsvp
+//! to one that holds the other direction of the cable; and the receiver's complete to one that has just held that. Of each there
+//! are at most n. The paper neglects them ("tiny packets").
+//!
+//! **What can't be stopped.** A packet of a lower class whose transmission has begun: one at each switch.
+//!
+//! The strict formulas of the paper are in [`theory`](super::theory).
+
+use fabric::Fabric;
+use node::Site;
+use units::{Bytes, Duration, HostId, LinkId, PerByte, Rate};
+
+use super::{Config, theory};
+use crate::Ground;
+
+/// Switches that a source route can name, one byte each.
+pub const SWITCHES_MAX: u32 = 8;
+/// Ports that a byte can name.
+pub const PORTS_MAX: usize = 256;
+
+/// The bounds of one network under one configuration.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// #H: switches on the longest of all shortest paths.
+    pub switches: u32,
+    /// B: the rate of the slowest host's link.
+    pub access_rate: Rate,
+    /// The rate of a slot: B/K less its part of what control packets have for themselves.
+    pub slot_rate: Rate,
+    /// The longest that a data packet waits in all switches together.
+    pub wait: Duration,
+    k: u32,
+    packet_bytes: u64,
+    header_bytes: u64,
+    data_rtt: Duration,
+    control_rtt: Duration,
+    delta_admission: Duration,
+    attempts: u64,
+    per_byte: PerByte,
+}
+
+impl Bounds {
+    /// Those of a network.
+    pub fn new(config: &Config, ground: &Ground) -> Bounds {
+        let (fabric, site) = (&*ground.fabric, &ground.site);
+        let hosts = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host)));
+        let access = hosts.min().unwrap_or(site.nic_rate);
+        let queues = fabric.links.iter().filter(|link| fabric.as_switch(link.from).is_some()).map(|link| link.rate);
+        Bounds::among(config, site, access, queues)
+    }
+
+    /// Those of a network all of whose links are as fast as this host's.
+    pub fn uniform(config: &Config, site: &Site) -> Bounds {
+        Bounds::among(config, site, site.nic_rate, [site.nic_rate].into_iter())
+    }
+
+    fn among(config: &Config, site: &Site, access_rate: Rate, queues: impl Iterator<Item = Rate>) -> Bounds {
+        let k = u32::from(config.slots);
+        let share = (1.0 - config.control_share) / f64::from(k.max(1));
+        // At least one bit a second: a rate of 0 would have no period.
+        let slot_rate = access_rate.mul_f64(share).max(Rate::from_bps(1));
+        let switches = site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(1).max(1);
+        let bounds = Bounds {
+            switches,
+            access_rate,
+            slot_rate,
+            wait: Duration::ZERO,
+            k,
+            packet_bytes: u64::from(site.mtu_bytes),
+            header_bytes: u64::from(site.header_bytes),
+            data_rtt: site.data_rtt,
+            control_rtt: site.control_rtt,
+            delta_admission: config.delta_admission,
+            attempts: u64::from(config.attempts),
+            per_byte: slot_rate.per_byte(),
+        };
+        let (mut queueing, mut beside) = (Duration::ZERO, Duration::ZERO);
+        for rate in queues {
+            let links = bounds.virtual_links(rate);
+            let data = theory::queueing_delay_max(switches, links, Bytes(bounds.packet_bytes), rate);
+            queueing = queueing.max(data);
+            beside = beside.max(rate.transmit(bounds.packet_bytes + bounds.control_bytes(rate)));
+        }
+        let wait = queueing.ps().saturating_add(beside.ps().saturating_mul(u64::from(switches)));
+        Bounds { wait: Duration::from_ps(wait.min(LONGEST.ps())), ..bounds }
+    }
+
+    /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
+    /// in the core has more, an oversubscribed one fewer (section 5.2).
+    pub fn virtual_links(&self, rate: Rate) -> u32 {
+        let links = u128::from(rate.bps()) * u128::from(self.k) / u128::from(self.access_rate.bps().max(1));
+        u32::try_from(links).unwrap_or(u32::MAX)
+    }
+
+    /// The most bytes of the first class that ever wait for a link of this rate.
+    pub fn queue_bytes(&self, rate: Rate) -> u64 {
+        let data = theory::queue_max(self.switches, self.virtual_links(rate), Bytes(self.packet_bytes));
+        // While a packet of a lower class holds the transmitter, the one that would have been there waits too.
+        data.get().saturating_add(self.packet_bytes).saturating_add(self.control_bytes(rate))
+    }
+
+    /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.
+    fn control_bytes(&self, rate: Rate) -> u64 {
+        3 * u64::from(self.virtual_links(rate)) * self.header_bytes
+    }
+
+    /// From a packet's departure to the next that its slot may send.
+    pub fn period(&self, wire_bytes: u64) -> Duration {
+        self.per_byte.transmit(wire_bytes as u32)
+    }
+
+    /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other slot,
+    /// one of another transport, and control packets.
+    pub fn slip(&self, nic: Rate) -> Duration {
+        let slots = u64::from(self.virtual_links(nic));
+        nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic))
+    }
+
+    /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
+    /// sender's slot may have been used just before.
+    pub fn first_data(&self) -> Duration {
+        self.round_trip() + self.period(self.packet_bytes) + self.slip(self.access_rate)
+    }
+
+    /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
+    pub fn next_data(&self) -> Duration {
+        self.period(self.packet_bytes) + self.slip(self.access_rate) + self.wait
+    }
+
+    /// A sender's: from its request's departure to a rsvp or a reject. Neither has a virtual link, so that this is a guess,
+    /// on the safe side: each waits twice as long as data would. A request that is sent again for nothing does no harm.
+    pub fn answer(&self) -> Duration {
+        self.delta_admission + self.control_rtt + self.wait * 4
+    }
+
+    /// A sender's: from the last data's departure to the receiver's complete.
+    pub fn completion(&self) -> Duration {
+        self.round_trip() + self.slip(self.access_rate)
+    }
+
+    /// A receiver's: how long a message may still be asked for after it has ended here or failed.
+    pub fn patience(&self) -> Duration {
+        (self.answer() + self.completion()) * self.attempts
+    }
+
+    /// The longest that a reservation of so many bytes is held at a switch: after it, a complete or reject has been lost.
+    pub fn hold(&self, bytes: u64) -> Duration {
+        let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
+        let sending = self.next_data().ps().saturating_mul(packets);
+        Duration::from_ps(self.first_data().ps().saturating_add(sending).min(LONGEST.ps()))
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.data_rtt + self.wait * 2
+    }
+}
+
+/// Beyond any run, and so far from the end of time that sums of a few stay before it.
+const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
+
+/// By link, what [`Bounds::queue_bytes`] says.
+pub fn queue_bytes(bounds: &Bounds, fabric: &Fabric) -> Vec<u64> {
+    (0..fabric.links.len()).map(|link| bounds.queue_bytes(fabric.link(LinkId::from(link)).rate)).collect()
+}

@@ -1,0 +1,107 @@
+//! What Harmony's packets carry.
+
+use bytemuck::{Pod, Zeroable};
+use node::packet::Malformed;
+
+/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    /// [`kind`].
+    pub kind: u8,
+    /// Which attempt at carrying the message this serves: it changes when what was granted for the message is given up.
+    pub attempt: u8,
+    /// 1 in a rsvp whose refusal is the message's, and in a rejection of the message; else 0.
+    pub conclusive: u16,
+    /// Which reservation of the receiver this serves.
+    pub id: u32,
+    /// Request: length of the message. Rsvp: bytes that may be sent in this slot. Complete: bytes that have been.
+    pub bytes: u64,
+    /// Data: offset of the first byte. Rsvp: the first byte that is missing.
+    pub offset: u64,
+    /// Rsvp, and echoed in data: the way from the receiver to the sender, output ports as in [`node::Packet::label`].
+    pub back: u64,
+}
+
+/// The kinds of packets; all but data are control packets.
+pub mod kind {
+    /// Sender to receiver: a message has come.
+    pub const REQUEST: u8 = 1;
+    /// Receiver to sender: a slot for the message; switches reserve a virtual link each on its way.
+    pub const RSVP: u8 = 2;
+    /// A part of the message.
+    pub const DATA: u8 = 3;
+    /// Sender to receiver, behind the last data of a slot: slot and virtual links are free.
+    pub const COMPLETE: u8 = 4;
+    /// Receiver to sender, also a *complete* in the paper: every byte is here.
+    pub const DELIVERED: u8 = 5;
+    /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
+    pub const REJECT: u8 = 6;
+    /// Receiver or switch to sender, also a *reject* in the paper: the message is refused, or (not conclusive) one rsvp for it.
+    pub const REFUSAL: u8 = 7;
+    /// Receiver to sender: what had to come has not. On the way of the data it frees virtual links too.
+    pub const FAILURE: u8 = 8;
+}
+
+const WIRE_BYTES: usize = 32;
+
+impl Header {
+    /// A header of this kind, all else 0.
+    pub fn of(kind: u8) -> Header {
+        Header { kind, ..Header::zeroed() }
+    }
+}
+
+impl node::Header for Header {
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.kind, self.attempt]);
+        out.extend_from_slice(&self.conclusive.to_be_bytes());
+        out.extend_from_slice(&self.id.to_be_bytes());
+        for word in [self.bytes, self.offset, self.back] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
+        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
+            return Err(Malformed { what: "Harmony header: shorter than 32 bytes" });
+        };
+        let [kind, attempt, high, low, ..] = *bytes;
+        if !(kind::REQUEST..=kind::FAILURE).contains(&kind) {
+            return Err(Malformed { what: "Harmony kind" });
+        }
+        let conclusive = u16::from_be_bytes([high, low]);
+        if conclusive > 1 {
+            return Err(Malformed { what: "Harmony header: conclusive is neither 0 nor 1" });
+        }
+        let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
+        let header =
+            Header { kind, attempt, conclusive, id: half(4), bytes: word(8), offset: word(16), back: word(24) };
+        Ok((header, WIRE_BYTES))
+    }
+
+    fn payload_offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use node::Header as _;
+
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn headers_survive_the_wire(
+            kind in 1u8..9, attempt: u8, conclusive in 0u16..2, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
+        ) {
+            let header = Header { kind, attempt, conclusive, id, bytes, offset, back };
+            let mut wire = Vec::new();
+            header.emit(&mut wire);
+            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
+            let _ = Header::parse(&noise);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A host of Harmony: both sides on one NIC.
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+
+use super::header::kind;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::Terms;
+use super::{Control, Header, SIGNALS, URGENT};
+
+pub(super) struct Harmony {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    control: Control,
+}
+
+impl Harmony {
+    pub fn new(terms: Terms) -> Harmony {
+        let (sender, receiver) = (Sender::new(&terms), Receiver::new(&terms));
+        Harmony { terms, sender, receiver, control: Control::default() }
+    }
+
+    /// What can't come before something has gone is waited for from then on.
+    fn departed(&mut self, cx: &Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        match header.kind {
+            kind::REQUEST => self.sender.departed(cx.now, packet, &self.terms),
+            kind::RSVP => self.receiver.departed(cx.now, &header, &self.terms),
+            _ => {}
+        }
+    }
+}
+
+impl Endpoint for Harmony {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        let (terms, control) = (&self.terms, &mut self.control);
+        match input {
+            Input::Send(message) => self.sender.start(message, terms, control),
+            Input::Packet(packet) => {
+                let header: Header = packet.header();
+                match header.kind {
+                    kind::REQUEST | kind::DATA | kind::COMPLETE | kind::REJECT => {
+                        self.receiver.receive(cx, packet, &header, terms, control);
+                    }
+                    _ => self.sender.receive(cx, packet, &header, terms, control),
+                }
+            }
+            Input::Deadline => {
+                self.sender.deadline(cx, terms, control);
+                self.receiver.deadline(cx.now, terms, control);
+            }
+        }
+    }
+
+    /// By class, as switches serve them: rsvps and completes, data, other control packets.
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let urgent = if cx.gate.open(URGENT) { self.control.urgent.pop_front() } else { None };
+        let packet = match urgent {
+            Some(packet) => Some(packet),
+            None => self.sender.poll_data(cx, &self.terms, &mut self.control),
+        };
+        let packet = match packet {
+            None if cx.gate.open(SIGNALS) => self.control.signals.pop_front(),
+            packet => packet,
+        }?;
+        if packet.payload_bytes == 0 {
+            self.departed(cx, &packet);
+        }
+        Some(packet)
+    }
+
+    fn poll_at(&self) -> PollAt {
+        PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sender, receiver) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("requests", sender.requests),
+            ("requests_again", sender.requests_again),
+            ("rsvps", receiver.rsvps),
+            ("rsvps_additional", receiver.rsvps_additional),
+            ("rsvps_used", sender.rsvps_used),
+            ("rsvps_stale", sender.rsvps_stale),
+            ("refused", receiver.refused),
+            ("refused_by_senders", sender.rsvps_refused),
+            ("refused_in_network", sender.refused_in_network),
+            ("rejected", sender.rejected),
+            ("rejected_by_receivers", receiver.rejected),
+            ("failures_seen", receiver.failures_seen),
+            ("attempts_failed", sender.attempts_failed),
+            ("completes_missed", receiver.completes_missed),
+            ("duplicates", receiver.duplicates),
+            ("malformed", sender.malformed + receiver.malformed),
+            ("busy_at_end", u64::from(!self.sender.is_idle() || !self.receiver.is_idle())),
+        ]
+    }
+}

@@ -1,0 +1,458 @@
+//! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and what must have
+//! come by when (section 3.2).
+//!
+//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from then on. A refused
+//! main slot makes it pending again, with the time of its first arrival, and is not asked for again for a while; other requests are.
+//! After a failure a message is *lost*: what has come of it is kept until the sender asks again or its patience is over.
+//!
+//! The slots of a lost message stay taken until their completes or rejects come or they fall silent: their data may still
+//! be on the way, and the last link is guarded by nothing but these slots.
+
+use std::collections::BTreeSet;
+
+use node::{Cx, Event, FlowMap, Packet, Timers};
+use units::{FlowId, HostId, Time};
+
+use super::header::kind;
+use super::terms::Terms;
+use super::{Control, Header, SLOTS_MAX};
+use crate::bits::Bits;
+use crate::finished::Finished;
+
+pub(super) struct Receiver {
+    messages: FlowMap<Incoming>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Messages that wait for their main slot, and those that have it, oldest first: arrival, order of arrival, key.
+    pending: BTreeSet<(Time, u64, u32)>,
+    active: BTreeSet<(Time, u64, u32)>,
+    arrivals: u64,
+    /// By message: delta_admission, the next try, or the end of patience.
+    timers: Timers,
+    /// By slot: when something of it must have come.
+    expected: Timers,
+    finished: Finished,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub rsvps: u64,
+    pub rsvps_additional: u64,
+    pub refused: u64,
+    pub rejected: u64,
+    pub failures_seen: u64,
+    pub completes_missed: u64,
+    pub duplicates: u64,
+    pub malformed: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// How often it has been given.
+    count: u32,
+    held: Option<Held>,
+}
+
+/// What a slot is given to.
+struct Held {
+    flow: FlowId,
+    id: u32,
+    main: bool,
+    /// Its message has no more use of it.
+    draining: bool,
+    began: bool,
+    got_bytes: u64,
+    /// The way to the sender, once data have brought it.
+    back: u64,
+}
+
+struct Incoming {
+    src: HostId,
+    bytes: u64,
+    packets: u32,
+    have: Bits,
+    attempt: u8,
+    arrived: Time,
+    order: u64,
+    state: State,
+    /// Its next rsvp goes not before this.
+    not_before: Time,
+    /// Its slots, and those of them whose data come.
+    slots: u32,
+    flowing: u32,
+    /// The main slot's complete has come: all has been sent.
+    all_sent: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Pending,
+    Active,
+    Lost,
+}
+
+impl Incoming {
+    fn place(&self, key: u32) -> (Time, u64, u32) {
+        (self.arrived, self.order, key)
+    }
+}
+
+impl Receiver {
+    pub fn new(terms: &Terms) -> Receiver {
+        Receiver {
+            messages: FlowMap::default(),
+            slots: (0..terms.slots).map(|_| Slot::default()).collect(),
+            free: (0..terms.slots).rev().collect(),
+            pending: BTreeSet::new(),
+            active: BTreeSet::new(),
+            arrivals: 0,
+            timers: Timers::default(),
+            expected: Timers::default(),
+            finished: Finished::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A packet from a sender, or a reject from a switch.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        match header.kind {
+            kind::REQUEST => self.requested(cx.now, packet, header, terms, control),
+            kind::DATA => return self.data(cx, packet, header, terms, control),
+            kind::COMPLETE => self.slot_complete(cx.now, packet, header, terms, control),
+            _ => self.slot_refused(cx.now, packet, header, terms, control),
+        }
+        self.assign(cx.now, terms, control);
+    }
+
+    fn requested(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        let flow = packet.flow;
+        let Some(packets) = terms.packets(header.bytes) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        if self.finished.knows(flow, now, terms.bounds.patience()) {
+            // The way that it came is another message's by now, so this goes by the tables.
+            return control.push(terms.control(flow, packet.src, Header::of(kind::DELIVERED)));
+        }
+        if let Some(key) = self.messages.slot(flow) {
+            let Some((_, known)) = self.messages.get(key) else { return };
+            if known.src != packet.src || known.bytes != header.bytes {
+                self.counts.malformed += 1;
+                return;
+            }
+            if header.attempt == known.attempt && known.state == State::Lost {
+                return self.tell_failure(key, terms, control);
+            }
+            if header.attempt <= known.attempt {
+                return;
+            }
+            self.retire_slots(key);
+            self.unlist(key);
+        } else {
+            let incoming = Incoming {
+                src: packet.src,
+                bytes: header.bytes,
+                packets,
+                have: Bits::default(),
+                attempt: 0,
+                arrived: now,
+                order: 0,
+                state: State::Pending,
+                not_before: now,
+                slots: 0,
+                flowing: 0,
+                all_sent: false,
+            };
+            self.messages.insert(flow, incoming);
+        }
+        self.arrivals += 1;
+        let key = self.messages.slot(flow).expect("just inserted or found");
+        let (_, incoming) = self.messages.get_mut(key).expect("just inserted or found");
+        incoming.attempt = header.attempt;
+        (incoming.arrived, incoming.order, incoming.not_before) = (now, self.arrivals, now);
+        incoming.all_sent = false;
+        self.wait(key, now, terms);
+    }
+
+    /// The message waits for its main slot.
+    fn wait(&mut self, key: u32, now: Time, terms: &Terms) {
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        message.state = State::Pending;
+        let place = message.place(key);
+        self.active.remove(&place);
+        self.pending.insert(place);
+        let until = terms.admits_until(message.arrived);
+        let retried = message.not_before > now && message.not_before < until;
+        self.timers.set(key, if retried { message.not_before } else { until });
+    }
+
+    /// Gives free slots: to pending messages, and if there is none to active ones, the oldest first.
+    fn assign(&mut self, now: Time, terms: &Terms, control: &mut Control) {
+        while !self.free.is_empty()
+            && let Some(key) = self.next_pending(now)
+        {
+            self.give(key, true, terms, control);
+        }
+        if !self.pending.is_empty() || self.free.is_empty() {
+            return;
+        }
+        let mut last = None;
+        while !self.free.is_empty()
+            && let Some(place) = self.next_active(last)
+        {
+            if self.is_useful(place.2, now, terms) {
+                self.give(place.2, false, terms, control);
+            } else {
+                last = Some(place);
+            }
+        }
+    }
+
+    fn next_pending(&self, now: Time) -> Option<u32> {
+        let due = |key: &u32| self.messages.get(*key).is_some_and(|(_, message)| message.not_before <= now);
+        self.pending.iter().map(|place| place.2).find(due)
+    }
+
+    fn next_active(&self, after: Option<(Time, u64, u32)>) -> Option<(Time, u64, u32)> {
+        match after {
+            None => self.active.first().copied(),
+            Some(last) => self.active.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next().copied(),
+        }
+    }
+
+    /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much before a rsvp
+    /// that goes now gets there.
+    fn is_useful(&self, key: u32, now: Time, terms: &Terms) -> bool {
+        let Some((_, message)) = self.messages.get(key) else { return false };
+        let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
+        let flowing = u64::from(message.flowing) * terms.slot_bdp_bytes;
+        let waiting = u64::from(message.slots.saturating_sub(message.flowing)) * u64::from(terms.site.payload_max());
+        message.not_before <= now && missing > flowing + waiting
+    }
+
+    fn give(&mut self, key: u32, main: bool, terms: &Terms, control: &mut Control) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        let Some(index) = self.free.pop() else { return };
+        let slot = &mut self.slots[index as usize];
+        slot.count = slot.count.wrapping_add(1);
+        // A slot's number and how often it was given: a name for the reservation.
+        let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
+        slot.held = Some(Held { flow, id, main, draining: false, began: false, got_bytes: 0, back: 0 });
+        message.slots += 1;
+        let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
+        let bytes = message.bytes.saturating_sub(offset).max(1);
+        let conclusive = u16::from(main && terms.gives_up && message.slots == 1);
+        let bytes = if main { bytes } else { terms.additional.min(bytes) };
+        let header = Header { attempt: message.attempt, conclusive, id, bytes, offset, ..Header::of(kind::RSVP) };
+        control.push(terms.routed(flow, message.src, header, 0));
+        self.counts.rsvps += 1;
+        if main {
+            message.state = State::Active;
+            let place = message.place(key);
+            self.pending.remove(&place);
+            self.active.insert(place);
+            self.timers.clear(key);
+        } else {
+            self.counts.rsvps_additional += 1;
+        }
+    }
+
+    /// A rsvp leaves: its first data have until then.
+    pub fn departed(&mut self, now: Time, header: &Header, terms: &Terms) {
+        if self.held(header.id).is_some() {
+            self.expected.set(header.id % SLOTS_MAX, now + terms.bounds.first_data());
+        }
+    }
+
+    fn held(&mut self, id: u32) -> Option<&mut Held> {
+        let slot = self.slots.get_mut((id % SLOTS_MAX) as usize)?;
+        slot.held.as_mut().filter(|held| held.id == id)
+    }
+
+    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        let payload = u64::from(packet.payload_bytes);
+        let mut began = false;
+        if let Some(held) = self.held(header.id).filter(|held| held.flow == packet.flow) {
+            began = !std::mem::replace(&mut held.began, true) && !held.draining;
+            held.got_bytes += payload;
+            held.back = header.back;
+            self.expected.set(header.id % SLOTS_MAX, cx.now + terms.bounds.next_data());
+        }
+        // What comes late, of an earlier attempt, is good too.
+        let Some(key) = self.messages.slot(packet.flow) else { return };
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        message.flowing += u32::from(began);
+        let full = u64::from(terms.site.payload_max());
+        let whole = header.offset < message.bytes
+            && header.offset % full == 0
+            && payload == full.min(message.bytes - header.offset);
+        if message.src != packet.src || !whole {
+            self.counts.malformed += 1;
+            return;
+        }
+        if !message.have.insert((header.offset / full) as u32) {
+            self.counts.duplicates += 1;
+        } else if message.have.count == message.packets {
+            self.delivered(cx, key, packet, header, terms, control);
+        }
+    }
+
+    fn delivered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: u32,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut Control,
+    ) {
+        self.retire_slots(key);
+        self.remove(key);
+        self.finished.add(packet.flow, cx.now, terms.bounds.patience());
+        control.push(terms.routed(packet.flow, packet.src, Header::of(kind::DELIVERED), header.back));
+        cx.events.push(Event::Delivered { flow: packet.flow });
+        self.assign(cx.now, terms, control);
+    }
+
+    /// A slot is free, if its reservation is the one meant.
+    fn release(&mut self, id: u32, flow: FlowId) -> Option<Held> {
+        self.held(id).filter(|held| held.flow == flow)?;
+        let index = id % SLOTS_MAX;
+        let held = self.slots[index as usize].held.take()?;
+        self.expected.clear(index);
+        self.free.push(index);
+        if !held.draining
+            && let Some(key) = self.messages.slot(flow)
+            && let Some((_, message)) = self.messages.get_mut(key)
+        {
+            message.slots -= 1;
+            message.flowing -= u32::from(held.began);
+        }
+        Some(held)
+    }
+
+    /// The sender has sent all that it will in a slot.
+    fn slot_complete(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
+        let Some(key) = self.messages.slot(packet.flow) else { return };
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        message.all_sent |= held.main;
+        // Packets of one slot come in order: what is not here by now is not on the way.
+        if held.got_bytes < header.bytes || (message.all_sent && message.slots == 0) {
+            self.fail(now, key, Some(&held), terms, control);
+        } else {
+            self.reconsider(now, key, terms, control);
+        }
+    }
+
+    /// A switch or the sender had nothing free.
+    fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
+        self.counts.refused += 1;
+        let Some(key) = self.messages.slot(packet.flow) else { return };
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        message.not_before = now + terms.retry_after;
+        if held.main {
+            self.wait(key, now, terms);
+        } else if message.state == State::Active {
+            self.timers.set(key, now + terms.retry_after);
+        }
+        self.reconsider(now, key, terms, control);
+    }
+
+    /// Rejects a pending message whose time is over, if no slot carries it.
+    fn reconsider(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
+        let Some((flow, message)) = self.messages.get(key) else { return };
+        let over = now >= terms.admits_until(message.arrived) || (terms.gives_up && message.not_before > now);
+        if message.state == State::Pending && message.slots == 0 && over {
+            let header = Header { attempt: message.attempt, conclusive: 1, ..Header::of(kind::REFUSAL) };
+            control.push(terms.control(flow, message.src, header));
+            self.counts.rejected += 1;
+            self.remove(key);
+        }
+    }
+
+    /// Something has not come that had to: the message is lost until its sender asks again.
+    fn fail(&mut self, now: Time, key: u32, by: Option<&Held>, terms: &Terms, control: &mut Control) {
+        self.counts.failures_seen += 1;
+        let Some((flow, message)) = self.messages.get(key) else { return };
+        if let Some(held) = by.filter(|held| held.began) {
+            let header = Header { attempt: message.attempt, id: held.id, ..Header::of(kind::FAILURE) };
+            control.push(terms.routed(flow, message.src, header, held.back));
+        }
+        self.tell_failure(key, terms, control);
+        self.retire_slots(key);
+        self.unlist(key);
+        if let Some((_, message)) = self.messages.get_mut(key) {
+            message.state = State::Lost;
+            self.timers.set(key, now + terms.bounds.patience());
+        }
+    }
+
+    fn tell_failure(&self, key: u32, terms: &Terms, control: &mut Control) {
+        if let Some((flow, message)) = self.messages.get(key) {
+            let header = Header { attempt: message.attempt, ..Header::of(kind::FAILURE) };
+            control.push(terms.control(flow, message.src, header));
+        }
+    }
+
+    /// The message has no more use of its slots.
+    fn retire_slots(&mut self, key: u32) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        (message.slots, message.flowing) = (0, 0);
+        for held in self.slots.iter_mut().filter_map(|slot| slot.held.as_mut()).filter(|held| held.flow == flow) {
+            held.draining = true;
+        }
+    }
+
+    fn unlist(&mut self, key: u32) {
+        if let Some((_, message)) = self.messages.get(key) {
+            let place = message.place(key);
+            self.pending.remove(&place);
+            self.active.remove(&place);
+        }
+        self.timers.clear(key);
+    }
+
+    fn remove(&mut self, key: u32) {
+        self.unlist(key);
+        self.messages.remove(key);
+    }
+
+    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut Control) {
+        while let Some(index) = self.expected.expire(now) {
+            let Some(Held { id, flow, .. }) = self.slots[index as usize].held else { continue };
+            let Some(held) = self.release(id, flow) else { continue };
+            match self.messages.slot(flow).filter(|_| !held.draining) {
+                Some(key) => self.fail(now, key, Some(&held), terms, control),
+                None => self.counts.completes_missed += 1,
+            }
+        }
+        while let Some(key) = self.timers.expire(now) {
+            let Some((_, message)) = self.messages.get(key) else { continue };
+            match message.state {
+                State::Pending => {
+                    let until = terms.admits_until(message.arrived);
+                    if until > now {
+                        self.timers.set(key, until);
+                    }
+                    self.reconsider(now, key, terms, control);
+                }
+                State::Active => {}
+                State::Lost => self.remove(key),
+            }
+        }
+        self.assign(now, terms, control);
+    }
+
+    /// Whether it holds nothing of any message.
+    pub fn is_idle(&self) -> bool {
+        self.messages.is_empty() && self.free.len() == self.slots.len()
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().into_iter().chain(self.expected.next()).min().unwrap_or(Time::MAX)
+    }
+}

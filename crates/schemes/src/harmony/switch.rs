@@ -1,0 +1,226 @@
+//! Harmony's part of a switch: the virtual links of its links (sections 3.1 and 4).
+//!
+//! A reservation is of the *data's* direction. The switch at which data come in by a port keeps the list of that link's
+//! reservations, since rsvps that leave by the same port are all that takes them: so what Figure 3's UplinkQ and DlinkCounter
+//! hold is here one list a port, as long as the link has virtual links. The last link, to the receiver, needs no list: the
+//! receiver's slots guard it.
+//!
+//! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and what a lost
+//! packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when room is looked for.
+//!
+//! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so that a port
+//! with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing virtual link"). A rsvp that has
+//! passed as many switches as the longest of the fabric's own shortest paths is refused: the ways around a failure may be longer,
+//! and the bounds would not hold there.
+
+use node::packet::flags;
+use node::{Agent, AgentCx, Packet};
+use units::{HostId, PortId, Time};
+
+use super::bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
+use super::header::kind;
+use super::{Header, SIGNALS};
+
+/// Harmony's part of a switch.
+pub struct SwitchPart {
+    bounds: Bounds,
+    hosts: u32,
+    /// By port, the reservations of the link that leads in by it.
+    ports: Vec<Reservations>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    rsvps: u64,
+    refused: u64,
+    reclaimed: u64,
+    lost_with_links: u64,
+    malformed: u64,
+}
+
+/// The reservations of one link.
+#[derive(Default)]
+struct Reservations {
+    /// How many virtual links it has.
+    links: u32,
+    held: Vec<Reservation>,
+    /// None of them runs out before.
+    oldest: Time,
+}
+
+struct Reservation {
+    receiver: HostId,
+    id: u32,
+    until: Time,
+}
+
+impl Reservations {
+    /// How many virtual links are free, once what is too old is forgotten.
+    fn free(&mut self, now: Time, counts: &mut Counts) -> u32 {
+        if self.oldest < now {
+            let before = self.held.len();
+            self.held.retain(|held| held.until >= now);
+            self.oldest = self.held.iter().map(|held| held.until).min().unwrap_or(Time::MAX);
+            counts.reclaimed += (before - self.held.len()) as u64;
+        }
+        self.links.saturating_sub(self.held.len() as u32)
+    }
+
+    fn find(&self, receiver: HostId, id: u32) -> Option<usize> {
+        self.held.iter().position(|held| held.receiver == receiver && held.id == id)
+    }
+
+    fn take(&mut self, receiver: HostId, id: u32, until: Time) {
+        self.oldest = self.oldest.min(until);
+        self.held.push(Reservation { receiver, id, until });
+    }
+
+    fn give_back(&mut self, receiver: HostId, id: u32) {
+        if let Some(index) = self.find(receiver, id) {
+            self.held.swap_remove(index);
+        }
+    }
+}
+
+impl SwitchPart {
+    /// The part of a switch of a network with so many hosts.
+    pub fn new(bounds: Bounds, hosts: u32) -> SwitchPart {
+        SwitchPart { bounds, hosts, ports: Vec::new(), counts: Counts::default() }
+    }
+
+    /// By port, how many virtual links are held and how many there are. Empty before the first packet.
+    pub fn held(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.ports.iter().map(|port| (port.held.len() as u32, port.links))
+    }
+
+    /// Sends a rsvp on its way to the sender by a free virtual link, or back to the receiver as a reject.
+    fn reserve(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
+        let mut header: Header = packet.header();
+        let (receiver, sender) = (packet.src, packet.dst);
+        let hops = u32::from(packet.hops);
+        if hops >= SWITCHES_MAX || in_port.index() >= PORTS_MAX.min(cx.ports.len()) || sender.0 >= self.hosts {
+            self.counts.malformed += 1;
+            return None;
+        }
+        self.counts.rsvps += 1;
+        let here = packet.label << 8 | u64::from(in_port.0);
+        let out = if hops < self.bounds.switches { self.choose(cx, receiver, sender, header.id) } else { None };
+        let Some(out) = out else {
+            return Some(self.refuse(cx, in_port, here, packet));
+        };
+        let port = &mut self.ports[out.index()];
+        if port.find(receiver, header.id).is_none() {
+            port.take(receiver, header.id, cx.now.saturating_add(self.bounds.hold(header.bytes)));
+        }
+        // Data take the last switch's port first; the way back is the rsvp's own.
+        packet.label = here;
+        header.back |= u64::from(out.0) << (8 * hops);
+        packet.set_header(header);
+        Some(out)
+    }
+
+    /// A port with a free virtual link; a rsvp that has come before takes the same.
+    fn choose(&mut self, cx: &mut AgentCx<'_>, receiver: HostId, sender: HostId, id: u32) -> Option<PortId> {
+        let (ports, routes) = (cx.ports, cx.routes);
+        let candidates = || {
+            let next = routes.next(cx.switch, sender).iter().copied();
+            next.filter(|port| port.index() < PORTS_MAX && ports[port.index()].is_up())
+        };
+        let mut free = 0;
+        for port in candidates() {
+            let reservations = &mut self.ports[port.index()];
+            if reservations.find(receiver, id).is_some() {
+                return Some(port);
+            }
+            free += u64::from(reservations.free(cx.now, &mut self.counts));
+        }
+        if free == 0 {
+            return None;
+        }
+        let mut chosen = cx.random.below(free);
+        candidates().find(|port| {
+            let free = u64::from(self.ports[port.index()].free(cx.now, &mut self.counts));
+            let here = chosen < free;
+            chosen = chosen.saturating_sub(free);
+            here
+        })
+    }
+
+    /// Makes the rsvp a reject that goes back the way it came, and tells the sender.
+    fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet) -> PortId {
+        self.counts.refused += 1;
+        let header = packet.header::<Header>();
+        let candidates = cx.routes.next(cx.switch, packet.dst);
+        let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
+        let choice = cx.random.below(working().count().max(1) as u64) as usize;
+        packet.class = SIGNALS;
+        packet.hops = 0;
+        if let Some(&out) = working().nth(choice) {
+            let mut told = *packet;
+            told.set_header(Header { kind: kind::REFUSAL, back: 0, ..header });
+            told.flags = 0;
+            told.label = 0;
+            cx.send(out, told);
+        }
+        packet.set_header(Header { kind: kind::REJECT, back: 0, ..header });
+        std::mem::swap(&mut packet.src, &mut packet.dst);
+        packet.label = route;
+        in_port
+    }
+
+    /// Frees what a packet along the data's way says is free. `data_in` is the port at which those data came in.
+    fn release(&mut self, data_in: PortId, receiver: HostId, id: u32) {
+        if let Some(port) = self.ports.get_mut(data_in.index()) {
+            port.give_back(receiver, id);
+        }
+    }
+}
+
+impl Agent for SwitchPart {
+    fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
+        if self.ports.is_empty() {
+            let links = cx.ports.iter().map(|port| self.bounds.virtual_links(port.rate()));
+            let fresh = |links| Reservations { links, held: Vec::new(), oldest: Time::MAX };
+            self.ports = links.map(fresh).collect();
+        }
+        let header: Header = packet.header();
+        if header.kind == kind::RSVP {
+            return self.reserve(cx, in_port, packet);
+        }
+        let out = packet.label.checked_shr(8 * u32::from(packet.hops)).map(|ports| PortId(ports as u32 & 0xFF));
+        let out = out.filter(|out| packet.has(flags::SOURCE_ROUTED) && out.index() < cx.ports.len());
+        match (header.kind, out) {
+            (kind::COMPLETE | kind::REJECT, Some(_)) => self.release(in_port, packet.dst, header.id),
+            // The other way round: data come in where this goes out.
+            (kind::FAILURE, Some(out)) => self.release(out, packet.src, header.id),
+            _ => {
+                self.counts.malformed += 1;
+                return None;
+            }
+        }
+        out
+    }
+
+    fn set_up(&mut self, _: &mut AgentCx<'_>, port: PortId, up: bool) {
+        // What was reserved over a dead link will not come; both directions of a cable are told of, so up does no harm.
+        if let Some(reservations) = self.ports.get_mut(port.index())
+            && !up
+        {
+            self.counts.lost_with_links += reservations.held.len() as u64;
+            reservations.held.clear();
+            reservations.oldest = Time::MAX;
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("switch_rsvps", self.counts.rsvps),
+            ("switch_refused", self.counts.refused),
+            ("switch_reclaimed", self.counts.reclaimed),
+            ("switch_lost_with_links", self.counts.lost_with_links),
+            ("switch_malformed", self.counts.malformed),
+            ("switch_held_at_end", self.ports.iter().map(|port| port.held.len() as u64).sum()),
+        ]
+    }
+}

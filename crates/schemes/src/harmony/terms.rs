@@ -1,0 +1,77 @@
+use node::packet::flags;
+use node::{Packet, Site};
+use units::{Duration, FlowId, HostId, Time};
+
+use super::bounds::Bounds;
+use super::header::kind;
+use super::{Config, Header, Refused, SIGNALS, URGENT};
+
+/// What follows from the configuration and the place, worked out once.
+pub(super) struct Terms {
+    pub site: Site,
+    pub bounds: Bounds,
+    /// This host's slots: K, more where its link is faster than the slowest host's.
+    pub slots: u32,
+    /// Message bytes for which an additional slot is given: whole packets.
+    pub additional: u64,
+    /// What a slot sends in a round trip.
+    pub slot_bdp_bytes: u64,
+    pub retry_after: Duration,
+    pub attempts: u8,
+    pub gives_up: bool,
+    delta_admission: Duration,
+}
+
+impl Terms {
+    pub fn new(config: &Config, site: &Site, bounds: Bounds) -> Terms {
+        let payload = u64::from(site.payload_max());
+        let additional = config.additional.map_or(bounds.access_rate.bytes_in(site.data_rtt), |bytes| bytes.get());
+        Terms {
+            slots: bounds.virtual_links(site.nic_rate).clamp(1, super::SLOTS_MAX),
+            additional: additional.div_ceil(payload).max(1).saturating_mul(payload),
+            slot_bdp_bytes: bounds.slot_rate.bytes_in(site.data_rtt),
+            retry_after: config.retry_after.unwrap_or(site.control_rtt),
+            attempts: config.attempts,
+            gives_up: config.refused == Refused::GiveUp,
+            delta_admission: config.delta_admission,
+            site: site.clone(),
+            bounds,
+        }
+    }
+
+    /// Packets of a message; none if there is no such message.
+    pub fn packets(&self, bytes: u64) -> Option<u32> {
+        let packets = bytes.div_ceil(u64::from(self.site.payload_max()));
+        u32::try_from(packets).ok().filter(|&packets| packets > 0 && packets < u32::MAX)
+    }
+
+    /// When a request that came at `arrived` is rejected: delta_admission later by this host's own clock.
+    pub fn admits_until(&self, arrived: Time) -> Time {
+        let clock = self.site.clock;
+        clock.true_time(clock.local_ps(arrived).saturating_add_unsigned(self.delta_admission.ps()))
+    }
+
+    /// A control packet that finds its way by the switches' tables.
+    pub fn control(&self, flow: FlowId, dst: HostId, header: Header) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, dst, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = SIGNALS;
+        packet.transport = self.site.transport;
+        packet
+    }
+
+    /// One that takes this route, and that switches on it look at or not.
+    pub fn routed(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {
+        let mut packet = self.control(flow, dst, header);
+        packet.label = route;
+        packet.flags = match header.kind {
+            kind::DELIVERED => flags::SOURCE_ROUTED,
+            _ => flags::SOURCE_ROUTED | flags::ROUTER_ALERT,
+        };
+        packet.class = match header.kind {
+            kind::RSVP | kind::COMPLETE | kind::DELIVERED => URGENT,
+            _ => SIGNALS,
+        };
+        packet
+    }
+}
