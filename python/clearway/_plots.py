@@ -285,6 +285,7 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
                 axes.annotate(f"{share:.0%}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
     axes.set_xticks(range(len(tiers)), list(tiers.values()))
     axes.set(ylabel="KB", xlabel="links")
+    axes.margins(y=0.12)
     axes.set_ylim(bottom=0)
     axes.grid(axis="x", visible=False)
     axes.set_title("most that waited, and the bound")
@@ -302,7 +303,8 @@ def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
         axes.axvline(bound, color="#1d2025" if one_bound else colour, linestyle=(0, (4, 2)), linewidth=1.4)
     axes.set(yscale="log", ylim=(least / 2, 1.3), xlabel="wait in all switches together (µs)")
     axes.set_xlim(left=0)
-    axes.set_ylabel("share of packets that waited longer")
+    axes.set_ylabel("packets that waited longer")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.5%}".rstrip("0%").rstrip(".") + "%"))
     axes.set_title("waits, and the bound (dashed)")
 
 
