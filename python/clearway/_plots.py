@@ -122,6 +122,14 @@ class Plots:
             ]
         )
 
+    def guarantees(self) -> Picture:
+        """What was guaranteed and what came of it: the fullest queues by tier, and how long packets waited.
+
+        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and `guaranteed_waits`.
+        """
+        some = [(result, colour) for result, colour in _each(self._results) if "guarantees" in result.tables]
+        return self._panels([lambda axes: _fullest(axes, some), lambda axes: _waits(axes, some)])
+
     def where_time_went(self) -> Picture:
         """Mean completion time of short, medium and long flows, by what the time was spent on."""
         sizes = [size for size in ("short", "medium", "long") if any(_of_size(r, size).any() for r in self._results)]
@@ -259,6 +267,45 @@ def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> N
     axes.set(xlabel="time (ms)", ylabel="KB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
+
+
+def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
+    """Of each tier the link that came nearest to its bound."""
+    tiers = {"up": "up", "down": "down", "to_host": "to hosts"}
+    width = 0.8 / max(len(results), 1)
+    for place, (result, colour) in enumerate(results):
+        frame = result.guarantees.to_pandas()
+        fullest = frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()].set_index("tier").reindex(list(tiers))
+        at = np.arange(len(tiers)) + (place - (len(results) - 1) / 2) * width
+        most, bound = (fullest[f"queue_{name}_bytes"].astype(float) / 1e3 for name in ("max", "bound"))
+        axes.bar(at, most, width * 0.86, color=colour, label=result.name)
+        axes.hlines(bound, at - width * 0.43, at + width * 0.43, color="#1d2025", linewidth=1.6)
+        for x, y, share in zip(at, np.fmax(most, bound), fullest["share"]):
+            if not np.isnan(share):
+                axes.annotate(f"{share:.0%}", (x, y), (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
+    axes.set_xticks(range(len(tiers)), list(tiers.values()))
+    axes.set(ylabel="KB", xlabel="links")
+    axes.margins(y=0.12)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="x", visible=False)
+    axes.set_title("most that waited, and the bound")
+
+
+def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
+    """A line falls from the longest wait straight down; the bound is dashed."""
+    least = 1e-5
+    one_bound = len({result.guaranteed_waits["wait_bound_ps"][-1] for result, _ in results}) == 1
+    for result, colour in results:
+        table = result.guaranteed_waits
+        wait, bound = table["wait_ps"] / 1e6, table["wait_bound_ps"][-1] / 1e6
+        longer = np.append(1 - table["quantile"][:-1], least / 100)
+        axes.plot([0, *wait], [1, *longer], drawstyle="steps-post", color=colour, label=result.name)
+        axes.axvline(bound, color="#1d2025" if one_bound else colour, linestyle=(0, (4, 2)), linewidth=1.4)
+    axes.set(yscale="log", ylim=(least / 2, 1.3), xlabel="wait in all switches together (µs)")
+    axes.set_xlim(left=0)
+    axes.set_ylabel("packets that waited longer")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.5%}".rstrip("0%").rstrip(".") + "%"))
+    axes.set_title("waits, and the bound (dashed)")
 
 
 def _thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats, Floats]:

@@ -75,6 +75,7 @@ def _page(results: Sequence[Result]) -> str:
                 f"to its completion time. {_size_legend(results)}",
             ),
         ),
+        _guarantees(results, plots),
         _over_time(results, plots),
         _section("Congestion trees", trees),
         _section("Not finished", _unfinished(results)),
@@ -210,6 +211,17 @@ def _size_legend(results: Sequence[Result]) -> str:
     if len(bdp) > 1:
         return "Short flows have up to 1 bandwidth-delay product, long ones more than 8."
     return f"Short flows have up to {bdp[0]:,} B (1 bandwidth-delay product), long ones more than {8 * bdp[0]:,} B (8)."
+
+
+def _guarantees(results: Sequence[Result], plots: Plots) -> str:
+    if not any("guarantees" in result.tables for result in results):
+        return ""
+    caption = (
+        "Left, of each tier the link that came nearest to its bound: the most bytes of the guaranteed class that have ever waited "
+        "for it, and above it the bound as a line. Right, how long data packets waited in all switches together; a line ends "
+        "at the longest wait of all. Both are of every packet of the run, not of samples."
+    )
+    return _section("What was guaranteed", _figure(plots.guarantees(), caption))
 
 
 def _over_time(results: Sequence[Result], plots: Plots) -> str:

@@ -16,6 +16,8 @@ ROWS = {
     "congestion": "one row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control",
     "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
+    "guarantees": "one row a link that a switch sends on, over the whole run, if a transport guarantees something",
+    "guaranteed_waits": "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something",
     "aqs": "one row an entity, switch and pipeline that has AQs of it, over the whole run, if there are entities",
 }
 

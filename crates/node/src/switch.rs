@@ -175,6 +175,8 @@ pub struct Switch {
     kicked: Vec<PortId>,
     marks_late: bool,
     kept: Option<Box<KeptRoom>>,
+    /// Packets of the classes that room is kept for that found none all the same.
+    pub first_classes_lost_packets: u64,
 }
 
 /// Room in a switch's memory that the first classes never lose to the others.
@@ -231,6 +233,7 @@ impl Switch {
             kicked: Vec::new(),
             marks_late,
             kept: None,
+            first_classes_lost_packets: 0,
         }
     }
 
@@ -331,7 +334,7 @@ impl Switch {
         if let Some(marking) = self.settings.early_drop
             && self.drops_early(out, marking, &pool.get(id).packet)
         {
-            lose_overflow(&mut self.ports[out.index()], pool, id);
+            self.lose_overflow(out, pool, id);
             return Received::Lost(Loss::Overflow);
         }
         if !self.admit(now, out, pool, id) {
@@ -612,7 +615,7 @@ impl Switch {
                 let class = pool.get(id).packet.class;
                 while let Some(victim) = self.push_out(now, out, class, pool) {
                     self.used_bytes -= u64::from(pool.get(victim).packet.wire_bytes);
-                    lose_overflow(&mut self.ports[out.index()], pool, victim);
+                    self.lose_overflow(out, pool, victim);
                     if self.fits(out, &pool.get(id).packet) {
                         return true;
                     }
@@ -637,14 +640,18 @@ impl Switch {
                 }
             }
         }
-        lose_overflow(&mut self.ports[out.index()], pool, id);
+        self.lose_overflow(out, pool, id);
         false
     }
-}
 
-fn lose_overflow(port: &mut Port, pool: &mut Pool, id: PacketId) {
-    port.stats.overflow_packets += 1;
-    port.stats.overflow_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+    fn lose_overflow(&mut self, out: PortId, pool: &mut Pool, id: PacketId) {
+        let packet = pool.remove(id).packet;
+        let stats = &mut self.ports[out.index()].stats;
+        stats.overflow_packets += 1;
+        stats.overflow_bytes += u64::from(packet.wire_bytes);
+        let first = self.kept.as_ref().is_some_and(|kept| packet.class < kept.classes);
+        self.first_classes_lost_packets += u64::from(first);
+    }
 }
 
 fn lose_dead(port: &mut Port, pool: &mut Pool, id: PacketId) {

@@ -8,6 +8,7 @@ use schemes::FlowControl;
 
 use crate::congestion;
 use crate::deadlock;
+use crate::guarantee;
 use crate::part::Part;
 
 pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outcome) -> Vec<Finding> {
@@ -17,6 +18,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outc
         findings.push(deadlock::finding(plan, parts));
     }
     findings.extend(congestion::findings(plan, parts));
+    findings.extend(guarantee::findings(plan, parts));
     findings
 }
 

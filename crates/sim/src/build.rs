@@ -11,6 +11,7 @@ use units::{Duration, LinkId, NodeId, PortId, Time};
 
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
+use crate::guarantee;
 use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
 use crate::probe::Samples;
 
@@ -41,6 +42,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             kicks: plan.scenario.flow_control != FlowControl::None || plan.has_agents(),
             congestion: Congestion::new(plan),
             entities: EntityProbe::new(plan),
+            guarantee: guarantee::Watch::new(plan),
             outbox: Vec::new(),
             packet_hops: 0,
             events: 0,

@@ -11,6 +11,7 @@ mod build;
 mod congestion;
 mod deadlock;
 mod entities;
+mod guarantee;
 mod part;
 mod probe;
 mod results;

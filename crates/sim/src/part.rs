@@ -19,6 +19,7 @@ use units::{Duration, PerByte, PortId, Time, mix};
 
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
+use crate::guarantee::Watch;
 use crate::probe::Samples;
 
 /// A packet that goes from one part to another.
@@ -128,6 +129,8 @@ pub(crate) struct Part {
     pub congestion: Option<Congestion>,
     /// What arrives for entities, if there are any.
     pub entities: Option<EntityProbe>,
+    /// Whether what is guaranteed holds, if anything is.
+    pub guarantee: Option<Box<Watch>>,
     pub outbox: Vec<(u32, Crossing)>,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
@@ -205,6 +208,9 @@ impl Part {
                 if let Some(entities) = &mut self.entities {
                     entities.note(&packet, &transit);
                 }
+                if let Some(guarantee) = &mut self.guarantee {
+                    guarantee.arrived(now, &packet, &transit);
+                }
                 let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.pool.telemetry_mut(id));
                 slot.host.receive(now, &packet, &transit, telemetry);
                 self.arm_host(now, index as usize, false);
@@ -223,6 +229,10 @@ impl Part {
         } else {
             let opening = self.opening(outlet);
             self.agenda.advance(opening, free_at);
+        }
+        if let Some(guarantee) = &mut self.guarantee {
+            let SwitchSlot { id, switch, .. } = &self.switches[switch as usize];
+            guarantee.joined(now, *id, switch, out);
         }
     }
 

@@ -9,6 +9,7 @@ use units::Time;
 
 use crate::congestion;
 use crate::entities;
+use crate::guarantee;
 use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
@@ -26,6 +27,7 @@ pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Ve
     ];
     tables.extend(congestion::table(plan, parts));
     tables.extend(entities::tables(plan, parts, end));
+    tables.extend(guarantee::tables(plan, parts));
     tables
 }
 

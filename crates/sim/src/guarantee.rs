@@ -1,0 +1,295 @@
+//! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every link.
+//!
+//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken one: it
+//! is looked at there and nowhere else. How long a packet waited in all switches together is known when it arrives. So what is
+//! found is the very maximum of the run, not that of samples. Waits are kept in a histogram of three digits, and the longest of
+//! all exactly.
+//!
+//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is lost for
+//! want of room is one.
+
+use hdrhistogram::Histogram;
+use node::pool::Transit;
+use node::{Packet, Switch};
+use scenario::{Column, Data, Finding, Plan, Table};
+use units::{Duration, LinkId, PortId, SwitchId, Time};
+
+use crate::part::Part;
+
+/// What a part has seen of a guarantee.
+pub(crate) struct Watch {
+    transport: u8,
+    class: u8,
+    /// By link: the guarantee, and the most bytes that have waited.
+    queue_bounds: Vec<u64>,
+    queue_max: Vec<u64>,
+    /// By switch, its links in the order of ports.
+    links: Vec<Vec<LinkId>>,
+    wait_bound: Duration,
+    wait_max: Duration,
+    /// In picoseconds.
+    waits: Histogram<u64>,
+    queue_breaches: Breaches<LinkId>,
+    wait_breaches: Breaches<[u32; 3]>,
+}
+
+/// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination), and
+/// what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Breaches<T> {
+    count: u64,
+    first: Option<(Time, T, u64)>,
+}
+
+impl<T: Copy + Ord> Breaches<T> {
+    const NONE: Breaches<T> = Breaches { count: 0, first: None };
+
+    #[cold]
+    fn note(&mut self, at: Time, place: T, seen: u64) {
+        self.count += 1;
+        self.first.get_or_insert((at, place, seen));
+    }
+
+    fn add(self, other: Breaches<T>) -> Breaches<T> {
+        let first = [self.first, other.first].into_iter().flatten().min();
+        Breaches { count: self.count + other.count, first }
+    }
+}
+
+impl Watch {
+    /// None if a run guarantees nothing.
+    pub fn new(plan: &Plan) -> Option<Box<Watch>> {
+        let reserved = plan.reserved.as_ref()?;
+        let guarantee = reserved.guarantee.as_ref()?;
+        let fabric = &plan.fabric;
+        let links = |switch| fabric.ports[fabric.switch_node(switch).index()].clone();
+        Some(Box::new(Watch {
+            transport: reserved.transport,
+            class: guarantee.class,
+            queue_bounds: guarantee.queue_bytes.clone(),
+            queue_max: vec![0; fabric.links.len()],
+            links: (0..fabric.switches).map(SwitchId).map(links).collect(),
+            wait_bound: guarantee.wait,
+            wait_max: Duration::ZERO,
+            waits: histogram(),
+            queue_breaches: Breaches::NONE,
+            wait_breaches: Breaches::NONE,
+        }))
+    }
+
+    /// A packet has joined a queue of `port`, and the transmitter has taken what it could.
+    #[inline]
+    pub fn joined(&mut self, now: Time, id: u32, switch: &Switch, port: PortId) {
+        let bytes = u64::from(switch.port(port).class_bytes(self.class));
+        let link = self.links[id as usize][port.index()];
+        let max = &mut self.queue_max[link.index()];
+        *max = bytes.max(*max);
+        if bytes > self.queue_bounds[link.index()] {
+            self.queue_breaches.note(now, link, bytes);
+        }
+    }
+
+    /// A packet has come to its host.
+    #[inline]
+    pub fn arrived(&mut self, now: Time, packet: &Packet, transit: &Transit) {
+        if packet.transport != self.transport || packet.class != self.class || packet.payload_bytes == 0 {
+            return;
+        }
+        let wait = transit.queued.iter().copied().fold(Duration::ZERO, |sum, queued| sum + queued);
+        self.waits.record(wait.ps()).expect("a histogram that resizes takes 2^62 ps");
+        self.wait_max = self.wait_max.max(wait);
+        if wait > self.wait_bound {
+            self.wait_breaches.note(now, [packet.flow.0, packet.src.0, packet.dst.0], wait.ps());
+        }
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are few enough")
+}
+
+/// What all parts have seen together.
+struct Seen {
+    queue_bounds: Vec<u64>,
+    queue_max: Vec<u64>,
+    wait_bound: Duration,
+    wait_max: Duration,
+    waits: Histogram<u64>,
+    queue_breaches: Breaches<LinkId>,
+    wait_breaches: Breaches<[u32; 3]>,
+}
+
+impl Seen {
+    fn gather(parts: &[Part]) -> Option<Seen> {
+        let mut watches = parts.iter().filter_map(|part| part.guarantee.as_deref());
+        let first = watches.next()?;
+        let mut seen = Seen {
+            queue_bounds: first.queue_bounds.clone(),
+            queue_max: first.queue_max.clone(),
+            wait_bound: first.wait_bound,
+            wait_max: first.wait_max,
+            waits: first.waits.clone(),
+            queue_breaches: first.queue_breaches,
+            wait_breaches: first.wait_breaches,
+        };
+        for watch in watches {
+            for (max, other) in seen.queue_max.iter_mut().zip(&watch.queue_max) {
+                *max = (*max).max(*other);
+            }
+            seen.wait_max = seen.wait_max.max(watch.wait_max);
+            seen.waits.add(&watch.waits).expect("a histogram that resizes takes any other");
+            seen.queue_breaches = seen.queue_breaches.add(watch.queue_breaches);
+            seen.wait_breaches = seen.wait_breaches.add(watch.wait_breaches);
+        }
+        Some(seen)
+    }
+
+    /// The links that switches send on.
+    fn rows<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = LinkId> + 'a {
+        let from_switch = |link: &LinkId| plan.fabric.as_switch(plan.fabric.link(*link).from).is_some();
+        (0..self.queue_max.len()).map(LinkId::from).filter(from_switch)
+    }
+
+    fn queue_share(&self, link: LinkId) -> f64 {
+        share(self.queue_max[link.index()], self.queue_bounds[link.index()])
+    }
+}
+
+/// How much of a bound was used: of none, nothing or more than all.
+fn share(most: u64, bound: u64) -> f64 {
+    if most == 0 { 0.0 } else { most as f64 / bound as f64 }
+}
+
+/// Whether the queues and waits of the run were within what was guaranteed, and nothing of it was lost for want of room.
+pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
+    let Some(seen) = Seen::gather(parts) else { return Vec::new() };
+    let ends = |link: LinkId| {
+        let link = plan.fabric.link(link);
+        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
+    };
+    let fullest = seen.rows(plan).max_by(|a, b| seen.queue_share(*a).total_cmp(&seen.queue_share(*b)));
+    let fullest = fullest.map_or("no queue".to_owned(), |link| {
+        let (most, bound) = (seen.queue_max[link.index()], seen.queue_bounds[link.index()]);
+        format!("at most {most}B of {bound}B waited from {} ({:.1}%)", ends(link), 100.0 * seen.queue_share(link))
+    });
+    let queue_first = seen.queue_breaches.first.map_or(String::new(), |(at, link, bytes)| {
+        let bound = seen.queue_bounds[link.index()];
+        format!(", first at {} from {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
+    });
+    let wait_first = seen.wait_breaches.first.map_or(String::new(), |(at, [flow, src, dst], ps)| {
+        let (at, wait) = (at.since(Time::ZERO), Duration::from_ps(ps));
+        format!(", first a packet of flow {flow} that came from host {src} to host {dst} at {at}: {wait}")
+    });
+    let wait_share = 100.0 * share(seen.wait_max.ps(), seen.wait_bound.ps());
+    let lost: u64 = switches(parts).map(|switch| switch.first_classes_lost_packets).sum();
+    vec![
+        Finding {
+            name: "queues are within what is guaranteed",
+            ok: seen.queue_breaches.count == 0,
+            detail: format!("{fullest}; {} times more{queue_first}", seen.queue_breaches.count),
+        },
+        Finding {
+            name: "waits are within what is guaranteed",
+            ok: seen.wait_breaches.count == 0,
+            detail: format!(
+                "at most {} of {} ({wait_share:.1}%), over {} data packets; {} longer{wait_first}",
+                seen.wait_max,
+                seen.wait_bound,
+                seen.waits.len(),
+                seen.wait_breaches.count
+            ),
+        },
+        Finding {
+            name: "nothing that is guaranteed was lost for want of room",
+            ok: lost == 0,
+            detail: format!("{lost} packets of reserved classes"),
+        },
+    ]
+}
+
+fn switches(parts: &[Part]) -> impl Iterator<Item = &Switch> {
+    parts.iter().flat_map(|part| &part.switches).map(|slot| &slot.switch)
+}
+
+/// Where the distribution of waits is told.
+const QUANTILES: [f64; 17] =
+    [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 1.0];
+
+/// The tables `guarantees` and `guaranteed_waits`; none if the run guarantees nothing.
+pub(crate) fn tables(plan: &Plan, parts: &[Part]) -> Vec<Table> {
+    Seen::gather(parts).map_or(Vec::new(), |seen| vec![queues(plan, &seen), waits(&seen)])
+}
+
+fn queues(plan: &Plan, seen: &Seen) -> Table {
+    let links: Vec<LinkId> = seen.rows(plan).collect();
+    let name = |node: &dyn Fn(&fabric::Link) -> units::NodeId| Data::Names {
+        index: links.iter().map(|link| node(plan.fabric.link(*link)).0).collect(),
+        names: plan.fabric.names.clone(),
+    };
+    let tier = Data::Names {
+        index: links.iter().map(|link| plan.fabric.link(*link).tier as u32).collect(),
+        names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
+    };
+    let bytes = |of: &[u64]| Data::U64(links.iter().map(|link| of[link.index()]).collect());
+    Table {
+        name: "guarantees",
+        columns: vec![
+            Column::new(
+                "link",
+                "",
+                "the directed link's number",
+                Data::U32(links.iter().map(|link| link.index() as u32).collect()),
+            ),
+            Column::new("from", "", "sending switch", name(&|link| link.from)),
+            Column::new("to", "", "receiving node", name(&|link| link.to)),
+            Column::new("tier", "", "up, down or to_host", tier),
+            Column::new(
+                "queue_bound_bytes",
+                "B",
+                "the most of the guaranteed class that may ever wait for it",
+                bytes(&seen.queue_bounds),
+            ),
+            Column::new("queue_max_bytes", "B", "the most that has", bytes(&seen.queue_max)),
+            Column::new(
+                "share",
+                "",
+                "queue_max_bytes / queue_bound_bytes: above 1, the guarantee was broken",
+                Data::F64(links.iter().map(|link| seen.queue_share(*link)).collect()),
+            ),
+        ],
+    }
+}
+
+fn waits(seen: &Seen) -> Table {
+    let (bound, longest) = (seen.wait_bound.ps(), seen.wait_max.ps());
+    let wait = |quantile| if quantile == 1.0 { longest } else { seen.waits.value_at_quantile(quantile).min(longest) };
+    let waits = QUANTILES.map(wait);
+    Table {
+        name: "guaranteed_waits",
+        columns: vec![
+            Column::new(
+                "quantile",
+                "",
+                "the share of data packets that waited no longer",
+                Data::F64(QUANTILES.to_vec()),
+            ),
+            Column::new(
+                "wait_ps",
+                "ps",
+                "how long they waited in all switches together, at most; to three digits but for the last, which is the longest \
+                 of all",
+                Data::U64(waits.to_vec()),
+            ),
+            Column::new("wait_bound_ps", "ps", "how long any may wait", Data::U64(vec![bound; waits.len()])),
+            Column::new(
+                "share",
+                "",
+                "wait_ps / wait_bound_ps: above 1, the guarantee was broken",
+                Data::F64(waits.iter().map(|&wait| share(wait, bound)).collect()),
+            ),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests;
