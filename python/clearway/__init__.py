@@ -15,6 +15,7 @@ from clearway._listings import fabrics, schema, schemes, workloads
 from clearway._results import Result, Table
 from clearway._run import Comparison, Progress, compare, live, run
 from clearway._scenario import Scenario
+from clearway._sustain import Sustained, sustain
 
 load = Result.load
 
@@ -24,6 +25,7 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "Sustained",
     "Table",
     "__version__",
     "compare",
@@ -34,5 +36,6 @@ __all__ = [
     "run",
     "schema",
     "schemes",
+    "sustain",
     "workloads",
 ]

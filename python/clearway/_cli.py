@@ -85,6 +85,59 @@ def compare(
 
 
 @app.command()
+def sustain(
+    scenario: ScenarioFile,
+    traffic: Annotated[
+        str | None, typer.Option(help="The class to load and to judge; the first that arrives by load if not given.")
+    ] = None,
+    low: Annotated[float, typer.Option(help="The lowest load.")] = 0.05,
+    high: Annotated[float, typer.Option(help="The highest load.")] = 1.0,
+    resolution: Annotated[float, typer.Option(help="Steps between loads.")] = 0.01,
+    slowdown: Annotated[float | None, typer.Option(help="No completed message may be slower.")] = None,
+    delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
+    keeps_up: Annotated[
+        float | None,
+        typer.Option(help="Messages need not all complete, but this share of what arrives must be delivered as fast as it arrives."),
+    ] = None,
+    set_: Sets = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Seed of everything random (again for more; all must hold).")] = None,
+    flow_control: FlowControl = None,
+    threads: Threads = None,
+    out: Out = None,
+    continue_: Annotated[
+        bool, typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder.")
+    ] = False,
+) -> None:
+    """Find the highest load at which every message completes, by bisection."""
+    read = _read([scenario], set_, None, None)[0].with_(flow_control=flow_control)
+    found = cw.sustain(
+        read,
+        traffic=traffic,
+        low=low,
+        high=high,
+        resolution=resolution,
+        seeds=seed or (),
+        slowdown=slowdown,
+        delay_us=delay_us,
+        keeps_up=keeps_up,
+        threads=threads,
+        told=lambda row: typer.echo(f"load {row['load']:g}, seed {row['seed']}: {'holds' if row['holds'] else 'fails'}", err=True),
+        folder=out,
+        keep=continue_,
+    )
+    said = {column: found.runs[column].map({True: "yes", False: "no"}) for column in ("holds", "audit")}
+    _show(found.runs.assign(**said).set_index("load"))
+    typer.echo(str(found))
+    if out is not None:
+        typer.echo(f"results: {out}")
+    if found.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if not found.runs["audit"].all():
+        typer.echo("AUDIT: a run is not in order; `clearway run` on its load and seed says why", err=True)
+        raise typer.Exit(EXIT_AUDIT)
+
+
+@app.command()
 def live(
     scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None
 ) -> None:

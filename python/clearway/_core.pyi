@@ -57,10 +57,10 @@ def harmony_message_delay_max(
     wire_bytes: int,
     packet_bytes: int,
     slots: int,
-    k: int,
-    rate_bps: int,
+    slot_rate_bps: int,
     switches: int,
     unloaded_round_trip_ps: int,
+    queueing_ps: int,
     at_each_hop_ps: int,
 ) -> int: ...
 def harmony_allocation(

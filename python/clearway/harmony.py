@@ -54,7 +54,7 @@ def slot_efficiency(k: int, cores: int) -> float:
     """Theorem 3.2's f(K, C): slots that Harmony is expected to fill, as a share of what an ideal arbiter fills (Figure 4).
 
     >>> [round(slot_efficiency(k, cores=32), 3) for k in (1, 8, 64)]
-    [0.638, 0.862, 0.951]
+    [0.638, 0.863, 0.951]
     """
     return _core.harmony_slot_efficiency(k, cores)
 
@@ -68,20 +68,25 @@ def message_delay_max_us(
     unloaded_rtt_us: float,
     slots: int = 1,
     packet_bytes: int = 1500,
+    control_share: float = 0.01,
     at_each_hop_us: float = 0.0,
 ) -> float:
     """The most between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
 
-    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last; `at_each_hop_us` is what else
-    a packet may meet at a transmitter, such as one best-effort packet. The bound is the time to send the message in these slots,
-    the unloaded round trip, and in both directions the bound on queueing and what each hop adds.
+    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last, each at a K-th of the link
+    less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one best-effort packet. The
+    bound is the time to send the message in these slots, the unloaded round trip, and in both directions the bound on queueing
+    and what each hop adds.
 
-    >>> message_delay_max_us(135_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6)
-    26.2
+    >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0)
+    25.24
     """
-    bound = _core.harmony_message_delay_max(
-        wire_bytes, packet_bytes, slots, k, _bps(rate_gbps), switches, _ps(unloaded_rtt_us), _ps(at_each_hop_us)
-    )
+    if k < 1:
+        raise ValueError(f"k={k}: a link has at least one virtual link")
+    slot_bps = round((1 - control_share) * rate_gbps * 1e9 / k)
+    queueing = _core.harmony_queueing_delay_max(switches, k, packet_bytes, _bps(rate_gbps))
+    rtt, hop = _ps(unloaded_rtt_us), _ps(at_each_hop_us)
+    bound = _core.harmony_message_delay_max(wire_bytes, packet_bytes, slots, slot_bps, switches, rtt, queueing, hop)
     return bound / 1e6
 
 
@@ -98,8 +103,8 @@ def allocation(
          filled  standard error
     try
     1      0.86             0.0
-    2      0.95             0.0
-    3      0.97             0.0
+    2      0.91             0.0
+    3      0.94             0.0
     """
     filled = _core.harmony_allocation(k, cores, leaves, tries, trials, seed)
     index = pd.RangeIndex(1, len(filled) + 1, name="try")

@@ -27,28 +27,28 @@ pub(crate) fn harmony_slot_efficiency(k: u32, cores: u32) -> f64 {
     theory::slot_efficiency(k, cores)
 }
 
-/// From rsvp to complete, in picoseconds: a message of so many bytes in so many slots of B/K, then its path.
+/// From rsvp to complete, in picoseconds: a message in its slots, then its path.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "plain numbers across the border")]
 pub(crate) fn harmony_message_delay_max(
     wire_bytes: u64,
     packet_bytes: u64,
     slots: u32,
-    k: u32,
-    rate_bps: u64,
+    slot_rate_bps: u64,
     switches: u32,
     unloaded_round_trip_ps: u64,
+    queueing_ps: u64,
     at_each_hop_ps: u64,
 ) -> PyResult<u64> {
-    let (packet, rate) = (Bytes(packet_bytes), Rate::from_bps(rate_bps));
-    let slot_rate = Rate::from_bps(rate_bps / u64::from(k.max(1)));
+    let slot_rate = Rate::from_bps(slot_rate_bps);
+    let message = theory::Message { wire_bytes: Bytes(wire_bytes), packet: Bytes(packet_bytes), slots, slot_rate };
     let path = theory::Path {
         switches,
         unloaded_round_trip: Duration::from_ps(unloaded_round_trip_ps),
-        queueing: theory::queueing_delay_max(switches, k, packet, rate),
+        queueing: Duration::from_ps(queueing_ps),
         at_each_hop: Duration::from_ps(at_each_hop_ps),
     };
-    let bound = theory::Message { wire_bytes: Bytes(wire_bytes), packet, slots, slot_rate }.delay_max(path);
+    let bound = message.delay_max(path);
     bound.map(Duration::ps).ok_or_else(|| PyValueError::new_err("packet_bytes and slots must be at least 1"))
 }
 

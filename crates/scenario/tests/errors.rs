@@ -138,6 +138,8 @@ fn values_are_possible() {
     refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
     refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
     refused("\"64KB\"", "\"0B\"", 32, "traffic[1].sizes.constant", &["at least 1B"]);
+    let fits = ["a message of 64KB", "1us of host 0's link at 100Gbps, which is 12.5KB", "take more than 5.12us"];
+    refused("flows = 4\n", "flows = 4\nadmissible = \"1us\"\n", 30, "traffic[1].admissible", &fits);
     refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
     refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
     refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "name them apart"]);

@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Duration, FlowId, HostId, Problem, Stream, Time, mix};
 
+use crate::admissible::spread;
 use crate::pattern::{Part, Picker};
 use crate::sizes::Sampler;
 use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
@@ -11,7 +12,7 @@ use crate::{Flow, Ground, Hosts, Pattern, Phases, Trace, Traffic};
 pub const FLOWS_MAX: u64 = 100_000_000;
 
 /// Nothing arrives later than this, so that later arithmetic with times has room.
-const LATEST: Time = Time::from_ps(u64::MAX / 2);
+pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
 
 /// The flows of all classes, as a pure function of its arguments.
 ///
@@ -29,11 +30,16 @@ pub fn generate<T>(classes: &[Traffic<T>], ground: &Ground, seed: u64) -> Result
         }
         let number = u16::try_from(index).map_err(|_| here(Problem::new("", "more than 65,536 classes")))?;
         class.check().map_err(here)?;
+        let begin = flows.len();
         match &class.loaded {
             Some(trace) => replay(class, trace, number, ground, &mut flows),
             None => invent(class, number, ground, seed, &mut flows),
         }
         .map_err(here)?;
+        if let Some(window) = class.admissible {
+            let factor = class.counting().factor().map_err(here)?;
+            spread(&mut flows[begin..], window, factor, ground).map_err(here)?;
+        }
     }
     Ok(in_order(flows))
 }

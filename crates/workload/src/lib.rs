@@ -16,6 +16,7 @@
 //! Absent on purpose: transports (the crate above says which `T` a class names), feedback other than "after that flow
 //! has completed" ([`Flow::after`]), and files (a caller hands in a function that reads them, see [`Traffic::load`]).
 
+mod admissible;
 mod generate;
 mod hosts;
 mod pattern;

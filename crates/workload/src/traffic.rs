@@ -44,6 +44,10 @@ pub struct Traffic<T> {
     pub flows: Option<u64>,
     /// Silences: what arrivals say holds during the on phases, as if the off phases were cut out of time.
     pub phases: Option<Phases>,
+    /// In every span of this length what each host sends of the class, and what each receives, is less than its link carries, as Harmony
+    /// section 5 has it for δ_admission ("63us"); counted as the load counts. A message that would break this arrives at the
+    /// first instant at which it doesn't, if need be after the class's end. No such rule if unset.
+    pub admissible: Option<Duration>,
     /// Messages from a file in place of `sizes`, `arrivals` and `pattern`.
     pub trace: Option<TraceFile>,
     /// The messages of `trace` once read, or those of a program.
@@ -209,6 +213,7 @@ impl<T> Traffic<T> {
             duration: None,
             flows: None,
             phases: None,
+            admissible: None,
             trace: None,
             loaded: None,
         }
@@ -235,6 +240,16 @@ impl<T> Traffic<T> {
         Ok(())
     }
 
+    /// Which bytes count.
+    pub(crate) fn counting(&self) -> Counting {
+        match &self.arrivals {
+            Some(Arrivals::Poisson(Poisson { counting, .. }) | Arrivals::Periodic(Periodic { counting, .. })) => {
+                *counting
+            }
+            _ => Counting::Payload,
+        }
+    }
+
     /// What doesn't go together whatever the fabric: settings without effect, and missing ones.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: &str| Err(Problem::new(key, message));
@@ -249,6 +264,7 @@ impl<T> Traffic<T> {
                 ("receivers", self.receivers.is_some()),
                 ("avoid", self.avoid.is_some()),
                 ("phases", self.phases.is_some()),
+                ("admissible", self.admissible.is_some()),
             ];
             if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
                 return problem(key, "has no effect beside a trace, which says all of that itself; remove one of them");
@@ -281,6 +297,13 @@ impl<T> Traffic<T> {
             && (phases.on == Duration::ZERO || phases.off == Duration::ZERO)
         {
             return problem("phases", "on and off must both last; remove phases for traffic without a break");
+        }
+        if self.admissible == Some(Duration::ZERO) {
+            return problem("admissible", "no message fits in no time; give a span, such as \"63us\", or leave it out");
+        }
+        if self.admissible.is_some() && matches!(arrivals, Arrivals::ClosedLoop(_)) {
+            let message = "has no effect on a closed loop, whose messages arrive when others complete; remove it";
+            return problem("admissible", message);
         }
         let endless = self.flows.is_none() && self.duration.is_none();
         match arrivals {

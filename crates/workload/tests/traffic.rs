@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clearway_workload::{Flow, Ground, Hosts, Incast, Pattern, Sizes, Trace, TraceFlow, Traffic, generate};
-use units::{Bytes, FlowId, HostId, Problem, Rate, Time};
+use units::{Bytes, Duration, FlowId, HostId, Problem, Rate, Time};
 
 /// The crate above brings a type of its own.
 type Class = Traffic<String>;
@@ -348,7 +348,7 @@ fn traces_keep_their_chains_and_lose_what_is_cut_off() {
         read,
         [(0, Time::from_us(120), None), (1, Time::from_us(130), None), (0, Time::from_us(1), Some(FlowId(0)))]
     );
-    class.duration = Some(units::Duration::from_us(10));
+    class.duration = Some(Duration::from_us(10));
     assert!(generate(std::slice::from_ref(&class), &racks(1, 3), 1).unwrap().is_empty());
     let error = generate(&[class], &racks(1, 2), 1).unwrap_err();
     assert!(error.key == "[0].trace" && error.message.contains("below 2"), "{error}");
@@ -431,6 +431,109 @@ fn a_million_flows_fit_in_less_than_100_mb() {
     assert_eq!(flows.len(), 1_000_000);
     // Beside the list itself a stable sort borrows at most half of it again.
     assert!(size_of::<Flow>() * 1_000_000 * 3 / 2 < 100_000_000);
+}
+
+/// The most bytes that one end of a class's flows has in any span of this length, by host.
+fn busiest_span(flows: &[Flow], host: impl Fn(&Flow) -> HostId, span: Duration) -> BTreeMap<HostId, u128> {
+    let mut busiest = BTreeMap::new();
+    for (index, first) in flows.iter().enumerate() {
+        let inside = flows[index..].iter().take_while(|flow| flow.start < first.start + span);
+        let bytes = inside.filter(|flow| host(flow) == host(first)).map(|flow| u128::from(flow.bytes)).sum::<u128>();
+        let most = busiest.entry(host(first)).or_insert(0);
+        *most = bytes.max(*most);
+    }
+    busiest
+}
+
+/// Harmony's own: 128 KB in 63 us of 100 Gbps, which six fit in; and they come as often as they were asked to.
+#[test]
+fn an_admissible_class_keeps_its_load_and_its_messages() {
+    let ground = racks(9, 16);
+    let toml = "sizes = { constant = '128KB' }\narrivals = { poisson = { load = 0.8 } }\nduration = '5ms'\n";
+    let (free, kept) = (flows(toml, &ground, 5), flows(&format!("{toml}admissible = '63us'"), &ground, 5));
+    let span = Duration::from_us(63);
+    assert!(
+        busiest_span(&free, |flow| flow.dst, span).values().max() > Some(&(6 * 128_000)),
+        "the rule has work to do"
+    );
+    for host in [|flow: &Flow| flow.src, |flow: &Flow| flow.dst] {
+        assert!(busiest_span(&kept, host, span).values().all(|bytes| *bytes <= 6 * 128_000));
+    }
+    let pairs = |flows: &[Flow]| {
+        let mut pairs: Vec<_> = flows.iter().map(|flow| (flow.src, flow.dst, flow.bytes)).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    assert_eq!(pairs(&kept), pairs(&free));
+    // As many are moved out of a span as into it, once the first ones have nobody to make room for.
+    let steady = Time::from_ms(1)..Time::from_ms(5);
+    let steady: Vec<Flow> = kept.iter().filter(|flow| steady.contains(&flow.start)).copied().collect();
+    let load = offered_bps(&steady, 0.004) / (144.0 * 100e9);
+    assert!((load / 0.8 - 1.0).abs() < 3.0 * relative_error(&steady), "{load}");
+}
+
+#[test]
+fn a_message_that_is_moved_arrives_as_soon_as_both_ends_can_have_it() {
+    // 12.5 KB in 1 us of 100 Gbps: one message of 10 KB at a time at each end. All four of a stride arrive at once, twice.
+    let toml =
+        "sizes = { constant = '10KB' }\narrivals = 'all_at_once'\nflows = 8\npattern = { stride = { by = 1 } }\n";
+    let starts = |window: &str| {
+        let flows = flows(&format!("{toml}admissible = '{window}'"), &racks(1, 4), 1);
+        flows.iter().map(|flow| flow.start).collect::<Vec<_>>()
+    };
+    let (now, then) = ([Time::ZERO; 4], [Time::from_us(1); 4]);
+    assert_eq!(starts("1us"), [now, then].concat());
+    // 20 KB just fill 1.6 us, and must be less: "load < 1". A picosecond more has room for them.
+    assert_eq!(starts("1600ns"), [now, [Time::from_ps(1_600_000); 4]].concat());
+    assert_eq!(starts("1600.001ns"), [now, now].concat());
+}
+
+#[test]
+fn what_can_never_be_admissible_is_refused() {
+    let ground = racks(2, 4);
+    let once = "sizes = { constant = '1MB' }\narrivals = 'all_at_once'\n";
+    let error = problem(&format!("{once}admissible = '63us'"), &ground);
+    assert_eq!(error.key, "[0].admissible");
+    for word in ["1MB", "63us", "787.5KB", "take more than 80us"] {
+        assert!(error.message.contains(word), "{word} is not in {error}");
+    }
+    let closed = "sizes = 'imc10'\narrivals = { closed_loop = {} }\nflows = 9\nadmissible = '63us'";
+    assert!(problem(closed, &ground).message.contains("no effect on a closed loop"));
+    assert!(problem(&format!("{once}admissible = '0us'"), &ground).message.contains("no message fits"));
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(48))]
+    #[test]
+    fn every_span_of_an_admissible_class_has_room(
+        seed: u64, load in 0.3f64..1.2, span_us in 4u64..40, min in 1u64..3_000, more in 0u64..20_000, arrivals in 0usize..4,
+        wire: bool, receiver in proptest::option::of(0u32..6), slow in 0usize..6,
+    ) {
+        let mut ground = racks(2, 3);
+        ground.host_rate[slow] = Rate::from_gbps(50);
+        let counting = if wire { ", counting = { wire = {} }" } else { "" };
+        let mut class = class(&[
+            format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 400"),
+            format!("arrivals = {{ periodic = {{ load = {load}, jitter = '30us'{counting} }} }}\nflows = 400"),
+            format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 300\npattern = {{ incast = {{ degree = 3 }} }}"),
+            "arrivals = 'all_at_once'\nflows = 120".to_owned(),
+        ][arrivals]);
+        let wire = wire && arrivals < 3;
+        class.sizes = Some(Sizes::Uniform(clearway_workload::Uniform { min: Bytes(min), max: Bytes(min + more) }));
+        class.receivers = receiver.map(|host| Hosts::one(HostId(host)));
+        let (free, span) = (generate(std::slice::from_ref(&class), &ground, seed).unwrap(), Duration::from_us(span_us));
+        class.admissible = Some(span);
+        let kept = generate(&[class], &ground, seed).unwrap();
+        for host in [|flow: &Flow| flow.src, |flow: &Flow| flow.dst] {
+            for (host, bytes) in busiest_span(&kept, host, span) {
+                let (bytes, per) = if wire { (bytes * 1_500, 1_460) } else { (bytes, 1) };
+                let room = u128::from(ground.host_rate[host.index()].bps()) * u128::from(span.ps());
+                proptest::prop_assert!(bytes * 8_000_000_000_000 < room * per, "{} in {}", bytes, span);
+            }
+        }
+        proptest::prop_assert_eq!(kept.iter().map(|flow| flow.bytes).sum::<u64>(), free.iter().map(|flow| flow.bytes).sum::<u64>());
+        proptest::prop_assert!(kept.iter().zip(&free).all(|(kept, free)| kept.start >= free.start), "none comes early");
+    }
 }
 
 proptest::proptest! {

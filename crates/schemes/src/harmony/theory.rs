@@ -75,7 +75,7 @@ pub struct Message {
     pub packet: Bytes,
     /// How many slots it has from its first packet to its last.
     pub slots: u32,
-    /// What each of them is worth: B/K.
+    /// What each of them is worth: B/K, less what is kept for control.
     pub slot_rate: Rate,
 }
 
@@ -106,7 +106,7 @@ impl Message {
     ///    the `complete` too, although it has no virtual link of its own.
     /// 4. Each transmitter, the host's and those of the switches, both ways, adds [`Path::at_each_hop`].
     ///
-    /// Hosts' own processing is not in it, as in the paper.
+    /// Hosts' own processing is not in it, as in the paper, nor what a sender lets its pace slip.
     pub fn delay_max(self, path: Path) -> Option<Duration> {
         if self.packet.0 == 0 || self.slots == 0 {
             return None;

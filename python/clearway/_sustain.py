@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clearway._results import Result
+from clearway._run import _Listener, compare
+from clearway._scenario import Scenario
+
+COLUMNS = [
+    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """The highest load at which a criterion holds, and the runs that say so."""
+
+    load: float | None
+    """The highest load that holds; none if even the lowest does not, or while nobody knows."""
+    fails: float | None
+    """The lowest load known to fail; none if the highest holds, or while nobody knows."""
+    runs: pd.DataFrame
+    """A row a run: what became of the class's messages, and whether the criterion holds."""
+    low: float
+    """The lowest load that could be the answer."""
+    high: float
+    """The highest."""
+    interrupted: bool = False
+    """Whether somebody ended the search: the answer is then between `load` and `fails`."""
+
+    def __str__(self) -> str:
+        if self.interrupted:
+            least = "not even known whether the lowest holds" if self.load is None else f"{self.load:g} holds"
+            most = f"{self.fails:g} does not" if self.fails is not None else f"nothing is known above, to {self.high:g}"
+            return f"interrupted: {least}, {most}"
+        if self.load is None:
+            return f"even the lowest load, {self.low:g}, does not hold"
+        if self.fails is None:
+            return f"even the highest load, {self.load:g}, holds"
+        return f"sustains {self.load:g}; {self.fails:g} does not hold"
+
+
+def sustain(
+    scenario: Scenario,
+    *,
+    traffic: str | None = None,
+    low: float = 0.05,
+    high: float = 1.0,
+    resolution: float = 0.01,
+    seeds: Sequence[int] = (),
+    slowdown: float | None = None,
+    delay_us: float | None = None,
+    keeps_up: float | None = None,
+    threads: int | None = None,
+    progress: bool | _Listener | None = None,
+    told: Callable[[pd.Series[Any]], object] | None = None,
+    folder: str | Path | None = None,
+    keep: bool = False,
+) -> Sustained:
+    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to `high`.
+
+    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or else the first,
+    if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given): no message of the class is
+    rejected or fails, and
+
+    - every message completes, by default. This is what Harmony's paper calls sustainable;
+    - with `slowdown` or `delay_us`, none that completes is slower than that either;
+    - with `keeps_up`, they need not all complete, but over the last quarter of the time in which messages arrive so large a share of the
+      bytes that arrive is delivered. This is dcPIM's, whose long flows are still under way when a run ends.
+
+    That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
+    `told` is given the row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
+    `folder` and `keep` are as for `compare`: a search that was interrupted goes on where it was.
+
+    >>> import clearway as cw
+    >>> s = cw.Scenario.from_toml('''
+    ... transport = "udp"
+    ... [fabric.star]
+    ... hosts = 2
+    ... [[traffic]]
+    ... sizes = { constant = "14600B" }
+    ... arrivals = { periodic = { load = 0.5 } }
+    ... flows = 100
+    ... ''')
+    >>> print(cw.sustain(s, slowdown=1.01))  # 1,460 of 1,500 bytes are payload
+    sustains 0.97; 0.98 does not hold
+    """
+    if not (resolution > 0 and 0 < low <= high):
+        raise ValueError(f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high")
+    key, name = _class(scenario, traffic)
+    loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
+    rows: list[pd.Series[Any]] = []
+
+    def holds(load: float) -> bool:
+        for seed in list(seeds) or [scenario.to_dict()["seed"]]:
+            variant = scenario.with_({key: load}, seed=seed, name=f"{scenario.name}, load {load:g}, seed {seed}")
+            [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results
+            if result.interrupted:
+                raise KeyboardInterrupt
+            row = _judge(result, name, load, seed, slowdown, delay_us, keeps_up)
+            rows.append(row)
+            if told is not None:
+                told(row)
+            if not row["holds"]:
+                return False
+        return True
+
+    # Beyond both ends stands what is known without a run: no load holds, and every load fails.
+    best, worst, interrupted = -1, len(loads), False
+    try:
+        while worst - best > 1:
+            middle = (best + worst) // 2
+            if holds(loads[middle]):
+                best = middle
+            else:
+                worst = middle
+    except KeyboardInterrupt:
+        interrupted = True
+    return Sustained(
+        load=loads[best] if best >= 0 else None,
+        fails=loads[worst] if worst < len(loads) else None,
+        runs=pd.DataFrame(rows, columns=COLUMNS).reset_index(drop=True).convert_dtypes(),
+        low=loads[0],
+        high=loads[-1],
+        interrupted=interrupted,
+    )
+
+
+def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
+    """The key of a class's load, and the class's name."""
+    classes = scenario.to_dict()["traffic"]
+    keys = {classes[int(key.split(".")[1])]["name"]: key for key in scenario._load_keys()}
+    if not keys:
+        raise ValueError("no traffic class of this scenario has arrivals by load")
+    if traffic is None:
+        traffic = next(iter(keys))
+    if traffic not in keys:
+        raise ValueError(f"traffic={traffic!r}: the classes that arrive by load are {', '.join(map(repr, keys))}")
+    return keys[traffic], traffic
+
+
+def _judge(
+    result: Result, name: str, load: float, seed: int, slowdown: float | None, delay_us: float | None, keeps_up: float | None
+) -> pd.Series[Any]:
+    """The row of a run."""
+    flows = result.flows
+    of_class = flows["class"] == name
+    status, fct = flows["status"][of_class], flows["fct_ps"][of_class].astype(float)
+    rejected, failed = int((status == "rejected").sum()), int((status == "failed").sum())
+    unfinished = int(np.isnan(fct).sum()) - rejected - failed
+    done = ~np.isnan(fct)
+    slowest = float(np.max(flows["slowdown"][of_class][done], initial=0.0))
+    longest_us = float(np.max(fct[done], initial=0.0)) / 1e6
+    kept_up = _kept_up(*(flows[column][of_class].astype(float) for column in ("start_ps", "delivered_ps", "bytes")))
+    held = [
+        rejected + failed == 0,
+        unfinished == 0 if keeps_up is None else kept_up >= keeps_up,
+        slowdown is None or slowest <= slowdown,
+        delay_us is None or longest_us <= delay_us,
+    ]
+    audit = all(finding["ok"] for finding in result.info["audit"])
+    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept_up, audit]
+    return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
+
+
+def _kept_up(start: Any, delivered: Any, size: Any) -> float:
+    """Bytes delivered in the last quarter of the time of arrivals, as a share of those that arrive in it; NaN if none do."""
+    begin, end = np.nanmin(start, initial=np.inf), np.nanmax(start, initial=0.0)
+    begin += (end - begin) * 3 / 4
+
+    def within(time: Any) -> float:
+        return float(size[(time >= begin) & (time <= end)].sum())
+
+    return within(delivered) / within(start) if within(start) else float("nan")

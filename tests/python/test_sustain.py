@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import clearway as cw
+from test_cli import LONG, PROGRAM, clearway
+
+# Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load of 0.973. Below
+# that a round's queue is gone before the next; at 0.98 0.7% of each round stays, and 100 KB of buffer are full after 500 rounds.
+PAIRS = """
+transport = { udp = { patience = "1ms" } }
+
+[fabric.star]
+hosts = 3
+
+[switch]
+buffer = { per_port = { bytes = "100KB" } }
+
+[[traffic]]
+name = "pairs"
+sizes = { constant = "14600B" }
+arrivals = { periodic = { load = 0.5 } }
+pattern = { incast = { degree = 2 } }
+receivers = "0"
+senders = "1-2"
+flows = 3000
+
+[[traffic]]
+name = "once"
+sizes = { constant = "1KB" }
+arrivals = "all_at_once"
+senders = "0"
+flows = 1
+"""
+
+# One packet after the other, without a buffer that could overflow.
+LINE = """
+transport = "udp"
+
+[fabric.star]
+hosts = 2
+
+[[traffic]]
+name = "line"
+sizes = { constant = "1460B" }
+arrivals = { periodic = { load = 0.5 } }
+senders = "0"
+receivers = "1"
+flows = 4000
+"""
+
+
+@pytest.fixture
+def pairs_file(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.toml"
+    path.write_text(PAIRS)
+    return path
+
+
+def test_the_link_sustains_its_share_of_payload() -> None:
+    rows = []
+    found = cw.sustain(cw.Scenario.from_toml(PAIRS), told=rows.append)
+    assert (found.load, found.fails) == (0.97, 0.98)
+    assert str(found) == "sustains 0.97; 0.98 does not hold"
+    assert len(rows) == len(found.runs) <= 7, "bisection over 96 loads"
+    assert (found.runs["holds"] == (found.runs["load"] <= 0.97)).all()
+    lost = found.runs["rejected"] + found.runs["failed"] + found.runs["unfinished"]
+    assert ((lost == 0) == found.runs["holds"]).all()
+    assert (found.runs["flows"] == 3000).all(), "the other class is not judged"
+
+
+def test_a_target_of_delay_may_fail_first() -> None:
+    line = cw.Scenario.from_toml(LINE)
+    found = cw.sustain(line, slowdown=1.01, low=0.9)
+    assert (found.load, found.fails) == (0.97, 0.98)
+    # Two links take 0.24 us to transmit a packet.
+    assert cw.sustain(line, delay_us=0.2, low=0.9).load is None
+
+
+def test_keeping_up_is_a_share_of_what_arrives() -> None:
+    # At load x a link that delivers 0.973 keeps up with 0.973/x: 0.811 at 1.2, 0.779 at 1.25.
+    found = cw.sustain(cw.Scenario.from_toml(LINE), keeps_up=0.8, low=1.0, high=1.5, resolution=0.05)
+    assert (found.load, found.fails) == (1.2, 1.25)
+    for load, share in zip(found.runs["load"], found.runs["kept up"], strict=True):
+        assert share == pytest.approx(min(1.0, 1460 / 1500 / load), abs=0.004)
+
+
+def test_ends_are_told_apart() -> None:
+    line = cw.Scenario.from_toml(LINE)
+    highest = cw.sustain(line, high=0.3, resolution=0.05)
+    assert (highest.load, highest.fails, str(highest)) == (0.3, None, "even the highest load, 0.3, holds")
+    lowest = cw.sustain(line, slowdown=0.5, high=0.3, resolution=0.05)
+    assert (lowest.load, lowest.fails, str(lowest)) == (None, 0.05, "even the lowest load, 0.05, does not hold")
+
+
+def test_all_seeds_must_hold() -> None:
+    found = cw.sustain(cw.Scenario.from_toml(LINE), seeds=[1, 2], low=0.5, high=0.5)
+    assert found.load == 0.5 and list(found.runs["seed"]) == [1, 2]
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    line = cw.Scenario.from_toml(LINE)
+    with pytest.raises(ValueError, match="'line'"):
+        cw.sustain(line, traffic="lime")
+    with pytest.raises(ValueError, match="low=0.5, high=0.4"):
+        cw.sustain(line, low=0.5, high=0.4)
+    with pytest.raises(ValueError, match="arrivals by load"):
+        cw.sustain(cw.Scenario.load("examples/tiny.toml"))
+
+
+def test_an_interrupted_search_has_its_bracket(tmp_path: Path) -> None:
+    line, seen = cw.Scenario.from_toml(LINE), []
+
+    def stop(row: object) -> None:
+        seen.append(row)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    found = cw.sustain(line, slowdown=1.01, told=stop, folder=tmp_path / "s")
+    assert found.interrupted and len(found.runs) == 2
+    assert str(found).startswith("interrupted: 0.52 holds, ")
+    again = cw.sustain(line, slowdown=1.01, folder=tmp_path / "s", keep=True)
+    assert again.load == 0.97
+
+
+def test_the_command_says_what_it_found(pairs_file: Path) -> None:
+    done = clearway("sustain", pairs_file, "--resolution", "0.1", "--low", "0.8", "--set", "traffic.pairs.flows=100")
+    assert done.returncode == 0, done.stderr
+    assert "even the highest load, 1, holds" in done.stdout, "40 KB of backlog fit"
+    assert "load 0.9, seed 1: holds" in done.stderr
+    done = clearway("sustain", pairs_file, "--traffic", "once")
+    assert done.returncode == 2 and "'pairs'" in done.stderr, done.stderr
+
+
+def test_ctrl_c_in_the_first_run_leaves_a_search_that_knows_nothing(tmp_path: Path) -> None:
+    command = [*PROGRAM, "sustain", str(LONG), "--set", "traffic.0.flows=200000"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "interrupted: not even known whether the lowest holds, nothing is known above, to 1" in stdout
+    assert "Traceback" not in stderr
