@@ -1,8 +1,3 @@
-//! Harmony (Agarwal et al., NSDI 2024): congestion-free delivery by reserving virtual links.
-
-pub mod adversary;
-pub mod allocation;
-pub mod theory;
 //! Harmony: congestion-free delivery (Agarwal, Cai, Agarwal, Shmoys, Vahdat, NSDI 2024).
 //!
 //! A message is sent only when every link on its way has room for it. Each host has K *slots* and each link K *virtual links*, both worth
@@ -23,6 +18,7 @@ pub mod theory;
 //! Absent on purpose: a bound on what happens inside hosts, and on waiting for admission beyond delta_admission (the paper has
 //! neither); falling back to best effort, which is the application's choice.
 
+pub mod adversary;
 pub mod allocation;
 pub mod bounds;
 pub mod header;
