@@ -235,7 +235,8 @@ impl Sender {
         self.end_slots(key, kind::REJECT, terms, control);
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
-            let reason = if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
+            let reason =
+                if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
             self.remove(key);
             cx.events.push(Event::Failed { flow, reason });
             return;
@@ -272,9 +273,7 @@ impl Sender {
 
     /// The next data packet for the NIC.
     pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut Control) -> Option<Packet> {
-        while let Some(index) = self.pacing.expire(cx.now) {
-            self.due.push_back(index);
-        }
+        self.tick(cx.now);
         if self.due.is_empty() || !cx.gate.open(URGENT) {
             return None;
         }
@@ -326,8 +325,16 @@ impl Sender {
         packet
     }
 
-    /// Something that had to come has not.
+    /// Slots whose clocks have come are due.
+    fn tick(&mut self, now: Time) {
+        while let Some(index) = self.pacing.expire(now) {
+            self.due.push_back(index);
+        }
+    }
+
+    /// Something is due, or had to come and has not.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) {
+        self.tick(cx.now);
         while let Some(key) = self.answers.expire(cx.now) {
             let Some((_, message)) = self.messages.get(key) else { continue };
             if message.begun || message.tries >= terms.attempts {
