@@ -369,7 +369,7 @@ impl<'a> Network<'a> {
                 continue; // it begins when the scenario says
             }
             record.at = self.clock.now();
-            if let Fate::Delivered(_) = record.fate {
+            if let Fate::Delivered { .. } = record.fate {
                 self.inbox.delivered(&self.plan.flows, record.flow);
                 self.late_ps[record.flow.index()] = record.at.since(now).ps();
             }

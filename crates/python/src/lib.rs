@@ -61,7 +61,7 @@ impl Scenario {
 
     #[getter]
     fn transports(&self) -> Vec<&'static str> {
-        self.read.transports().0.into_iter().map(|transport| transport.name()).collect()
+        self.read.carriers().transports.into_iter().map(|transport| transport.name()).collect()
     }
 
     /// Works it out as a run would and says how large it is: (hosts, flows).

@@ -7,12 +7,12 @@ use node::link::Cause;
 use node::packet::{CLASSES, flags};
 use node::pool::Transit;
 use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, Stream, Time};
 
 use crate::hold::Hold;
 use crate::intake::Intake;
-use crate::{Entities, Fate, FlowRecord, FlowTable, Journey};
+use crate::{Again, Entities, Fate, FlowRecord, FlowTable, Journey};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
@@ -43,6 +43,12 @@ pub struct Host {
     /// How often its NIC has begun to hold something back, and for how long in all, up to when it last let everything go.
     paused: (u64, Duration),
     events: Vec<Event>,
+    /// By class, how messages that were rejected or given up are submitted again.
+    again: Arc<Vec<Vec<Again>>>,
+    /// How often messages of this host have been, if they have.
+    resubmitted: FxHashMap<FlowId, u32>,
+    /// Messages of such classes that applications here have, so that none gets one twice.
+    delivered: FxHashSet<FlowId>,
     /// What happened to flows here.
     pub records: Vec<FlowRecord>,
     /// Packets that came in.
@@ -64,6 +70,10 @@ struct Slot {
     /// How many classes its packets go below its own.
     beneath: u8,
     random: Stream,
+    /// Messages that were submitted to it after they had been rejected or given up.
+    submitted_again: u64,
+    /// Messages that it delivered though the application had them.
+    delivered_again: u64,
 }
 
 impl Host {
@@ -89,6 +99,8 @@ impl Host {
             endpoint,
             beneath: 0,
             random: Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "endpoint"),
+            submitted_again: 0,
+            delivered_again: 0,
         };
         Host {
             id,
@@ -106,6 +118,9 @@ impl Host {
             paused_since: None,
             paused: (0, Duration::ZERO),
             events: Vec::new(),
+            again: Arc::default(),
+            resubmitted: FxHashMap::default(),
+            delivered: FxHashSet::default(),
             records: Vec::new(),
             received_packets: 0,
             received_bytes: 0,
@@ -131,6 +146,11 @@ impl Host {
             }
         }
         self
+    }
+
+    /// The same host, whose applications submit messages again that were rejected or given up: how, by class.
+    pub(crate) fn with_again(self, again: Arc<Vec<Vec<Again>>>) -> Host {
+        Host { again, ..self }
     }
 
     /// Which host.
@@ -207,9 +227,17 @@ impl Host {
             }
             self.starts.pop();
             let info = *self.flows.get(flow);
-            self.records.push(FlowRecord::started(flow, now));
+            let (fate, transport) = match self.resubmitted.get(&flow) {
+                None => (Fate::Started, info.transport),
+                Some(&times) => {
+                    let over = self.again[usize::from(info.class)][times as usize - 1].transport;
+                    self.transports[usize::from(over)].submitted_again += 1;
+                    (Fate::Resubmitted, over)
+                }
+            };
+            self.records.push(FlowRecord { flow, at: now, fate });
             let message = Message { flow, src: info.src, dst: info.dst, bytes: info.bytes };
-            self.hand(now, usize::from(info.transport), Input::Send(&message), None);
+            self.hand(now, usize::from(transport), Input::Send(&message), None);
         }
         for transport in 0..self.transports.len() {
             if self.transports[transport].endpoint.poll_at().time() <= now {
@@ -289,13 +317,13 @@ impl Host {
 
     #[inline]
     fn poll_endpoint(&mut self, now: Time, index: usize) -> Option<Packet> {
-        let Slot { endpoint, beneath, random } = &mut self.transports[index];
+        let Slot { endpoint, beneath, random, .. } = &mut self.transports[index];
         let beneath = *beneath;
         let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8).beneath(beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         let packet = endpoint.poll_transmit(&mut cx);
         if !self.events.is_empty() {
-            self.learn(now, None);
+            self.learn(now, index, None);
         }
         let mut packet = packet?;
         debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
@@ -369,30 +397,33 @@ impl Host {
     /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
     pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
         let lost = self.intake.as_ref().map(|intake| ("intake_lost_packets", intake.lost_packets));
-        let endpoints = self.transports.iter().map(|slot| slot.endpoint.counters());
-        // What a host loses is said once, beside its first transport.
-        let endpoints =
-            endpoints.enumerate().map(
-                move |(index, counters)| {
-                    if index == 0 { counters.into_iter().chain(lost).collect() } else { counters }
-                },
-            );
+        let resubmits = self.again.iter().any(|again| !again.is_empty());
+        let endpoints = self.transports.iter().enumerate().map(move |(index, slot)| {
+            let mut counters = slot.endpoint.counters();
+            // What a host loses is said once, beside its first transport.
+            counters.extend(lost.filter(|_| index == 0));
+            if resubmits {
+                counters.push(("messages_submitted_again", slot.submitted_again));
+                counters.push(("messages_delivered_again", slot.delivered_again));
+            }
+            counters
+        });
         endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
     }
 
     #[inline]
     fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
-        let Slot { endpoint, beneath, random } = &mut self.transports[transport];
+        let Slot { endpoint, beneath, random, .. } = &mut self.transports[transport];
         let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8).beneath(*beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         endpoint.handle(&mut cx, input);
         if !self.events.is_empty() {
-            self.learn(now, transit);
+            self.learn(now, transport, transit);
         }
     }
 
     #[cold]
-    fn learn(&mut self, now: Time, transit: Option<&Transit>) {
+    fn learn(&mut self, now: Time, transport: usize, transit: Option<&Transit>) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             let (flow, fate) = match event {
@@ -400,7 +431,7 @@ impl Host {
                     // Said on another occasion than a packet's arrival, the whole time was waiting.
                     let journey =
                         transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
-                    (flow, Fate::Delivered(journey))
+                    (flow, Fate::Delivered { journey, transport: transport as u8 })
                 }
                 Event::Completed { flow, sent_packets, resent_packets } => {
                     (flow, Fate::Completed { sent_packets, resent_packets })
@@ -408,8 +439,24 @@ impl Host {
                 Event::Rejected { flow } => (flow, Fate::Rejected),
                 Event::Failed { flow, reason } => (flow, Fate::Failed(reason)),
             };
+            let ends = !matches!(fate, Fate::Delivered { .. });
+            let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());
+            if let Some(again) = again {
+                // It may have come though its sender was told that it had not: the application knows it by its number.
+                if !ends && !self.delivered.insert(flow) {
+                    self.transports[transport].delivered_again += 1;
+                    continue;
+                }
+                let times = self.resubmitted.get(&flow).copied().unwrap_or(0);
+                let undelivered = matches!(fate, Fate::Rejected | Fate::Failed(_));
+                if let Some(next) = again.get(times as usize).filter(|_| undelivered) {
+                    self.starts.push(Reverse((now + next.after, flow)));
+                    self.resubmitted.insert(flow, times + 1);
+                    continue;
+                }
+            }
             self.records.push(FlowRecord { flow, at: now, fate });
-            if !matches!(fate, Fate::Delivered(_)) {
+            if ends {
                 self.ended += 1;
                 for next in self.waiting.remove(&flow).into_iter().flatten() {
                     let pause = Duration::from_ps(self.flows.get(next).start.ps());

@@ -32,5 +32,5 @@ pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
 pub use results::{counter_table, link_table};
-pub use spec::{Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};
+pub use spec::{Again, Carriers, Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};
 pub use table::{Column, Data, Table};

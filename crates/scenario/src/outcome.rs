@@ -21,8 +21,15 @@ pub struct FlowRecord {
 pub enum Fate {
     /// Its application handed it over.
     Started,
-    /// The receiver has its last byte, which came in a packet that made this journey.
-    Delivered(Journey),
+    /// Its application submitted it again, after it had been rejected or given up.
+    Resubmitted,
+    /// The receiver has its last byte.
+    Delivered {
+        /// What the packet went through that it came in.
+        journey: Journey,
+        /// Index of the transport that brought it.
+        transport: u8,
+    },
     /// The sender knows.
     Completed {
         /// Data packets sent for it.
@@ -34,13 +41,6 @@ pub enum Fate {
     Rejected,
     /// The sender gave it up.
     Failed(&'static str),
-}
-
-impl FlowRecord {
-    /// The note that a flow was handed over.
-    pub fn started(flow: FlowId, at: Time) -> FlowRecord {
-        FlowRecord { flow, at, fate: Fate::Started }
-    }
 }
 
 /// How the packet that completed a flow spent its time.
@@ -69,6 +69,9 @@ pub struct Flows {
     /// When its sender knew.
     pub completed: Vec<u64>,
     journey: Vec<Journey>,
+    submissions: Vec<u32>,
+    /// One more than the index of the transport that delivered it, or 0.
+    delivered_over: Vec<u32>,
     sent_packets: Vec<u64>,
     resent_packets: Vec<u64>,
     /// How it stands.
@@ -110,6 +113,8 @@ impl Flows {
             delivered: vec![Flows::NONE; count],
             completed: vec![Flows::NONE; count],
             journey: vec![Journey::default(); count],
+            submissions: vec![0; count],
+            delivered_over: vec![0; count],
             sent_packets: vec![0; count],
             resent_packets: vec![0; count],
             status: vec![Status::Unfinished; count],
@@ -125,10 +130,15 @@ impl Flows {
                 *slot = at;
             };
             match record.fate {
-                Fate::Started => note(&mut flows.started[index]),
-                Fate::Delivered(journey) => {
+                Fate::Started => {
+                    note(&mut flows.started[index]);
+                    flows.submissions[index] += 1;
+                }
+                Fate::Resubmitted => flows.submissions[index] += 1,
+                Fate::Delivered { journey, transport } => {
                     note(&mut flows.delivered[index]);
                     flows.journey[index] = journey;
+                    flows.delivered_over[index] = u32::from(transport) + 1;
                 }
                 Fate::Completed { sent_packets, resent_packets } => {
                     note(&mut flows.completed[index]);
@@ -208,10 +218,11 @@ impl Flows {
             index: plan.flows.iter().map(|flow| u32::from(flow.class)).collect(),
             names: plan.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
         };
-        let transport = Data::Names {
-            index: plan.flows.iter().map(|flow| u32::from(flow.transport)).collect(),
-            names: plan.transports.iter().map(|transport| transport.name().to_owned()).collect(),
-        };
+        let names = || plan.transports.iter().map(|transport| transport.name().to_owned());
+        let index = plan.flows.iter().map(|flow| u32::from(flow.transport)).collect();
+        let transport = Data::Names { index, names: names().collect() };
+        let delivered_over =
+            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names()).collect() };
         let status = Data::Names {
             index: flows.status.iter().map(|&status| status as u32).collect(),
             names: Status::NAMES.map(str::to_owned).to_vec(),
@@ -225,7 +236,14 @@ impl Flows {
                 Column::new("dst", "", "receiving host", Data::U32(plan.flows.iter().map(|flow| flow.dst.0).collect())),
                 Column::new("bytes", "B", "length of the message", Data::U64(info(&|flow| flow.bytes))),
                 Column::new("class", "", "traffic class of the scenario", class),
-                Column::new("transport", "", "scheme that carried it", transport),
+                Column::new("transport", "", "scheme that it was submitted to, at first", transport),
+                Column::new(
+                    "submissions",
+                    "",
+                    "how often it was submitted to a scheme: again after it had been rejected or given up, as its class says",
+                    Data::U32(flows.submissions),
+                ),
+                Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
                 Column::new(
                     "start_ps",
                     "ps",

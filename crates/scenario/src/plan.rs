@@ -18,7 +18,7 @@ use schemes::{Asks, Ground, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
-use crate::{Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
+use crate::{Again, Carriers, Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
 pub use reserved::Reserved;
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
@@ -34,6 +34,8 @@ pub struct Plan {
     pub routes: Arc<Routes>,
     /// The transports that carry its traffic; packets name them by index.
     pub transports: Vec<Transport>,
+    /// By class, how messages that were rejected or given up are submitted again.
+    pub again: Arc<Vec<Vec<Again>>>,
     /// What each asks of switches; the last may be that of limiters' own packets.
     pub asks: Vec<Asks>,
     /// How each transport's packets choose among equal paths.
@@ -74,24 +76,18 @@ impl Plan {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         let changes =
             epochs(&fabric, &scenario.failure, scenario.reroute_delay).map_err(|problem| problem.under("failure"))?;
-        let (transports, of_class) = scenario.transports();
+        let Carriers { transports, keys, of_class, again } = scenario.carriers();
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
         let ground = Ground { fabric: fabric.clone(), routes: routes.clone(), site: sites[0].clone() };
-        let key_of = |index| {
-            let class = of_class.iter().position(|of| usize::from(*of) == index);
-            match class.filter(|&class| scenario.traffic[class].transport.is_some()) {
-                Some(class) => format!("traffic[{class}].transport"),
-                None => "transport".to_owned(),
-            }
-        };
-        for (index, transport) in transports.iter().enumerate() {
-            transport.check_on(&ground).map_err(|problem| problem.under(key_of(index)))?;
+        for (transport, key) in transports.iter().zip(&keys) {
+            transport.check_on(&ground).map_err(|problem| problem.under(key))?;
         }
         let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
         let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
-        let reserved = Reserved::new(scenario, &named, key_of, |index| transports[index].guarantee(&ground))?;
+        let reserved =
+            Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
         if let Some(reserved) = &reserved {
             let name = transports[usize::from(reserved.transport)].name();
             reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
@@ -129,6 +125,7 @@ impl Plan {
             scenario,
             routes,
             transports,
+            again: Arc::new(again),
             asks,
             balancing,
             downstream,
@@ -202,6 +199,7 @@ impl Plan {
         Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
             .with_intake(intake)
             .with_reserved(reserved)
+            .with_again(self.again.clone())
     }
 
     /// Whether any transport has a part in switches.

@@ -4,6 +4,7 @@
 //! setting that has no effect in its company is an error too.
 
 mod read;
+mod resubmit;
 
 use fabric::{FabricSpec, FailureSpec};
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
@@ -16,6 +17,7 @@ use workload::Traffic;
 use crate::EntitySpec;
 
 pub use read::{ScenarioError, Source, read};
+pub use resubmit::{Again, Carriers};
 
 /// A whole scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -194,21 +196,6 @@ impl Scenario {
         serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("a schema is JSON")
     }
 
-    /// The transport of each class, in the order of first use without repetition, and each class's index there.
-    pub fn transports(&self) -> (Vec<&Transport>, Vec<u8>) {
-        let mut transports: Vec<&Transport> = Vec::new();
-        let mut of_class = Vec::new();
-        for class in &self.traffic {
-            let transport = class.transport.as_ref().unwrap_or(&self.transport);
-            let index = transports.iter().position(|known| *known == transport).unwrap_or_else(|| {
-                transports.push(transport);
-                transports.len() - 1
-            });
-            of_class.push(index as u8);
-        }
-        (transports, of_class)
-    }
-
     /// What the types can't forbid and needs no fabric to see.
     pub fn check(&self) -> Result<(), Problem> {
         self.transport.check().map_err(|problem| problem.under("transport"))?;
@@ -216,12 +203,16 @@ impl Scenario {
             if let Some(transport) = &class.transport {
                 transport.check().map_err(|problem| problem.under("transport").under(format!("traffic[{index}]")))?;
             }
+            self.check_resubmit(class).map_err(|problem| problem.under(format!("traffic[{index}]")))?;
         }
         if self.traffic.is_empty() {
             return Err(Problem::new("traffic", "there is none: add a [[traffic]] table with sizes and a pattern"));
         }
         if self.traffic.len() > 255 {
             return Err(Problem::new("traffic", "more than 255 classes"));
+        }
+        if self.carriers().transports.len() > 255 {
+            return Err(Problem::new("traffic", "more than 255 transports, each with settings of its own"));
         }
         let used = self.traffic.iter().any(|class| class.transport.is_none());
         if !used && self.transport != Transport::default() {

@@ -63,6 +63,11 @@ macro_rules! catalogue {
                 match self { $(Transport::$variant(config) => config.endpoint(site),)* }
             }
 
+            /// Whether it may end a message that it has not delivered.
+            pub fn gives_up(&self) -> bool {
+                match self { $(Transport::$variant(config) => config.gives_up(),)* }
+            }
+
             /// What the network must be like for it.
             pub fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
                 match self { $(Transport::$variant(config) => config.check_on(ground).map_err(|p| p.under($name)),)* }

@@ -118,6 +118,10 @@ impl Scheme for Config {
         Ok(())
     }
 
+    fn gives_up(&self) -> bool {
+        false
+    }
+
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
         Box::new(host::Dcpim::new(terms::Terms::new(self, site)))
     }

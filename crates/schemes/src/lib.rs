@@ -53,6 +53,11 @@ pub trait Scheme {
     /// What it asks of switches, where the scenario leaves it open.
     fn asks(&self, site: &Site) -> Asks;
 
+    /// Whether it may end a message that it has not delivered: reject it, or give it up.
+    fn gives_up(&self) -> bool {
+        true
+    }
+
     /// What the network must be like for it. Keys are relative to the scheme's table.
     fn check_on(&self, _ground: &Ground) -> Result<(), Problem> {
         Ok(())

@@ -154,6 +154,10 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
+    fn gives_up(&self) -> bool {
+        false
+    }
+
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
         let header_bytes = site.header_bytes + if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
         let mss = u64::from(site.mtu_bytes.saturating_sub(header_bytes).max(1));

@@ -137,6 +137,10 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
+    fn gives_up(&self) -> bool {
+        false
+    }
+
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
         let sender = sender::Settings {
             start: Start::at(site, self.initial_window),

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
+use crate::bits::Bits;
 use crate::{About, Asks, Feedback, Scheme};
 
 /// What a scenario may set.
@@ -117,10 +118,15 @@ struct Udp {
     due: VecDeque<u32>,
     pacing: Timers,
     giving_up: Timers,
-    /// Bytes still missing.
-    receiving: FlowMap<u64>,
+    receiving: FlowMap<Receiving>,
     answers: VecDeque<Packet>,
     failed: u64,
+}
+
+struct Receiving {
+    missing_bytes: u64,
+    /// The packets that are here, by number: a message that was given up may be submitted again.
+    packets: Bits,
 }
 
 struct Sending {
@@ -200,12 +206,15 @@ impl Udp {
             }
             return;
         }
-        // Without retransmission no byte comes twice, so counting them is enough.
+        let Ok(number) = u32::try_from(header.offset / u64::from(self.site.payload_max())) else { return };
         let known = self.receiving.slot(packet.flow);
-        let slot = known.unwrap_or_else(|| self.receiving.insert(packet.flow, header.message_bytes));
-        let (_, missing) = self.receiving.get_mut(slot).expect("just found");
-        *missing = missing.saturating_sub(u64::from(packet.payload_bytes));
-        if *missing == 0 {
+        let fresh = || Receiving { missing_bytes: header.message_bytes, packets: Bits::default() };
+        let slot = known.unwrap_or_else(|| self.receiving.insert(packet.flow, fresh()));
+        let (_, receiving) = self.receiving.get_mut(slot).expect("just found");
+        if receiving.packets.insert(number) {
+            receiving.missing_bytes = receiving.missing_bytes.saturating_sub(u64::from(packet.payload_bytes));
+        }
+        if receiving.missing_bytes == 0 {
             self.receiving.remove(slot);
             let mut answer = Packet::new(packet.flow, self.site.host, packet.src, Header::zeroed());
             answer.wire_bytes = self.site.header_bytes;

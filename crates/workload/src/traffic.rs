@@ -20,6 +20,10 @@ pub struct Traffic<T> {
     pub stream: Option<String>,
     /// What carries the class's messages.
     pub transport: Option<T>,
+    /// What becomes of messages that it rejects or gives up: they are submitted again as each entry says, one after another, until one
+    /// is delivered (Harmony, section 4). Without entries they end there.
+    #[serde(default = "Vec::<Resubmit<T>>::new", skip_serializing_if = "Vec::is_empty")]
+    pub resubmit: Vec<Resubmit<T>>,
     /// How large the messages are.
     pub sizes: Option<Sizes>,
     /// Sizes are rounded to the nearest multiple of this, and are at least this; 1B if unset. dcPIM's own simulator
@@ -53,6 +57,20 @@ pub struct Traffic<T> {
     /// The messages of `trace` once read, or those of a program.
     #[serde(skip)]
     pub loaded: Option<Trace>,
+}
+
+/// How a message is submitted again.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resubmit<T> {
+    /// Over what; over the same transport as last time if unset.
+    pub over: Option<T>,
+    /// How often, at most.
+    #[serde(default = "one")]
+    pub times: u32,
+    /// How long after the application has learnt that it was rejected or given up.
+    #[serde(default)]
+    pub after: Duration,
 }
 
 fn default_name() -> String {
@@ -202,6 +220,7 @@ impl<T> Traffic<T> {
             name: name.to_owned(),
             stream: None,
             transport: None,
+            resubmit: Vec::new(),
             sizes: None,
             round_to: None,
             arrivals: None,

@@ -19,6 +19,7 @@ mod paths;
 mod pyrrha;
 mod rdma;
 mod recovery;
+mod resubmit;
 
 use clearway_sim::{RunResult, run};
 use scenario::{Data, Scenario, Table, read};

@@ -1,0 +1,94 @@
+//! What carries each class of traffic, first and when a message is submitted again.
+
+use schemes::Transport;
+use units::{Duration, Problem};
+use workload::{Resubmit, Traffic};
+
+use crate::Scenario;
+
+/// Times that a message may be submitted again at most.
+const TIMES_MAX: u32 = 1_000;
+
+/// The transports of a run, and what they carry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carriers<'a> {
+    /// In the order of first use, without repetition.
+    pub transports: Vec<&'a Transport>,
+    /// Where in the scenario each is first named.
+    pub keys: Vec<String>,
+    /// By class, the index of its transport.
+    pub of_class: Vec<u8>,
+    /// By class, how its messages are submitted again, time after time.
+    pub again: Vec<Vec<Again>>,
+}
+
+/// How a message is submitted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// Index of the transport.
+    pub transport: u8,
+    /// How long after the last one has ended.
+    pub after: Duration,
+}
+
+impl Scenario {
+    /// What carries its traffic.
+    pub fn carriers(&self) -> Carriers<'_> {
+        let mut carriers =
+            Carriers { transports: Vec::new(), keys: Vec::new(), of_class: Vec::new(), again: Vec::new() };
+        for (index, class) in self.traffic.iter().enumerate() {
+            let (transport, key) = match &class.transport {
+                Some(own) => (own, format!("traffic[{index}].transport")),
+                None => (&self.transport, "transport".to_owned()),
+            };
+            let mut last = carriers.index(transport, key);
+            carriers.of_class.push(last);
+            let mut again = Vec::new();
+            for (entry, Resubmit { over, times, after }) in class.resubmit.iter().enumerate() {
+                if let Some(over) = over {
+                    last = carriers.index(over, format!("traffic[{index}].resubmit[{entry}].over"));
+                }
+                again.extend((0..*times).map(|_| Again { transport: last, after: *after }));
+            }
+            carriers.again.push(again);
+        }
+        carriers
+    }
+
+    pub(super) fn check_resubmit(&self, class: &Traffic<Transport>) -> Result<(), Problem> {
+        let mut last = class.transport.as_ref().unwrap_or(&self.transport);
+        let mut all = 0u32;
+        for (entry, Resubmit { over, times, after }) in class.resubmit.iter().enumerate() {
+            let under = |problem: Problem| problem.under(format!("resubmit[{entry}]"));
+            if !last.gives_up() {
+                let message = format!("has no effect: {} neither rejects a message nor gives it up", last.name());
+                return Err(under(Problem::new("", message)));
+            }
+            if let Some(over) = over {
+                over.check().map_err(|problem| under(problem.under("over")))?;
+            }
+            all = all.saturating_add(*times);
+            if *times == 0 || all > TIMES_MAX {
+                let message = format!("{times} is not between 1 and {TIMES_MAX}, all entries together");
+                return Err(under(Problem::new("times", message)));
+            }
+            let day = Duration::from_ms(86_400_000);
+            if *after > day {
+                return Err(under(Problem::new("after", format!("{after} is more than sensible: at most {day}"))));
+            }
+            last = over.as_ref().unwrap_or(last);
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Carriers<'a> {
+    fn index(&mut self, transport: &'a Transport, key: String) -> u8 {
+        let known = self.transports.iter().position(|known| *known == transport);
+        known.unwrap_or_else(|| {
+            self.transports.push(transport);
+            self.keys.push(key);
+            self.transports.len() - 1
+        }) as u8
+    }
+}
