@@ -24,9 +24,12 @@ ROWS = {
 
 def tables() -> str:
     tiny = cw.Scenario.load("examples/tiny.toml")
-    result = cw.run(tiny.with_({"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}]}))
+    runs = [
+        cw.run(tiny.with_({"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}]})),
+        cw.run(tiny.with_({"transport": "harmony"})),
+    ]
     lines = []
-    for name, table in result.tables.items():
+    for name, table in {name: table for result in runs for name, table in result.tables.items()}.items():
         lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]
         lines.append("| --- | --- | --- | --- |")
         for field in table.schema:

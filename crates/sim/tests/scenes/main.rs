@@ -8,6 +8,7 @@ mod congestion;
 mod digest;
 mod failures;
 mod flow_control;
+mod guarantee;
 mod harmony;
 mod ideal;
 mod intake;
