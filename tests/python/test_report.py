@@ -160,3 +160,11 @@ def test_runs_of_one_name_are_kept_apart(tmp_path: Path, scenario: cw.Scenario) 
     comparison = cw.compare([scenario, scenario.with_(seed=2)], folder=tmp_path)
     assert [result.name for result in comparison.results] == ["tiny", "tiny 2"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny", "tiny-2"]
+
+
+def test_what_is_guaranteed_is_shown_beside_what_came_of_it(scenario: cw.Scenario, tmp_path: Path) -> None:
+    result = cw.run(scenario.with_({"transport": "harmony"}), threads=1)
+    assert result.ok and 0 < result.guarantees["share"].max() <= 1
+    assert result.guaranteed_waits["quantile"][-1] == 1 and result.guaranteed_waits["share"][-1] <= 1
+    assert result.plot.guarantees().svg().startswith("<svg")
+    assert "<h2>What was guaranteed</h2>" in result.report(tmp_path / "report.html").read_text()

@@ -98,6 +98,36 @@ fn but_for_lateness_completion_times_are_the_simulators() {
 }
 
 #[test]
+fn what_is_given_up_is_submitted_again() {
+    let text = r#"
+        switch.buffer.per_port.bytes = "30KB"
+        measure.end = "4s"
+        [fabric.star]
+        rate = "50Mbps"
+        propagation = "200us"
+        [[traffic]]
+        transport = { udp = { patience = "50ms" } }
+        resubmit = [{ over = "dctcp" }]
+        sizes = { constant = "100KB" }
+        arrivals = "all_at_once"
+        pattern.incast.degree = 4
+        flows = 4
+    "#;
+    let result = run(&read(text, &[]), |_| false).expect("it can be run");
+    sound(&result);
+    let given_up = |name: &str| match &result.tables[0].column(name).expect(name).data {
+        Data::U32(submissions) => submissions.iter().filter(|times| **times == 2).count(),
+        _ => panic!("{name} are counts"),
+    };
+    // Of 280 packets that come while 70 leave, 20 find room; and who has lost one starts over.
+    assert!(
+        given_up("submissions") == 4 && result.info.flows_completed == 4 || !undisturbed(&result),
+        "{:#?}",
+        result.info
+    );
+}
+
+#[test]
 fn several_switches_and_cut_through() {
     let leaf_spine = PERMUTATION.replace(
         "[fabric.star]\nrate = \"50Mbps\"",
