@@ -84,6 +84,7 @@ fn all_ended(result: &RunResult) {
     assert_eq!((completed + rejected) as u64, result.info.flows, "{}", result.scenario_toml);
 }
 
+/// Messages, and a packet long after them, so that by the run's end all of theirs is over.
 fn poisson(load: f64, size: &str, duration: &str) -> String {
     format!(
         r#"
@@ -93,6 +94,12 @@ fn poisson(load: f64, size: &str, duration: &str) -> String {
         arrivals = {{ poisson = {{ load = {load} }} }}
         admissible = "63us"
         duration = "{duration}"
+        [[traffic]]
+        name = "last"
+        sizes = {{ constant = "1B" }}
+        arrivals = "all_at_once"
+        start = "2ms"
+        flows = 1
         "#
     )
 }
@@ -104,13 +111,6 @@ fn the_paper_s_fabric_carries_128_kb_messages_without_a_loss_within_the_bounds()
         let result = run_on(2, &format!("transport = 'harmony'\n{}", poisson(load, "128KB", "300us")));
         all_is_quiet(&result);
         all_ended(&result);
-        println!("{load}: {} of {} rejected", ended(&result, "rejected"), result.info.flows);
-        let mut fcts = of_flows(&result, "fct_ps").to_vec();
-        fcts.retain(|&fct| fct != NONE);
-        fcts.sort_unstable();
-        println!("mean {} p50 {} p99 {} max {}", fcts.iter().sum::<u64>() / fcts.len() as u64, fcts[fcts.len()/2], fcts[fcts.len()*99/100], fcts.last().unwrap());
-        for (name, value) in names(table(&result, "counters"), "counter").iter().zip(column(table(&result, "counters"), "value")) { print!("{name} {value} "); }
-        let links = table(&result, "guarantees"); let _ = links;
     }
 }
 
@@ -125,9 +125,11 @@ fn every_kind_of_fabric_keeps_the_guarantee() {
         "torus = { dims = [4, 3, 3] }",
         "mesh = { dims = [4, 4] }",
     ] {
-        for transport in ["'harmony'", "'rsvp'", "{ harmony = { slots = 4, refused = 'give_up' } }"] {
-            if transport.contains("rsvp") && fabric.contains("oversubscription = 4") {
-                continue; // its links of 50 Gbps are less than RSVP's one slot
+        for transport in ["'harmony'", "'rsvp'", "{ harmony = { slots = 6, refused = 'give_up' } }"] {
+            if transport.contains("rsvp")
+                && ["oversubscription = 4", "torus", "mesh"].iter().any(|narrow| fabric.contains(narrow))
+            {
+                continue; // the fabric's own links are less than RSVP's one slot
             }
             let scene = format!("transport = {transport}\nfabric.{fabric}\n{}", poisson(0.3, "60KB", "200us"));
             let result = run_alone(&scene);
@@ -188,7 +190,9 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         ))
     };
     let fct = |result: &RunResult| of_flows(result, "fct_ps")[0];
-    let cut = |end: &str, spine| format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]");
+    let cut = |end: &str, spine| {
+        format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
+    };
     let undisturbed = fct(&run(""));
     // K = 1: a round is a packet and three control packets, at three switches 1 + 2 + 3 rounds.
     let round = PACKET_PS + 3 * 3_200;
@@ -273,10 +277,8 @@ fn rejections_are_seldom_with_many_virtual_links_and_common_with_one() {
     let rejected = |transport: &str| {
         let result = run_on(2, &format!("transport = {transport}\n{}", poisson(0.6, "128KB", "300us")));
         all_ended(&result);
-        let share = ended(&result, "rejected") as f64 / result.info.flows as f64;
-        println!("{transport} {share}");
-        share
+        ended(&result, "rejected")
     };
     let [one, eight] = ["'rsvp'", "'harmony'"].map(rejected);
-    assert!(one > 2.0 * eight, "{one} {eight}");
+    assert!(one > 10 * eight, "{one} {eight}");
 }
