@@ -143,7 +143,9 @@ fn several_switches_and_cut_through() {
 fn a_switch_cuts_real_content_off() {
     let incast = PERMUTATION.replace("\"permutation\"", "{ incast = { degree = 7 } }");
     let mut trimmed = 0;
-    for name in Transport::NAMES {
+    // Where nothing may be cut off, as its headers would go in a class that is taken, the scenario is refused.
+    let trimmable = Transport::NAMES.iter().filter(|name| !["harmony", "rsvp"].contains(name));
+    for name in trimmable {
         let short = [("switch.overflow", "trim"), ("switch.buffer.per_port.bytes", "10KB"), ("measure.end", "200ms")];
         let result =
             run(&read(&incast, &[&short[..], &[("transport", name)]].concat()), |_| false).expect("it can be run");

@@ -302,7 +302,7 @@ impl Port {
     }
 
     /// The link goes down or comes up again. What waits here is for the caller to take out.
-    pub(crate) fn set_up(&mut self, up: bool) {
+    pub fn set_up(&mut self, up: bool) {
         self.up = up;
     }
 

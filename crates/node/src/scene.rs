@@ -1,15 +1,17 @@
 //! A virtual wire for tests: endpoints on one ideal switch, with every packet seen and any packet spoilt.
 //!
 //! Host NIC, half the delay, one strict-priority queue a destination (finite and marking on demand), its link, half
-//! the delay, host. Small on purpose and apart from the simulator, so that a scheme's scenes test the scheme alone.
+//! the delay, host. The switch may have a scheme's part in it ([`Scene::with_agent`]). Small on purpose and apart from the simulator, so that a scheme's scenes test the scheme alone.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use units::{Duration, FlowId, HostId, Rate, Stream, Time};
+use fabric::{FabricSpec, Failures, Routes, Star};
+use units::{Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 use crate::packet::{CLASSES, flags};
-use crate::{Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Site};
+use crate::pool::Hop;
+use crate::{Agent, AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site};
 
 /// What befalls a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +73,7 @@ pub struct Scene {
     flows: u32,
     spoil: Spoil,
     touch: Touch,
+    part: Option<Part>,
     /// All that endpoints said, in order.
     pub events: Vec<(Time, HostId, Event)>,
     /// All that NICs began to send, in order.
@@ -116,6 +119,14 @@ impl NicControl for Held {
     fn epoch(&self) -> u32 {
         self.epoch
     }
+}
+
+/// A scheme's part of the switch, and what it sees there: host i hangs on port i.
+struct Part {
+    agent: Box<dyn Agent>,
+    ports: Vec<Port>,
+    routes: Routes,
+    random: Stream,
 }
 
 enum Happening {
@@ -168,11 +179,26 @@ impl Scene {
             flows: 0,
             spoil: Box::new(|_, _| Fate::Pass),
             touch: Box::new(|_, _| {}),
+            part: None,
             events: Vec::new(),
             sent: Vec::new(),
             overflows: 0,
             queue_bytes_peak: vec![0; clocks.len()],
         }
+    }
+
+    /// The same scene, whose switch hands packets that ask for it to `agent`.
+    pub fn with_agent(self, agent: Box<dyn Agent>) -> Scene {
+        let hosts = self.hosts.len() as u32;
+        let star = Star { hosts, rate: self.wire.rate, ..Star::default() };
+        let fabric = FabricSpec::Star(star).build().expect("a scene has two hosts");
+        let part = Part {
+            agent,
+            ports: (0..hosts).map(|_| Port::new(self.wire.rate, Hop::Last, &[])).collect(),
+            routes: Routes::compute(&fabric, &Failures::default()),
+            random: Stream::new(1, 0, "scene agent"),
+        };
+        Scene { part: Some(part), ..self }
     }
 
     /// From now on, `spoil` decides what befalls each packet.
@@ -314,9 +340,30 @@ impl Scene {
     }
 
     fn enqueue(&mut self, mut packet: Packet) {
-        packet.hops += 1;
         (self.touch)(self.now, &mut packet);
-        let host = &mut self.hosts[packet.dst.index()];
+        match &mut self.part {
+            Some(part) if packet.has(flags::ROUTER_ALERT) => {
+                let mut made = Vec::new();
+                let Part { agent, ports, routes, random } = part;
+                let mut cx = AgentCx::new(self.now, SwitchId(0), ports, routes, random, &mut made);
+                let out = agent.handle(&mut cx, PortId(packet.src.0), &mut packet);
+                for (out, made) in made {
+                    if (self.spoil)(self.now, &made) != Fate::Drop {
+                        self.join(HostId(out.0), made);
+                    }
+                }
+                if let Some(out) = out {
+                    self.join(HostId(out.0), packet);
+                }
+            }
+            _ => self.join(packet.dst, packet),
+        }
+    }
+
+    /// A packet waits for the link to a host.
+    fn join(&mut self, to: HostId, mut packet: Packet) {
+        packet.hops += 1;
+        let host = &mut self.hosts[to.index()];
         let bytes = u64::from(packet.wire_bytes);
         if host.queue_bytes + bytes > self.wire.queue_bytes_max {
             self.overflows += 1;
@@ -326,10 +373,10 @@ impl Scene {
             packet.flags |= flags::CE;
         }
         host.queue_bytes += bytes;
-        let peak = &mut self.queue_bytes_peak[packet.dst.index()];
+        let peak = &mut self.queue_bytes_peak[to.index()];
         *peak = host.queue_bytes.max(*peak);
         host.queues[packet.class as usize].push_back(packet);
-        self.serve(packet.dst);
+        self.serve(to);
     }
 
     fn serve(&mut self, id: HostId) {

@@ -3,23 +3,27 @@
 //!
 //! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
 //! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
-//! wait for a link belong to at most n messages' slots, whatever came and went before, and each slot's packets leave their source at
-//! least a period p/(B/K) apart. Were no packet delayed before, one of each slot could meet: (n - 1) p. What they were delayed before
-//! lets them bunch, which the theorem bounds by a factor of one a switch: #H (n - 1) p.
+//! wait for a link belong to at most n slots, whatever came and went before, and each slot's packets leave their source at
+//! least a period p/(B/K) apart. Were no packet delayed before, one of each slot could meet: a *round* of n packets, of which one is
+//! being transmitted. What they were held up before lets a slot's packets bunch: at the i-th switch the theorem counts i rounds.
 //!
-//! **What else is in the class.** Rsvps and completes. A complete that waits for a link belongs to a slot that holds it; a rsvp
-//! to one that holds the other direction of the cable; and the receiver's complete to one that has just held that. Of each there
-//! are at most n. The paper neglects them ("tiny packets").
+//! **Links of unequal rates** have unequal rounds, so the theorem's i (K - 1) p becomes the link's own round and, for each switch
+//! before it, as much as the link sends during the longest round of any link. With equal rates that is the theorem's.
+//! (#H (n - 1) p would be 0 for a link of one virtual link, where packets that others held up at a faster link still bunch.)
 //!
-//! **What can't be stopped.** A packet of a lower class whose transmission has begun: one at each switch.
+//! **What else is in a round.** A packet of a lower class whose transmission has begun: so all n packets wait. Rsvps and
+//! completes: a complete that waits for a link belongs to a slot that holds it; a rsvp to one that holds the other direction of
+//! the cable; and the receiver's complete to one that has just held that. Of each there are at most n. The paper neglects them ("tiny
+//! packets").
 //!
-//! The strict formulas of the paper are in [`theory`](super::theory).
+//! These are the paper's bounds, and what runs are audited by. They are not the last word: from the third switch on
+//! an [`adversary`](super::adversary) can exceed Theorem 3.1. Its strict formulas are in [`theory`](super::theory).
 
 use fabric::Fabric;
 use node::Site;
-use units::{Bytes, Duration, HostId, LinkId, PerByte, Rate};
+use units::{Duration, HostId, LinkId, PerByte, Rate};
 
-use super::{Config, theory};
+use super::Config;
 use crate::Ground;
 
 /// Switches that a source route can name, one byte each.
@@ -38,6 +42,8 @@ pub struct Bounds {
     pub slot_rate: Rate,
     /// The longest that a data packet waits in all switches together.
     pub wait: Duration,
+    /// The longest round of any link.
+    round: Duration,
     k: u32,
     packet_bytes: u64,
     header_bytes: u64,
@@ -74,6 +80,7 @@ impl Bounds {
             access_rate,
             slot_rate,
             wait: Duration::ZERO,
+            round: Duration::ZERO,
             k,
             packet_bytes: u64::from(site.mtu_bytes),
             header_bytes: u64::from(site.header_bytes),
@@ -83,15 +90,10 @@ impl Bounds {
             attempts: u64::from(config.attempts),
             per_byte: slot_rate.per_byte(),
         };
-        let (mut queueing, mut beside) = (Duration::ZERO, Duration::ZERO);
-        for rate in queues {
-            let links = bounds.virtual_links(rate);
-            let data = theory::queueing_delay_max(switches, links, Bytes(bounds.packet_bytes), rate);
-            queueing = queueing.max(data);
-            beside = beside.max(rate.transmit(bounds.packet_bytes + bounds.control_bytes(rate)));
-        }
-        let wait = queueing.ps().saturating_add(beside.ps().saturating_mul(u64::from(switches)));
-        Bounds { wait: Duration::from_ps(wait.min(LONGEST.ps())), ..bounds }
+        let longest = queues.map(|rate| rate.transmit(bounds.round_bytes(rate))).max().unwrap_or(Duration::ZERO);
+        let rounds = u64::from(switches) * (u64::from(switches) + 1) / 2;
+        let wait = Duration::from_ps(longest.ps().saturating_mul(rounds).min(LONGEST.ps()));
+        Bounds { round: longest.min(LONGEST), wait, ..bounds }
     }
 
     /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
@@ -103,9 +105,13 @@ impl Bounds {
 
     /// The most bytes of the first class that ever wait for a link of this rate.
     pub fn queue_bytes(&self, rate: Rate) -> u64 {
-        let data = theory::queue_max(self.switches, self.virtual_links(rate), Bytes(self.packet_bytes));
-        // While a packet of a lower class holds the transmitter, the one that would have been there waits too.
-        data.get().saturating_add(self.packet_bytes).saturating_add(self.control_bytes(rate))
+        let before = Duration::from_ps(self.round.ps().saturating_mul(u64::from(self.switches) - 1));
+        self.round_bytes(rate).saturating_add(rate.bytes_in(before))
+    }
+
+    /// A packet of each slot that a link of this rate carries, and control packets.
+    fn round_bytes(&self, rate: Rate) -> u64 {
+        u64::from(self.virtual_links(rate)) * self.packet_bytes + self.control_bytes(rate)
     }
 
     /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.

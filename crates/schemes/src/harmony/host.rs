@@ -13,12 +13,14 @@ pub(super) struct Harmony {
     sender: Sender,
     receiver: Receiver,
     control: Control,
+    /// Packets of senders that there are not.
+    strangers: u64,
 }
 
 impl Harmony {
     pub fn new(terms: Terms) -> Harmony {
         let (sender, receiver) = (Sender::new(&terms), Receiver::new(&terms));
-        Harmony { terms, sender, receiver, control: Control::default() }
+        Harmony { terms, sender, receiver, control: Control::default(), strangers: 0 }
     }
 
     /// What can't come before something has gone is waited for from then on.
@@ -39,6 +41,11 @@ impl Endpoint for Harmony {
             Input::Send(message) => self.sender.start(message, terms, control),
             Input::Packet(packet) => {
                 let header: Header = packet.header();
+                let site = &terms.site;
+                if packet.src == site.host || packet.src.0 >= site.hosts {
+                    self.strangers += 1;
+                    return;
+                }
                 match header.kind {
                     kind::REQUEST | kind::DATA | kind::COMPLETE | kind::REJECT => {
                         self.receiver.receive(cx, packet, &header, terms, control);
@@ -92,7 +99,7 @@ impl Endpoint for Harmony {
             ("attempts_failed", sender.attempts_failed),
             ("completes_missed", receiver.completes_missed),
             ("duplicates", receiver.duplicates),
-            ("malformed", sender.malformed + receiver.malformed),
+            ("malformed", sender.malformed + receiver.malformed + self.strangers),
             ("busy_at_end", u64::from(!self.sender.is_idle() || !self.receiver.is_idle())),
         ]
     }

@@ -59,6 +59,7 @@ struct Slot {
 struct Held {
     flow: FlowId,
     id: u32,
+    given: Time,
     main: bool,
     /// Its message has no more use of it.
     draining: bool,
@@ -193,7 +194,7 @@ impl Receiver {
         while !self.free.is_empty()
             && let Some(key) = self.next_pending(now)
         {
-            self.give(key, true, terms, control);
+            self.give(key, true, now, terms, control);
         }
         if !self.pending.is_empty() || self.free.is_empty() {
             return;
@@ -203,7 +204,7 @@ impl Receiver {
             && let Some(place) = self.next_active(last)
         {
             if self.is_useful(place.2, now, terms) {
-                self.give(place.2, false, terms, control);
+                self.give(place.2, false, now, terms, control);
             } else {
                 last = Some(place);
             }
@@ -234,14 +235,14 @@ impl Receiver {
         message.not_before <= now && missing > flowing + waiting
     }
 
-    fn give(&mut self, key: u32, main: bool, terms: &Terms, control: &mut Control) {
+    fn give(&mut self, key: u32, main: bool, now: Time, terms: &Terms, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         let Some(index) = self.free.pop() else { return };
         let slot = &mut self.slots[index as usize];
         slot.count = slot.count.wrapping_add(1);
         // A slot's number and how often it was given: a name for the reservation.
         let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
-        slot.held = Some(Held { flow, id, main, draining: false, began: false, got_bytes: 0, back: 0 });
+        slot.held = Some(Held { flow, id, given: now, main, draining: false, began: false, got_bytes: 0, back: 0 });
         message.slots += 1;
         let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
         let bytes = message.bytes.saturating_sub(offset).max(1);
@@ -355,20 +356,29 @@ impl Receiver {
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        message.not_before = now + terms.retry_after;
+        message.not_before = now.max(held.given + terms.retry_after);
         if held.main {
             self.wait(key, now, terms);
+            if terms.gives_up {
+                self.reject(key, terms, control);
+            }
         } else if message.state == State::Active {
-            self.timers.set(key, now + terms.retry_after);
+            self.timers.set(key, message.not_before);
         }
         self.reconsider(now, key, terms, control);
     }
 
     /// Rejects a pending message whose time is over, if no slot carries it.
     fn reconsider(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
+        let Some((_, message)) = self.messages.get(key) else { return };
+        if now >= terms.admits_until(message.arrived) {
+            self.reject(key, terms, control);
+        }
+    }
+
+    fn reject(&mut self, key: u32, terms: &Terms, control: &mut Control) {
         let Some((flow, message)) = self.messages.get(key) else { return };
-        let over = now >= terms.admits_until(message.arrived) || (terms.gives_up && message.not_before > now);
-        if message.state == State::Pending && message.slots == 0 && over {
+        if message.state == State::Pending && message.slots == 0 {
             let header = Header { attempt: message.attempt, conclusive: 1, ..Header::of(kind::REFUSAL) };
             control.push(terms.control(flow, message.src, header));
             self.counts.rejected += 1;

@@ -23,6 +23,8 @@ use super::{Control, Header, URGENT};
 
 pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
+    /// Messages that have had no slot yet in their present attempt.
+    waiting: usize,
     slots: Vec<Slot>,
     /// Slots in use whose clocks have come, in that order.
     due: VecDeque<u32>,
@@ -87,6 +89,7 @@ impl Sender {
     pub fn new(terms: &Terms) -> Sender {
         Sender {
             messages: FlowMap::default(),
+            waiting: 0,
             slots: (0..terms.slots).map(|_| Slot::default()).collect(),
             due: VecDeque::new(),
             pacing: Timers::default(),
@@ -110,6 +113,7 @@ impl Sender {
             resent_packets: 0,
         };
         let key = self.messages.insert(message.flow, outgoing);
+        self.waiting += 1;
         self.request(key, terms, control);
     }
 
@@ -181,9 +185,10 @@ impl Sender {
         if message.begun && message.next == message.bytes {
             return self.answer_rsvp(rsvp, header, kind::COMPLETE, terms, control);
         }
-        // Of the free slots the one that may send first.
-        let free = (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
-        let Some((index, _)) = free.min_by_key(|(_, slot)| slot.due) else {
+        // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
+        let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
+        let spared = if message.slots > 0 { self.waiting } else { 0 };
+        let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
             self.answer_rsvp(rsvp, header, kind::REJECT, terms, control);
             if header.conclusive == 1 {
@@ -193,6 +198,7 @@ impl Sender {
         };
         if !message.begun {
             message.begun = true;
+            self.waiting -= 1;
             message.next = header.offset;
         }
         message.slots += 1;
@@ -242,14 +248,16 @@ impl Sender {
             return;
         }
         message.attempt += 1;
-        message.begun = false;
+        self.waiting += usize::from(std::mem::take(&mut message.begun));
         self.answers.clear(key);
         self.request(key, terms, control);
     }
 
     fn remove(&mut self, key: u32) -> Option<Outgoing> {
         self.answers.clear(key);
-        self.messages.remove(key)
+        let message = self.messages.remove(key)?;
+        self.waiting -= usize::from(!message.begun);
+        Some(message)
     }
 
     /// Takes all slots of a message from it, and says so on the ways of its data.

@@ -89,9 +89,10 @@ impl SwitchPart {
         SwitchPart { bounds, hosts, ports: Vec::new(), counts: Counts::default() }
     }
 
-    /// By port, how many virtual links are held and how many there are. Empty before the first packet.
-    pub fn held(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.ports.iter().map(|port| (port.held.len() as u32, port.links))
+    /// By port, how many virtual links are held at `now` and how many there are. Empty before the first packet.
+    pub fn held(&self, now: Time) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let held = move |port: &Reservations| port.held.iter().filter(|held| held.until >= now).count() as u32;
+        self.ports.iter().map(move |port| (held(port), port.links))
     }
 
     /// Sends a rsvp on its way to the sender by a free virtual link, or back to the receiver as a reject.
@@ -203,7 +204,7 @@ impl Agent for SwitchPart {
     }
 
     fn set_up(&mut self, _: &mut AgentCx<'_>, port: PortId, up: bool) {
-        // What was reserved over a dead link will not come; both directions of a cable are told of, so up does no harm.
+        // What was reserved over a dead link will not come.
         if let Some(reservations) = self.ports.get_mut(port.index())
             && !up
         {
@@ -224,3 +225,6 @@ impl Agent for SwitchPart {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

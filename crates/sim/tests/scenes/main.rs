@@ -41,6 +41,14 @@ fn run_alone(toml: &str) -> RunResult {
     run_on(1, toml)
 }
 
+/// Whether a transport has the first classes for itself and guarantees what goes there, which rules out settings that others take.
+fn reserves(transport: &str) -> bool {
+    let plan = scenario::Plan::new(&scenario(&format!(
+        "transport = '{transport}'\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
+    )));
+    plan.expect("it can be planned").reserved.is_some()
+}
+
 /// The audit is clean, no flow is faster than alone, and where its time went is its whole time.
 fn check(result: &RunResult) {
     for finding in &result.info.audit {
