@@ -78,7 +78,13 @@ impl Plan {
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
-        let ground = Ground { fabric: fabric.clone(), routes: routes.clone(), site: sites[0].clone() };
+        let ground = Ground {
+            fabric: fabric.clone(),
+            routes: routes.clone(),
+            site: sites[0].clone(),
+            host_delay: scenario.host.delay,
+            head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
+        };
         let key_of = |index| {
             let class = of_class.iter().position(|of| usize::from(*of) == index);
             match class.filter(|&class| scenario.traffic[class].transport.is_some()) {
