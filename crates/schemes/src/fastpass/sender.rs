@@ -122,7 +122,7 @@ impl Sender {
             return;
         }
         match (header.kind, flow.phase) {
-            (kind::ALLOCATION, Phase::Asking) => self.allocated(now, slot, header, terms, out),
+            (kind::ALLOCATION, Phase::Asking) => self.allocated(now, slot, header, terms),
             (kind::WAIT, Phase::Asking) => {
                 flow.give_up = now + terms.patience;
                 flow.silences = 0;
@@ -144,14 +144,13 @@ impl Sender {
         }
     }
 
-    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Terms, out: &mut Outbox) {
+    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Terms) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let end = u64::from(header.first) + u64::from(header.packets);
         if header.packets == 0 || header.first < flow.granted || end > u64::from(flow.packets) || header.argument == 0 {
             return;
         }
         flow.granted = end as u32;
-        flow.silences = 0;
         let (at, stride) = (Time::from_ps(header.at), u64::from(header.argument));
         let grant = Grant { first: header.first, packets: header.packets, used: 0, at, stride, path: header.path };
         let last = flow.granted == flow.packets;
@@ -160,7 +159,10 @@ impl Sender {
             // The allocation has come too late: others are promised what comes after.
             self.counts.slots_missed += u64::from(header.packets);
             if last && flow.grants.is_empty() {
-                self.ask(now, slot, header.first, 0, terms, out);
+                // Where allocations are late there is too much to say: asking again at once would make it more.
+                flow.granted = header.first;
+                flow.silences += 1;
+                self.timers.set(slot, flow.patient(now, terms.ask_again));
                 return;
             }
         } else {
@@ -168,6 +170,7 @@ impl Sender {
                 self.due.push(Reverse((begins, slot, id)));
             }
             flow.grants.push_back(grant);
+            flow.silences = 0;
             if flow.granted > flow.distinct {
                 flow.give_up = ends.saturating_add(terms.patience);
             }
