@@ -31,16 +31,12 @@ fn run_both(toml: &str) -> RunResult {
     alone
 }
 
-/// What a scene's network is promised.
-fn wait_max_ps(toml: &str) -> u64 {
-    let plan = Plan::new(&scenario(toml)).unwrap();
-    plan.transports[0].guarantee(&plan.ground).expect("Fastpass guarantees").wait.ps()
-}
-
 /// No data packet that ended a message waited for more than control packets on its way, and nothing was lost.
-fn assert_nothing_waits(toml: &str, result: &RunResult) {
+fn assert_nothing_waits(result: &RunResult) {
+    let toml = &result.scenario_toml;
+    let plan = Plan::new(&scenario(toml)).unwrap();
+    let most = plan.transports[0].guarantee(&plan.ground).expect("Fastpass guarantees").wait.ps();
     let parts = ["queued_up_ps", "queued_down_ps", "queued_last_ps"].map(|part| of_flows(result, part));
-    let most = wait_max_ps(toml);
     for flow in 0..parts[0].len() {
         let waited: u64 = parts.iter().map(|part| part[flow]).filter(|&ps| ps != NONE).sum();
         assert!(waited <= most, "flow {flow} waited {waited} ps, not at most {most}\n{toml}");
@@ -71,7 +67,7 @@ fn a_permutation_fills_the_links() {
     let text = messages("1460KB", "fabric.star = { hosts = 17 }");
     let permutation =
         "arrivals = \"all_at_once\"\npattern = \"permutation\"\nsenders = \"1-16\"\nreceivers = \"1-16\"\n";
-    let result = run_both(&(text.clone() + permutation));
+    let result = run_both(&(text + permutation));
     let delivered = of_flows(&result, "delivered_ps");
     // All at once, 1,000 slots each: 99% of the link's rate. (Hosts that were asked of later begin a slot later.)
     let slot = 121_213;
@@ -79,7 +75,7 @@ fn a_permutation_fills_the_links() {
     let begins: Vec<u64> = delivered.iter().map(|&at| begin(at)).collect();
     let (first, last) = (*begins.iter().min().unwrap(), *begins.iter().max().unwrap());
     assert!(begins.len() == 16 && last - first <= slot && first % slot == 0, "{begins:?}");
-    assert_nothing_waits(&text, &result);
+    assert_nothing_waits(&result);
 }
 
 #[test]
@@ -88,8 +84,8 @@ fn an_incast_is_served_one_after_the_other() {
     // 16 senders of 100 packets: 194 us, so most of it is rejected after 63; with a millisecond of patience all goes.
     let incast = "arrivals = \"all_at_once\"\npattern = { incast = { degree = 16 } }\nreceivers = \"20\"\nflows = 16\n";
     let patient = text.replace("\"fastpass\"", "{ fastpass = { delta_admission = \"1ms\" } }");
-    let result = run_both(&(patient.clone() + incast));
-    assert_nothing_waits(&patient, &result);
+    let result = run_both(&(patient + incast));
+    assert_nothing_waits(&result);
     let mut delivered = of_flows(&result, "delivered_ps").to_vec();
     delivered.sort_unstable();
     // A sender of another distance may cost a slot between two.
@@ -104,9 +100,9 @@ fn an_incast_is_served_one_after_the_other() {
 #[test]
 fn at_a_load_of_0_6_no_data_waits_anywhere() {
     let text = messages("128KB", "fabric.leaf_spine = {}");
-    let result = run_alone(&(text.clone() + "arrivals = { poisson = { load = 0.6 } }\nduration = \"500us\"\n"));
+    let result = run_alone(&(text + "arrivals = { poisson = { load = 0.6 } }\nduration = \"500us\"\n"));
     assert!(result.info.flows > 3_000);
-    assert_nothing_waits(&text, &result);
+    assert_nothing_waits(&result);
     // Control alone waits in switches, and a data packet for it.
     let longest = column(table(&result, "links"), "queued_bytes_max").iter().max().copied().unwrap();
     assert!(longest < 3_000, "{longest} B");
@@ -132,9 +128,14 @@ fn nothing_waits_in_any_fabric() {
     ] {
         for transport in ["\"fastpass\"", "{ fastpass = { granularity = \"packet\", arbiter = 3 } }"] {
             let text = messages("30KB", settings).replace("\"fastpass\"", transport);
-            let result = run_both(&(text.clone() + traffic));
-            assert_nothing_waits(&text, &result);
-            assert!(result.info.flows_completed * 2 > result.info.flows, "{}\n{text}", result.info.flows_completed);
+            let result = run_both(&(text + traffic));
+            assert_nothing_waits(&result);
+            assert!(
+                result.info.flows_completed * 2 > result.info.flows,
+                "{}\n{}",
+                result.info.flows_completed,
+                result.scenario_toml
+            );
         }
     }
 }
