@@ -53,7 +53,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use fabric::{FabricSpec, Failures, Routes, Star};
+use fabric::{FabricSpec, Failures, Routes, Star, Tier};
 use node::{Balancing, Endpoint, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,20 +199,30 @@ impl Scheme for Config {
         Asks { balancing: Balancing::Spray, feedback: Feedback::Drop, overflow: None, reserved_classes: 2 }
     }
 
-    /// By the schedule nothing waits. What is late against it is so because a control packet was being sent when its turn came, at
-    /// its host's NIC and at each switch on the way; and since a queue that serves packets in any order has done no less work than
-    /// the schedule, lateness adds up over the links of a path and no further.
+    /// By the schedule nothing waits. What is late against it is so because a packet was being sent when its turn came, at its host's
+    /// NIC and at each switch on the way: one of control, or of another transport's beneath. Since a queue never does less work than
+    /// the schedule whatever the order, lateness adds up over the links of a path and no further.
     fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
         if self.clocks == Clocks::Own {
             return None;
         }
-        let (fabric, site) = (&ground.fabric, &ground.site);
-        let links = u64::from(site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1)) + 1;
-        let late = fabric.narrowest_rate().transmit(u64::from(site.header_bytes)) * links;
-        let mtu = u64::from(site.mtu_bytes);
-        let queue_bytes = |link: &fabric::Link| mtu * late.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
-        Some(Guarantee { class: terms::DATA, queue_bytes: fabric.links.iter().map(queue_bytes).collect(), wait: late })
+        let mtu = u64::from(ground.site.mtu_bytes);
+        let full = lateness(ground, mtu);
+        let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
+        let queue_bytes = ground.fabric.links.iter().map(queue_bytes).collect();
+        Some(Guarantee { class: terms::DATA, queue_bytes, wait: full })
     }
+}
+
+/// The most that a data packet is late at its last link, if a packet of so many bytes was being sent at every link
+/// on the longest way, on the slowest links.
+fn lateness(ground: &Ground, bytes: u64) -> Duration {
+    let switches = ground.site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
+    let slowest = |of_hosts: bool| {
+        let at_host = |link: &&fabric::Link| matches!(link.tier, Tier::FromHost | Tier::ToHost) == of_hosts;
+        ground.fabric.links.iter().filter(at_host).map(|link| link.rate.transmit(bytes).ps()).max().unwrap_or(0)
+    };
+    Duration::from_ps(2 * slowest(true) + switches.saturating_sub(1) * slowest(false))
 }
 
 /// Ports of so many switches fit into an allocation, and of so many ports each.

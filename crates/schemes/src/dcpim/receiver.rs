@@ -15,11 +15,11 @@ use node::{Cx, Event, FlowMap, Packet};
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
-use crate::bits::Bits;
 use super::header::kind;
 use super::matching::Offers;
 use super::terms::Terms;
 use super::{Departure, Header};
+use crate::bits::Bits;
 
 #[derive(Default)]
 pub(super) struct Receiver {

@@ -7,11 +7,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
-use crate::bits::Bits;
 use super::header::kind;
 use super::matching::{Offers, full_phase};
 use super::terms::Terms;
 use super::{Departure, Header};
+use crate::bits::Bits;
 
 #[derive(Default)]
 pub(super) struct Sender {

@@ -195,11 +195,13 @@ fn hosts_with_clocks_of_their_own_send_by_them() {
 }
 
 #[test]
-fn on_the_papers_fabric_nothing_waits_but_for_control_packets() {
+fn nothing_waits_for_more_than_what_is_being_sent() {
     let guarantee = Config::default().guarantee(&ground(FabricSpec::default())).unwrap();
-    // Four links of at least 100 Gbps, 40 B each.
-    assert_eq!(guarantee.wait, Duration::from_ps(4 * 3_200));
-    assert!(guarantee.queue_bytes.iter().all(|&bytes| bytes == 1500));
+    // Of another transport, a full packet on two links of 100 Gbps and two of 400.
+    assert_eq!(guarantee.wait, Duration::from_ns(2 * 120 + 2 * 30));
+    assert!(guarantee.queue_bytes.iter().all(|&bytes| bytes == 10 * 1500 || bytes == 3 * 1500));
+    // Of its own, control packets.
+    assert_eq!(lateness(&ground(FabricSpec::default()), 40), Duration::from_ps(2 * 3_200 + 2 * 800));
 }
 
 #[test]

@@ -218,7 +218,9 @@ impl Receiver {
     fn next_active(&self, after: Option<(Time, u64, u32)>) -> Option<(Time, u64, u32)> {
         match after {
             None => self.active.first().copied(),
-            Some(last) => self.active.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next().copied(),
+            Some(last) => {
+                self.active.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next().copied()
+            }
         }
     }
 

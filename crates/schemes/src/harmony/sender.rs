@@ -235,7 +235,8 @@ impl Sender {
         self.end_slots(key, kind::REJECT, terms, control);
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
-            let reason = if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
+            let reason =
+                if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
             self.remove(key);
             cx.events.push(Event::Failed { flow, reason });
             return;
