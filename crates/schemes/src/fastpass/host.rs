@@ -43,7 +43,7 @@ impl Fastpass {
             kind::DATA | kind::PROBE => {
                 self.receiver.receive(cx.now, packet, &header, &self.terms, out, cx.events);
             }
-            _ => self.sender.hear(cx.now, packet.flow, packet.src, &header, &self.terms, out, cx.events),
+            _ => self.sender.hear(cx, packet.flow, packet.src, &header, &self.terms, out),
         }
     }
 
@@ -66,10 +66,14 @@ impl Fastpass {
         if arbiter.next_decision() <= now {
             arbiter.decide(now, &mut self.answers);
         }
-        while let Some((_, answer)) = self.answers.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(&(at, answer)) = self.answers.front() {
+            if at > now {
+                break;
+            }
+            self.answers.pop_front();
             let (flow, to, header) = said(&answer);
             if to == self.terms.site.host {
-                self.sender.hear(cx.now, flow, to, &header, &self.terms, out, cx.events);
+                self.sender.hear(cx, flow, to, &header, &self.terms, out);
             } else {
                 self.control.push_back(self.terms.control(flow, to, header));
             }

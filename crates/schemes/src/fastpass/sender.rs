@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use node::packet::flags;
-use node::{Event, FlowMap, Message, Packet, Timers};
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
@@ -98,14 +98,14 @@ impl Sender {
     /// What the arbiter or a receiver has to say about a flow.
     pub fn hear(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: FlowId,
         from: HostId,
         header: &Header,
         terms: &Terms,
         out: &mut Outbox,
-        events: &mut Vec<Event>,
     ) {
+        let now = cx.now;
         let Some(slot) = self.flows.slot(id) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let speaks = if matches!(header.kind, kind::COMPLETE | kind::STATE) { flow.dst } else { terms.arbiter };
@@ -115,7 +115,7 @@ impl Sender {
         if header.kind == kind::COMPLETE {
             let (sent_packets, resent_packets) = (flow.sent_packets, flow.sent_packets - u64::from(flow.distinct));
             self.forget(slot);
-            events.push(Event::Completed { flow: id, sent_packets, resent_packets });
+            cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
             return;
         }
         if header.attempt != flow.attempt {
@@ -130,7 +130,7 @@ impl Sender {
             }
             (kind::REJECT, Phase::Asking) if !flow.is_admitted() => {
                 self.forget(slot);
-                events.push(Event::Rejected { flow: id });
+                cx.events.push(Event::Rejected { flow: id });
             }
             (kind::STATE, Phase::Granted) if flow.grants.is_empty() && header.first < flow.packets => {
                 if header.first > flow.missing {

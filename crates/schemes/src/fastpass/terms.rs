@@ -109,7 +109,7 @@ impl Terms {
     /// Whether a message between these may begin in a slot: not one of the arbiter's own host in those slots, one in so many, that
     /// are left to control, of which that host has most.
     pub fn may_begin(&self, src: HostId, dst: HostId, stride: u64, slot: u64) -> bool {
-        !self.leaves_slots(src, dst, stride) || slot % self.control_slots > 0
+        !self.leaves_slots(src, dst, stride) || !slot.is_multiple_of(self.control_slots)
     }
 
     /// How many strides behind its first packet, at `begin`, the `index`-th of a message leaves: consecutive slots, but for those

@@ -1,9 +1,10 @@
 //! One scenario, one history: on one thread, on two, on four.
 
+use scenario::Plan;
 use schemes::Transport;
 use units::HostId;
 
-use crate::{NONE, check, of_flows, run_on, scenario, table};
+use crate::{NONE, RESERVING, check, of_flows, run_on, scenario, table};
 
 /// 200 flows at a load that makes queues; what a scene adds comes before its traffic.
 fn scene(transport: &str, settings: &str) -> String {
@@ -81,6 +82,12 @@ fn threads_change_nothing() {
     for transport in Transport::NAMES {
         for settings in settings() {
             let scene = scene(transport, &settings);
+            // What could hold back or drop packets of a transport that has the first classes for itself is refused beside it.
+            if let Err(problem) = Plan::new(&scenario(&scene)) {
+                let reserves = ["flow_control", "switch"].iter().any(|key| problem.key.starts_with(key));
+                assert!(reserves && RESERVING.contains(transport), "{problem}\n{scene}");
+                continue;
+            }
             let alone = run_on(1, &scene);
             assert!(alone.info.packet_hops > 1_000, "a scene with traffic");
             for threads in [2, 4] {
@@ -111,7 +118,7 @@ fn time_in_flight_is_the_path_s() {
     // Of a flow's time, what is neither waiting nor transmission: 200 ns a link and 450 ns a switch, and the two hosts'.
     let scene = scene("udp", &format!("{SMALL_CLOS}\nhost.delay = \"225ns\""));
     let result = run_on(1, &scene);
-    let plan = scenario::Plan::new(&scenario(&scene)).unwrap();
+    let plan = Plan::new(&scenario(&scene)).unwrap();
     let rack = |host: u32| plan.fabric.rack_of(HostId(host));
     for (flow, info) in plan.flows.iter().enumerate() {
         let (links, switches) = if rack(info.src.0) == rack(info.dst.0) { (2, 1) } else { (4, 3) };

@@ -61,6 +61,9 @@ fn check(result: &RunResult) {
     }
 }
 
+/// The transports that have the first classes for themselves, and reject what they can't carry.
+const RESERVING: [&str; 3] = ["harmony", "rsvp", "fastpass"];
+
 /// In place of a number that there is not.
 const NONE: u64 = u64::MAX;
 

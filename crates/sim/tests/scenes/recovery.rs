@@ -2,13 +2,12 @@
 
 use clearway_sim::RunResult;
 
-use crate::{column, run_alone, run_on, table};
+use crate::{RESERVING, column, run_alone, run_on, table};
 
-/// All of the catalogue but UDP, which promises nothing, and those that may reject a message and let no queue grow: they have
+/// All of the catalogue but UDP, which promises nothing, and those that may reject a message and let no queue overflow: they have
 /// scenes of their own.
 fn reliable() -> impl Iterator<Item = &'static str> {
-    let others = ["udp", "fastpass"];
-    schemes::Transport::NAMES.iter().copied().filter(move |name| !others.contains(name))
+    schemes::Transport::NAMES.iter().copied().filter(|name| *name != "udp" && !RESERVING.contains(name))
 }
 
 /// Short and long flows all to all among 16 hosts under two spines, at a load of 0.5.
