@@ -80,7 +80,13 @@ impl Plan {
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &routes);
         let flows = flows(scenario, &fabric, &of_class)?;
-        let ground = Ground { fabric: fabric.clone(), routes: routes.clone(), site: sites[0].clone() };
+        let ground = Ground {
+            fabric: fabric.clone(),
+            routes: routes.clone(),
+            site: sites[0].clone(),
+            host_delay: scenario.host.delay,
+            head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
+        };
         for (transport, key) in transports.iter().zip(&keys) {
             transport.check_on(&ground).map_err(|problem| problem.under(key))?;
         }

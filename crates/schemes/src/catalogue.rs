@@ -131,6 +131,7 @@ catalogue! {
     "hpcc" Hpcc(crate::rdma::Config<crate::rdma::hpcc::Config>),
     "harmony" Harmony(crate::harmony::Config),
     "rsvp" Rsvp(crate::harmony::rsvp::Config),
+    "fastpass" Fastpass(crate::fastpass::Config),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -8,6 +8,7 @@ pub mod bfc;
 pub mod catalogue;
 pub mod congestion_isolation;
 pub mod dcpim;
+pub mod fastpass;
 pub mod flow_control;
 mod flow_queues;
 pub mod harmony;
@@ -88,6 +89,10 @@ pub struct Ground {
     pub routes: Arc<Routes>,
     /// What hosts know of their places: the first host's.
     pub site: Site,
+    /// Processing time in a host, on the way out and again on the way in.
+    pub host_delay: Duration,
+    /// After so many bytes of a packet a switch that cuts through forwards it; none where switches store first.
+    pub head_bytes: Option<u64>,
 }
 
 /// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what queues

@@ -36,7 +36,13 @@ impl Agent for Watched {
 fn ground(site: &Site) -> Ground {
     let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
     let routes = Routes::compute(&fabric, &Failures::default());
-    Ground { fabric: Arc::new(fabric), routes: Arc::new(routes), site: site.clone() }
+    Ground {
+        fabric: Arc::new(fabric),
+        routes: Arc::new(routes),
+        site: site.clone(),
+        host_delay: Duration::ZERO,
+        head_bytes: None,
+    }
 }
 
 /// Hosts of these clocks, and the switch's part to look at.
@@ -451,7 +457,13 @@ fn what_can_t_be_right_is_refused_with_advice() {
         fabric::FabricSpec::Dumbbell(fabric::Dumbbell { bottleneck_rate: Rate::from_gbps(10), ..Default::default() });
     let fabric = fabric.build().unwrap();
     let routes = Routes::compute(&fabric, &Failures::default());
-    let ground = Ground { fabric: Arc::new(fabric), routes: Arc::new(routes), site: site() };
+    let ground = Ground {
+        fabric: Arc::new(fabric),
+        routes: Arc::new(routes),
+        site: site(),
+        host_delay: Duration::ZERO,
+        head_bytes: None,
+    };
     let problem = Config::default().check_on(&ground).unwrap_err();
     assert!(problem.key == "slots" && problem.message.contains("slots = 10 or more"), "{problem:?}");
     assert_eq!(slots(10).check_on(&ground), Ok(()));

@@ -1,5 +1,6 @@
 //! One scenario, one history: on one thread, on two, on four.
 
+use scenario::Plan;
 use schemes::Transport;
 use units::HostId;
 
@@ -118,7 +119,7 @@ fn time_in_flight_is_the_path_s() {
     // Of a flow's time, what is neither waiting nor transmission: 200 ns a link and 450 ns a switch, and the two hosts'.
     let scene = scene("udp", &format!("{SMALL_CLOS}\nhost.delay = \"225ns\""));
     let result = run_on(1, &scene);
-    let plan = scenario::Plan::new(&scenario(&scene)).unwrap();
+    let plan = Plan::new(&scenario(&scene)).unwrap();
     let rack = |host: u32| plan.fabric.rack_of(HostId(host));
     for (flow, info) in plan.flows.iter().enumerate() {
         let (links, switches) = if rack(info.src.0) == rack(info.dst.0) { (2, 1) } else { (4, 3) };

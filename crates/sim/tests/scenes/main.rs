@@ -7,6 +7,7 @@ mod aq_beyond;
 mod congestion;
 mod digest;
 mod failures;
+mod fastpass;
 mod flow_control;
 mod guarantee;
 mod harmony;

@@ -1,0 +1,86 @@
+//! What has been promised of one link: trains of packets, one each period.
+
+use units::{Duration, Time};
+
+/// Packets that pass a link one each `period`, from the first bit of the first to the last of the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Train {
+    pub begin: Time,
+    pub until: Time,
+    pub period: Duration,
+    /// For how long each packet takes the link.
+    pub busy: Duration,
+}
+
+impl Train {
+    /// Whether any two of their packets would be on the link at once. Trains that run in turns, one before the other's
+    /// first or after its last packet, pass; those that run at the same time must differ in phase, by their common period.
+    fn clashes(&self, other: &Train) -> bool {
+        if self.begin >= other.until || other.begin >= self.until {
+            return false;
+        }
+        let common = gcd(self.period.ps(), other.period.ps());
+        let (first, second) = if self.begin <= other.begin { (self, other) } else { (other, self) };
+        let apart = (second.begin - first.begin).ps() % common;
+        apart < first.busy.ps() || common - apart < second.busy.ps()
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if a == b || b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Calendar {
+    trains: Vec<Train>,
+}
+
+impl Calendar {
+    /// When the last of the trains is through that are in the way of this one, if any are.
+    #[inline]
+    pub fn blocked_until(&self, train: &Train) -> Option<Time> {
+        self.trains.iter().filter(|other| other.clashes(train)).map(|other| other.until).max()
+    }
+
+    /// Enters a train, and forgets those that were through before `now`.
+    pub fn enter(&mut self, now: Time, train: Train) {
+        debug_assert!(self.blocked_until(&train).is_none());
+        self.trains.retain(|other| other.until > now);
+        self.trains.push(train);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn train() -> impl Strategy<Value = (Train, u64)> {
+        (0u64..60, 1u64..4, 1u64..8, 1u64..10).prop_map(|(begin, stride, packets, busy)| {
+            let (period, busy) = (stride * 10, busy.min(stride * 10));
+            let until = Time::from_ps(begin + (packets - 1) * period + busy);
+            let [period, busy] = [period, busy].map(Duration::from_ps);
+            (Train { begin: Time::from_ps(begin), until, period, busy }, packets)
+        })
+    }
+
+    fn instants((train, packets): (Train, u64)) -> impl Iterator<Item = u64> {
+        let (begin, period, busy) = (train.begin.ps(), train.period.ps(), train.busy.ps());
+        (0..packets).flat_map(move |packet| (0..busy).map(move |at| begin + packet * period + at))
+    }
+
+    proptest! {
+        #[test]
+        fn trains_that_do_not_clash_never_meet(one in train(), other in train()) {
+            let taken: std::collections::BTreeSet<u64> = instants(one).collect();
+            let meet = instants(other).any(|at| taken.contains(&at));
+            prop_assert!(one.0.clashes(&other.0) || !meet);
+            prop_assert_eq!(one.0.clashes(&other.0), other.0.clashes(&one.0));
+            // With one period and in each other's time, the rule is exact but for the ends.
+            if one.0.period == other.0.period && one.0.begin <= other.0.begin && other.0.until <= one.0.until {
+                prop_assert_eq!(one.0.clashes(&other.0), meet);
+            }
+        }
+    }
+}

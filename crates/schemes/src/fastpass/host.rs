@@ -1,0 +1,159 @@
+//! A host of Fastpass: both sides on one NIC, and at one of them the arbiter.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::arbiter::{Allocation, Answer, Arbiter, Request};
+use super::header::{about, kind};
+use super::receiver::Receiver;
+use super::sender::{Outbox, Sender};
+use super::terms::{CONTROL, DATA, Terms};
+
+pub(super) struct Fastpass {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    arbiter: Option<Box<Arbiter>>,
+    /// What the arbiter has decided, and when it has been computed.
+    answers: VecDeque<(Time, Answer)>,
+    /// Control packets for the NIC.
+    control: VecDeque<Packet>,
+}
+
+impl Fastpass {
+    pub fn new(terms: Terms) -> Fastpass {
+        let arbiter = (terms.site.host == terms.arbiter).then(|| Box::new(Arbiter::new(terms.clone())));
+        Fastpass {
+            sender: Sender::default(),
+            receiver: Receiver::default(),
+            arbiter,
+            answers: VecDeque::new(),
+            control: VecDeque::new(),
+            terms,
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, out: &mut Outbox) {
+        let header: Header = packet.header();
+        match header.kind {
+            kind::REQUEST => self.asked(cx.now, packet.flow, packet.src, &header),
+            kind::DATA | kind::PROBE => {
+                self.receiver.receive(cx.now, packet, &header, &self.terms, out, cx.events);
+            }
+            _ => self.sender.hear(cx, packet.flow, packet.src, &header, &self.terms, out),
+        }
+    }
+
+    /// A request has come to the arbiter.
+    fn asked(&mut self, now: Time, flow: FlowId, src: HostId, header: &Header) {
+        let Some(arbiter) = &mut self.arbiter else { return };
+        let Header { attempt, packets, first, argument, .. } = *header;
+        let (admitted, lost) = (header.about & about::ADMITTED != 0, header.about & about::LOST != 0);
+        let request = Request { flow, src, dst: HostId(argument), attempt, first, packets, admitted, lost };
+        let now = self.terms.schedule_time(now);
+        if let Some(answer) = arbiter.request(now, request) {
+            self.answers.push_back((now + self.terms.processing, answer));
+        }
+    }
+
+    /// Lets the arbiter decide what it is time for, and hands out what it has computed.
+    fn arbitrate(&mut self, cx: &mut Cx<'_>, out: &mut Outbox) {
+        let Some(arbiter) = &mut self.arbiter else { return };
+        let now = self.terms.schedule_time(cx.now);
+        if arbiter.next_decision() <= now {
+            arbiter.decide(now, &mut self.answers);
+        }
+        while let Some(&(at, answer)) = self.answers.front() {
+            if at > now {
+                break;
+            }
+            self.answers.pop_front();
+            let (flow, to, header) = said(&answer);
+            if to == self.terms.site.host {
+                self.sender.hear(cx, flow, to, &header, &self.terms, out);
+            } else {
+                self.control.push_back(self.terms.control(flow, to, header));
+            }
+        }
+    }
+
+    /// Sends what is for others, and tells the arbiter what is for it if it is here.
+    fn dispatch(&mut self, now: Time, out: &mut Outbox) {
+        for (flow, to, header) in out.drain(..) {
+            if to == self.terms.site.host {
+                self.asked(now, flow, to, &header);
+            } else {
+                self.control.push_back(self.terms.control(flow, to, header));
+            }
+        }
+    }
+}
+
+/// An answer as a packet.
+fn said(answer: &Answer) -> (FlowId, HostId, Header) {
+    match *answer {
+        Answer::Allocation(Allocation { flow, src, attempt, first, packets, at, stride, path, .. }) => {
+            let at = at.ps();
+            let header = Header { attempt, packets, first, argument: stride, at, path, ..Header::of(kind::ALLOCATION) };
+            (flow, src, header)
+        }
+        Answer::Reject { flow, src, attempt } => (flow, src, Header { attempt, ..Header::of(kind::REJECT) }),
+        Answer::Wait { flow, src, attempt } => (flow, src, Header { attempt, ..Header::of(kind::WAIT) }),
+    }
+}
+
+impl Endpoint for Fastpass {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        let mut out = Outbox::new();
+        match input {
+            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut out),
+            Input::Packet(packet) => self.receive(cx, packet, &mut out),
+            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut out, cx.events),
+        }
+        self.dispatch(cx.now, &mut out);
+        self.arbitrate(cx, &mut out);
+        self.dispatch(cx.now, &mut out);
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if cx.gate.open(DATA)
+            && let Some(packet) = self.sender.poll_data(cx.now, &self.terms)
+        {
+            return Some(packet);
+        }
+        if cx.gate.open(CONTROL) { self.control.pop_front() } else { None }
+    }
+
+    fn poll_at(&self) -> PollAt {
+        let decision = self.arbiter.as_ref().map_or(Time::MAX, |arbiter| arbiter.next_decision());
+        let arbiter = self.answers.front().map_or(Time::MAX, |answer| answer.0).min(decision);
+        let arbiter = if arbiter == Time::MAX { arbiter } else { self.terms.true_time(arbiter) };
+        PollAt::At(self.sender.next_deadline().min(arbiter))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let sender = &self.sender.counts;
+        let arbiter = self.arbiter.iter().flat_map(|arbiter| {
+            let counts = &arbiter.counts;
+            [
+                ("allocations", counts.allocations),
+                ("rejects", counts.rejects),
+                ("path_blocked", counts.path_blocked),
+                ("requests_doubled", counts.duplicates),
+            ]
+        });
+        [
+            ("requests", sender.requests),
+            ("requests_again", sender.requests_again),
+            ("probes", sender.probes),
+            ("slots_missed", sender.slots_missed),
+            ("duplicates", self.receiver.duplicates),
+        ]
+        .into_iter()
+        .chain(arbiter)
+        .collect()
+    }
+}

@@ -1,0 +1,309 @@
+//! The sender's side: asks for slots, sends in them, and asks the receiver if it hears nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{Duration, FlowId, HostId, Time};
+
+use super::Header;
+use super::header::{about, kind};
+use super::terms::{DATA, Terms};
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// One entry a flow with slots: when its next packet is due.
+    due: BinaryHeap<Reverse<(Time, u32, FlowId)>>,
+    /// Flows whose next packet is due.
+    ready: VecDeque<(u32, FlowId)>,
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub requests: u64,
+    pub requests_again: u64,
+    pub probes: u64,
+    pub slots_missed: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    packets: u32,
+    phase: Phase,
+    /// How often slots have been asked for, modulo 2^16.
+    attempt: u16,
+    /// The first packet that no slot has been given for in this attempt.
+    granted: u32,
+    grants: VecDeque<Grant>,
+    sent_packets: u64,
+    /// The first packet that has never been sent.
+    distinct: u32,
+    /// What the receiver last missed.
+    missing: u32,
+    /// How often in a row nobody answered.
+    silences: u32,
+    give_up: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Waits for slots for all packets from `granted` on.
+    Asking,
+    /// Has slots for all packets, or has sent them and waits for the receiver.
+    Granted,
+}
+
+/// Slots, and how many of them have been used.
+#[derive(Clone, Copy)]
+struct Grant {
+    first: u32,
+    packets: u32,
+    used: u32,
+    at: Time,
+    stride: u64,
+    path: u64,
+}
+
+/// A control packet to make: for which flow, to whom.
+pub(super) type Outbox = Vec<(FlowId, HostId, Header)>;
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, out: &mut Outbox) {
+        let flow = Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            packets: terms.packets(message.bytes),
+            phase: Phase::Asking,
+            attempt: 0,
+            granted: 0,
+            grants: VecDeque::new(),
+            sent_packets: 0,
+            distinct: 0,
+            missing: 0,
+            silences: 0,
+            give_up: now + terms.patience,
+        };
+        let slot = self.flows.insert(message.flow, flow);
+        self.counts.requests += 1;
+        self.ask(now, slot, 0, 0, terms, out);
+    }
+
+    /// What the arbiter or a receiver has to say about a flow.
+    pub fn hear(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: FlowId,
+        from: HostId,
+        header: &Header,
+        terms: &Terms,
+        out: &mut Outbox,
+    ) {
+        let now = cx.now;
+        let Some(slot) = self.flows.slot(id) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        let speaks = if matches!(header.kind, kind::COMPLETE | kind::STATE) { flow.dst } else { terms.arbiter };
+        if from != speaks {
+            return;
+        }
+        if header.kind == kind::COMPLETE {
+            let (sent_packets, resent_packets) = (flow.sent_packets, flow.sent_packets - u64::from(flow.distinct));
+            self.forget(slot);
+            cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
+            return;
+        }
+        if header.attempt != flow.attempt {
+            return;
+        }
+        match (header.kind, flow.phase) {
+            (kind::ALLOCATION, Phase::Asking) => self.allocated(now, slot, header, terms),
+            (kind::WAIT, Phase::Asking) => {
+                flow.give_up = now + terms.patience;
+                flow.silences = 0;
+                self.timers.set(slot, now + terms.ask_again);
+            }
+            (kind::REJECT, Phase::Asking) if !flow.is_admitted() => {
+                self.forget(slot);
+                cx.events.push(Event::Rejected { flow: id });
+            }
+            (kind::STATE, Phase::Granted) if flow.grants.is_empty() && header.first < flow.packets => {
+                if header.first > flow.missing {
+                    flow.missing = header.first;
+                    flow.give_up = now + terms.patience;
+                }
+                self.counts.requests_again += 1;
+                self.ask(now, slot, header.first, about::LOST, terms, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Terms) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let end = u64::from(header.first) + u64::from(header.packets);
+        if header.packets == 0 || header.first < flow.granted || end > u64::from(flow.packets) || header.argument == 0 {
+            return;
+        }
+        flow.granted = end as u32;
+        let (at, stride) = (Time::from_ps(header.at), u64::from(header.argument));
+        let grant = Grant { first: header.first, packets: header.packets, used: 0, at, stride, path: header.path };
+        let last = flow.granted == flow.packets;
+        let (begins, ends) = (flow.due(&grant, 0, terms), flow.due(&grant, grant.packets - 1, terms));
+        if begins < now {
+            // The allocation has come too late: others are promised what comes after.
+            self.counts.slots_missed += u64::from(header.packets);
+            if last && flow.grants.is_empty() {
+                // Where allocations are late there is too much to say: asking again at once would make it more.
+                flow.granted = header.first;
+                flow.silences += 1;
+                self.timers.set(slot, flow.patient(now, terms.ask_again));
+                return;
+            }
+        } else {
+            if flow.grants.is_empty() {
+                self.due.push(Reverse((begins, slot, id)));
+            }
+            flow.grants.push_back(grant);
+            flow.silences = 0;
+            if flow.granted > flow.distinct {
+                flow.give_up = ends.saturating_add(terms.patience);
+            }
+        }
+        if last {
+            flow.phase = Phase::Granted;
+            self.timers.clear(slot);
+        } else {
+            self.timers.set(slot, ends.max(now).saturating_add(terms.ask_again));
+        }
+    }
+
+    /// Asks for slots for the packets from `first` on.
+    fn ask(&mut self, now: Time, slot: u32, first: u32, about: u8, terms: &Terms, out: &mut Outbox) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        flow.phase = Phase::Asking;
+        flow.attempt = flow.attempt.wrapping_add(1);
+        flow.granted = first;
+        let about = about | if flow.is_admitted() { about::ADMITTED } else { 0 };
+        let (attempt, packets, argument) = (flow.attempt, flow.packets - first, flow.dst.0);
+        let header = Header { about, attempt, packets, first, argument, ..Header::of(kind::REQUEST) };
+        out.push((id, terms.arbiter, header));
+        self.timers.set(slot, flow.patient(now, terms.ask_again));
+    }
+
+    /// Asks again whoever has not answered, or gives up.
+    pub fn deadline(&mut self, now: Time, terms: &Terms, out: &mut Outbox, events: &mut Vec<Event>) {
+        self.wake(now);
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
+            if now >= flow.give_up {
+                let reason = match flow.phase {
+                    Phase::Asking => "no slots: the arbiter did not answer",
+                    Phase::Granted => "no answer: the receiver did not get on",
+                };
+                self.forget(slot);
+                events.push(Event::Failed { flow: id, reason });
+                continue;
+            }
+            flow.silences += 1;
+            match flow.phase {
+                Phase::Asking => {
+                    let first = flow.granted;
+                    self.counts.requests_again += 1;
+                    self.ask(now, slot, first, 0, terms, out);
+                }
+                Phase::Granted => {
+                    let header = Header { attempt: flow.attempt, packets: flow.packets, ..Header::of(kind::PROBE) };
+                    out.push((id, flow.dst, header));
+                    self.counts.probes += 1;
+                    self.timers.set(slot, flow.patient(now, terms.answer));
+                }
+            }
+        }
+    }
+
+    /// Notes which packets have become due.
+    pub fn wake(&mut self, now: Time) {
+        while let Some(&Reverse((at, slot, id))) = self.due.peek() {
+            if at > now {
+                break;
+            }
+            self.due.pop();
+            self.ready.push_back((slot, id));
+        }
+    }
+
+    /// The next data packet for the NIC.
+    pub fn poll_data(&mut self, now: Time, terms: &Terms) -> Option<Packet> {
+        self.wake(now);
+        loop {
+            let (slot, entered) = self.ready.pop_front()?;
+            let Some((id, flow)) = self.flows.get_mut(slot).filter(|(id, _)| *id == entered) else { continue };
+            let Some(grant) = flow.grants.front_mut() else { continue };
+            let (number, path) = (grant.first + grant.used, grant.path);
+            grant.used += 1;
+            if grant.used == grant.packets {
+                flow.grants.pop_front();
+            }
+            match flow.grants.front() {
+                Some(grant) => self.due.push(Reverse((flow.due(grant, grant.used, terms), slot, id))),
+                None if flow.phase == Phase::Granted => self.timers.set(slot, now + terms.answer),
+                None => {}
+            }
+            return Some(flow.data(id, number, path, terms));
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        let due = self.due.peek().map_or(Time::MAX, |Reverse((at, ..))| *at);
+        self.timers.next().unwrap_or(Time::MAX).min(due)
+    }
+
+    fn forget(&mut self, slot: u32) {
+        self.timers.clear(slot);
+        self.flows.remove(slot);
+    }
+}
+
+impl Outgoing {
+    /// Parts of it have been sent, or will be.
+    fn is_admitted(&self) -> bool {
+        self.distinct > 0 || !self.grants.is_empty()
+    }
+
+    /// When the packet with this place among a grant's leaves.
+    fn due(&self, grant: &Grant, place: u32, terms: &Terms) -> Time {
+        let Grant { at, stride, .. } = *grant;
+        let strides = terms.slot_of(terms.site.host, self.dst, stride, at, u64::from(place));
+        let after = Duration::from_ps(terms.slot.ps().saturating_mul(stride).saturating_mul(strides));
+        terms.true_time(at.saturating_add(after))
+    }
+
+    /// When to lose patience with whoever should answer within `span`: later each time, but not later than it gives up.
+    fn patient(&self, now: Time, span: Duration) -> Time {
+        (now + span * (1 << self.silences.min(6))).min(self.give_up.max(now))
+    }
+
+    fn data(&mut self, id: FlowId, number: u32, path: u64, terms: &Terms) -> Packet {
+        let payload_max = u64::from(terms.site.payload_max());
+        let at = u64::from(number) * payload_max;
+        let header =
+            Header { attempt: self.attempt, packets: self.packets, first: number, at, ..Header::of(kind::DATA) };
+        let mut packet = Packet::new(id, terms.site.host, self.dst, header);
+        packet.payload_bytes = (self.bytes - at).min(payload_max) as u16;
+        // A slot is a full packet's: one that were shorter would come to the next links before its time.
+        packet.wire_bytes = terms.site.mtu_bytes;
+        packet.class = DATA;
+        packet.transport = terms.site.transport;
+        packet.flags = flags::SOURCE_ROUTED;
+        packet.label = path;
+        self.sent_packets += 1;
+        self.distinct = self.distinct.max(number + 1);
+        packet
+    }
+}
