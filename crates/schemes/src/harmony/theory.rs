@@ -5,7 +5,8 @@
 
 use units::{Bytes, Duration, Rate};
 
-/// Theorem 3.1: the most that any packet finds queued before it at any switch, #H (K - 1) p.
+/// Theorem 3.1: the most that any packet finds queued before it at any switch, #H (K - 1) p. From the third switch on an
+/// [`adversary`](super::adversary) can exceed it; what holds in every case is there.
 pub fn queue_max(switches: u32, k: u32, packet: Bytes) -> Bytes {
     queue_max_at(switches, k, packet)
 }
