@@ -25,6 +25,7 @@ pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
     /// Messages that have had no slot yet in their present attempt.
     waiting: usize,
+    attempts: u16,
     slots: Vec<Slot>,
     /// Slots in use whose clocks have come, in that order.
     due: VecDeque<u32>,
@@ -75,7 +76,7 @@ struct Outgoing {
     /// The next byte to send, and the first that has never been sent.
     next: u64,
     fresh: u64,
-    attempt: u8,
+    attempt: u16,
     /// Requests sent, and attempts that failed.
     tries: u8,
     /// This attempt has had a slot.
@@ -90,6 +91,7 @@ impl Sender {
         Sender {
             messages: FlowMap::default(),
             waiting: 0,
+            attempts: 0,
             slots: (0..terms.slots).map(|_| Slot::default()).collect(),
             due: VecDeque::new(),
             pacing: Timers::default(),
@@ -105,7 +107,7 @@ impl Sender {
             bytes: message.bytes,
             next: 0,
             fresh: 0,
-            attempt: 0,
+            attempt: self.next_attempt(),
             tries: 0,
             begun: false,
             slots: 0,
@@ -115,6 +117,12 @@ impl Sender {
         let key = self.messages.insert(message.flow, outgoing);
         self.waiting += 1;
         self.request(key, terms, control);
+    }
+
+    /// Attempts are counted over all messages, so that a message that is submitted again has other ones.
+    fn next_attempt(&mut self) -> u16 {
+        self.attempts = self.attempts.wrapping_add(1);
+        self.attempts
     }
 
     fn request(&mut self, key: u32, terms: &Terms, control: &mut Control) {
@@ -142,7 +150,8 @@ impl Sender {
         match (header.kind, known, current) {
             (kind::RSVP, _, None) => {
                 self.counts.rsvps_stale += 1;
-                self.answer_rsvp(packet, header, kind::REJECT, terms, control);
+                let over = Header { conclusive: 1, ..Header::of(kind::REJECT) };
+                answer_rsvp(packet, header, over, terms, control);
             }
             (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
             (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
@@ -150,14 +159,6 @@ impl Sender {
             (kind::REFUSAL, _, Some(key)) => self.refused(cx, key),
             (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
             _ => {}
-        }
-    }
-
-    /// Answers a rsvp that is of no use: what it reserved is free again.
-    fn answer_rsvp(&self, rsvp: &Packet, header: &Header, kind: u8, terms: &Terms, control: &mut Control) {
-        if rsvp.has(flags::SOURCE_ROUTED) {
-            let answer = Header { attempt: header.attempt, id: header.id, ..Header::of(kind) };
-            control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
         }
     }
 
@@ -180,17 +181,17 @@ impl Sender {
         let sensible = header.offset < message.bytes && header.offset % payload == 0 && header.bytes > 0;
         if !rsvp.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
-            return self.answer_rsvp(rsvp, header, kind::REJECT, terms, control);
+            return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
         }
         if message.begun && message.next == message.bytes {
-            return self.answer_rsvp(rsvp, header, kind::COMPLETE, terms, control);
+            return answer_rsvp(rsvp, header, Header::of(kind::COMPLETE), terms, control);
         }
         // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
-            self.answer_rsvp(rsvp, header, kind::REJECT, terms, control);
+            answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
             if header.conclusive == 1 {
                 self.refused(cx, key);
             }
@@ -239,6 +240,7 @@ impl Sender {
     fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Terms, control: &mut Control) {
         self.counts.attempts_failed += 1;
         self.end_slots(key, kind::REJECT, terms, control);
+        let attempt = self.next_attempt();
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
             let reason =
@@ -247,7 +249,7 @@ impl Sender {
             cx.events.push(Event::Failed { flow, reason });
             return;
         }
-        message.attempt += 1;
+        message.attempt = attempt;
         self.waiting += usize::from(std::mem::take(&mut message.begun));
         self.answers.clear(key);
         self.request(key, terms, control);
@@ -362,5 +364,13 @@ impl Sender {
 
     pub fn next_deadline(&self) -> Time {
         self.answers.next().into_iter().chain(self.pacing.next()).min().unwrap_or(Time::MAX)
+    }
+}
+
+/// Answers a rsvp that is of no use: what it reserved is free again.
+fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Terms, control: &mut Control) {
+    if rsvp.has(flags::SOURCE_ROUTED) {
+        let answer = Header { attempt: header.attempt, id: header.id, ..answer };
+        control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
     }
 }

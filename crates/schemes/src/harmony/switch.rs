@@ -72,6 +72,7 @@ impl Reservations {
     }
 
     fn take(&mut self, receiver: HostId, id: u32, until: Time) {
+        debug_assert!(self.held.len() < self.links as usize, "only free ones are taken");
         self.oldest = self.oldest.min(until);
         self.held.push(Reservation { receiver, id, until });
     }
@@ -164,7 +165,8 @@ impl SwitchPart {
             told.label = 0;
             cx.send(out, told);
         }
-        packet.set_header(Header { kind: kind::REJECT, back: 0, ..header });
+        // To the receiver no refusal by a switch is the last word.
+        packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port
