@@ -11,7 +11,8 @@ pub struct Header {
     pub kind: u8,
     /// Which attempt at carrying the message this serves: it changes when what was granted for the message is given up.
     pub attempt: u8,
-    /// 1 in a rsvp whose refusal is the message's, and in a rejection of the message; else 0.
+    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, and in a reject by a sender that has no such message
+    /// any more; else 0.
     pub conclusive: u16,
     /// Which reservation of the receiver this serves.
     pub id: u32,

@@ -19,6 +19,8 @@ use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
 use crate::finished::Finished;
 
+const NEVER: Time = Time::MAX;
+
 pub(super) struct Receiver {
     messages: FlowMap<Incoming>,
     slots: Vec<Slot>,
@@ -78,7 +80,7 @@ struct Incoming {
     arrived: Time,
     order: u64,
     state: State,
-    /// Its next rsvp goes not before this.
+    /// Its next rsvp goes not before this; [`NEVER`] once its time is over.
     not_before: Time,
     /// Its slots, and those of them whose data come.
     slots: u32,
@@ -350,35 +352,36 @@ impl Receiver {
         }
     }
 
-    /// A switch or the sender had nothing free.
+    /// A switch or the sender had nothing free, or (conclusive) the sender has no such message any more.
     fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(packet.flow) else { return };
+        if header.conclusive == 1 {
+            return self.lose(now, key, terms);
+        }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        message.not_before = now.max(held.given + terms.retry_after);
+        let gives_up = held.main && terms.gives_up;
+        let next = if gives_up { NEVER } else { now.max(held.given + terms.retry_after) };
+        message.not_before = message.not_before.max(next);
         if held.main {
             self.wait(key, now, terms);
-            if terms.gives_up {
-                self.reject(key, terms, control);
-            }
         } else if message.state == State::Active {
             self.timers.set(key, message.not_before);
         }
         self.reconsider(now, key, terms, control);
     }
 
-    /// Rejects a pending message whose time is over, if no slot carries it.
+    /// Whether a pending message's time is over: then it is not tried again, and rejected once no slot carries it.
     fn reconsider(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
-        let Some((_, message)) = self.messages.get(key) else { return };
+        let Some((flow, message)) = self.messages.get_mut(key).filter(|(_, message)| message.state == State::Pending)
+        else {
+            return;
+        };
         if now >= terms.admits_until(message.arrived) {
-            self.reject(key, terms, control);
+            message.not_before = NEVER;
         }
-    }
-
-    fn reject(&mut self, key: u32, terms: &Terms, control: &mut Control) {
-        let Some((flow, message)) = self.messages.get(key) else { return };
-        if message.state == State::Pending && message.slots == 0 {
+        if message.not_before == NEVER && message.slots == 0 {
             let header = Header { attempt: message.attempt, conclusive: 1, ..Header::of(kind::REFUSAL) };
             control.push(terms.control(flow, message.src, header));
             self.counts.rejected += 1;
@@ -395,6 +398,10 @@ impl Receiver {
             control.push(terms.routed(flow, message.src, header, held.back));
         }
         self.tell_failure(key, terms, control);
+        self.lose(now, key, terms);
+    }
+
+    fn lose(&mut self, now: Time, key: u32, terms: &Terms) {
         self.retire_slots(key);
         self.unlist(key);
         if let Some((_, message)) = self.messages.get_mut(key) {
@@ -447,7 +454,7 @@ impl Receiver {
             match message.state {
                 State::Pending => {
                     let until = terms.admits_until(message.arrived);
-                    if until > now {
+                    if now < until {
                         self.timers.set(key, until);
                     }
                     self.reconsider(now, key, terms, control);

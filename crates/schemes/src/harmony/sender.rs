@@ -142,7 +142,8 @@ impl Sender {
         match (header.kind, known, current) {
             (kind::RSVP, _, None) => {
                 self.counts.rsvps_stale += 1;
-                self.answer_rsvp(packet, header, kind::REJECT, terms, control);
+                let over = Header { conclusive: 1, ..Header::of(kind::REJECT) };
+                answer_rsvp(packet, header, over, terms, control);
             }
             (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
             (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
@@ -150,14 +151,6 @@ impl Sender {
             (kind::REFUSAL, _, Some(key)) => self.refused(cx, key),
             (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
             _ => {}
-        }
-    }
-
-    /// Answers a rsvp that is of no use: what it reserved is free again.
-    fn answer_rsvp(&self, rsvp: &Packet, header: &Header, kind: u8, terms: &Terms, control: &mut Control) {
-        if rsvp.has(flags::SOURCE_ROUTED) {
-            let answer = Header { attempt: header.attempt, id: header.id, ..Header::of(kind) };
-            control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
         }
     }
 
@@ -180,17 +173,17 @@ impl Sender {
         let sensible = header.offset < message.bytes && header.offset % payload == 0 && header.bytes > 0;
         if !rsvp.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
-            return self.answer_rsvp(rsvp, header, kind::REJECT, terms, control);
+            return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
         }
         if message.begun && message.next == message.bytes {
-            return self.answer_rsvp(rsvp, header, kind::COMPLETE, terms, control);
+            return answer_rsvp(rsvp, header, Header::of(kind::COMPLETE), terms, control);
         }
         // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
-            self.answer_rsvp(rsvp, header, kind::REJECT, terms, control);
+            answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
             if header.conclusive == 1 {
                 self.refused(cx, key);
             }
@@ -362,5 +355,13 @@ impl Sender {
 
     pub fn next_deadline(&self) -> Time {
         self.answers.next().into_iter().chain(self.pacing.next()).min().unwrap_or(Time::MAX)
+    }
+}
+
+/// Answers a rsvp that is of no use: what it reserved is free again.
+fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Terms, control: &mut Control) {
+    if rsvp.has(flags::SOURCE_ROUTED) {
+        let answer = Header { attempt: header.attempt, id: header.id, ..answer };
+        control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
     }
 }

@@ -164,7 +164,8 @@ impl SwitchPart {
             told.label = 0;
             cx.send(out, told);
         }
-        packet.set_header(Header { kind: kind::REJECT, back: 0, ..header });
+        // To the receiver no refusal by a switch is the last word.
+        packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port

@@ -34,6 +34,7 @@ fn all_is_quiet(result: &RunResult) {
         counter(result, "failures_seen") + counter(result, "attempts_failed") + counter(result, "requests_again"),
         0
     );
+    assert!(counter(result, "rsvps_stale") <= counter(result, "rejected") * 8, "one for each slot at most");
     assert_eq!(counter(result, "switch_reclaimed") + counter(result, "completes_missed"), 0);
 }
 
