@@ -72,6 +72,7 @@ impl Reservations {
     }
 
     fn take(&mut self, receiver: HostId, id: u32, until: Time) {
+        debug_assert!(self.held.len() < self.links as usize, "only free ones are taken");
         self.oldest = self.oldest.min(until);
         self.held.push(Reservation { receiver, id, until });
     }

@@ -86,7 +86,7 @@ fn threads_change_nothing() {
             if crate::reserves(transport)
                 && let Err(problem) = scenario::Plan::new(&scenario(&scene))
             {
-                assert!(["switch.buffer", "flow_control"].contains(&&*problem.key), "{problem}\n{scene}");
+                assert!(problem.key == "flow_control" || problem.key.starts_with("switch."), "{problem}\n{scene}");
                 continue;
             }
             let alone = run_on(1, &scene);

@@ -1,6 +1,8 @@
 //! Harmony end to end: what its paper and arithmetic say.
 
 use clearway_sim::RunResult;
+use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::{NONE, column, names, of_flows, run_alone, run_on, table};
 
@@ -282,4 +284,58 @@ fn rejections_are_seldom_with_many_virtual_links_and_common_with_one() {
     };
     let [one, eight] = ["'rsvp'", "'harmony'"].map(rejected);
     assert!(one > 10 * eight, "{one} {eight}");
+}
+
+/// Failures of what the fabrics below have.
+fn failures() -> impl Strategy<Value = String> {
+    let what = select(vec![r#"link = ["host1", "leaf0"]"#, r#"link = ["leaf0", "spine1"]"#, r#"switch = "spine0""#]);
+    (what, 1u64..80, proptest::option::of(10u64..200)).prop_map(|(what, at, lasts)| {
+        let until = lasts.map_or(String::new(), |lasts| format!("until = \"{}us\"\n", at + lasts));
+        format!("[[failure]]\nat = \"{at}us\"\n{until}{what}\n")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 25, max_shrink_iters: 50, ..ProptestConfig::default() })]
+
+    /// Every run's audit has each message end once and in one way, nothing lost but to the failures, no queue and no wait
+    /// longer than guaranteed; and debug builds have each switch count its virtual links.
+    #[test]
+    fn whatever_fails_every_message_ends_and_everything_is_free_again(
+        seed: u32, slots in 1u32..10, give_up: bool, rates in select(vec!["100Gbps", "50Gbps", "400Gbps"]),
+        size in select(vec!["1B", "1460B", "20KB", "200KB"]), load in 0.1f64..1.5,
+        failures in proptest::collection::vec(failures(), 0..3), delay in select(vec!["0s", "225ns"]),
+    ) {
+        let (refused, slots) = (if give_up { "give_up" } else { "wait" }, slots.max(if rates == "50Gbps" { 2 } else { 1 }));
+        let scene = format!(
+            r#"
+            seed = {seed}
+            {}
+            transport = {{ harmony = {{ slots = {slots}, refused = "{refused}" }} }}
+            host = {{ delay = "{delay}", clock_drift_ppb_max = 100000 }}
+            fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = "{rates}" }}
+            [[traffic]]
+            name = "any"
+            sizes.constant = "{size}"
+            arrivals.poisson.load = {load}
+            flows = 150
+            [[traffic]]
+            name = "last"
+            sizes.constant = "1B"
+            arrivals = "all_at_once"
+            senders = "4"
+            receivers = "5"
+            start = "20ms"
+            flows = 1
+            {}
+            "#,
+            if failures.is_empty() { "" } else { "reroute_delay = \"5us\"" },
+            failures.concat(),
+        );
+        // Two outages of one thing at once are refused.
+        prop_assume!(scenario::Plan::new(&crate::scenario(&scene)).is_ok());
+        let result = run_alone(&scene);
+        prop_assert_eq!(counter(&result, "busy_at_end"), 0, "{}", scene);
+        prop_assert_eq!(["completed", "rejected", "failed"].map(|status| ended(&result, status)).iter().sum::<usize>(), 151);
+    }
 }
