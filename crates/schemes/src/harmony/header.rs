@@ -9,11 +9,11 @@ use node::packet::Malformed;
 pub struct Header {
     /// [`kind`].
     pub kind: u8,
-    /// Which attempt at carrying the message this serves: it changes when what was granted for the message is given up.
-    pub attempt: u8,
     /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, and in a reject by a sender that has no such message
     /// any more; else 0.
-    pub conclusive: u16,
+    pub conclusive: u8,
+    /// Which of its sender's attempts at carrying any message this serves, modulo 2^16: what was granted in an earlier one is void.
+    pub attempt: u16,
     /// Which reservation of the receiver this serves.
     pub id: u32,
     /// Request: length of the message. Rsvp: bytes that may be sent in this slot. Complete: bytes that have been.
@@ -55,8 +55,8 @@ impl Header {
 
 impl node::Header for Header {
     fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.attempt]);
-        out.extend_from_slice(&self.conclusive.to_be_bytes());
+        out.extend_from_slice(&[self.kind, self.conclusive]);
+        out.extend_from_slice(&self.attempt.to_be_bytes());
         out.extend_from_slice(&self.id.to_be_bytes());
         for word in [self.bytes, self.offset, self.back] {
             out.extend_from_slice(&word.to_be_bytes());
@@ -67,18 +67,18 @@ impl node::Header for Header {
         let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
             return Err(Malformed { what: "Harmony header: shorter than 32 bytes" });
         };
-        let [kind, attempt, high, low, ..] = *bytes;
+        let [kind, conclusive, high, low, ..] = *bytes;
         if !(kind::REQUEST..=kind::FAILURE).contains(&kind) {
             return Err(Malformed { what: "Harmony kind" });
         }
-        let conclusive = u16::from_be_bytes([high, low]);
         if conclusive > 1 {
             return Err(Malformed { what: "Harmony header: conclusive is neither 0 nor 1" });
         }
         let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let word = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
+        let attempt = u16::from_be_bytes([high, low]);
         let header =
-            Header { kind, attempt, conclusive, id: half(4), bytes: word(8), offset: word(16), back: word(24) };
+            Header { kind, conclusive, attempt, id: half(4), bytes: word(8), offset: word(16), back: word(24) };
         Ok((header, WIRE_BYTES))
     }
 
@@ -96,9 +96,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn headers_survive_the_wire(
-            kind in 1u8..9, attempt: u8, conclusive in 0u16..2, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
+            kind in 1u8..9, conclusive in 0u8..2, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
         ) {
-            let header = Header { kind, attempt, conclusive, id, bytes, offset, back };
+            let header = Header { kind, conclusive, attempt, id, bytes, offset, back };
             let mut wire = Vec::new();
             header.emit(&mut wire);
             proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));

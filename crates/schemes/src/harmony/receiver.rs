@@ -76,7 +76,7 @@ struct Incoming {
     bytes: u64,
     packets: u32,
     have: Bits,
-    attempt: u8,
+    attempt: u16,
     arrived: Time,
     order: u64,
     state: State,
@@ -148,7 +148,7 @@ impl Receiver {
             if header.attempt == known.attempt && known.state == State::Lost {
                 return self.tell_failure(key, terms, control);
             }
-            if header.attempt <= known.attempt {
+            if header.attempt.wrapping_sub(known.attempt).cast_signed() <= 0 {
                 return;
             }
             self.retire_slots(key);
@@ -159,7 +159,7 @@ impl Receiver {
                 bytes: header.bytes,
                 packets,
                 have: Bits::default(),
-                attempt: 0,
+                attempt: header.attempt,
                 arrived: now,
                 order: 0,
                 state: State::Pending,
@@ -248,7 +248,7 @@ impl Receiver {
         message.slots += 1;
         let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
         let bytes = message.bytes.saturating_sub(offset).max(1);
-        let conclusive = u16::from(main && terms.gives_up && message.slots == 1);
+        let conclusive = u8::from(main && terms.gives_up && message.slots == 1);
         let bytes = if main { bytes } else { terms.additional.min(bytes) };
         let header = Header { attempt: message.attempt, conclusive, id, bytes, offset, ..Header::of(kind::RSVP) };
         control.push(terms.routed(flow, message.src, header, 0));

@@ -25,6 +25,7 @@ pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
     /// Messages that have had no slot yet in their present attempt.
     waiting: usize,
+    attempts: u16,
     slots: Vec<Slot>,
     /// Slots in use whose clocks have come, in that order.
     due: VecDeque<u32>,
@@ -75,7 +76,7 @@ struct Outgoing {
     /// The next byte to send, and the first that has never been sent.
     next: u64,
     fresh: u64,
-    attempt: u8,
+    attempt: u16,
     /// Requests sent, and attempts that failed.
     tries: u8,
     /// This attempt has had a slot.
@@ -90,6 +91,7 @@ impl Sender {
         Sender {
             messages: FlowMap::default(),
             waiting: 0,
+            attempts: 0,
             slots: (0..terms.slots).map(|_| Slot::default()).collect(),
             due: VecDeque::new(),
             pacing: Timers::default(),
@@ -105,7 +107,7 @@ impl Sender {
             bytes: message.bytes,
             next: 0,
             fresh: 0,
-            attempt: 0,
+            attempt: self.next_attempt(),
             tries: 0,
             begun: false,
             slots: 0,
@@ -115,6 +117,12 @@ impl Sender {
         let key = self.messages.insert(message.flow, outgoing);
         self.waiting += 1;
         self.request(key, terms, control);
+    }
+
+    /// Attempts are counted over all messages, so that a message that is submitted again has other ones.
+    fn next_attempt(&mut self) -> u16 {
+        self.attempts = self.attempts.wrapping_add(1);
+        self.attempts
     }
 
     fn request(&mut self, key: u32, terms: &Terms, control: &mut Control) {
@@ -232,6 +240,7 @@ impl Sender {
     fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Terms, control: &mut Control) {
         self.counts.attempts_failed += 1;
         self.end_slots(key, kind::REJECT, terms, control);
+        let attempt = self.next_attempt();
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
             let reason =
@@ -240,7 +249,7 @@ impl Sender {
             cx.events.push(Event::Failed { flow, reason });
             return;
         }
-        message.attempt += 1;
+        message.attempt = attempt;
         self.waiting += usize::from(std::mem::take(&mut message.begun));
         self.answers.clear(key);
         self.request(key, terms, control);

@@ -358,7 +358,7 @@ fn a_closed_gate_lets_nothing_out_and_loses_nothing() {
 /// Any packets of any kind at any host or switch: nothing panics, and nothing of it stays.
 fn garbage() -> impl proptest::strategy::Strategy<Value = (u8, Header, u8, u64, u32, u16)> {
     use proptest::prelude::*;
-    let header = (0u8..10, 0u8..3, 0u16..2, 0u32..20_000, any::<u64>(), 0u64..20_000, any::<u64>());
+    let header = (0u8..10, 0u16..3, 0u8..2, 0u32..20_000, any::<u64>(), 0u64..20_000, any::<u64>());
     let header = header.prop_map(|(kind, attempt, conclusive, id, bytes, offset, back)| {
         let bytes = if bytes % 2 == 0 { bytes % 5_000 } else { bytes };
         Header { kind, attempt, conclusive, id, bytes, offset, back }

@@ -286,6 +286,27 @@ fn rejections_are_seldom_with_many_virtual_links_and_common_with_one() {
     assert!(one > 10 * eight, "{one} {eight}");
 }
 
+#[test]
+fn what_failed_or_was_rejected_is_submitted_again_until_it_is_there() {
+    // A host is cut off for half a millisecond: longer than three attempts take.
+    let result = run_on(
+        2,
+        r#"
+        transport = "harmony"
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 2, spine_rate = "200Gbps" }
+        reroute_delay = "20us"
+        failure = [{ at = "30us", until = "530us", link = ["host3", "leaf0"] }]
+        [[traffic]]
+        sizes = { uniform = { min = "1KB", max = "300KB" } }
+        arrivals = { poisson = { load = 0.4 } }
+        resubmit = [{ times = 20, after = "50us" }]
+        flows = 120
+        "#,
+    );
+    assert!(counter(&result, "messages_submitted_again") > 0);
+    assert_eq!(ended(&result, "completed") as u64, result.info.flows);
+}
+
 /// Failures of what the fabrics below have.
 fn failures() -> impl Strategy<Value = String> {
     let what = select(vec![r#"link = ["host1", "leaf0"]"#, r#"link = ["leaf0", "spine1"]"#, r#"switch = "spine0""#]);
