@@ -61,15 +61,18 @@ impl Bounds {
         let hosts = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host)));
         let access = hosts.min().unwrap_or(site.nic_rate);
         let queues = fabric.links.iter().filter(|link| fabric.as_switch(link.from).is_some()).map(|link| link.rate);
-        Bounds::among(config, site, access, queues)
+        // Every node asks for this, and neighbours in the list are mostly alike.
+        let mut rates: Vec<Rate> = queues.collect();
+        rates.dedup();
+        Bounds::among(config, site, access, &rates)
     }
 
     /// Those of a network all of whose links are as fast as this host's.
     pub fn uniform(config: &Config, site: &Site) -> Bounds {
-        Bounds::among(config, site, site.nic_rate, [site.nic_rate].into_iter())
+        Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
     }
 
-    fn among(config: &Config, site: &Site, access_rate: Rate, queues: impl Iterator<Item = Rate>) -> Bounds {
+    fn among(config: &Config, site: &Site, access_rate: Rate, queues: &[Rate]) -> Bounds {
         let k = u32::from(config.slots);
         let share = (1.0 - config.control_share) / f64::from(k.max(1));
         // At least one bit a second: a rate of 0 would have no period.
@@ -90,7 +93,8 @@ impl Bounds {
             attempts: u64::from(config.attempts),
             per_byte: slot_rate.per_byte(),
         };
-        let longest = queues.map(|rate| rate.transmit(bounds.round_bytes(rate))).max().unwrap_or(Duration::ZERO);
+        let rounds_of = queues.iter().map(|&rate| rate.transmit(bounds.round_bytes(rate)));
+        let longest = rounds_of.max().unwrap_or(Duration::ZERO);
         let rounds = u64::from(switches) * (u64::from(switches) + 1) / 2;
         let wait = Duration::from_ps(longest.ps().saturating_mul(rounds).min(LONGEST.ps()));
         Bounds { round: longest.min(LONGEST), wait, ..bounds }
@@ -128,7 +132,7 @@ impl Bounds {
     /// one of another transport, and control packets.
     pub fn slip(&self, nic: Rate) -> Duration {
         let slots = u64::from(self.virtual_links(nic));
-        nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic))
+        nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
     }
 
     /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
@@ -176,4 +180,73 @@ const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
 /// By link, what [`Bounds::queue_bytes`] says.
 pub fn queue_bytes(bounds: &Bounds, fabric: &Fabric) -> Vec<u64> {
     (0..fabric.links.len()).map(|link| bounds.queue_bytes(fabric.link(LinkId::from(link)).rate)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Harmony's section 5: 100 Gbps to hosts, 400 Gbps to four spines, three switches on a path.
+    fn paper(slots: u16, rates: &[Rate]) -> Bounds {
+        let site = Site {
+            host: HostId(0),
+            hosts: 144,
+            nic_rate: Rate::from_gbps(100),
+            data_rtt: Duration::from_ns(4_600),
+            data_rtts: vec![(1, Duration::from_ns(2_000)), (3, Duration::from_ns(4_600))],
+            control_rtt: Duration::from_ns(4_300),
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: node::Clock::default(),
+            transport: 0,
+        };
+        Bounds::among(&Config { slots, ..Config::default() }, &site, site.nic_rate, rates)
+    }
+
+    const RATES: [Rate; 2] = [Rate::from_gbps(100), Rate::from_gbps(400)];
+
+    #[test]
+    fn links_have_as_many_virtual_links_as_slots_go_into_them() {
+        let bounds = paper(8, &RATES);
+        let of = |gbps| bounds.virtual_links(Rate::from_gbps(gbps));
+        assert_eq!([of(100), of(400), of(50), of(25), of(13), of(12)], [8, 32, 4, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_round_takes_as_long_on_fast_links_and_the_theorem_s_rounds_add_up() {
+        // 8 x (1500 + 120) bytes at 100 Gbps are 32 x the same at 400: 1.0368 us.
+        let bounds = paper(8, &RATES);
+        assert_eq!(bounds.wait, Duration::from_ps(6 * 1_036_800));
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 12_960);
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(400)), 3 * 4 * 12_960);
+        // Without control packets and one packet less a round, it is Theorem 3.1.
+        let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), theorem + 3 * 1500 + 3 * 3 * 8 * 40);
+    }
+
+    #[test]
+    fn behind_fast_links_a_slow_one_with_one_virtual_link_has_a_queue_too() {
+        let bounds = paper(1, &RATES);
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 1_620);
+        // Whatever the rates, a packet and its period are what they are at the source.
+        assert_eq!(bounds.period(1500), Duration::from_ps(121_213));
+    }
+
+    #[test]
+    fn what_must_have_come_is_later_than_what_can_come() {
+        for slots in [1, 8, 64] {
+            let bounds = paper(slots, &RATES);
+            assert!(bounds.first_data() >= Duration::from_ns(4_600) + bounds.wait * 2);
+            assert!(bounds.next_data() >= bounds.period(1500) + bounds.wait);
+            assert!(bounds.hold(1_460 * 10) >= bounds.first_data() + bounds.next_data() * 10);
+            assert_eq!(bounds.hold(u64::MAX), LONGEST);
+        }
+    }
+
+    #[test]
+    fn the_slowest_links_overflow_nothing() {
+        let slow = Rate::from_bps(1);
+        let bounds = paper(1_024, &[slow]);
+        let _ = (bounds.patience(), bounds.hold(u64::MAX), bounds.slip(slow), bounds.queue_bytes(slow));
+    }
 }

@@ -223,9 +223,12 @@ impl Sender {
         }
     }
 
-    /// The message is refused, unless it has been given a slot meanwhile.
+    /// The message is refused, unless it has been given a slot meanwhile or all of it is on its way.
     fn refused(&mut self, cx: &mut Cx<'_>, key: u32) {
-        let Some((flow, message)) = self.messages.get(key).filter(|(_, message)| message.slots == 0) else { return };
+        let Some((flow, message)) = self.messages.get(key) else { return };
+        if message.slots > 0 || message.begun && message.next == message.bytes {
+            return;
+        }
         let event = if message.fresh < message.bytes {
             self.counts.rejected += 1;
             Event::Rejected { flow }
