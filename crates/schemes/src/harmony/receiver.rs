@@ -291,7 +291,7 @@ impl Receiver {
         message.flowing += u32::from(began);
         let full = u64::from(terms.site.payload_max());
         let whole = header.offset < message.bytes
-            && header.offset % full == 0
+            && header.offset.is_multiple_of(full)
             && payload == full.min(message.bytes - header.offset);
         if message.src != packet.src || !whole {
             self.counts.malformed += 1;

@@ -178,7 +178,7 @@ impl Sender {
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let payload = u64::from(terms.site.payload_max());
-        let sensible = header.offset < message.bytes && header.offset % payload == 0 && header.bytes > 0;
+        let sensible = header.offset < message.bytes && header.offset.is_multiple_of(payload) && header.bytes > 0;
         if !rsvp.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
             return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
