@@ -32,11 +32,13 @@ fn all_is_quiet(result: &RunResult) {
     for cause in ["overflow_packets", "dead_packets"] {
         assert_eq!(column(table(result, "links"), cause).iter().sum::<u64>(), 0, "{cause}");
     }
-    assert_eq!(
-        counter(result, "failures_seen") + counter(result, "attempts_failed") + counter(result, "requests_again"),
-        0
-    );
-    assert!(counter(result, "rsvps_stale") <= counter(result, "rejected") * 8, "one for each slot at most");
+    for mistaken in ["failures_seen", "attempts_failed", "requests_again"] {
+        assert_eq!(counter(result, mistaken), 0, "{mistaken}: {}", result.scenario_toml);
+    }
+    let (stale, rejected) = (counter(result, "rsvps_stale"), counter(result, "rejected"));
+    // One for each slot of what is rejected; and what a slot will send before its rsvp arrives is an estimate.
+    let ended = result.info.flows_completed;
+    assert!(stale <= rejected * 8 + ended.div_ceil(100), "{stale} for {rejected} of {ended}");
     assert_eq!(counter(result, "switch_reclaimed") + counter(result, "completes_missed"), 0);
 }
 
@@ -200,7 +202,8 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
     // K = 1: a round is a packet and three control packets, at three switches 1 + 2 + 3 rounds.
     let round = PACKET_PS + 3 * 3_200;
     let slip = 2 * PACKET_PS + 3 * 3_200;
-    let next_data = 121_213 + slip + 6 * round;
+    // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
+    let next_data = 121_213 + 3 * PACKET_PS + slip + 6 * round;
     for end in ["leaf0", "leaf1"] {
         let results = [0, 1].map(|spine| run(&cut(end, spine)));
         let hit = results.iter().position(|result| counter(result, "failures_seen") == 1).expect("one was hit");
