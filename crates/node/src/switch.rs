@@ -22,7 +22,7 @@ use units::{Bytes, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::balance::Balancer;
 use crate::link::{Dequeued, LinkCx};
-use crate::packet::flags;
+use crate::packet::{CLASSES, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
 use crate::{Agent, AgentCx, FlowControl, MarkAt, Marking, Packet, Port};
@@ -175,8 +175,8 @@ pub struct Switch {
     kicked: Vec<PortId>,
     marks_late: bool,
     kept: Option<Box<KeptRoom>>,
-    /// Packets of the classes that room is kept for that found none all the same.
-    pub first_classes_lost_packets: u64,
+    /// By class, packets of those that room is kept for that found none all the same.
+    pub first_classes_lost_packets: [u64; CLASSES],
 }
 
 /// Room in a switch's memory that the first classes never lose to the others.
@@ -233,7 +233,7 @@ impl Switch {
             kicked: Vec::new(),
             marks_late,
             kept: None,
-            first_classes_lost_packets: 0,
+            first_classes_lost_packets: [0; CLASSES],
         }
     }
 
@@ -649,8 +649,9 @@ impl Switch {
         let stats = &mut self.ports[out.index()].stats;
         stats.overflow_packets += 1;
         stats.overflow_bytes += u64::from(packet.wire_bytes);
-        let first = self.kept.as_ref().is_some_and(|kept| packet.class < kept.classes);
-        self.first_classes_lost_packets += u64::from(first);
+        if self.kept.as_ref().is_some_and(|kept| packet.class < kept.classes) {
+            self.first_classes_lost_packets[usize::from(packet.class)] += 1;
+        }
     }
 }
 

@@ -140,7 +140,7 @@ proptest! {
             classes.concat(),
         );
         // An outage of a link that this fabric lacks is left out, and a flow control that its buffers are too small for; and
-        // whatever can't stand beside a transport that has the first classes for itself.
+        // whatever can't stand beside a transport that has the first classes for itself, and that itself where links are too slow for it.
         let (mut failure, mut flow_control) = (failure.unwrap_or_default(), flow_control);
         let (mut sharing, mut switch) = (sharing, switch);
         let text = loop {
