@@ -58,9 +58,10 @@ pub struct Config {
     pub delta_admission: Duration,
     /// What becomes of a request whose rsvp finds nothing free.
     pub refused: Refused,
-    /// How long after its last rsvp a refused request is not tried again. With 0 the oldest request is tried whenever a slot is free, as
-    /// section 3.1 has it; a refusal takes a trip through the network, so nothing spins.
-    pub retry_after: Duration,
+    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset. With 0 the oldest
+    /// request is tried whenever a slot is free, as section 3.1 has it to the letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
     /// Message bytes for which an active message is given an additional slot; one bandwidth-delay product if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional: Option<Bytes>,
@@ -86,7 +87,7 @@ impl Default for Config {
             slots: 8,
             delta_admission: Duration::from_us(63),
             refused: Refused::Wait,
-            retry_after: Duration::ZERO,
+            retry_after: None,
             additional: None,
             attempts: 3,
             control_share: 0.01,
@@ -121,8 +122,8 @@ impl Scheme for Config {
             let message = format!("{} is not above 0 (nothing could wait) and up to {long}", self.delta_admission);
             return problem("delta_admission", message);
         }
-        if self.retry_after > long {
-            return problem("retry_after", format!("{} is not up to {long}", self.retry_after));
+        if let Some(after) = self.retry_after.filter(|&after| after > long) {
+            return problem("retry_after", format!("{after} is not up to {long}"));
         }
         if self.additional == Some(Bytes(0)) {
             return problem("additional", "a slot for 0 bytes is none; leave it out for 1 BDP".into());

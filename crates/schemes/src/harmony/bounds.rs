@@ -4,7 +4,7 @@
 //! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
 //! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
 //! wait for a link belong to at most n slots, whatever came and went before, and each slot's packets leave their source at
-//! least a period p/(B/K) apart. Were no packet delayed before, one of each slot could meet: a *round* of n packets, of which one is
+//! least a period p/(B/K) apart, and so far apart that a small one never catches up with a large one. Were no packet delayed before, one of each slot could meet: a *round* of n packets, of which one is
 //! being transmitted. What they were held up before lets a slot's packets bunch: at the i-th switch the theorem counts i rounds.
 //!
 //! **Links of unequal rates** have unequal rounds, so the theorem's i (K - 1) p becomes the link's own round and, for each switch
@@ -44,6 +44,8 @@ pub struct Bounds {
     pub wait: Duration,
     /// The longest round of any link.
     round: Duration,
+    /// The slowest link.
+    slowest: Rate,
     k: u32,
     packet_bytes: u64,
     header_bytes: u64,
@@ -84,6 +86,7 @@ impl Bounds {
             slot_rate,
             wait: Duration::ZERO,
             round: Duration::ZERO,
+            slowest: access_rate,
             k,
             packet_bytes: u64::from(site.mtu_bytes),
             header_bytes: u64::from(site.header_bytes),
@@ -97,7 +100,8 @@ impl Bounds {
         let longest = rounds_of.max().unwrap_or(Duration::ZERO);
         let rounds = u64::from(switches) * (u64::from(switches) + 1) / 2;
         let wait = Duration::from_ps(longest.ps().saturating_mul(rounds).min(LONGEST.ps()));
-        Bounds { round: longest.min(LONGEST), wait, ..bounds }
+        let slowest = queues.iter().copied().min().unwrap_or(access_rate).min(access_rate);
+        Bounds { round: longest.min(LONGEST), wait, slowest: slowest.max(Rate::from_bps(1)), ..bounds }
     }
 
     /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
@@ -128,6 +132,13 @@ impl Bounds {
         self.per_byte.transmit(wire_bytes as u32)
     }
 
+    /// How much later than its slot's clock says a packet must leave that is smaller than the one before it: each link that stores it
+    /// takes less time over it, so that it catches up, and nowhere may two of a slot come less than a period apart.
+    pub fn catch_up(&self, before: u64, bytes: u64) -> Duration {
+        let gained = self.slowest.transmit(before.saturating_sub(bytes)).ps();
+        Duration::from_ps(gained.saturating_mul(u64::from(self.switches)).min(LONGEST.ps()))
+    }
+
     /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other slot,
     /// one of another transport, and control packets.
     pub fn slip(&self, nic: Rate) -> Duration {
@@ -138,12 +149,15 @@ impl Bounds {
     /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
     /// sender's slot may have been used just before.
     pub fn first_data(&self) -> Duration {
-        self.round_trip() + self.period(self.packet_bytes) + self.slip(self.access_rate)
+        self.round_trip()
+            + self.period(self.packet_bytes)
+            + self.catch_up(self.packet_bytes, 0)
+            + self.slip(self.access_rate)
     }
 
     /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
     pub fn next_data(&self) -> Duration {
-        self.period(self.packet_bytes) + self.slip(self.access_rate) + self.wait
+        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate) + self.wait
     }
 
     /// A sender's: from its request's departure to a rsvp or a reject. Neither has a virtual link, so that this is a guess,

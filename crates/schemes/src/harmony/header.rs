@@ -38,7 +38,7 @@ pub mod kind {
     pub const DELIVERED: u8 = 5;
     /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
     pub const REJECT: u8 = 6;
-    /// Receiver or switch to sender, also a *reject* in the paper: the message is refused, or (not conclusive) one rsvp for it.
+    /// Receiver or switch to sender, also a *reject* in the paper: the message is refused.
     pub const REFUSAL: u8 = 7;
     /// Receiver to sender: what had to come has not. On the way of the data it frees virtual links too.
     pub const FAILURE: u8 = 8;

@@ -92,7 +92,6 @@ impl Endpoint for Harmony {
             ("rsvps_stale", sender.rsvps_stale),
             ("refused", receiver.refused),
             ("refused_by_senders", sender.rsvps_refused),
-            ("refused_in_network", sender.refused_in_network),
             ("rejected", sender.rejected),
             ("rejected_by_receivers", receiver.rejected),
             ("failures_seen", receiver.failures_seen),

@@ -19,8 +19,9 @@ pub struct Config {
     pub delta_admission: Duration,
     /// What becomes of a request whose rsvp finds nothing free.
     pub refused: Refused,
-    /// How long after its last rsvp a refused request is not tried again.
-    pub retry_after: Duration,
+    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
     /// How often a sender asks, the first time counted, before it reports a failure.
     pub attempts: u8,
     /// The share of the links that data never ask for, so that control packets of the second class are not starved.

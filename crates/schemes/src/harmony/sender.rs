@@ -44,7 +44,6 @@ pub(super) struct Counts {
     pub rsvps_used: u64,
     pub rsvps_refused: u64,
     pub rsvps_stale: u64,
-    pub refused_in_network: u64,
     pub rejected: u64,
     pub attempts_failed: u64,
     pub malformed: u64,
@@ -54,6 +53,8 @@ pub(super) struct Counts {
 struct Slot {
     /// Not before this may it send its next packet.
     due: Time,
+    /// The last one's bytes.
+    wire_bytes: u16,
     load: Option<Load>,
 }
 
@@ -84,6 +85,13 @@ struct Outgoing {
     slots: u32,
     sent_packets: u64,
     resent_packets: u64,
+}
+
+impl Outgoing {
+    /// Message bytes in its next packet.
+    fn next_payload(&self, terms: &Terms) -> u16 {
+        (self.bytes - self.next).min(u64::from(terms.site.payload_max())) as u16
+    }
 }
 
 impl Sender {
@@ -155,8 +163,7 @@ impl Sender {
             }
             (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
             (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
-            (kind::REFUSAL, _, Some(_)) if header.conclusive == 0 => self.counts.refused_in_network += 1,
-            (kind::REFUSAL, _, Some(key)) => self.refused(cx, key),
+            (kind::REFUSAL, _, Some(key)) if header.conclusive == 1 => self.refused(cx, key),
             (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
             _ => {}
         }
@@ -290,14 +297,26 @@ impl Sender {
         if self.due.is_empty() || !cx.gate.open(URGENT) {
             return None;
         }
-        let lets = |index: &u32| {
-            let load = self.slots[*index as usize].load?;
-            let (flow, message) = self.messages.get(load.message)?;
-            cx.gate.lets(flow, message.dst).then_some(())
-        };
-        let place = self.due.iter().position(|index| lets(index).is_some())?;
-        let index = self.due.remove(place)?;
-        Some(self.data(cx.now, index, terms, control))
+        loop {
+            let lets = |index: &u32| {
+                let load = self.slots[*index as usize].load?;
+                let (flow, message) = self.messages.get(load.message)?;
+                cx.gate.lets(flow, message.dst).then_some(message.next_payload(terms))
+            };
+            let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
+            let index = self.due.remove(place)?;
+            let slot = &mut self.slots[index as usize];
+            let wire_bytes = payload + terms.site.header_bytes;
+            if wire_bytes < slot.wire_bytes {
+                slot.due += terms.bounds.catch_up(u64::from(slot.wire_bytes), u64::from(wire_bytes));
+                slot.wire_bytes = wire_bytes;
+                if slot.due > cx.now {
+                    self.pacing.set(index, slot.due);
+                    continue;
+                }
+            }
+            return Some(self.data(cx.now, index, terms, control));
+        }
     }
 
     fn data(&mut self, now: Time, index: u32, terms: &Terms, control: &mut Control) -> Packet {
@@ -305,16 +324,17 @@ impl Sender {
         let load = slot.load.as_mut().expect("a slot that is due has a load");
         let (flow, message) = self.messages.get_mut(load.message).expect("a load is of a message that is known");
         let offset = message.next;
-        let payload = (message.bytes - offset).min(u64::from(terms.site.payload_max()));
+        let payload = message.next_payload(terms);
         let header =
             Header { attempt: message.attempt, id: load.id, offset, back: load.back, ..Header::of(kind::DATA) };
         let mut packet = Packet::new(flow, terms.site.host, message.dst, header);
-        packet.payload_bytes = payload as u16;
-        packet.wire_bytes = payload as u16 + terms.site.header_bytes;
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + terms.site.header_bytes;
         packet.class = URGENT;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = load.label;
         packet.transport = terms.site.transport;
+        let payload = u64::from(payload);
         message.next += payload;
         message.sent_packets += 1;
         message.resent_packets += u64::from(offset < message.fresh);
@@ -323,6 +343,7 @@ impl Sender {
         load.granted = load.granted.saturating_sub(payload);
         let (key, all, used_up) = (load.message, message.next == message.bytes, load.granted == 0);
         slot.due = now + terms.bounds.period(u64::from(packet.wire_bytes));
+        slot.wire_bytes = packet.wire_bytes;
         if all {
             // None of its slots has anything left to send.
             self.end_slots(key, kind::COMPLETE, terms, control);

@@ -149,21 +149,16 @@ impl SwitchPart {
         })
     }
 
-    /// Makes the rsvp a reject that goes back the way it came, and tells the sender.
+    /// Makes the rsvp a reject that goes back the way it came, and tells the sender if that is the message's end. Where the receiver
+    /// tries again (section 3.1 has both readings) it would tell the sender nothing, and many receivers of one busy sender would
+    /// fill the second class of its link with it.
     fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet) -> PortId {
         self.counts.refused += 1;
         let header = packet.header::<Header>();
-        let candidates = cx.routes.next(cx.switch, packet.dst);
-        let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
-        let choice = cx.random.below(working().count().max(1) as u64) as usize;
         packet.class = SIGNALS;
         packet.hops = 0;
-        if let Some(&out) = working().nth(choice) {
-            let mut told = *packet;
-            told.set_header(Header { kind: kind::REFUSAL, back: 0, ..header });
-            told.flags = 0;
-            told.label = 0;
-            cx.send(out, told);
+        if header.conclusive == 1 {
+            tell(cx, *packet);
         }
         // To the receiver no refusal by a switch is the last word.
         packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
@@ -177,6 +172,19 @@ impl SwitchPart {
         if let Some(port) = self.ports.get_mut(data_in.index()) {
             port.give_back(receiver, id);
         }
+    }
+}
+
+/// Tells the sender of a message that it is refused.
+fn tell(cx: &mut AgentCx<'_>, mut rsvp: Packet) {
+    let candidates = cx.routes.next(cx.switch, rsvp.dst);
+    let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
+    let choice = cx.random.below(working().count().max(1) as u64) as usize;
+    if let Some(&out) = working().nth(choice) {
+        rsvp.set_header(Header { kind: kind::REFUSAL, back: 0, ..rsvp.header() });
+        rsvp.flags = 0;
+        rsvp.label = 0;
+        cx.send(out, rsvp);
     }
 }
 

@@ -30,7 +30,7 @@ impl Terms {
             slots: bounds.virtual_links(site.nic_rate).clamp(1, super::SLOTS_MAX),
             additional: additional.div_ceil(payload).max(1).saturating_mul(payload),
             slot_bdp_bytes: bounds.slot_rate.bytes_in(site.data_rtt),
-            retry_after: config.retry_after,
+            retry_after: config.retry_after.unwrap_or(site.control_rtt),
             attempts: config.attempts,
             gives_up: config.refused == Refused::GiveUp,
             delta_admission: config.delta_admission,

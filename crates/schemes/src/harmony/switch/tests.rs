@@ -113,7 +113,12 @@ fn every_virtual_link_is_taken_once_and_then_rejects_go_both_ways() {
     }
     assert_eq!(leaf.held(), [0, 8, 4, 2]);
     assert!(leaf.made.is_empty());
-    let (out, reject) = leaf.rsvp(14, 1);
+    leaf.rsvp(14, 1);
+    assert!(leaf.made.is_empty(), "the receiver will try again: nothing for the sender to know");
+    // Where that refusal is the message's end, both are told.
+    let mut reject = rsvp(15, 1);
+    reject.set_header(Header { conclusive: 1, ..reject.header() });
+    let out = leaf.handle(0, &mut reject);
     assert_eq!(
         (out, reject.header::<Header>().kind, reject.dst, reject.src),
         (Some(0), kind::REJECT, RECEIVER, SENDER)
