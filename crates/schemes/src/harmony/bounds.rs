@@ -160,10 +160,11 @@ impl Bounds {
         self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate) + self.wait
     }
 
-    /// A sender's: from its request's departure to a rsvp or a reject. Neither has a virtual link, so that this is a guess,
-    /// on the safe side: each waits twice as long as data would. A request that is sent again for nothing does no harm.
+    /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before delta_admission,
+    /// and that takes a round trip to be refused. Request and reject have no virtual links, so that this is a guess, on the
+    /// safe side: all these wait as long as data would. A request that is sent again for nothing does no harm.
     pub fn answer(&self) -> Duration {
-        self.delta_admission + self.control_rtt + self.wait * 4
+        self.delta_admission + self.control_rtt * 2 + self.wait * 4
     }
 
     /// A sender's: from the last data's departure to the receiver's complete.
