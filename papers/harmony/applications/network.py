@@ -92,11 +92,11 @@ class Bound:
 def sensitivity(model: Model, outcome: Callable[[Model], Mapping[str, float]], factors: Sequence[float] = (0.5, 2.0)) -> pd.DataFrame:
     """The outcome with each number of a model by itself multiplied by each factor."""
     rows = {("as it is", 1.0): outcome(model)}
-    for field in fields(model):  # type: ignore[arg-type]
+    for field in fields(model):
         value = getattr(model, field.name)
         for factor in factors if value else ():
             changed = type(value)(max(1, round(value * factor))) if isinstance(value, int) else value * factor
-            rows[field.name, factor] = outcome(replace(model, **{field.name: changed}))  # type: ignore[type-var]
+            rows[field.name, factor] = outcome(replace(model, **{field.name: changed}))
     return pd.DataFrame(rows).T.rename_axis(["constant", "times"])
 
 

@@ -141,7 +141,7 @@ def _polled(client: Client, design: Design, delays: list[Iterator[float]], count
     while len(latency) < count:
         now += client.switch if shared else 0.0
         ends = now + client.time_slice if shared else np.inf
-        while True:
+        while len(latency) < count:
             began = submitted[turn]
             if began is not None:
                 if there[turn] > now and design.how == "yield" and shared:
@@ -308,7 +308,7 @@ def _shown(curves: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 def _operating(curves: dict[str, pd.DataFrame], tail: str) -> Callable[[Axes], None]:
     def panel(axes: Axes) -> None:
         for name, curve in _shown(curves).items():
-            axes.plot(curve["kIOPS"], curve[tail], **_style(name))  # type: ignore[arg-type]
+            axes.plot(curve["kIOPS"], curve[tail], **_style(name))
         axes.set(yscale="log", xlabel="thousand reads a second and core", ylabel=f"latency, {tail}")
         axes.set_title(f"{APPS[0]} to {APPS[-1]} applications on one core")
         axes.legend(fontsize=6)
@@ -319,7 +319,7 @@ def _operating(curves: dict[str, pd.DataFrame], tail: str) -> Callable[[Axes], N
 def _cpu(curves: dict[str, pd.DataFrame]) -> Callable[[Axes], None]:
     def panel(axes: Axes) -> None:
         for name, curve in _shown(curves).items():
-            axes.plot(curve.index, curve["CPU us/read"], **_style(name))  # type: ignore[arg-type]
+            axes.plot(curve.index, curve["CPU us/read"], **_style(name))
         axes.set(xscale="log", yscale="log", xlabel="applications", ylabel="CPU a read (us)", title="What a read costs")
         axes.set_xticks(APPS, [str(apps) for apps in APPS])
 
