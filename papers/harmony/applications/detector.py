@@ -100,6 +100,7 @@ def detector_false() -> Shown:
             sets = {
                 "fabric.leaf_spine.spines": spines,
                 "failure": dead,
+                "reroute_delay": "10s",
                 "traffic.0.flows": round(20_000 * network.scale),
                 "transport": slots(8, 63, attempts=tries),
             }

@@ -65,13 +65,13 @@ class Bound:
         self.slot_gbps = access / k * (1 - self.CONTROL_SHARE)
         self.rtt = result.info["data_rtt_ps"] / 1e6
         self.period = self.PACKET * 8e-3 / self.slot_gbps
-        self.wait = self.beside = 0.0
+        longest = most = 0.0
         for rate in gbps.unique():
             virtual = int(rate * k / access)
             queueing = harmony.queueing_delay_max_us(virtual, self.switches, rate, self.PACKET)
             beside = (self.PACKET + 3 * virtual * self.HEADER) * 8e-3 / rate
-            self.wait = max(self.wait, queueing + self.switches * beside)
-            self.beside = max(self.beside, beside)
+            longest, most = max(longest, queueing), max(most, beside)
+        self.wait = longest + self.switches * most
 
     @property
     def answer(self) -> float:
