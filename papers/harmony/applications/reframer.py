@@ -163,8 +163,9 @@ TRAFFIC = {
         "rpcs",
         lambda: {
             "traffic.0.arrivals.poisson.load": 0.7,
-            "traffic.0.flows": round(20_000 * network.scale),
+            "traffic.0.duration": f"{1.5 * network.scale:g}ms",
             "traffic.1.flows": 1,
+            "traffic.2.flows": 1,
         },
         63.0,
     ),
