@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import figures
 from clearway import harmony
@@ -98,6 +99,15 @@ def sensitivity(model: Model, outcome: Callable[[Model], Mapping[str, float]], f
             changed = type(value)(max(1, round(value * factor))) if isinstance(value, int) else value * factor
             rows[field.name, factor] = outcome(replace(model, **{field.name: changed}))
     return pd.DataFrame(rows).T.rename_axis(["constant", "times"])
+
+
+def log_scale(axes: Axes, which: str) -> None:
+    """A logarithmic axis with plain numbers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis, (low, high) = (axes.xaxis, axes.get_xlim()) if which == "x" else (axes.yaxis, axes.get_ylim())
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 300 * low else (1.0, 2.0, 3.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 2) -> Picture:

@@ -27,7 +27,7 @@ from matplotlib.axes import Axes
 import clearway as cw
 
 from . import network
-from .network import HOST_US, Bound, draw, run, slots
+from .network import HOST_US, Bound, draw, log_scale, run, slots
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def reframer() -> Shown:
         for name, (hosts, bound) in found.items():
             for timeout in TIMEOUTS if bound is None else [timeout_of(bound, core)]:
                 rows[traffic, name, round(timeout, 1)] = together(hosts, core, timeout)
-        table = pd.DataFrame(rows).T.rename_axis(["traffic", "network", "timeout us"])
+        table = pd.DataFrame(rows).T.rename_axis(["traffic", "network", "timeout us"]).sort_index()
         for name in (name for name in found if found[name].bound):
             ours = table.loc[traffic, name].iloc[0]
             checks[f"{traffic}, {name}: 1 batch in 1,000 at most is cut short ({ours['cut short']:.2%})"] = ours["cut short"] <= 1e-3
@@ -232,7 +232,8 @@ def _tradeoff(traffic: str, table: pd.DataFrame, delay: str) -> Callable[[Axes],
             style = {"marker": "o"} if fixed else {"marker": "*", "ms": 13, "linestyle": ""}
             label = f"{name}, fixed timeouts" if fixed else f"{name}, from the bound"
             axes.plot(curve[delay], curve["Gbps a core"], color=COLOURS[index], label=label, **style)
-        axes.set(xscale="log", xlabel=f"a packet's delay in the host, {delay}", ylabel="Gbps a core", title=traffic)
+        axes.set(xlabel=f"a packet's delay in the host, {delay}", ylabel="Gbps a core", title=traffic)
+        log_scale(axes, "x")
         axes.legend(fontsize=7)
 
     return panel
