@@ -37,7 +37,7 @@ def main(
     network.scale = scale
     tables = {name: table for of in APPLICATIONS.values() for name, table in of.items()}
     names = [name for asked in which or [] for name in APPLICATIONS.get(asked, [asked])]
-    figures.show(tables, names, network.OUT, digits=3)
+    figures.show(tables, names, network.OUT)
 
 
 if __name__ == "__main__":

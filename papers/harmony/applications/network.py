@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import figures
 from clearway import harmony
-from clearway._plots import COLOURS, STYLE, Picture
+from clearway._plots import STYLE, Picture
 from figures import Keys
 
 import clearway as cw
@@ -31,7 +31,6 @@ HOST_US = 1.0
 scale = 1.0
 
 BEST_EFFORT: dict[str, Any] = {"DCTCP": "dctcp", "dcPIM": "dcpim"}
-COLOUR = dict(zip(("Harmony", *BEST_EFFORT), COLOURS))
 
 Model = TypeVar("Model")
 

@@ -215,7 +215,7 @@ def reframer() -> Shown:
                 check = f"{traffic}, {name}: {same:.2f} times {rival}'s throughput at the same mean delay (paper: 2); {unheld:.2f} unheld"
                 checks[check] = bool(same >= 1)
         panels += [_tradeoff(traffic, table.loc[traffic], delay) for delay in ("mean us", "p99 us")]
-    return Shown(table, checks, draw(panels))
+    return Shown(table.round(3), checks, draw(panels))
 
 
 def gains(ours: pd.Series[float], fixed: pd.DataFrame) -> tuple[float, float]:
@@ -261,4 +261,4 @@ def reframer_sensitivity() -> Shown:
             (table["x DCTCP at the same delay"] >= 1).all()
         )
     }
-    return Shown(table, checks)
+    return Shown(table.round(3), checks)

@@ -301,7 +301,7 @@ def storage() -> Shown:
         f"full, {best} reads {gain:.2f} times as much as interrupts": bool(gain > 1),
         f"and its 99.9th percentile is {tail:.2f} times theirs": bool(tail <= 1),
     }
-    return Shown(table, checks, draw([_operating(curves, "p99 us"), _cpu(curves)]))
+    return Shown(table.round(3), checks, draw([_operating(curves, "p99 us"), _cpu(curves)]))
 
 
 def _style(name: str) -> dict[str, object]:
@@ -371,4 +371,4 @@ def storage_sensitivity() -> Shown:
             (table.drop(index=("interrupt", 0.0))["timer / interrupts, kIOPS"] > 1).all()
         )
     }
-    return Shown(table, checks)
+    return Shown(table.round(3), checks)
