@@ -20,10 +20,10 @@ import figures
 from applications import network
 from applications.detector import detector_false, detector_time
 from applications.reframer import reframer, reframer_sensitivity
-from applications.storage import storage, storage_sensitivity
+from applications.storage import storage, storage_change, storage_sensitivity
 
 APPLICATIONS: dict[str, figures.Figures] = {
-    "storage": {"storage": storage, "storage-sensitivity": storage_sensitivity},
+    "storage": {"storage": storage, "storage-change": storage_change, "storage-sensitivity": storage_sensitivity},
     "reframer": {"reframer": reframer, "reframer-sensitivity": reframer_sensitivity},
     "detector": {"detector-false": detector_false, "detector-time": detector_time},
 }

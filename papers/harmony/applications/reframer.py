@@ -159,11 +159,11 @@ class Traffic(NamedTuple):
 
 
 TRAFFIC = {
-    "RPCs at load 0.7": Traffic(
+    "RPCs at load 0.5": Traffic(
         "rpcs",
         lambda: {
-            "traffic.0.arrivals.poisson.load": 0.7,
-            "traffic.0.duration": f"{1.5 * network.scale:g}ms",
+            "traffic.0.arrivals.poisson.load": 0.5,
+            "traffic.0.duration": f"{2 * network.scale:g}ms",
             "traffic.1.flows": 1,
             "traffic.2.flows": 1,
         },
@@ -175,10 +175,11 @@ TRAFFIC = {
 
 
 class Network(NamedTuple):
-    """What came to the hosts over one network, and over Harmony its bound."""
+    """What came to the hosts over one network, over Harmony its bound, and which share of messages it rejected."""
 
     hosts: list[Packets]
-    bound: Bound | None
+    bound: Bound | None = None
+    rejected: float = 0.0
 
 
 def networks(traffic: Traffic) -> dict[str, Network]:
@@ -186,10 +187,11 @@ def networks(traffic: Traffic) -> dict[str, Network]:
     sets = {"measure.arrivals": [f"host{host}" for host in range(HOSTS)], **traffic.sets()}
     found = {}
     for name, transport in network.BEST_EFFORT.items():
-        found[name] = Network(packets_of(run(traffic.scenario, f"reframer {name}", {**sets, "transport": transport})), None)
+        found[name] = Network(packets_of(run(traffic.scenario, f"reframer {name}", {**sets, "transport": transport})))
     for k in SLOTS:
         result = run(traffic.scenario, f"reframer K={k}", {**sets, "transport": slots(k, traffic.delta_us)})
-        found[f"Harmony, K={k}"] = Network(packets_of(result), Bound(result, k, traffic.delta_us))
+        rejected = float((result.flows["status"] == "rejected").mean())
+        found[f"Harmony, K={k}"] = Network(packets_of(result), Bound(result, k, traffic.delta_us), rejected)
     return found
 
 
@@ -203,9 +205,9 @@ def reframer() -> Shown:
     core, rows, checks, panels = Core(), {}, {}, []
     for traffic, of in TRAFFIC.items():
         found = networks(of)
-        for name, (hosts, bound) in found.items():
+        for name, (hosts, bound, rejected) in found.items():
             for timeout in TIMEOUTS if bound is None else [timeout_of(bound, core)]:
-                rows[traffic, name, round(timeout, 1)] = together(hosts, core, timeout)
+                rows[traffic, name, round(timeout, 1)] = {**together(hosts, core, timeout), "rejected": rejected}
         table = pd.DataFrame(rows).T.rename_axis(["traffic", "network", "timeout us"]).sort_index()
         for name in (name for name in found if found[name].bound):
             ours = table.loc[traffic, name].iloc[0]
@@ -246,7 +248,7 @@ def reframer_sensitivity() -> Shown:
     last = f"Harmony, K={SLOTS[-1]}"
 
     def outcome(core: Core) -> dict[str, float]:
-        hosts, bound = some[last]
+        hosts, bound, _ = some[last]
         assert bound is not None
         ours = together(hosts, core, timeout_of(bound, core))
         row = {"Gbps a core": ours["Gbps a core"], "mean us": ours["mean us"], "cut short": ours["cut short"]}

@@ -230,16 +230,17 @@ def bound_of(bound: Bound, client: Client) -> float:
     return bound.message(COMMAND) + client.device + client.device_spread + bound.message(READ)
 
 
-def networks() -> tuple[dict[str, Reads], dict[str, tuple[Reads, Bound]]]:
-    """Reads over best effort, and over Harmony at each operating point."""
-    sets = {f"traffic.{index}.duration": f"{3 * network.scale:g}ms" for index in range(3)}
+def networks(background: float = 0.3, points: int = len(OPERATING)) -> tuple[dict[str, Reads], dict[str, tuple[Reads, Bound]]]:
+    """Reads over best effort, and over Harmony at each operating point, beside so much web search."""
+    sets: dict[str, object] = {f"traffic.{index}.duration": f"{3 * network.scale:g}ms" for index in range(3)}
+    sets["traffic.2.arrivals.poisson.load"] = background
     best = {}
     for name, transport in network.BEST_EFFORT.items():
         all_of_it = {**sets, "transport": transport, "traffic.2.transport": transport}
-        best[name] = Reads(run("rpcs", f"storage {name}", all_of_it), np.nan)
+        best[name] = Reads(run("rpcs", f"storage {name} beside {background:g}", all_of_it), np.nan)
     ours = {}
-    for k, delta in OPERATING:
-        result = run("rpcs", f"storage K={k} {delta:g}us", {**sets, "transport": slots(k, delta)})
+    for k, delta in OPERATING[:points]:
+        result = run("rpcs", f"storage K={k} {delta:g}us beside {background:g}", {**sets, "transport": slots(k, delta)})
         bound = Bound(result, k, delta)
         ours[f"K={k}, {delta:g}us"] = Reads(result, bound.message(READ)), bound
     return best, ours
@@ -339,6 +340,27 @@ def _cpu(curves: dict[str, pd.DataFrame]) -> Callable[[Axes], None]:
         axes.set_xticks(APPS, [str(apps) for apps in APPS])
 
     return panel
+
+
+def storage_change() -> Shown:
+    """Storage: timers as they were set beside web search at load 0.3, when there is more of it; one application."""
+    client, rows, misses = Client(), {}, {}
+    timers = {name: p999(client, reads) for name, reads in networks(points=0)[0].items()}
+    for background in (0.3, 0.5, 0.6):
+        best, ours = networks(background, points=1)
+        harmony, (bounded, bound) = next(iter(ours.items()))
+        for name, reads in {**best, f"Harmony {harmony}": bounded}.items():
+            sleep = timers.get(name, bound_of(bound, client))
+            load = simulate(client, Design("timer", sleep), reads, 1, 4 * COUNT)
+            misses[name, background] = 1e3 * load.late / len(load.latency)
+            rows[name, background] = {"timer us": sleep, **row(load), "late of 1,000": misses[name, background]}
+    table = pd.DataFrame(rows).T.rename_axis(["network", "web search"])
+    checks = {
+        f"{name}: with web search at 0.6, {misses[name, 0.6]:.1f} reads of 1,000 are late, more than 1": misses[name, 0.6] > 1
+        for name in network.BEST_EFFORT
+    }
+    checks["over Harmony none is, whatever web search there is"] = all(of == 0 for key, of in misses.items() if "Harmony" in key[0])
+    return Shown(table.round(3), checks)
 
 
 def storage_sensitivity() -> Shown:
