@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import clearway as cw
@@ -139,6 +139,17 @@ def test_accusations_need_every_try_to_meet_a_dead_link(of: dict[str, ModuleType
     assert one(8, 0.1, 2) < both(8, 0.1, 2) < 1 - (1 - 0.1) ** 4
 
 
+def test_what_is_expected_of_probes_is_by_the_links_dead_at_each_try(of: dict[str, ModuleType]) -> None:
+    """Two spines, of which one does not reach the second rack for 100 us; answers are waited for 60."""
+    outages = [{"at": "0us", "until": "100us", "link": ["leaf1", "spine0"]}]
+    probes = pd.DataFrame({"from": [0, 0, 2], "to": [1, 1, 3], "us": [10.0, 70.0, 10.0]})
+    alone, both = of["detector"].expected(probes, outages, 2, 2, 60.0)
+    # The first probe's two tries both take the dead one half of the time; the second's other try, and the third probe, meet nothing.
+    assert alone == pytest.approx((0.25 + 0.0 + 0.0) / 3)
+    # Leaf 1 sends its rsvp by the other spine, since it knows its own link.
+    assert both == pytest.approx(alone)
+
+
 def test_links_are_dead_for_the_share_of_time_that_is_said(of: dict[str, ModuleType]) -> None:
     detector = of["detector"]
     found = detector.failures(16, seed=3)
@@ -155,8 +166,6 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
         class links:
             @staticmethod
             def to_pandas() -> Any:
-                import pandas as pd
-
                 return pd.DataFrame({"rate_bps": [100_000_000_000] * 2, "tier": ["from_host", "to_host"]})
 
     bound = of["network"].Bound(Run, 8, 63.0)

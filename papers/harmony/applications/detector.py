@@ -1,4 +1,4 @@
-"""Efficient failure detectors (section 6): a host is probed by a request; no rsvp by the bound means a failure, of the host or of the network.
+"""Efficient failure detectors (section 6): a host is probed by a request; no rsvp by the bound means a failure.
 
 *False positives.* The host is alive, and each of the prober's tries has met a dead link between switches before routes are mended. A
 request goes by the switches' tables, a random spine each time. A rsvp is sent by switches that know their own ports: the receiver's

@@ -7,7 +7,7 @@ closer, and none is later than the bound on waiting: (batch - 1) periods and tha
 
 The packets' arrivals are those of runs (`measure.arrivals`). The core is modelled: a batch takes the misses of its connection's state
 once, unless that is among the last few connections', and a fixed time a packet. A connection is a pair of hosts. Batches end early with
-a message, over any network, as a host's stack knows its messages; in this the original, which sits before the host, is taken to be better than it is.
+a message, over any network, as a host's stack knows its messages: the original, which sits before the host, does not.
 """
 
 from __future__ import annotations
@@ -214,8 +214,8 @@ def reframer() -> Shown:
             checks[f"{traffic}, {name}: 1 batch in 1,000 at most is cut short ({ours['cut short']:.2%})"] = ours["cut short"] <= 1e-3
             for rival in network.BEST_EFFORT:
                 unheld, same = gains(ours, table.loc[traffic, rival])
-                check = f"{traffic}, {name}: {same:.2f} times {rival}'s throughput at the same mean delay (paper: 2); {unheld:.2f} unheld"
-                checks[check] = bool(same >= 1)
+                said = f"{same:.2f} times {rival}'s throughput at the same mean delay (paper: 2); {unheld:.2f} unheld"
+                checks[f"{traffic}, {name}: {said}"] = bool(same >= 1)
         panels += [_tradeoff(traffic, table.loc[traffic], delay) for delay in ("mean us", "p99 us")]
     return Shown(table.round(3), checks, draw(panels))
 

@@ -11,9 +11,9 @@ network, the application touches them and submits the next. How does the core le
   them goes to sleep; a timer interrupt is needed only where the core would be idle. Over best effort there is no bound: the timer is
   there set to a quantile of what was seen, to see what the bound is worth.
 
-Threads that can run wait in order and nobody is preempted by one that wakes, which spares interrupts a context switch. Every read's two
-messages have the delays of a run's next two messages. Not modelled: threads that never sleep beside these, several cores, the storage server's CPU
-(it has the same choice), devices that are late.
+Threads that can run wait in order and nobody is preempted by one that wakes, which spares interrupts a context switch. A read's two
+messages take what the next two of a run took. Not modelled: threads that never sleep beside these, several cores, the storage server's
+CPU (it has the same choice), devices that are late.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Client:
     complete: float = 1.0
     # The application reads once what came, at 10 GB/s: assumed, about what one core copies from memory.
     touch: float = READ / 10e3
-    # A switch between processes by a pipe: 2.4 us (Linux 6.6, i7 of the 11th generation, pinned); 1 to 10 elsewhere. Li, Ding and Shen, "Quantifying
-    # the cost of context switch" (ExpCS 2007) find 3.8 with no data in caches, and far more with.
+    # Between two processes at a pipe: 2.4 us (Linux 6.6, a Core i7 of the 11th generation, pinned). What a switch does to caches comes on
+    # top, and is not counted: Li, Ding and Shen, "Quantifying the cost of context switch" (ExpCS 2007).
     switch: float = 2.4
     # Larsen et al., "Architectural breakdown of end-to-end latency in a TCP/IP network" (IJPP 2009): more than 3 us of interrupt
     # processing a frame; what Yang, Minturn and Hady, "When poll is better than interrupt" (FAST 2012), spare by polling.
@@ -136,7 +136,8 @@ def simulate(client: Client, design: Design, reads: Reads, apps: int, count: int
     # All begin at once, which is no steady state.
     begin = 4 * apps
     load = (_polled if design.how in ("poll", "yield") else _slept)(client, design, delays, begin + count)
-    return load._replace(latency=load.latency[begin:], busy=load.busy * count / (begin + count), span=load.span * count / (begin + count))
+    part = count / (begin + count)
+    return load._replace(latency=load.latency[begin:], busy=load.busy * part, span=load.span * part)
 
 
 def _polled(client: Client, design: Design, delays: list[Iterator[float]], count: int) -> Load:
