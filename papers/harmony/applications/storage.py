@@ -137,7 +137,8 @@ def simulate(client: Client, design: Design, reads: Reads, apps: int, count: int
     begin = 4 * apps
     load = (_polled if design.how in ("poll", "yield") else _slept)(client, design, delays, begin + count)
     part = count / (begin + count)
-    return load._replace(latency=load.latency[begin:], busy=load.busy * part, span=load.span * part)
+    late = round(load.late * part)
+    return Load(load.latency[begin:], load.busy * part, load.span * part, late)
 
 
 def _polled(client: Client, design: Design, delays: list[Iterator[float]], count: int) -> Load:
