@@ -16,7 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import figures
-from clearway import harmony
 from clearway._plots import STYLE, Picture
 from figures import Keys
 
@@ -48,9 +47,9 @@ def slots(k: int, delta_us: float, **more: Any) -> dict[str, Any]:
 class Bound:
     """What Harmony promises on the network of a run, in microseconds, with K slots and a wait of delta_admission at most.
 
-    `wait` is Equation 1's, for the link whose virtual links make it longest, and at each switch one packet of best effort and the
-    control packets of all virtual links. A request and a reject have no virtual link; they are taken to wait twice as long each, as the
-    hosts themselves take it when they say that an answer is missing.
+    `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: one packet of best effort at each
+    switch, and the control packets of all virtual links. A request and a reject have no virtual link; they are taken to wait twice as long
+    each. So hosts reckon, too, when they conclude that an answer is missing.
     """
 
     CONTROL_SHARE = 0.01
@@ -65,13 +64,9 @@ class Bound:
         self.slot_gbps = access / k * (1 - self.CONTROL_SHARE)
         self.rtt = result.info["data_rtt_ps"] / 1e6
         self.period = self.PACKET * 8e-3 / self.slot_gbps
-        longest = most = 0.0
-        for rate in gbps.unique():
-            virtual = int(rate * k / access)
-            queueing = harmony.queueing_delay_max_us(virtual, self.switches, rate, self.PACKET)
-            beside = (self.PACKET + 3 * virtual * self.HEADER) * 8e-3 / rate
-            longest, most = max(longest, queueing), max(most, beside)
-        self.wait = longest + self.switches * most
+        # At each meeting a packet of each virtual link or of best effort, and control packets.
+        rounds = [int(rate * k / access) * (self.PACKET + 3 * self.HEADER) * 8e-3 / rate for rate in gbps.unique()]
+        self.wait = self.switches * (self.switches + 1) / 2 * max(rounds)
 
     @property
     def answer(self) -> float:
