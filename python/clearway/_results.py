@@ -68,7 +68,8 @@ class Result:
     """What a run gave: tables, a summary, and the scenario with every default filled in.
 
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`; with entities
-    also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`, `guaranteed_waits`. A run that was interrupted has what it had come to.
+    also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`, `guaranteed_waits`; with
+    `measure.arrivals` also `arrivals`. A run that was interrupted has what it had come to.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:

@@ -18,14 +18,16 @@ ROWS = {
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
     "guarantees": "one row a link that a switch sends on, over the whole run, if a transport guarantees something",
     "guaranteed_waits": "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something",
+    "arrivals": "one row a data packet that came to a host of `measure.arrivals`, repetitions too",
     "aqs": "one row an entity, switch and pipeline that has AQs of it, over the whole run, if there are entities",
 }
 
 
 def tables() -> str:
     tiny = cw.Scenario.load("examples/tiny.toml")
+    asked = {"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}], "measure.arrivals": ["host0"]}
     runs = [
-        cw.run(tiny.with_({"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}]})),
+        cw.run(tiny.with_(asked)),
         cw.run(tiny.with_({"transport": "harmony"})),
     ]
     lines = []

@@ -87,6 +87,10 @@ pub fn run_at(
         let message = "its limiters send packets of their own, which frames do not carry: choose another, or simulate";
         return Err(Problem::new("sharing", message));
     }
+    if !scenario.measure.arrivals.is_empty() {
+        let message = "arrivals are noted in simulations only: delete it, or simulate";
+        return Err(Problem::new("measure.arrivals", message));
+    }
     let plan = Plan::new(scenario)?;
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {

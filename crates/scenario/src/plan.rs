@@ -3,7 +3,7 @@
 mod reserved;
 mod sharing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
@@ -56,6 +56,8 @@ pub struct Plan {
     steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
     /// By host, what limiters let out of it and into it; empty if nothing limits hosts.
     hoses: Vec<[Option<Rate>; 2]>,
+    /// Hosts of which each data packet's arrival is noted.
+    pub arrivals: BTreeSet<HostId>,
     /// Each flow's completion time alone in the network, in picoseconds.
     pub ideal_ps: Vec<u64>,
     /// What fails and recovers, and when routes change.
@@ -115,6 +117,10 @@ impl Plan {
         }
         let mut ideal = Ideal::new(&fabric, &routes, scenario);
         let ideal_ps = flows.iter().map(|flow| ideal.completion(flow.src, flow.dst, flow.bytes).ps()).collect();
+        let arrivals = (0..).zip(&scenario.measure.arrivals).map(|(index, name)| {
+            arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
+        });
+        let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
         let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {
             Some(end) => Time::ZERO + end,
@@ -143,6 +149,7 @@ impl Plan {
             entities,
             steps,
             hoses,
+            arrivals,
             ideal_ps,
             changes,
             horizon,
@@ -251,6 +258,13 @@ impl Plan {
         .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
         .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
+}
+
+/// The host whose arrivals are asked for by this name.
+fn arrivals_at(fabric: &Fabric, name: &str) -> Result<HostId, Problem> {
+    fabric.as_host(fabric.find(name)?).ok_or_else(|| {
+        Problem::new("", format!("\"{name}\" is a switch; arrivals are noted at hosts, such as \"host0\""))
+    })
 }
 
 fn shortest_delay(fabric: &Fabric) -> Duration {

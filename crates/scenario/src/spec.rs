@@ -64,6 +64,8 @@ pub struct Measure {
     pub drain: Duration,
     /// Time between samples of queues and links; zero takes none.
     pub interval: Duration,
+    /// Hosts, such as "host3", of which each data packet's arrival is noted, in the table `arrivals`.
+    pub arrivals: Vec<String>,
 }
 
 /// When a flow counts as complete.
@@ -152,6 +154,7 @@ impl Default for Measure {
             end: None,
             drain: Duration::from_ms(1000),
             interval: Duration::from_us(10),
+            arrivals: Vec::new(),
         }
     }
 }

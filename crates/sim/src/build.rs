@@ -9,6 +9,7 @@ use scenario::{HEAD_BYTES, Plan};
 use schemes::FlowControl;
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
+use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::guarantee;
@@ -43,6 +44,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             congestion: Congestion::new(plan),
             entities: EntityProbe::new(plan),
             guarantee: guarantee::Watch::new(plan),
+            arrivals: Arrivals::new(plan),
             outbox: Vec::new(),
             packet_hops: 0,
             events: 0,

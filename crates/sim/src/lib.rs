@@ -6,6 +6,7 @@
 //!
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
+mod arrivals;
 mod audit;
 mod build;
 mod congestion;

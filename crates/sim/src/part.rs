@@ -17,6 +17,7 @@ use node::{Packet, Received, Switch, Telemetry};
 use scenario::Host;
 use units::{Duration, PerByte, PortId, Time, mix};
 
+use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::guarantee::Watch;
@@ -131,6 +132,8 @@ pub(crate) struct Part {
     pub entities: Option<EntityProbe>,
     /// Whether what is guaranteed holds, if anything is.
     pub guarantee: Option<Box<Watch>>,
+    /// Arrivals at hosts, if any are asked for.
+    pub arrivals: Option<Arrivals>,
     pub outbox: Vec<(u32, Crossing)>,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
@@ -210,6 +213,9 @@ impl Part {
                 }
                 if let Some(guarantee) = &mut self.guarantee {
                     guarantee.arrived(now, &packet, &transit);
+                }
+                if let Some(arrivals) = &mut self.arrivals {
+                    arrivals.note(now, slot.host.id(), &packet);
                 }
                 let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.pool.telemetry_mut(id));
                 slot.host.receive(now, &packet, &transit, telemetry);

@@ -7,6 +7,7 @@ use node::PortStats;
 use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table};
 use units::Time;
 
+use crate::arrivals;
 use crate::congestion;
 use crate::entities;
 use crate::guarantee;
@@ -28,6 +29,7 @@ pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Ve
     tables.extend(congestion::table(plan, parts));
     tables.extend(entities::tables(plan, parts, end));
     tables.extend(guarantee::tables(plan, parts));
+    tables.extend(arrivals::table(plan, parts));
     tables
 }
 

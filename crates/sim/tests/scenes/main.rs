@@ -4,6 +4,7 @@ mod adversary;
 mod any;
 mod aq;
 mod aq_beyond;
+mod arrivals;
 mod congestion;
 mod digest;
 mod failures;
