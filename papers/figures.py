@@ -5,16 +5,18 @@ Not part of the package: a runner puts this folder on its path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
 import typer
+from matplotlib.axes import Axes
 
 import clearway as cw
-from clearway._plots import Picture
+from clearway._plots import STYLE, Picture
 
 Keys = Mapping[str, Any]
 
@@ -31,10 +33,10 @@ class Shown:
 Figures = Mapping[str, Callable[[], Shown]]
 
 
-def run(scenario: Path, name: str, keys: Keys, out: Path) -> cw.Result:
+def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = None) -> cw.Result:
     """A scenario with some keys set; what this build has run before into `out` is not run again."""
     wanted = cw.Scenario.load(scenario).with_({"name": f"{scenario.stem} {name}", **keys})
-    [result] = cw.compare(wanted, folder=out / "runs", keep=True).results
+    [result] = cw.compare(wanted, threads=threads, folder=out / "runs", keep=True).results
     if result.interrupted:
         raise KeyboardInterrupt
     for finding in result.info["audit"]:
@@ -54,6 +56,20 @@ def show(figures: Figures, which: list[str] | None, out: Path, digits: int | Non
         if name not in figures:
             raise typer.BadParameter(f"{name} is none of {', '.join(figures)}, all")
     raise typer.Exit(0 if all([_show(name, figures[name], out, digits) for name in names]) else 1)
+
+
+def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared: Any) -> Picture:
+    """Panels in rows in the style of the package."""
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    with mpl.rc_context(STYLE):
+        picture = Picture(figsize=(4.6 * columns, 2.9 * rows), layout="constrained")
+        places = picture.subplots(rows, columns, squeeze=False, **shared).flat
+        for axes, panel in zip(places, panels):
+            panel(axes)
+        for axes in list(places):
+            axes.set_axis_off()
+        return picture
 
 
 def _show(name: str, figure: Callable[[], Shown], out: Path, digits: int | None) -> bool:

@@ -20,10 +20,10 @@ import typer
 sys.path.insert(0, str(Path(__file__).parent))
 
 import scenes
-from scenes import CLASSES, bars, buffers, by_size, class_bars, draw, fct, keys, lines, mix, queueing, run, table_of
+from scenes import CLASSES, bars, buffers, by_size, class_bars, fct, keys, lines, mix, queueing, run, table_of
 
 import figures
-from figures import Shown
+from figures import Shown, draw
 
 import clearway as cw
 from clearway import _core

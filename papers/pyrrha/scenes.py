@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import typer
@@ -20,7 +19,7 @@ import figures
 from figures import Keys
 
 import clearway as cw
-from clearway._plots import COLOURS, STYLE, Picture
+from clearway._plots import COLOURS
 
 HERE = Path(__file__).parent
 OUT = Path("out/pyrrha")
@@ -135,20 +134,6 @@ def table_of(results: Mapping[str, cw.Result], wanted: Iterable[str] = CLASSES) 
 def colour(name: str) -> str:
     """That of a pair's flow control."""
     return COLOUR[name.rpartition(" + ")[2]]
-
-
-def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared: Any) -> Picture:
-    """Panels in rows in the style of the package."""
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    with mpl.rc_context(STYLE):
-        picture = Picture(figsize=(4.6 * columns, 2.9 * rows), layout="constrained")
-        places = picture.subplots(rows, columns, squeeze=False, **shared).flat
-        for axes, panel in zip(places, panels):
-            panel(axes)
-        for axes in list(places):
-            axes.set_axis_off()
-        return picture
 
 
 def log_scale(axes: Axes, which: str) -> None:

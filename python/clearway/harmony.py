@@ -14,6 +14,7 @@ import pandas as pd
 from clearway import _core
 
 __all__ = [
+    "adversary",
     "allocation",
     "k_star",
     "message_delay_max_us",
@@ -109,6 +110,25 @@ def allocation(
     filled = _core.harmony_allocation(k, cores, leaves, tries, trials, seed)
     index = pd.RangeIndex(1, len(filled) + 1, name="try")
     return pd.DataFrame(filled, columns=["filled", "standard error"], index=index)
+
+
+def adversary(k: int, switches: int) -> pd.DataFrame:
+    """The longest queue, in packets, that an adversary arranges at each switch of a path, beside Theorem 3.1 and what can be proven.
+
+    The theorem is tight at the first two switches; from the third on packets can meet so that more wait than it says.
+
+    >>> adversary(k=8, switches=3)
+            found  theorem 3.1  proven
+    switch
+    1           7            7       7
+    2          14           14      14
+    3          27           21      28
+    """
+    found = _core.harmony_adversary(k, switches)
+    index = pd.RangeIndex(1, len(found) + 1, name="switch")
+    table = pd.DataFrame(found, columns=["found", "proven"], index=index)
+    table.insert(1, "theorem 3.1", [queue_max_bytes(k, switch, packet_bytes=1) for switch in index])
+    return table
 
 
 def _bps(gbps: float) -> int:

@@ -31,6 +31,19 @@ def test_what_cannot_be_drawn_is_refused(arguments: dict[str, int], said: str) -
         harmony.allocation(**arguments)
 
 
+def test_two_virtual_links_keep_to_the_theorem_and_eight_do_not() -> None:
+    assert harmony.adversary(2, 5)["found"].tolist() == [1, 2, 3, 4, 5]
+    eight = harmony.adversary(8, 5)
+    assert (eight["found"] <= eight["proven"]).all()
+    assert (eight["found"] > eight["theorem 3.1"]).tolist() == [False, False, True, True, True]
+
+
+def test_the_adversary_takes_no_more_than_it_can_arrange() -> None:
+    for k, switches in ((0, 3), (65, 3), (8, 0), (8, 8)):
+        with pytest.raises(ValueError, match=f"k={k}, switches={switches}: take"):
+            harmony.adversary(k, switches)
+
+
 def test_a_message_needs_a_slot() -> None:
     with pytest.raises(ValueError, match="slots"):
         harmony.message_delay_max_us(1500, k=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, slots=0)

@@ -1,6 +1,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use schemes::harmony::{allocation, theory};
+use schemes::harmony::{adversary, allocation, theory};
 use units::{Bytes, Duration, Rate, Stream};
 
 /// Theorem 3.1's queue in bytes.
@@ -81,5 +81,20 @@ pub(crate) fn harmony_allocation(
     Ok(estimates.into_iter().map(|estimate| (estimate.mean, estimate.standard_error)).collect())
 }
 
+/// What an adversary makes wait at each switch of a path, and the most that is proven: in packets.
+#[pyfunction]
+pub(crate) fn harmony_adversary(py: Python<'_>, k: u32, switches: u32) -> PyResult<Vec<(u64, u64)>> {
+    if k == 0 || k > LINKS_MAX || switches == 0 || switches > SWITCHES_MAX {
+        let message =
+            format!("k={k}, switches={switches}: take k from 1 to {LINKS_MAX}, switches from 1 to {SWITCHES_MAX}");
+        return Err(PyValueError::new_err(message));
+    }
+    let meetings = py.detach(|| adversary::worst(k, switches));
+    let proven = |i| adversary::proven_queue_max_at(i, k, Bytes(1)).0;
+    Ok((1..).zip(meetings).map(|(i, meeting)| (meeting.queued_packets, proven(i))).collect())
+}
+
 /// More would take longer than anybody waits for.
 const SLOTS_MAX: u64 = 10_000_000;
+const LINKS_MAX: u32 = 64;
+const SWITCHES_MAX: u32 = 7;

@@ -158,6 +158,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(harmony::harmony_slot_efficiency, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_message_delay_max, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_allocation, module)?)?;
+    module.add_function(wrap_pyfunction!(harmony::harmony_adversary, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;

@@ -1,0 +1,57 @@
+"""The runner of Harmony's figures, on those that take a second or two."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+
+import clearway as cw
+
+PAPER = Path("papers/harmony").resolve()
+
+
+@pytest.fixture
+def reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(PAPER))
+    spec = importlib.util.spec_from_file_location("reproduce", PAPER / "reproduce.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "reproduce", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module.setting, "OUT", tmp_path)
+    monkeypatch.setattr(module.setting, "scale", 0.1)
+    return module
+
+
+def test_figure_4_is_theorem_3_2(reproduce: ModuleType) -> None:
+    shown = reproduce.figure_4()
+    assert all(shown.checks.values()), shown.checks
+    assert shown.picture is not None
+
+
+def test_the_adversary_reaches_the_theorem_and_exceeds_it_from_the_third_switch_on(reproduce: ModuleType) -> None:
+    checks = reproduce.adversary().checks
+    assert [check for check, ok in checks.items() if not ok] == ["Theorem 3.1 holds at every switch"]
+
+
+def test_delays_on_the_testbed_are_within_the_bounds(reproduce: ModuleType) -> None:
+    shown = reproduce.figure_5c()
+    assert all(shown.checks.values()), shown.checks
+
+
+def test_the_edge_of_a_region_is_what_no_other_run_beats(reproduce: ModuleType) -> None:
+    points = pd.DataFrame({"slowdown": [3.0, 2.0, 2.0, 4.0], "load": [0.5, 0.4, 0.3, 0.45]})
+    edge = reproduce.setting.envelope(points, "slowdown")
+    assert edge.to_numpy().tolist() == [[2.0, 0.4], [3.0, 0.5]]
+    reached = [reproduce.setting.reached(edge, "slowdown", limit) for limit in (1.0, 2.5, 9.0)]
+    assert reached == [0.0, 0.4, 0.5]
+
+
+def test_every_scenario_of_the_paper_is_sound() -> None:
+    for path in sorted(PAPER.glob("*.toml")):
+        assert cw.Scenario.load(path).check()[1] > 0, path
