@@ -43,7 +43,7 @@ fn hosts_of_one_run_are_in_one_table_in_order_of_time() {
 fn a_switch_and_a_name_that_is_none_are_refused() {
     for (name, said) in [("leaf0", "is a switch"), ("host9", "did you mean")] {
         let scenario = read(&scene(&format!("\"{name}\"")), "scene.toml", &[]).unwrap();
-        let problem = clearway_sim::run(&scenario, 1, |_| false).err().expect("no such host").to_string();
+        let problem = clearway_sim::run(&scenario, 1, |_| false).expect_err("no such host").to_string();
         assert!(problem.contains("measure.arrivals[0]") && problem.contains(said), "{problem}");
     }
 }
