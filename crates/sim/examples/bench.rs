@@ -65,12 +65,24 @@ const STORM: &str = r#"
     flows = 10000
 "#;
 
-const SCENARIOS: [(&str, &str); 5] = [
+/// Harmony section 5's default, for transports that admit messages.
+const RPCS: &str = r#"
+    fabric.leaf_spine = {}
+    switch.buffer = { shared = { bytes = "32MB" } }
+    [[traffic]]
+    sizes = { constant = "128KB" }
+    arrivals = { poisson = { load = 0.5 } }
+    admissible = "63us"
+    flows = 15000
+"#;
+
+const SCENARIOS: [(&str, &str); 6] = [
     ("leaf-spine", LEAF_SPINE),
     ("fat-tree", FAT_TREE),
     ("one flow", ONE_FLOW),
     ("million", MILLION),
     ("storm", STORM),
+    ("rpcs", RPCS),
 ];
 
 fn main() {
@@ -141,6 +153,9 @@ fn bench() {
     println!("{:<40} {:>7} {:>10} {:>8} {:>8} {:>9} {:>9} {:>8}", "", "", "", "s", "s", "cpu s", "hop", "MB");
     for transport in Transport::NAMES {
         line(&format!("144 hosts, web search 0.6, {transport}"), 1, child("leaf-spine", transport, "none", 1, 2));
+    }
+    for transport in ["harmony", "fastpass", "dcpim"] {
+        line(&format!("144 hosts, 128 KB RPCs 0.5, {transport}"), 1, child("rpcs", transport, "none", 1, 2));
     }
     for flow_control in FlowControl::NAMES {
         line(
