@@ -175,17 +175,28 @@ pub struct Switch {
     kicked: Vec<PortId>,
     marks_late: bool,
     kept: Option<Box<KeptRoom>>,
-    /// By class, packets of those that room is kept for that found none all the same.
-    pub first_classes_lost_packets: [u64; CLASSES],
+    /// By class, packets that found no room, if some is kept for others.
+    pub overflow_by_class: [u64; CLASSES],
 }
 
-/// Room in a switch's memory that the first classes never lose to the others.
+/// Room in a switch's memory that the first classes never lose to the others: what is guaranteed has it from all, and its signals, of
+/// which there is no bound, have as much again from what is neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRoom {
-    /// How many classes it is for.
-    pub classes: u8,
+    /// The classes before this one are guaranteed.
+    pub guaranteed: u8,
+    /// The classes before this one are guaranteed, or signals.
+    pub reserved: u8,
     /// By port, how many bytes; where ports share their memory, their sum is kept.
     pub port_bytes: Vec<u64>,
+}
+
+impl KeptRoom {
+    /// How often the kept bytes are out of a class's reach.
+    fn times(&self, class: u8) -> u64 {
+        let signals = self.reserved > self.guaranteed;
+        u64::from(class >= self.guaranteed) + u64::from(signals && class >= self.reserved)
+    }
 }
 
 /// What a flow control sees of its switch.
@@ -233,7 +244,7 @@ impl Switch {
             kicked: Vec::new(),
             marks_late,
             kept: None,
-            first_classes_lost_packets: [0; CLASSES],
+            overflow_by_class: [0; CLASSES],
         }
     }
 
@@ -580,22 +591,21 @@ impl Switch {
         }
     }
 
-    /// Whether a packet fits where room is kept: the classes that it is kept for have all that is free, the others what is more
-    /// than that.
+    /// Whether a packet fits where room is kept.
     fn fits_beside(&self, kept: &KeptRoom, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
-        let first = packet.class < kept.classes;
+        let times = kept.times(packet.class);
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => {
-                let kept = if first { 0 } else { kept.port_bytes[out.index()] };
+                let kept = times * kept.port_bytes[out.index()];
                 u64::from(port.queued_bytes()) + bytes + kept <= max.get()
             }
             Buffer::Shared { bytes: max, alpha } => {
-                let kept = if first { 0 } else { kept.port_bytes.iter().sum() };
+                let kept = times * kept.port_bytes.iter().sum::<u64>();
                 let free = max.get().saturating_sub(self.used_bytes).saturating_sub(kept);
                 let queue = u64::from(port.class_bytes(packet.class)) + bytes;
-                bytes <= free && (first || alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64))
+                bytes <= free && (times == 0 || alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64))
             }
         }
     }
@@ -649,8 +659,8 @@ impl Switch {
         let stats = &mut self.ports[out.index()].stats;
         stats.overflow_packets += 1;
         stats.overflow_bytes += u64::from(packet.wire_bytes);
-        if self.kept.as_ref().is_some_and(|kept| packet.class < kept.classes) {
-            self.first_classes_lost_packets[usize::from(packet.class)] += 1;
+        if self.kept.is_some() {
+            self.overflow_by_class[usize::from(packet.class)] += 1;
         }
     }
 }

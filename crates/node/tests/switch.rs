@@ -169,7 +169,7 @@ fn a_shared_buffer_lets_one_queue_take_alpha_over_one_plus_alpha() {
 
 #[test]
 fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
-    let kept = KeptRoom { classes: 1, port_bytes: vec![0, 4_500, 3_000, 0] };
+    let kept = KeptRoom { guaranteed: 1, reserved: 1, port_bytes: vec![0, 4_500, 3_000, 0] };
     let fill = |buffer| {
         let mut scene = Scene::star(Settings { buffer, ..settings() });
         scene.switch = scene.switch.with_kept_room(Some(kept.clone()));
@@ -186,6 +186,18 @@ fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
     // alpha holds back the others alone: of the five packets that are theirs the first queue may be half of four, the second half
     // of three.
     assert_eq!(fill(Buffer::Shared { bytes: Bytes(15_000), alpha: Some(0.5) }), [2, 1, 7, 0]);
+}
+
+#[test]
+fn signals_have_room_that_is_not_for_others_and_none_of_what_is_guaranteed() {
+    let kept = KeptRoom { guaranteed: 1, reserved: 2, port_bytes: vec![3_000; 4] };
+    let mut scene = Scene::star(settings());
+    scene.switch = scene.switch.with_kept_room(Some(kept));
+    let mut taken =
+        |class| (0..100).take_while(|_| matches!(scene.receive(packet(0, 1, class)), Received::Queued(_))).count();
+    // Of ten packets, two are for what is guaranteed and two more for signals.
+    assert_eq!([taken(2), taken(1), taken(2), taken(0), taken(1)], [6, 2, 0, 2, 0]);
+    assert_eq!(scene.switch.overflow_by_class[..3], [1, 2, 2]);
 }
 
 #[test]

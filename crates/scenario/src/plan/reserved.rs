@@ -54,11 +54,13 @@ impl Reserved {
             Buffer::PerPort { bytes } => (bytes.get(), true),
             Buffer::Shared { bytes, .. } => (bytes.get(), false),
         };
-        let least = if alone { 0 } else { scenario.host.mtu.get() };
+        // Its signals have as much again where there is other traffic, and that and they need room for a packet.
+        let times = if alone { 1 } else { 2 };
         for switch in (0..fabric.switches).map(SwitchId) {
             let Some(KeptRoom { port_bytes, .. }) = self.room(fabric, switch) else { return Ok(()) };
             let most = port_bytes.iter().copied();
-            let needed = if per_port { most.max().unwrap_or(0) } else { most.sum() } + least;
+            let kept: u64 = if per_port { most.max().unwrap_or(0) } else { most.fold(0, u64::saturating_add) };
+            let needed = kept.saturating_mul(times).saturating_add(scenario.host.mtu.get());
             if needed > buffer {
                 let node = &fabric.names[fabric.switch_node(switch).index()];
                 let message = format!(
@@ -76,7 +78,11 @@ impl Reserved {
         let guarantee = self.guarantee.as_ref()?;
         let links = &fabric.ports[fabric.switch_node(switch).index()];
         let most = |link: &LinkId| guarantee.queue_bytes_of(*link);
-        Some(KeptRoom { classes: self.classes, port_bytes: links.iter().map(most).collect() })
+        Some(KeptRoom {
+            guaranteed: guarantee.class + 1,
+            reserved: self.classes,
+            port_bytes: links.iter().map(most).collect(),
+        })
     }
 }
 
@@ -196,11 +202,16 @@ mod tests {
         };
         let room = reserved.room(&fabric, SwitchId(0)).unwrap();
         let [most, sum]: [u64; 2] = [*room.port_bytes.iter().max().unwrap(), room.port_bytes.iter().sum()];
-        assert!(room.classes == 2 && room.port_bytes.len() == 4 && (6_000..=6_001).contains(&most));
-        assert_eq!(check(&format!("shared.bytes = '{sum}B'"), true), Ok(()));
-        let lacking = check(&format!("shared.bytes = '{}B'", sum - 1), true).unwrap_err();
-        assert!(lacking.contains(&format!("the memory of switch0 needs {sum} bytes")), "{lacking}");
-        assert!(check(&format!("shared.bytes = '{sum}B'"), false).is_err());
-        assert_eq!(check("per_port.bytes = '10KB'", false), Ok(()));
+        assert!(
+            room.guaranteed == 1 && room.reserved == 2 && room.port_bytes.len() == 4 && (6_000..=6_001).contains(&most)
+        );
+        // A packet more, for signals; with other traffic, as much again for them.
+        let needed = sum + 1_500;
+        assert_eq!(check(&format!("shared.bytes = '{needed}B'"), true), Ok(()));
+        let lacking = check(&format!("shared.bytes = '{}B'", needed - 1), true).unwrap_err();
+        assert!(lacking.contains(&format!("the memory of switch0 needs {needed} bytes")), "{lacking}");
+        assert!(check(&format!("shared.bytes = '{needed}B'"), false).is_err());
+        assert_eq!(check(&format!("shared.bytes = '{}B'", needed + sum), false), Ok(()));
+        assert_eq!(check("per_port.bytes = '14KB'", false), Ok(()));
     }
 }

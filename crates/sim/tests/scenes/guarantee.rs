@@ -54,7 +54,7 @@ fn bounds_hold_on_every_fabric_with_and_without_best_effort_beneath() {
 #[test]
 fn best_effort_may_overflow_and_what_is_guaranteed_does_not() {
     let fabric =
-        "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 2 }\nswitch.buffer.per_port.bytes = '160KB'";
+        "fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 2 }\nswitch.buffer.per_port.bytes = '400KB'";
     let burst = r#"
         [[traffic]]
         name = "burst"
