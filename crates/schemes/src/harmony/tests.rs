@@ -245,10 +245,7 @@ fn a_sender_without_a_slot_refuses_and_is_asked_again() {
     // The first takes 5 us + 12 us; then the second is asked for within a round trip, and takes another with its data.
     assert!(second > first && second.since(first) < CONTROL * 5, "{first} {second}");
     let refused = count(&scene, 2, "refused");
-    assert!(
-        (2..=4).contains(&refused),
-        "every 5 us for 12 us: {refused}"
-    );
+    assert!((2..=4).contains(&refused), "every 5 us for 12 us: {refused}");
 }
 
 #[test]

@@ -35,7 +35,8 @@ fn all_is_quiet(result: &RunResult) {
     for mistaken in ["failures_seen", "attempts_failed", "requests_again"] {
         assert_eq!(counter(result, mistaken), 0, "{mistaken}: {}", result.scenario_toml);
     }
-    assert!(counter(result, "rsvps_stale") <= counter(result, "rejected") * 8, "one for each slot at most");
+    // A message that has ended may have rsvps on their way, one for each slot; none is sent for ever.
+    assert!(counter(result, "rsvps_stale") <= counter(result, "requests") * 8, "{}", result.scenario_toml);
     assert_eq!(counter(result, "switch_reclaimed") + counter(result, "completes_missed"), 0);
 }
 
@@ -199,7 +200,8 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
     // K = 1: a round is a packet and three control packets, at three switches 1 + 2 + 3 rounds.
     let round = PACKET_PS + 3 * 3_200;
     let slip = 2 * PACKET_PS + 3 * 3_200;
-    let next_data = 121_213 + slip + 6 * round;
+    // The next packet may be a small one, which leaves later so as not to catch up at any of the three switches.
+    let next_data = 121_213 + 3 * PACKET_PS + slip + 6 * round;
     for end in ["leaf0", "leaf1"] {
         let results = [0, 1].map(|spine| run(&cut(end, spine)));
         let hit = results.iter().position(|result| counter(result, "failures_seen") == 1).expect("one was hit");
