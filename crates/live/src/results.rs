@@ -58,7 +58,7 @@ fn content(network: &Network<'_>) -> Finding {
 /// Every byte that a host sent was received, lost for a reason that was counted, or is still inside.
 fn bytes(plan: &Plan, network: &Network<'_>) -> Finding {
     let hosts = || network.hosts.iter().map(|slot| &slot.host);
-    let agents = || network.switches.iter().map(|slot| slot.switch.agents_bytes);
+    let agents = || network.switches.iter().map(|slot| slot.switch.agents_bytes());
     let sent: u64 = hosts().map(|host| host.sent_bytes).chain(agents().map(|bytes| bytes.0)).sum();
     let received: u64 = hosts().map(|host| host.received_bytes).chain(agents().map(|bytes| bytes.1)).sum();
     let (mut lost, mut inside) = (0, 0);

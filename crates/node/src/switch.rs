@@ -166,17 +166,23 @@ pub struct Switch {
     random: Stream,
     stages: Option<Box<dyn Stages>>,
     flow_control: Option<Box<dyn FlowControl>>,
-    /// By transport, its part of this switch, if it has one, and that part's random stream.
-    agents: Vec<Option<(Box<dyn Agent>, Stream)>>,
-    /// What an agent has just sent.
-    made: Vec<(PortId, Packet)>,
-    /// Bytes that agents have sent, and bytes of packets that ended in them.
-    pub agents_bytes: (u64, u64),
+    /// What transports have in it, if any has something.
+    agents: Option<Box<Agents>>,
     kicked: Vec<PortId>,
     marks_late: bool,
-    kept: Option<Box<KeptRoom>>,
-    /// By class, packets that found no room, if some is kept for others.
-    pub overflow_by_class: [u64; CLASSES],
+    keeps_room: bool,
+    /// Room that is kept and, by class, packets that found none.
+    kept: Option<Box<(KeptRoom, [u64; CLASSES])>>,
+}
+
+/// The parts that transports have in a switch.
+struct Agents {
+    /// By transport, its part, if it has one, and that part's random stream.
+    of: Vec<Option<(Box<dyn Agent>, Stream)>>,
+    /// What one has just sent.
+    made: Vec<(PortId, Packet)>,
+    /// Bytes that they have sent, and bytes of packets that ended in them.
+    bytes: (u64, u64),
 }
 
 /// Room in a switch's memory that the first classes never lose to the others: what is guaranteed has it from all, and its signals, of
@@ -238,19 +244,17 @@ impl Switch {
             random,
             stages,
             flow_control: None,
-            agents: Vec::new(),
-            made: Vec::new(),
-            agents_bytes: (0, 0),
+            agents: None,
             kicked: Vec::new(),
             marks_late,
+            keeps_room: false,
             kept: None,
-            overflow_by_class: [0; CLASSES],
         }
     }
 
     /// The same switch, which keeps room, before anything has happened.
     pub fn with_kept_room(self, kept: Option<KeptRoom>) -> Switch {
-        Switch { kept: kept.map(Box::new), ..self }
+        Switch { keeps_room: kept.is_some(), kept: kept.map(|kept| Box::new((kept, [0; CLASSES]))), ..self }
     }
 
     /// The same switch with a flow control, before anything has happened.
@@ -259,8 +263,19 @@ impl Switch {
     }
 
     /// The same switch with the parts that transports have in it, by transport, before anything has happened.
-    pub fn with_agents(self, agents: Vec<Option<(Box<dyn Agent>, Stream)>>) -> Switch {
-        Switch { agents, ..self }
+    pub fn with_agents(self, of: Vec<Option<(Box<dyn Agent>, Stream)>>) -> Switch {
+        let some = of.iter().any(Option::is_some);
+        Switch { agents: some.then(|| Box::new(Agents { of, made: Vec::new(), bytes: (0, 0) })), ..self }
+    }
+
+    /// Bytes that transports' parts in it have sent, and bytes of packets that ended in them.
+    pub fn agents_bytes(&self) -> (u64, u64) {
+        self.agents.as_ref().map_or((0, 0), |agents| agents.bytes)
+    }
+
+    /// By class, packets that found no room, if some is kept for others.
+    pub fn overflow_by_class(&self) -> [u64; CLASSES] {
+        self.kept.as_ref().map_or([0; CLASSES], |kept| kept.1)
     }
 
     /// Its ports, in order.
@@ -319,17 +334,27 @@ impl Switch {
             return self.signal(now, in_port, pool, id);
         }
         let Some(out) = self.forward(packet) else {
-            self.unroutable_packets += 1;
-            self.unroutable_bytes += u64::from(packet.wire_bytes);
-            pool.remove(id);
-            return Received::Lost(Loss::NoRoute);
+            return self.lose_unroutable(pool, id);
         };
-        self.join(now, out, pool, id)
+        self.join_inline(now, out, pool, id)
+    }
+
+    #[cold]
+    fn lose_unroutable(&mut self, pool: &mut Pool, id: PacketId) -> Received {
+        self.unroutable_packets += 1;
+        self.unroutable_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+        Received::Lost(Loss::NoRoute)
+    }
+
+    /// As [`Switch::join_inline`], for what is seldom.
+    #[inline(never)]
+    fn join(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
+        self.join_inline(now, out, pool, id)
     }
 
     /// A packet is to leave by `out`: stages 3 to 6.
     #[inline(always)]
-    fn join(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
+    fn join_inline(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let packet = &mut pool.get_mut(id).packet;
         packet.hops = packet.hops.saturating_add(1);
         if !self.ports[out.index()].is_up() {
@@ -394,12 +419,13 @@ impl Switch {
         let transport = usize::from(packet.transport);
         let out = self.ask_agent(now, transport, |agent, cx| agent.handle(cx, in_port, packet));
         self.send_made(now, in_port, pool);
-        match out.flatten() {
-            Some(out) => self.join(now, out, pool, id),
-            None => {
-                self.agents_bytes.1 += u64::from(pool.remove(id).packet.wire_bytes);
+        match (out, &mut self.agents) {
+            (Some(Some(out)), _) => self.join(now, out, pool, id),
+            (Some(None), Some(agents)) => {
+                agents.bytes.1 += u64::from(pool.remove(id).packet.wire_bytes);
                 Received::Taken
             }
+            _ => self.lose_unroutable(pool, id),
         }
     }
 
@@ -409,16 +435,18 @@ impl Switch {
         transport: usize,
         ask: impl FnOnce(&mut dyn Agent, &mut AgentCx<'_>) -> T,
     ) -> Option<T> {
-        let (agent, random) = self.agents.get_mut(transport)?.as_mut()?;
+        let Agents { of, made, .. } = &mut **self.agents.as_mut()?;
+        let (agent, random) = of.get_mut(transport)?.as_mut()?;
         let (ports, routes) = (&self.ports, &*self.routes);
-        let mut cx = AgentCx { now, switch: self.id, ports, routes, random, made: &mut self.made };
-        Some(ask(&mut **agent, &mut cx))
+        Some(ask(&mut **agent, &mut AgentCx { now, switch: self.id, ports, routes, random, made }))
     }
 
     /// What agents have sent joins its queues; it counts as having come in by `in_port`.
     fn send_made(&mut self, now: Time, in_port: PortId, pool: &mut Pool) {
-        for (out, packet) in std::mem::take(&mut self.made) {
-            self.agents_bytes.0 += u64::from(packet.wire_bytes);
+        let Some(agents) = &mut self.agents else { return };
+        let made = std::mem::take(&mut agents.made);
+        agents.bytes.0 += made.iter().map(|(_, packet)| u64::from(packet.wire_bytes)).sum::<u64>();
+        for (out, packet) in made {
             let mut transit = Transit::leaving(now);
             transit.in_port = in_port.0 as u16;
             let id = pool.insert(packet, transit);
@@ -480,7 +508,8 @@ impl Switch {
 
     /// What the parts of transports in it counted, by transport.
     pub fn agent_counters(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
-        self.agents.iter().enumerate().filter_map(|(index, agent)| Some((index, agent.as_ref()?.0.counters())))
+        let agents = self.agents.iter().flat_map(|agents| agents.of.iter().enumerate());
+        agents.filter_map(|(index, agent)| Some((index, agent.as_ref()?.0.counters())))
     }
 
     /// What its stages did to packets by their tags.
@@ -521,7 +550,7 @@ impl Switch {
         if let Some(control) = &mut self.flow_control {
             control.set_up(&mut link_cx!(self, now, pool), port, up);
         }
-        for transport in 0..self.agents.len() {
+        for transport in 0..self.agents.as_ref().map_or(0, |agents| agents.of.len()) {
             self.ask_agent(now, transport, |agent, cx| agent.set_up(cx, port, up));
         }
         self.send_made(now, port, pool);
@@ -578,8 +607,8 @@ impl Switch {
     fn fits(&self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
-        if let Some(kept) = &self.kept {
-            return self.fits_beside(kept, out, packet);
+        if self.keeps_room {
+            return self.fits_beside(out, packet);
         }
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => u64::from(port.queued_bytes()) + bytes <= max.get(),
@@ -592,7 +621,9 @@ impl Switch {
     }
 
     /// Whether a packet fits where room is kept.
-    fn fits_beside(&self, kept: &KeptRoom, out: PortId, packet: &Packet) -> bool {
+    #[inline(never)]
+    fn fits_beside(&self, out: PortId, packet: &Packet) -> bool {
+        let (kept, _) = &**self.kept.as_ref().expect("it keeps room");
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
         let times = kept.times(packet.class);
@@ -659,8 +690,8 @@ impl Switch {
         let stats = &mut self.ports[out.index()].stats;
         stats.overflow_packets += 1;
         stats.overflow_bytes += u64::from(packet.wire_bytes);
-        if self.kept.is_some() {
-            self.overflow_by_class[usize::from(packet.class)] += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.1[usize::from(packet.class)] += 1;
         }
     }
 }

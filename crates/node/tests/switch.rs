@@ -197,7 +197,7 @@ fn signals_have_room_that_is_not_for_others_and_none_of_what_is_guaranteed() {
         |class| (0..100).take_while(|_| matches!(scene.receive(packet(0, 1, class)), Received::Queued(_))).count();
     // Of ten packets, two are for what is guaranteed and two more for signals.
     assert_eq!([taken(2), taken(1), taken(2), taken(0), taken(1)], [6, 2, 0, 2, 0]);
-    assert_eq!(scene.switch.overflow_by_class[..3], [1, 2, 2]);
+    assert_eq!(scene.switch.overflow_by_class()[..3], [1, 2, 2]);
 }
 
 #[test]
@@ -473,5 +473,5 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
     let sent: Vec<(u32, u8)> =
         (0..3).flat_map(|port| scene.drain(port)).map(|packet| (packet.flow.0, packet.class)).collect();
     assert_eq!(sent, [(7, 1), (1, 1), (7, 3)]);
-    assert_eq!((scene.switch.agents_bytes, scene.pool.len()), ((1_500, 1_500), 0));
+    assert_eq!((scene.switch.agents_bytes(), scene.pool.len()), ((1_500, 1_500), 0));
 }

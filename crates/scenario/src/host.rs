@@ -268,7 +268,7 @@ impl Host {
     /// The next packet that the link lets through.
     fn pull_let(&mut self, now: Time) -> Option<Packet> {
         // What has reserved its classes is never held, and goes before all that was.
-        if let Some(packet) = self.first.and_then(|first| self.poll_endpoint(now, first)) {
+        if let Some(packet) = self.poll_first(now) {
             return Some(packet);
         }
         loop {
@@ -295,18 +295,21 @@ impl Host {
         self.shaper.as_mut()?.poll_transmit(now)
     }
 
-    /// The next packet of the endpoints: transports take turns, after the one that goes first.
+    /// The next packet of the endpoints.
     #[inline(always)]
     fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
-        if let Some(packet) = self.first.and_then(|first| self.poll_endpoint(now, first)) {
+        if self.transports.len() == 1 { self.poll_endpoint(now, 0) } else { self.poll_several(now) }
+    }
+
+    /// Transports take turns, after the one that goes first.
+    #[inline(never)]
+    fn poll_several(&mut self, now: Time) -> Option<Packet> {
+        if let Some(packet) = self.poll_first(now) {
             return Some(packet);
         }
         let count = self.transports.len();
         for offset in 0..count {
-            let index = if count == 1 { 0 } else { (self.turn + offset) % count };
-            if self.first == Some(index) {
-                continue;
-            }
+            let index = (self.turn + offset) % count;
             if let Some(packet) = self.poll_endpoint(now, index) {
                 self.turn = index + 1;
                 return Some(packet);
@@ -315,25 +318,35 @@ impl Host {
         None
     }
 
-    #[inline]
+    /// The next packet of the transport that goes first, if there is one.
+    #[inline(never)]
+    fn poll_first(&mut self, now: Time) -> Option<Packet> {
+        self.first.and_then(|first| self.poll_endpoint(now, first))
+    }
+
+    #[inline(always)]
     fn poll_endpoint(&mut self, now: Time, index: usize) -> Option<Packet> {
         let Slot { endpoint, beneath, random, .. } = &mut self.transports[index];
         let beneath = *beneath;
         let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8).beneath(beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
-        let packet = endpoint.poll_transmit(&mut cx);
+        let mut packet = endpoint.poll_transmit(&mut cx);
         if !self.events.is_empty() {
             self.learn(now, index, None);
         }
-        let mut packet = packet?;
-        debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
-        packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);
-        if let Some(entities) = &self.entities
-            && !packet.has(flags::SOURCE_ROUTED)
-        {
-            packet.set_tags(entities.tags(&self.flows, &packet));
+        // In place: a packet is a cache line, and this is asked for each.
+        if let Some(packet) = &mut packet {
+            debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
+            if beneath > 0 {
+                packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);
+            }
+            if let Some(entities) = &self.entities
+                && !packet.has(flags::SOURCE_ROUTED)
+            {
+                packet.set_tags(entities.tags(&self.flows, packet));
+            }
         }
-        Some(packet)
+        packet
     }
 
     /// A frame of the flow control has come from the switch.

@@ -25,7 +25,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outc
 /// Every byte that a host, or a transport's part of a switch, sent was received, lost for a reason that was counted, or is still inside.
 fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
-    let agents = || parts.iter().flat_map(|part| &part.switches).map(|slot| slot.switch.agents_bytes);
+    let agents = || parts.iter().flat_map(|part| &part.switches).map(|slot| slot.switch.agents_bytes());
     let sent: u64 = hosts().map(|slot| slot.host.sent_bytes).chain(agents().map(|bytes| bytes.0)).sum();
     let received: u64 = hosts().map(|slot| slot.host.received_bytes).chain(agents().map(|bytes| bytes.1)).sum();
     let (mut lost, mut inside) = (hosts().map(|slot| slot.lost.1).sum::<u64>(), 0);

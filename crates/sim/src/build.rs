@@ -40,8 +40,9 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
             flow_controlled: plan.scenario.flow_control != FlowControl::None,
-            kicks: plan.scenario.flow_control != FlowControl::None || plan.has_agents(),
+            kicks: false,
             congestion: Congestion::new(plan),
+            probes: false,
             entities: EntityProbe::new(plan),
             guarantee: guarantee::Watch::new(plan),
             arrivals: Arrivals::new(plan),
@@ -95,6 +96,8 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
     }
     plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
     for part in &mut built {
+        part.kicks = part.flow_controlled || part.guarantee.is_some() || plan.has_agents();
+        part.probes = part.entities.is_some() || part.guarantee.is_some() || part.arrivals.is_some();
         part.agenda = Agenda::new(part.sources());
         part.prime();
     }

@@ -182,7 +182,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
     });
     let wait_share = 100.0 * share(seen.wait_max.ps(), seen.wait_bound.ps());
     let lost_of =
-        |class: u8| -> u64 { switches(parts).map(|switch| switch.overflow_by_class[usize::from(class)]).sum() };
+        |class: u8| -> u64 { switches(parts).map(|switch| switch.overflow_by_class()[usize::from(class)]).sum() };
     let reserved = plan.reserved.as_ref().map_or(0, |reserved| reserved.classes);
     let lost: Vec<u64> = (0..reserved).map(lost_of).collect();
     let by_class: Vec<String> =

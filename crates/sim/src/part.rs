@@ -124,10 +124,12 @@ pub(crate) struct Part {
     pub samples: Samples,
     /// Whether switches have a flow control.
     pub flow_controlled: bool,
-    /// Whether what a switch takes in may set other ports to work: by its flow control, or by an agent.
+    /// Whether what a switch takes in may set other ports to work, by its flow control or an agent, or is watched.
     pub kicks: bool,
     /// What waits for whom, with a flow control.
     pub congestion: Option<Congestion>,
+    /// Whether anything is noted of what arrives at hosts.
+    pub probes: bool,
     /// What arrives for entities, if there are any.
     pub entities: Option<EntityProbe>,
     /// Whether what is guaranteed holds, if anything is.
@@ -197,6 +199,7 @@ impl Part {
                     self.nudge(now, index, out);
                 }
                 if self.kicks {
+                    self.joined(now, index, received);
                     self.follow_up(now, index);
                 }
             }
@@ -208,19 +211,28 @@ impl Part {
                     slot.host.frame(now, &packet);
                     return self.arm_host(now, index as usize, false);
                 }
-                if let Some(entities) = &mut self.entities {
-                    entities.note(&packet, &transit);
+                if self.probes {
+                    self.note_arrival(now, index, &packet, &transit);
                 }
-                if let Some(guarantee) = &mut self.guarantee {
-                    guarantee.arrived(now, &packet, &transit);
-                }
-                if let Some(arrivals) = &mut self.arrivals {
-                    arrivals.note(now, slot.host.id(), &packet);
-                }
+                let slot = &mut self.hosts[index as usize];
                 let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.pool.telemetry_mut(id));
                 slot.host.receive(now, &packet, &transit, telemetry);
                 self.arm_host(now, index as usize, false);
             }
+        }
+    }
+
+    /// For the probes of what comes to hosts.
+    #[inline(never)]
+    fn note_arrival(&mut self, now: Time, host: u32, packet: &Packet, transit: &Transit) {
+        if let Some(entities) = &mut self.entities {
+            entities.note(packet, transit);
+        }
+        if let Some(guarantee) = &mut self.guarantee {
+            guarantee.arrived(now, packet, transit);
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.note(now, self.hosts[host as usize].host.id(), packet);
         }
     }
 
@@ -236,7 +248,12 @@ impl Part {
             let opening = self.opening(outlet);
             self.agenda.advance(opening, free_at);
         }
-        if let Some(guarantee) = &mut self.guarantee {
+    }
+
+    /// What has come to wait, and did not go at once, is held against what is guaranteed.
+    #[inline(never)]
+    fn joined(&mut self, now: Time, switch: u32, received: Received) {
+        if let (Some(guarantee), Received::Queued(out)) = (&mut self.guarantee, received) {
             let SwitchSlot { id, switch, .. } = &self.switches[switch as usize];
             guarantee.joined(now, *id, switch, out);
         }
@@ -247,6 +264,7 @@ impl Part {
     fn follow_up(&mut self, now: Time, switch: u32) {
         while let Some(port) = self.switches[switch as usize].switch.take_kicked() {
             self.nudge(now, switch, port);
+            self.joined(now, switch, Received::Queued(port));
         }
     }
 
