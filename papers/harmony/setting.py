@@ -133,7 +133,8 @@ def whiskers(title: str, spreads: Mapping[str, pd.Series[float]], y: str, bound:
         if bound is not None:
             axes.axhline(bound, color="#009e73", linestyle=":", label="bound")
             axes.legend(fontsize=7)
-        axes.set(title=title, ylabel=y, ylim=(0, None))
+        # Panels may share their axis: the tallest sets it.
+        axes.set(title=title, ylabel=y, ylim=(0, max(axes.get_ylim()[1], 1.05 * max(of["max"] for of in spreads.values()))))
         axes.tick_params(axis="x", labelrotation=0 if sum(map(len, spreads)) < 40 else 20)
 
     return panel
