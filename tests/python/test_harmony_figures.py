@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,13 +15,10 @@ PAPER = Path("papers/harmony").resolve()
 
 
 @pytest.fixture
-def reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(PAPER))
-    spec = importlib.util.spec_from_file_location("reproduce", PAPER / "reproduce.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "reproduce", module)
-    spec.loader.exec_module(module)
+def reproduce(
+    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ModuleType:
+    module = load_runner("harmony")
     monkeypatch.setattr(module.setting, "OUT", tmp_path)
     monkeypatch.setattr(module.setting, "scale", 0.1)
     return module
