@@ -149,7 +149,9 @@ proptest! {
                 Ok(_) => break text,
                 Err(problem) if problem.key.starts_with("failure") && !failure.is_empty() => failure.clear(),
                 Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none" => flow_control = "none",
-                Err(problem) if problem.key.starts_with("sharing") && !sharing.is_empty() => sharing.clear(),
+                Err(problem) if ["sharing", "entity"].iter().any(|key| problem.key.starts_with(key)) && !sharing.is_empty() => {
+                    sharing.clear();
+                }
                 Err(problem) if problem.key.starts_with("switch") && !switch.is_empty() => switch.clear(),
                 Err(problem) if problem.key.starts_with("traffic") && classes.len() > 1 => classes.truncate(1),
                 // Links that are no slot of a host, or paths too long for a route.
