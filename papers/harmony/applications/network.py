@@ -69,9 +69,14 @@ class Bound:
         self.wait = self.switches * (self.switches + 1) / 2 * max(rounds)
 
     @property
-    def answer(self) -> float:
-        """From a request's departure to its rsvp, or to a reject."""
+    def admission(self) -> float:
+        """From a request's departure to its rsvp."""
         return self.delta + self.rtt + 4 * self.wait
+
+    @property
+    def answer(self) -> float:
+        """Or to a reject: the receiver may have tried last just before delta_admission, and learns a round trip later that it was in vain."""
+        return self.admission + self.rtt
 
     def transfer(self, size: int) -> float:
         """From a rsvp's arrival until the receiver has all of a message that has one slot, and the sender knows."""
@@ -81,7 +86,7 @@ class Bound:
 
     def message(self, size: int) -> float:
         """From a message's submission to its completion or reject, with what hosts take."""
-        return self.answer + self.transfer(size) + HOST_US
+        return self.admission + self.transfer(size) + HOST_US
 
 
 def sensitivity(model: Model, outcome: Callable[[Model], Mapping[str, float]], factors: Sequence[float] = (0.5, 2.0)) -> pd.DataFrame:
