@@ -170,9 +170,16 @@ pub struct Switch {
     agents: Option<Box<Agents>>,
     kicked: Vec<PortId>,
     marks_late: bool,
-    keeps_room: bool,
-    /// Room that is kept and, by class, packets that found none.
-    kept: Option<Box<(KeptRoom, [u64; CLASSES])>>,
+    kept: Option<Box<Kept>>,
+}
+
+/// Room that is kept, and whom it has cost theirs.
+struct Kept {
+    room: KeptRoom,
+    /// Where ports share their memory, what is kept of it.
+    shared_bytes: u64,
+    /// By class, packets that found no room.
+    overflow_packets: [u64; CLASSES],
 }
 
 /// The parts that transports have in a switch.
@@ -247,14 +254,17 @@ impl Switch {
             agents: None,
             kicked: Vec::new(),
             marks_late,
-            keeps_room: false,
             kept: None,
         }
     }
 
     /// The same switch, which keeps room, before anything has happened.
     pub fn with_kept_room(self, kept: Option<KeptRoom>) -> Switch {
-        Switch { keeps_room: kept.is_some(), kept: kept.map(|kept| Box::new((kept, [0; CLASSES]))), ..self }
+        let kept = kept.map(|room| {
+            let shared_bytes = room.port_bytes.iter().sum();
+            Box::new(Kept { room, shared_bytes, overflow_packets: [0; CLASSES] })
+        });
+        Switch { kept, ..self }
     }
 
     /// The same switch with a flow control, before anything has happened.
@@ -275,7 +285,7 @@ impl Switch {
 
     /// By class, packets that found no room, if some is kept for others.
     pub fn overflow_by_class(&self) -> [u64; CLASSES] {
-        self.kept.as_ref().map_or([0; CLASSES], |kept| kept.1)
+        self.kept.as_ref().map_or([0; CLASSES], |kept| kept.overflow_packets)
     }
 
     /// Its ports, in order.
@@ -607,8 +617,8 @@ impl Switch {
     fn fits(&self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
-        if self.keeps_room {
-            return self.fits_beside(out, packet);
+        if let Some(kept) = &self.kept {
+            return self.fits_beside(kept, out, packet);
         }
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => u64::from(port.queued_bytes()) + bytes <= max.get(),
@@ -622,18 +632,17 @@ impl Switch {
 
     /// Whether a packet fits where room is kept.
     #[inline(never)]
-    fn fits_beside(&self, out: PortId, packet: &Packet) -> bool {
-        let (kept, _) = &**self.kept.as_ref().expect("it keeps room");
+    fn fits_beside(&self, kept: &Kept, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let bytes = u64::from(packet.wire_bytes);
-        let times = kept.times(packet.class);
+        let times = kept.room.times(packet.class);
         match self.settings.buffer {
             Buffer::PerPort { bytes: max } => {
-                let kept = times * kept.port_bytes[out.index()];
+                let kept = times * kept.room.port_bytes[out.index()];
                 u64::from(port.queued_bytes()) + bytes + kept <= max.get()
             }
             Buffer::Shared { bytes: max, alpha } => {
-                let kept = times * kept.port_bytes.iter().sum::<u64>();
+                let kept = times * kept.shared_bytes;
                 let free = max.get().saturating_sub(self.used_bytes).saturating_sub(kept);
                 let queue = u64::from(port.class_bytes(packet.class)) + bytes;
                 bytes <= free && (times == 0 || alpha.is_none_or(|alpha| queue as f64 <= alpha * free as f64))
@@ -691,7 +700,7 @@ impl Switch {
         stats.overflow_packets += 1;
         stats.overflow_bytes += u64::from(packet.wire_bytes);
         if let Some(kept) = &mut self.kept {
-            kept.1[usize::from(packet.class)] += 1;
+            kept.overflow_packets[usize::from(packet.class)] += 1;
         }
     }
 }

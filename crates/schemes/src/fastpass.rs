@@ -51,9 +51,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use fabric::{FabricSpec, Failures, Routes, Star, Tier};
+use fabric::{FabricSpec, Star, Tier};
 use node::{Balancing, Endpoint, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -239,12 +237,5 @@ fn one_switch(site: &Site) -> Ground {
         switch_delay: Duration::ZERO,
     };
     let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
-    let routes = Routes::compute(&fabric, &Failures::default());
-    Ground {
-        fabric: Arc::new(fabric),
-        routes: Arc::new(routes),
-        site: site.clone(),
-        host_delay: Duration::ZERO,
-        head_bytes: None,
-    }
+    Ground::new(fabric, site)
 }

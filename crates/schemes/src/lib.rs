@@ -27,11 +27,11 @@ mod finished;
 
 use std::sync::Arc;
 
-use fabric::{Fabric, Routes};
+use fabric::{Fabric, Failures, Routes};
 use node::{Agent, Balancing, Endpoint, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, LinkId, Problem, SwitchId};
+use units::{Duration, Problem, SwitchId};
 
 pub use catalogue::Transport;
 pub use flow_control::FlowControl;
@@ -101,16 +101,17 @@ pub struct Ground {
 pub struct Guarantee {
     /// The class that it is given for; other transports' packets go below [`Asks::reserved_classes`].
     pub class: u8,
-    /// By [`LinkId`], the most bytes of that class that ever wait for a link.
+    /// By [`LinkId`](units::LinkId), the most bytes of that class that ever wait for a link.
     pub queue_bytes: Vec<u64>,
     /// The longest that a data packet of that class waits in all switches together.
     pub wait: Duration,
 }
 
-impl Guarantee {
-    /// The most bytes that ever wait for a link.
-    pub fn queue_bytes_of(&self, link: LinkId) -> u64 {
-        self.queue_bytes[link.index()]
+impl Ground {
+    /// A network where nothing has failed, hosts take no time and switches store and forward.
+    pub fn new(fabric: Fabric, site: &Site) -> Ground {
+        let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
+        Ground { fabric: Arc::new(fabric), routes, site: site.clone(), host_delay: Duration::ZERO, head_bytes: None }
     }
 }
 

@@ -77,7 +77,7 @@ impl Reserved {
     pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<KeptRoom> {
         let guarantee = self.guarantee.as_ref()?;
         let links = &fabric.ports[fabric.switch_node(switch).index()];
-        let most = |link: &LinkId| guarantee.queue_bytes_of(*link);
+        let most = |link: &LinkId| guarantee.queue_bytes[link.index()];
         Some(KeptRoom {
             guaranteed: guarantee.class + 1,
             reserved: self.classes,

@@ -1,7 +1,5 @@
 //! Scenes of hosts and their arbiter on a virtual wire; host 0 has it.
 
-use std::sync::Arc;
-
 use fabric::{FabricSpec, Failures, Routes};
 use node::scene::{Fate, Scene, Wire};
 use node::{Clock, Event, Header as _, Packet, Site};
@@ -28,8 +26,7 @@ pub(super) fn ground(spec: FabricSpec) -> Ground {
         clock: Clock::default(),
         transport: 0,
     };
-    let (fabric, routes) = (Arc::new(fabric), Arc::new(routes));
-    Ground { fabric, routes, site, host_delay: Duration::ZERO, head_bytes: None }
+    Ground::new(fabric, &site)
 }
 
 fn scene(hosts: u32, config: Config) -> Scene {

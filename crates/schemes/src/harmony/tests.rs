@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use fabric::{Failures, Routes, Star};
+use fabric::Star;
 use node::scene::{Fate, Scene, Wire};
 use node::{Agent, AgentCx, Clock, Event, Packet, Site};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
@@ -35,14 +35,7 @@ impl Agent for Watched {
 
 fn ground(site: &Site) -> Ground {
     let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
-    let routes = Routes::compute(&fabric, &Failures::default());
-    Ground {
-        fabric: Arc::new(fabric),
-        routes: Arc::new(routes),
-        site: site.clone(),
-        host_delay: Duration::ZERO,
-        head_bytes: None,
-    }
+    Ground::new(fabric, site)
 }
 
 /// Hosts of these clocks, and the switch's part to look at.
@@ -455,15 +448,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
     // A link of 10 Gbps among hosts of 100: a slot of an eighth is 12.5.
     let fabric =
         fabric::FabricSpec::Dumbbell(fabric::Dumbbell { bottleneck_rate: Rate::from_gbps(10), ..Default::default() });
-    let fabric = fabric.build().unwrap();
-    let routes = Routes::compute(&fabric, &Failures::default());
-    let ground = Ground {
-        fabric: Arc::new(fabric),
-        routes: Arc::new(routes),
-        site: site(),
-        host_delay: Duration::ZERO,
-        head_bytes: None,
-    };
+    let ground = Ground::new(fabric.build().unwrap(), &site());
     let problem = Config::default().check_on(&ground).unwrap_err();
     assert!(problem.key == "slots" && problem.message.contains("slots = 10 or more"), "{problem:?}");
     assert_eq!(slots(10).check_on(&ground), Ok(()));
