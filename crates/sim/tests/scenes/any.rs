@@ -154,6 +154,13 @@ proptest! {
                 }
                 Err(problem) if problem.key.starts_with("switch") && !switch.is_empty() => switch.clear(),
                 Err(problem) if problem.key.starts_with("traffic") && classes.len() > 1 => classes.truncate(1),
+                Err(problem) if problem.key == "switch.buffer" && switch.is_empty() => {
+                    classes.iter_mut().for_each(|class| {
+                        for name in ["rsvp", "harmony", "fastpass"] {
+                            *class = class.replace(name, "dcpim");
+                        }
+                    });
+                }
                 // Links that are no slot of a host, or paths too long for a route.
                 Err(problem) if problem.key.starts_with("traffic") && classes[0].contains("rsvp") => {
                     classes[0] = classes[0].replace("rsvp", "harmony");

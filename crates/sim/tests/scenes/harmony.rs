@@ -310,13 +310,11 @@ fn what_failed_or_was_rejected_is_submitted_again_until_it_is_there() {
     assert_eq!(ended(&result, "completed") as u64, result.info.flows);
 }
 
-/// Failures of what the fabrics below have.
+/// Failures of what the fabrics below have. They last: when a link comes back, a sender that has heard of nothing goes on with data whose
+/// slots and virtual links have been given to others, and queues may exceed what is guaranteed (`docs/schemes/harmony.md`).
 fn failures() -> impl Strategy<Value = String> {
     let what = select(vec![r#"link = ["host1", "leaf0"]"#, r#"link = ["leaf0", "spine1"]"#, r#"switch = "spine0""#]);
-    (what, 1u64..80, proptest::option::of(10u64..200)).prop_map(|(what, at, lasts)| {
-        let until = lasts.map_or(String::new(), |lasts| format!("until = \"{}us\"\n", at + lasts));
-        format!("[[failure]]\nat = \"{at}us\"\n{until}{what}\n")
-    })
+    (what, 1u64..80).prop_map(|(what, at)| format!("[[failure]]\nat = \"{at}us\"\n{what}\n"))
 }
 
 proptest! {
