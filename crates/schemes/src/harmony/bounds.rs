@@ -146,6 +146,17 @@ impl Bounds {
         nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
     }
 
+    /// How late a packet may come by its slot's clock: it waited in its host and in switches. What is later is a failure: a sender that
+    /// could not send for so long, since its own link was down, sends no more in that slot, so that [`Bounds::hold`] is certain.
+    pub fn late(&self) -> Duration {
+        self.slip(self.access_rate) + self.wait
+    }
+
+    /// How much later data can come than a control packet that left behind them.
+    pub fn drained(&self) -> Duration {
+        self.wait + self.data_rtt.saturating_sub(self.control_rtt)
+    }
+
     /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
     /// sender's slot may have been used just before.
     pub fn first_data(&self) -> Duration {
@@ -157,7 +168,7 @@ impl Bounds {
 
     /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
     pub fn next_data(&self) -> Duration {
-        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate) + self.wait
+        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.late()
     }
 
     /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before delta_admission,
@@ -177,7 +188,8 @@ impl Bounds {
         (self.answer() + self.completion()) * self.attempts
     }
 
-    /// The longest that a reservation of so many bytes is held at a switch: after it, a complete or reject has been lost.
+    /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing by: after it, a
+    /// complete or reject has been lost. Each packet leaves at most [`Bounds::late`] behind its slot's clock.
     pub fn hold(&self, bytes: u64) -> Duration {
         let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
         let sending = self.next_data().ps().saturating_mul(packets);

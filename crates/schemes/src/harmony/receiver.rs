@@ -5,8 +5,9 @@
 //! main slot makes it pending again, with the time of its first arrival, and is not asked for again for a while; other requests are.
 //! After a failure a message is *lost*: what has come of it is kept until the sender asks again or its patience is over.
 //!
-//! The slots of a lost message stay taken until their completes or rejects come or they fall silent: their data may still
-//! be on the way, and the last link is guarded by nothing but these slots.
+//! A slot that a message has no more use of stays taken until its sender can't use it any more: its complete or reject has come, or a
+//! later attempt's request and what was on the way then, or [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing:
+//! a link may come back, and the last one is guarded by nothing but these slots.
 
 use std::collections::BTreeSet;
 
@@ -60,8 +61,12 @@ struct Slot {
 /// What a slot is given to.
 struct Held {
     flow: FlowId,
+    src: HostId,
     id: u32,
+    attempt: u16,
     given: Time,
+    /// When its sender has used it up at the latest, once the rsvp has left.
+    until: Time,
     main: bool,
     /// Its message has no more use of it.
     draining: bool,
@@ -153,6 +158,12 @@ impl Receiver {
             }
             self.retire_slots(key);
             self.unlist(key);
+            // Whatever the sender held for it has ended before it asked.
+            let drained = now + terms.bounds.drained();
+            for (index, held) in held_for(&mut self.slots, flow) {
+                held.until = held.until.min(drained);
+                self.expected.set(index, held.until);
+            }
         } else {
             let incoming = Incoming {
                 src: packet.src,
@@ -244,7 +255,20 @@ impl Receiver {
         slot.count = slot.count.wrapping_add(1);
         // A slot's number and how often it was given: a name for the reservation.
         let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
-        slot.held = Some(Held { flow, id, given: now, main, draining: false, began: false, got_bytes: 0, back: 0 });
+        let attempt = message.attempt;
+        slot.held = Some(Held {
+            flow,
+            src: message.src,
+            id,
+            attempt,
+            given: now,
+            until: NEVER,
+            main,
+            draining: false,
+            began: false,
+            got_bytes: 0,
+            back: 0,
+        });
         message.slots += 1;
         let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
         let bytes = message.bytes.saturating_sub(offset).max(1);
@@ -266,8 +290,10 @@ impl Receiver {
 
     /// A rsvp leaves: its first data have until then.
     pub fn departed(&mut self, now: Time, header: &Header, terms: &Terms) {
-        if self.held(header.id).is_some() {
-            self.expected.set(header.id % SLOTS_MAX, now + terms.bounds.first_data());
+        if let Some(held) = self.held(header.id) {
+            held.until = now + terms.bounds.hold(header.bytes);
+            let expected = if held.draining { held.until } else { now + terms.bounds.first_data() };
+            self.expected.set(header.id % SLOTS_MAX, expected);
         }
     }
 
@@ -283,7 +309,9 @@ impl Receiver {
             began = !std::mem::replace(&mut held.began, true) && !held.draining;
             held.got_bytes += payload;
             held.back = header.back;
-            self.expected.set(header.id % SLOTS_MAX, cx.now + terms.bounds.next_data());
+            if !held.draining {
+                self.expected.set(header.id % SLOTS_MAX, cx.now + terms.bounds.next_data());
+            }
         }
         // What comes late, of an earlier attempt, is good too.
         let Some(key) = self.messages.slot(packet.flow) else { return };
@@ -346,7 +374,7 @@ impl Receiver {
         message.all_sent |= held.main;
         // Packets of one slot come in order: what is not here by now is not on the way.
         if held.got_bytes < header.bytes || (message.all_sent && message.slots == 0) {
-            self.fail(now, key, Some(&held), terms, control);
+            self.fail(now, key, terms, control);
         } else {
             self.reconsider(now, key, terms, control);
         }
@@ -390,13 +418,8 @@ impl Receiver {
     }
 
     /// Something has not come that had to: the message is lost until its sender asks again.
-    fn fail(&mut self, now: Time, key: u32, by: Option<&Held>, terms: &Terms, control: &mut Control) {
+    fn fail(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
         self.counts.failures_seen += 1;
-        let Some((flow, message)) = self.messages.get(key) else { return };
-        if let Some(held) = by.filter(|held| held.began) {
-            let header = Header { attempt: message.attempt, id: held.id, ..Header::of(kind::FAILURE) };
-            control.push(terms.routed(flow, message.src, header, held.back));
-        }
         self.tell_failure(key, terms, control);
         self.lose(now, key, terms);
     }
@@ -421,8 +444,19 @@ impl Receiver {
     fn retire_slots(&mut self, key: u32) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         (message.slots, message.flowing) = (0, 0);
-        for held in self.slots.iter_mut().filter_map(|slot| slot.held.as_mut()).filter(|held| held.flow == flow) {
+        for (index, held) in held_for(&mut self.slots, flow) {
             held.draining = true;
+            if held.until < NEVER {
+                self.expected.set(index, held.until);
+            }
+        }
+    }
+
+    /// Nothing comes by a slot's way any more, and nobody has said so to the switches on it behind a link that died.
+    fn free_way(&self, held: &Held, terms: &Terms, control: &mut Control) {
+        if held.began {
+            let header = Header { attempt: held.attempt, id: held.id, ..Header::of(kind::FAILURE) };
+            control.push(terms.routed(held.flow, held.src, header, held.back));
         }
     }
 
@@ -442,11 +476,12 @@ impl Receiver {
 
     pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut Control) {
         while let Some(index) = self.expected.expire(now) {
-            let Some(Held { id, flow, .. }) = self.slots[index as usize].held else { continue };
-            let Some(held) = self.release(id, flow) else { continue };
-            match self.messages.slot(flow).filter(|_| !held.draining) {
-                Some(key) => self.fail(now, key, Some(&held), terms, control),
-                None => self.counts.completes_missed += 1,
+            let Some(&Held { id, flow, draining, .. }) = self.slots[index as usize].held.as_ref() else { continue };
+            if !draining && let Some(key) = self.messages.slot(flow) {
+                self.fail(now, key, terms, control);
+            } else if let Some(held) = self.release(id, flow) {
+                self.counts.completes_missed += 1;
+                self.free_way(&held, terms, control);
             }
         }
         while let Some(key) = self.timers.expire(now) {
@@ -474,4 +509,11 @@ impl Receiver {
     pub fn next_deadline(&self) -> Time {
         self.timers.next().into_iter().chain(self.expected.next()).min().unwrap_or(Time::MAX)
     }
+}
+
+/// A flow's slots.
+fn held_for(slots: &mut [Slot], flow: FlowId) -> impl Iterator<Item = (u32, &mut Held)> {
+    (0..)
+        .zip(slots)
+        .filter_map(move |(index, slot)| Some((index, slot.held.as_mut().filter(|held| held.flow == flow)?)))
 }

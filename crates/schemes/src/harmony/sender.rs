@@ -216,6 +216,7 @@ impl Sender {
         let (label, back) = (rsvp.label, header.back);
         slot.load = Some(Load { message: key, id: header.id, label, back, granted: header.bytes, sent: 0 });
         if slot.due <= cx.now {
+            slot.due = cx.now;
             self.due.push_back(index);
         } else {
             self.pacing.set(index, slot.due);
@@ -292,7 +293,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut Control) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) -> Option<Packet> {
         self.tick(cx.now);
         if self.due.is_empty() || !cx.gate.open(URGENT) {
             return None;
@@ -306,6 +307,12 @@ impl Sender {
             let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
             let index = self.due.remove(place)?;
             let slot = &mut self.slots[index as usize];
+            if cx.now > slot.due + terms.bounds.late() {
+                // The link was down: receiver and switches may have given up on this.
+                let load = slot.load.expect("a slot that is due has a load");
+                self.fail(cx, load.message, terms, control);
+                continue;
+            }
             let wire_bytes = payload + terms.site.header_bytes;
             if wire_bytes < slot.wire_bytes {
                 slot.due += terms.bounds.catch_up(u64::from(slot.wire_bytes), u64::from(wire_bytes));

@@ -6,7 +6,8 @@
 //! receiver's slots guard it.
 //!
 //! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and what a lost
-//! packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when room is looked for.
+//! packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when room is looked for. A link
+//! that goes down keeps its own: it may come back before their senders know.
 //!
 //! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so that a port
 //! with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing virtual link"). A rsvp that has
@@ -35,7 +36,6 @@ struct Counts {
     rsvps: u64,
     refused: u64,
     reclaimed: u64,
-    lost_with_links: u64,
     malformed: u64,
 }
 
@@ -213,23 +213,11 @@ impl Agent for SwitchPart {
         out
     }
 
-    fn set_up(&mut self, _: &mut AgentCx<'_>, port: PortId, up: bool) {
-        // What was reserved over a dead link will not come.
-        if let Some(reservations) = self.ports.get_mut(port.index())
-            && !up
-        {
-            self.counts.lost_with_links += reservations.held.len() as u64;
-            reservations.held.clear();
-            reservations.oldest = Time::MAX;
-        }
-    }
-
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("switch_rsvps", self.counts.rsvps),
             ("switch_refused", self.counts.refused),
             ("switch_reclaimed", self.counts.reclaimed),
-            ("switch_lost_with_links", self.counts.lost_with_links),
             ("switch_malformed", self.counts.malformed),
             ("switch_held_at_end", self.ports.iter().map(|port| port.held.len() as u64).sum()),
         ]

@@ -204,6 +204,8 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
     let slip = 2 * PACKET_PS + 3 * 3_200;
     // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
     let next_data = 121_213 + 3 * PACKET_PS + slip + 6 * round;
+    // The only slot is free again when what was on its way behind the new request could have come: a packet is larger than a control packet.
+    let drained = 6 * round + 4 * (PACKET_PS - 3_200);
     for end in ["leaf0", "leaf1"] {
         let results = [0, 1].map(|spine| run(&cut(end, spine)));
         let hit = results.iter().position(|result| counter(result, "failures_seen") == 1).expect("one was hit");
@@ -211,7 +213,7 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         all_is_quiet(&results[1 - hit]);
         // From the first lost packet's departure to its second: it would have come, is missed, and three control packets go.
         let late = fct(&results[hit]) - undisturbed;
-        let least = next_data + 3 * CONTROL_PS;
+        let least = next_data + 3 * CONTROL_PS + drained;
         assert!((least..=least + 4 * PACKET_PS + FLIGHT_PS + 2 * 121_213).contains(&late), "{late} for {least}");
         assert_eq!((counter(&results[hit], "attempts_failed"), ended(&results[hit], "completed")), (1, 1));
         assert_eq!(counter(&results[hit], "busy_at_end"), 0);
@@ -234,7 +236,6 @@ fn when_a_switch_dies_only_messages_on_it_are_late_and_every_message_ends() {
     };
     let result = run_on(2, &scene(r#"failure = [{ at = "100us", until = "200us", switch = "spine1" }]"#));
     assert!(counter(&result, "failures_seen") > 0, "the failure met nothing");
-    assert!(counter(&result, "switch_lost_with_links") > 0);
     assert_eq!(counter(&result, "busy_at_end"), 0);
     assert_eq!(column(table(&result, "links"), "overflow_packets").iter().sum::<u64>(), 0);
     // Whatever was not on its way at 100 us, to the end of what the bounds allow, has sent nothing twice.
@@ -310,11 +311,40 @@ fn what_failed_or_was_rejected_is_submitted_again_until_it_is_there() {
     assert_eq!(ended(&result, "completed") as u64, result.info.flows);
 }
 
-/// Failures of what the fabrics below have. They last: when a link comes back, a sender that has heard of nothing goes on with data whose
-/// slots and virtual links have been given to others, and queues may exceed what is guaranteed (`docs/schemes/harmony.md`).
+#[test]
+fn a_sender_that_was_cut_off_does_not_go_on_in_slots_that_others_have_by_now() {
+    // 100 KB waited where 14.6 KB is the bound: the audit saw host 1 go on with its slots after an outage.
+    for (seed, until) in [(4, 51), (7, 31), (7, 51), (9, 31)] {
+        let result = run_alone(&format!(
+            r#"
+            seed = {seed}
+            transport = {{ harmony = {{ slots = 3 }} }}
+            fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = "400Gbps" }}
+            reroute_delay = "5us"
+            failure = [{{ at = "26us", until = "{until}us", link = ["host1", "leaf0"] }}]
+            [[traffic]]
+            sizes.constant = "200KB"
+            arrivals.poisson.load = 1.2
+            flows = 150
+            "#
+        ));
+        assert_eq!(["completed", "rejected", "failed"].map(|status| ended(&result, status)).iter().sum::<usize>(), 150);
+    }
+}
+
+/// Failures of what the fabrics below have.
 fn failures() -> impl Strategy<Value = String> {
-    let what = select(vec![r#"link = ["host1", "leaf0"]"#, r#"link = ["leaf0", "spine1"]"#, r#"switch = "spine0""#]);
-    (what, 1u64..80).prop_map(|(what, at)| format!("[[failure]]\nat = \"{at}us\"\n{what}\n"))
+    let what = select(vec![
+        r#"link = ["host1", "leaf0"]"#,
+        r#"link = ["leaf0", "spine1"]"#,
+        r#"link = ["leaf2", "spine0"]"#,
+        r#"switch = "spine0""#,
+        r#"switch = "leaf1""#,
+    ]);
+    (what, 1u64..80, proptest::option::of(1u64..200)).prop_map(|(what, at, lasts)| {
+        let until = lasts.map_or(String::new(), |lasts| format!("until = \"{}us\"\n", at + lasts));
+        format!("[[failure]]\nat = \"{at}us\"\n{until}{what}\n")
+    })
 }
 
 proptest! {

@@ -193,16 +193,19 @@ fn what_is_not_freed_runs_out() {
 }
 
 #[test]
-fn a_link_that_goes_down_takes_its_reservations_with_it() {
+fn a_link_that_goes_down_keeps_its_reservations_for_senders_that_do_not_know() {
     let mut leaf = Leaf::new();
     for id in 0..14 {
         leaf.rsvp(id, 1);
     }
     leaf.set_up(1, false);
-    assert_eq!(leaf.held(), [0, 0, 4, 2]);
-    assert_eq!(leaf.rsvp(20, 1).1.header::<Header>().kind, kind::REJECT, "what is down is no way");
+    assert_eq!(leaf.held(), [0, 8, 4, 2]);
+    leaf.handle(2, &mut release(kind::REJECT, leaf.part.ports[2].held[0].id));
+    assert_eq!(leaf.rsvp(20, 1).0, Some(2), "what is down is no way");
     leaf.set_up(1, true);
-    assert_eq!(leaf.rsvp(21, 1).0, Some(1));
+    assert_eq!(leaf.rsvp(21, 1).1.header::<Header>().kind, kind::REJECT);
+    leaf.now += leaf.part.bounds.hold(1) + Duration::from_ns(1);
+    assert_eq!(leaf.rsvp(22, 1).1.header::<Header>().kind, kind::RSVP, "until they can't be of use to them");
 }
 
 proptest::proptest! {
