@@ -63,6 +63,7 @@ struct Slot {
 struct Load {
     message: u32,
     id: u32,
+    given: Time,
     /// The way of the data, and the way of the receiver's complete.
     label: u64,
     back: u64,
@@ -214,9 +215,9 @@ impl Sender {
         self.counts.rsvps_used += 1;
         let slot = &mut self.slots[index as usize];
         let (label, back) = (rsvp.label, header.back);
-        slot.load = Some(Load { message: key, id: header.id, label, back, granted: header.bytes, sent: 0 });
+        slot.load =
+            Some(Load { message: key, id: header.id, given: cx.now, label, back, granted: header.bytes, sent: 0 });
         if slot.due <= cx.now {
-            slot.due = cx.now;
             self.due.push_back(index);
         } else {
             self.pacing.set(index, slot.due);
@@ -307,9 +308,9 @@ impl Sender {
             let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
             let index = self.due.remove(place)?;
             let slot = &mut self.slots[index as usize];
-            if cx.now > slot.due + terms.bounds.late() {
+            let load = slot.load.expect("a slot that is due has a load");
+            if cx.now > slot.due.max(load.given) + terms.bounds.late() {
                 // The link was down: receiver and switches may have given up on this.
-                let load = slot.load.expect("a slot that is due has a load");
                 self.fail(cx, load.message, terms, control);
                 continue;
             }
