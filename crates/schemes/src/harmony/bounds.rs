@@ -11,7 +11,8 @@
 //! before it, as much as the link sends during the longest round of any link. With equal rates that is the theorem's.
 //! (#H (n - 1) p would be 0 for a link of one virtual link, where packets that others held up at a faster link still bunch.)
 //!
-//! **What else is in a round.** A packet of a lower class whose transmission has begun: so all n packets wait. Rsvps and
+//! **What else is in a round.** A packet of a lower class whose transmission has begun: for as long as one takes, nothing of the round goes and
+//! more comes. Rsvps and
 //! completes: a complete that waits for a link belongs to a slot that holds it; a rsvp to one that holds the other direction of
 //! the cable; and the receiver's complete to one that has just held that. Of each there are at most n. The paper neglects them ("tiny
 //! packets").
@@ -117,9 +118,9 @@ impl Bounds {
         self.round_bytes(rate).saturating_add(rate.bytes_in(before))
     }
 
-    /// A packet of each slot that a link of this rate carries, and control packets.
+    /// A packet of each slot that a link of this rate carries, one of a lower class, and control packets.
     fn round_bytes(&self, rate: Rate) -> u64 {
-        u64::from(self.virtual_links(rate)) * self.packet_bytes + self.control_bytes(rate)
+        (u64::from(self.virtual_links(rate)) + 1) * self.packet_bytes + self.control_bytes(rate)
     }
 
     /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.
@@ -241,20 +242,21 @@ mod tests {
 
     #[test]
     fn a_round_takes_as_long_on_fast_links_and_the_theorem_s_rounds_add_up() {
-        // 8 x (1500 + 120) bytes at 100 Gbps are 32 x the same at 400: 1.0368 us.
+        // 8 x (1500 + 120) + 1500 bytes at 100 Gbps: 1.1568 us.
         let bounds = paper(8, &RATES);
-        assert_eq!(bounds.wait, Duration::from_ps(6 * 1_036_800));
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 12_960);
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(400)), 3 * 4 * 12_960);
-        // Without control packets and one packet less a round, it is Theorem 3.1.
+        assert_eq!(bounds.wait, Duration::from_ps(6 * 1_156_800));
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 14_460);
+        // Its own round has one packet of a lower class only; the longest rounds are the slow links'.
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
+        // Without control packets and two packets less a round, it is Theorem 3.1.
         let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), theorem + 3 * 1500 + 3 * 3 * 8 * 40);
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), theorem + 3 * 2 * 1500 + 3 * 3 * 8 * 40);
     }
 
     #[test]
     fn behind_fast_links_a_slow_one_with_one_virtual_link_has_a_queue_too() {
         let bounds = paper(1, &RATES);
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 1_620);
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 3_120);
         // Whatever the rates, a packet and its period are what they are at the source.
         assert_eq!(bounds.period(1500), Duration::from_ps(121_213));
     }

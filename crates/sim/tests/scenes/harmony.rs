@@ -199,8 +199,8 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
     };
     let undisturbed = fct(&run(""));
-    // K = 1: a round is a packet and three control packets, at three switches 1 + 2 + 3 rounds.
-    let round = PACKET_PS + 3 * 3_200;
+    // K = 1: a round is a packet, one of a lower class and three control packets, at three switches 1 + 2 + 3 rounds.
+    let round = 2 * PACKET_PS + 3 * 3_200;
     let slip = 2 * PACKET_PS + 3 * 3_200;
     // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
     let next_data = 121_213 + 3 * PACKET_PS + slip + 6 * round;
@@ -309,6 +309,35 @@ fn what_failed_or_was_rejected_is_submitted_again_until_it_is_there() {
     );
     assert!(counter(&result, "messages_submitted_again") > 0);
     assert_eq!(ended(&result, "completed") as u64, result.info.flows);
+}
+
+#[test]
+fn two_packets_of_one_slot_meet_behind_one_of_a_lower_class_and_control_packets() {
+    // 1,000 bytes waited here where one packet and three control packets, 692 bytes, were taken for the bound of K = 1.
+    let result = run_alone(
+        r#"
+        seed = 469515728
+        fabric.star = { hosts = 5, switch_delay = "0s" }
+        host = { mtu = "500B", header = "64B" }
+        [[traffic]]
+        name = "best effort"
+        transport = "udp"
+        sizes.uniform = { min = "1B", max = "40KB" }
+        arrivals.poisson.load = 0.7
+        flows = 8
+        [[traffic]]
+        name = "reserved"
+        transport = "rsvp"
+        sizes.uniform = { min = "1B", max = "40KB" }
+        arrivals.poisson.load = 3.0
+        pattern = "permutation"
+        flows = 26
+        "#,
+    );
+    let guarantees = table(&result, "guarantees");
+    let (peaks, bounds) = (column(guarantees, "queue_max_bytes"), column(guarantees, "queue_bound_bytes"));
+    assert!(peaks.iter().any(|&peak| peak > 692), "{peaks:?}");
+    assert!(peaks.iter().zip(bounds).all(|(peak, bound)| peak <= bound));
 }
 
 #[test]
