@@ -1,7 +1,7 @@
 //! From a network that has lived to tables and findings.
 
 use node::{Overflow, PortStats};
-use scenario::{Column, Data, Finding, Flows, Plan, Table, audit, counter_table, link_table};
+use scenario::{Column, Data, Finding, Flows, Plan, Table, audit, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::frame::Refusal;
@@ -16,7 +16,7 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
         "of fct_ps: the machine's lateness, from when the last packet was due until the receiver was told; part of propagation_ps",
         Data::OptU64(network.late_ps.clone()),
     ));
-    vec![
+    let mut tables = vec![
         flows,
         link_table(plan, &stats, &lost, end),
         counter_table(
@@ -26,7 +26,9 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
         ),
         lateness_table(network),
         refused_table(network),
-    ]
+    ];
+    tables.extend(measure_table(network.hosts.iter().map(|slot| &slot.host)));
+    tables
 }
 
 pub(crate) fn audit(plan: &Plan, network: &Network<'_>, flows: &Flows, ended: Ended, end: Time) -> Vec<Finding> {

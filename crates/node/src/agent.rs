@@ -16,6 +16,13 @@ pub trait Agent: Send {
     /// it ends here. It may be rewritten, but not in its size on the wire.
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId>;
 
+    /// Such a packet was to leave by `port` and has been lost here: there was no room for it, or the link is down. One that is sent in
+    /// answer and lost too is told of as well.
+    fn lost(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _packet: &Packet) {}
+
+    /// The switch forwards by other tables from now on.
+    fn set_routes(&mut self, _cx: &mut AgentCx<'_>) {}
+
     /// The link at `port` has gone down or come up.
     fn set_up(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _up: bool) {}
 

@@ -6,6 +6,9 @@
 //!
 //! An endpoint does no I/O, reads no clock, spawns nothing, and draws randomness from [`Cx::random`] only.
 
+use std::sync::Arc;
+
+use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
 use crate::{NicControl, Packet, Telemetry};
@@ -24,6 +27,9 @@ pub trait Endpoint: Send {
     /// When this endpoint wants [`Input::Deadline`]. The driver reads it after each call of the other two.
     /// A deadline that is not later than now is handed in at once.
     fn poll_at(&self) -> PollAt;
+
+    /// The network's topology has changed: these are the routes now. Every host is told at the same time as switches are.
+    fn set_routes(&mut self, _cx: &mut Cx<'_>, _routes: &Arc<Routes>) {}
 
     /// The packet that is handed in next has gathered this on its way. Said of packets flagged
     /// [`TELEMETRY`](crate::packet::flags::TELEMETRY) alone.
@@ -62,6 +68,8 @@ pub struct Message {
     pub dst: HostId,
     /// Its length; at least 1.
     pub bytes: u64,
+    /// The class of traffic that it belongs to.
+    pub class: u16,
 }
 
 /// When an endpoint next wants to be woken.
@@ -118,6 +126,15 @@ pub enum Event {
         flow: FlowId,
         /// Why.
         reason: &'static str,
+    },
+    /// At either end: something that the scheme has measured of the flow, for the result. It changes nothing.
+    Measured {
+        /// The flow.
+        flow: FlowId,
+        /// What was measured; ends in its unit.
+        what: &'static str,
+        /// How much.
+        value: u64,
     },
 }
 

@@ -12,8 +12,8 @@ pub const CLASSES: usize = 8;
 pub struct Packet {
     /// The scheme's own header, as raw words: see [`Packet::header`].
     header: [u64; 4],
-    /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop, first hop
-    /// lowest. Without: the entities that it belongs to, see [`Packet::tags`].
+    /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop (three bits with
+    /// `COMPACT_ROUTE`), first hop lowest. Without: the entities that it belongs to, see [`Packet::tags`].
     pub label: u64,
     /// The flow (or message) that this packet serves; ECMP hashes it with the addresses, as it would a 5-tuple.
     pub flow: FlowId,
@@ -53,6 +53,8 @@ pub mod flags {
     pub const TELEMETRY: u8 = 32;
     /// Switches hand it to the part of its transport that they have (see [`crate::Agent`]).
     pub const ROUTER_ALERT: u8 = 64;
+    /// With `SOURCE_ROUTED`: three bits a hop, for switches of up to eight ports and paths of up to 21 (R2C2, section 4.2).
+    pub const COMPACT_ROUTE: u8 = 128;
 }
 
 /// A scheme's header: plain words in the simulator, bytes on a real wire.
@@ -118,6 +120,13 @@ impl Packet {
     #[inline]
     pub fn tags(&self) -> [u32; 2] {
         if self.has(flags::SOURCE_ROUTED) { [0, 0] } else { [self.label as u32, (self.label >> 32) as u32] }
+    }
+
+    /// The output port that its own route names at the switch that it has come to; none beyond the route's end.
+    #[inline]
+    pub fn routed_to(&self) -> Option<u32> {
+        let bits = if self.has(flags::COMPACT_ROUTE) { 3 } else { 8 };
+        self.label.checked_shr(bits * u32::from(self.hops)).map(|ports| ports as u32 & ((1 << bits) - 1))
     }
 
     /// Tags it. It must not be source-routed.

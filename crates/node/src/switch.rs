@@ -310,6 +310,9 @@ impl Switch {
             control.set_routes(&mut link_cx!(self, now, pool), &routes);
         }
         self.routes = routes;
+        for transport in 0..self.agents.as_ref().map_or(0, |agents| agents.of.len()) {
+            self.ask_agent(now, transport, |agent, cx| agent.set_routes(cx));
+        }
     }
 
     /// A port that may have something to send though no packet came for it: drivers ask, until there is none, after every
@@ -368,7 +371,7 @@ impl Switch {
         let packet = &mut pool.get_mut(id).packet;
         packet.hops = packet.hops.saturating_add(1);
         if !self.ports[out.index()].is_up() {
-            lose_dead(&mut self.ports[out.index()], pool, id);
+            self.lose_dead(now, out, pool, id);
             return Received::Lost(Loss::Dead);
         }
         if let Some(stages) = &mut self.stages
@@ -380,7 +383,7 @@ impl Switch {
         if let Some(marking) = self.settings.early_drop
             && self.drops_early(out, marking, &pool.get(id).packet)
         {
-            self.lose_overflow(out, pool, id);
+            self.lose_overflow(now, out, pool, id);
             return Received::Lost(Loss::Overflow);
         }
         if !self.admit(now, out, pool, id) {
@@ -454,9 +457,11 @@ impl Switch {
     /// What agents have sent joins its queues; it counts as having come in by `in_port`.
     fn send_made(&mut self, now: Time, in_port: PortId, pool: &mut Pool) {
         let Some(agents) = &mut self.agents else { return };
-        let made = std::mem::take(&mut agents.made);
-        agents.bytes.0 += made.iter().map(|(_, packet)| u64::from(packet.wire_bytes)).sum::<u64>();
-        for (out, packet) in made {
+        // In order; what is lost of it may have agents send more.
+        let mut next = 0;
+        let mut made = std::mem::take(&mut agents.made);
+        while let Some(&(out, packet)) = made.get(next) {
+            next += 1;
             let mut transit = Transit::leaving(now);
             transit.in_port = in_port.0 as u16;
             let id = pool.insert(packet, transit);
@@ -465,6 +470,20 @@ impl Switch {
             {
                 self.kicked.push(out);
             }
+            made.extend(self.agents.iter_mut().flat_map(|agents| agents.made.drain(..)));
+        }
+        if let Some(agents) = &mut self.agents {
+            agents.bytes.0 += made.iter().map(|(_, packet)| u64::from(packet.wire_bytes)).sum::<u64>();
+            made.clear();
+            agents.made = made;
+        }
+    }
+
+    /// A packet that asked for an agent has been lost here.
+    #[cold]
+    fn tell_agent(&mut self, now: Time, out: PortId, packet: &Packet) {
+        if packet.has(flags::ROUTER_ALERT) {
+            self.ask_agent(now, usize::from(packet.transport), |agent, cx| agent.lost(cx, out, packet));
         }
     }
 
@@ -554,7 +573,7 @@ impl Switch {
             self.ports[port.index()].drop_frames(pool);
             while let Some(id) = self.drain(now, port, pool) {
                 self.used_bytes -= u64::from(pool.get(id).packet.wire_bytes);
-                lose_dead(&mut self.ports[port.index()], pool, id);
+                self.lose_dead(now, port, pool, id);
             }
         }
         if let Some(control) = &mut self.flow_control {
@@ -588,8 +607,7 @@ impl Switch {
     #[inline]
     fn forward(&mut self, packet: &Packet) -> Option<PortId> {
         if packet.has(flags::SOURCE_ROUTED) {
-            let port = packet.label.checked_shr(8 * u32::from(packet.hops))? & 0xFF;
-            return (port < self.ports.len() as u64).then_some(PortId(port as u32));
+            return packet.routed_to().filter(|&port| (port as usize) < self.ports.len()).map(PortId);
         }
         let candidates = self.routes.next(self.id, packet.dst);
         match candidates {
@@ -665,7 +683,7 @@ impl Switch {
                 let class = pool.get(id).packet.class;
                 while let Some(victim) = self.push_out(now, out, class, pool) {
                     self.used_bytes -= u64::from(pool.get(victim).packet.wire_bytes);
-                    self.lose_overflow(out, pool, victim);
+                    self.lose_overflow(now, out, pool, victim);
                     if self.fits(out, &pool.get(id).packet) {
                         return true;
                     }
@@ -690,11 +708,11 @@ impl Switch {
                 }
             }
         }
-        self.lose_overflow(out, pool, id);
+        self.lose_overflow(now, out, pool, id);
         false
     }
 
-    fn lose_overflow(&mut self, out: PortId, pool: &mut Pool, id: PacketId) {
+    fn lose_overflow(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
         let packet = pool.remove(id).packet;
         let stats = &mut self.ports[out.index()].stats;
         stats.overflow_packets += 1;
@@ -702,12 +720,17 @@ impl Switch {
         if let Some(kept) = &mut self.kept {
             kept.overflow_packets[usize::from(packet.class)] += 1;
         }
+        self.tell_agent(now, out, &packet);
     }
-}
 
-fn lose_dead(port: &mut Port, pool: &mut Pool, id: PacketId) {
-    port.stats.dead_packets += 1;
-    port.stats.dead_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+    #[cold]
+    fn lose_dead(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
+        let packet = pool.remove(id).packet;
+        let stats = &mut self.ports[out.index()].stats;
+        stats.dead_packets += 1;
+        stats.dead_bytes += u64::from(packet.wire_bytes);
+        self.tell_agent(now, out, &packet);
+    }
 }
 
 /// Whether a packet that makes its queue `queue_bytes` long, itself counted, is marked.

@@ -12,7 +12,7 @@ use units::{Duration, FlowId, HostId, Stream, Time};
 
 use crate::hold::Hold;
 use crate::intake::Intake;
-use crate::{Again, Entities, Fate, FlowRecord, FlowTable, Journey};
+use crate::{Again, Entities, Fate, FlowRecord, FlowTable, Journey, Measured};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
@@ -51,6 +51,8 @@ pub struct Host {
     delivered: FxHashSet<FlowId>,
     /// What happened to flows here.
     pub records: Vec<FlowRecord>,
+    /// What transports measured of flows here.
+    pub measures: Vec<Measured>,
     /// Packets that came in.
     pub received_packets: u64,
     /// Bytes of them, headers counted.
@@ -122,6 +124,7 @@ impl Host {
             resubmitted: FxHashMap::default(),
             delivered: FxHashSet::default(),
             records: Vec::new(),
+            measures: Vec::new(),
             received_packets: 0,
             received_bytes: 0,
             sent_packets: 0,
@@ -236,7 +239,7 @@ impl Host {
                 }
             };
             self.records.push(FlowRecord { flow, at: now, fate });
-            let message = Message { flow, src: info.src, dst: info.dst, bytes: info.bytes };
+            let message = Message { flow, src: info.src, dst: info.dst, bytes: info.bytes, class: info.class };
             self.hand(now, usize::from(transport), Input::Send(&message), None);
         }
         for transport in 0..self.transports.len() {
@@ -388,9 +391,12 @@ impl Host {
     }
 
     /// All switches forward by these tables from now on.
-    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
+    pub fn set_routes(&mut self, now: Time, routes: &Arc<Routes>) {
         if let Some((control, _)) = &mut self.nic {
             control.set_routes(routes);
+        }
+        for transport in 0..self.transports.len() {
+            self.tell(now, transport, None, |endpoint, cx| endpoint.set_routes(cx, routes));
         }
     }
 
@@ -426,10 +432,21 @@ impl Host {
 
     #[inline]
     fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
+        self.tell(now, transport, transit, |endpoint, cx| endpoint.handle(cx, input));
+    }
+
+    #[inline]
+    fn tell(
+        &mut self,
+        now: Time,
+        transport: usize,
+        transit: Option<&Transit>,
+        tell: impl FnOnce(&mut dyn Endpoint, &mut Cx<'_>),
+    ) {
         let Slot { endpoint, beneath, random, .. } = &mut self.transports[transport];
         let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8).beneath(*beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
-        endpoint.handle(&mut cx, input);
+        tell(&mut **endpoint, &mut cx);
         if !self.events.is_empty() {
             self.learn(now, transport, transit);
         }
@@ -440,6 +457,10 @@ impl Host {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             let (flow, fate) = match event {
+                Event::Measured { flow, what, value } => {
+                    self.measures.push(Measured { flow, what, value });
+                    continue;
+                }
                 Event::Delivered { flow } => {
                     // Said on another occasion than a packet's arrival, the whole time was waiting.
                     let journey =

@@ -28,7 +28,7 @@ pub use entity::{Each, EntitySpec, RequestSpec};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
-pub use outcome::{Fate, FlowRecord, Flows, Journey, Status};
+pub use outcome::{Fate, FlowRecord, Flows, Journey, Measured, Status, measure_table};
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
 pub use results::{counter_table, link_table};

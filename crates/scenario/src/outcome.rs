@@ -16,6 +16,17 @@ pub struct FlowRecord {
     pub fate: Fate,
 }
 
+/// Something that a transport measured of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The flow.
+    pub flow: FlowId,
+    /// What; ends in its unit.
+    pub what: &'static str,
+    /// How much.
+    pub value: u64,
+}
+
 /// What happened to a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
@@ -58,6 +69,37 @@ impl From<Transit> for Journey {
     fn from(transit: Transit) -> Journey {
         Journey { sent: transit.sent, queued: transit.queued, serialised: transit.serialised }
     }
+}
+
+/// The table `measures`; none if no transport has measured anything.
+pub fn measure_table<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<Table> {
+    let mut rows: Vec<Measured> = hosts.flat_map(|host| host.measures.iter().copied()).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by_key(|row| (row.flow, row.what));
+    let mut names: Vec<String> = Vec::new();
+    let mut index = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let known = names.iter().position(|name| name == row.what);
+        index.push(known.unwrap_or_else(|| {
+            names.push(row.what.to_owned());
+            names.len() - 1
+        }) as u32);
+    }
+    Some(Table {
+        name: "measures",
+        columns: vec![
+            Column::new("flow", "", "of which flow", Data::U32(rows.iter().map(|row| row.flow.0).collect())),
+            Column::new(
+                "measure",
+                "",
+                "what its transport has measured; the name ends in the unit",
+                Data::Names { index, names },
+            ),
+            Column::new("value", "", "how much", Data::U64(rows.iter().map(|row| row.value).collect())),
+        ],
+    })
 }
 
 /// What became of each flow, gathered from the notes of its two hosts.

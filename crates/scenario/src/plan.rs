@@ -14,7 +14,7 @@ use node::{
 };
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
-use schemes::{Asks, Ground, Sharing, Transport};
+use schemes::{Asks, Common, Ground, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
@@ -88,6 +88,8 @@ impl Plan {
             site: sites[0].clone(),
             host_delay: scenario.host.delay,
             head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
+            classes: scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+            common: Common::default(),
         };
         for (transport, key) in transports.iter().zip(&keys) {
             transport.check_on(&ground).map_err(|problem| problem.under(key))?;

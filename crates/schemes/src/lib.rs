@@ -25,7 +25,8 @@ pub mod udp;
 mod bits;
 mod finished;
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fabric::{Fabric, Failures, Routes};
 use node::{Agent, Balancing, Endpoint, Marking, Overflow, Site};
@@ -93,6 +94,28 @@ pub struct Ground {
     pub host_delay: Duration,
     /// After so many bytes of a packet a switch that cuts through forwards it; none where switches store first.
     pub head_bytes: Option<u64>,
+    /// The names of the classes of traffic.
+    pub classes: Vec<String>,
+    /// What all nodes of a scheme have in common.
+    pub common: Common,
+}
+
+/// What all nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the network, so that it
+/// makes no difference who asked first.
+#[derive(Clone, Debug, Default)]
+pub struct Common(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
+
+impl Common {
+    /// The one of this type; made if there is none yet.
+    pub fn get<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = all.iter().find_map(|one| one.clone().downcast::<T>().ok()) {
+            return one;
+        }
+        let one = Arc::new(make());
+        all.push(one.clone());
+        one
+    }
 }
 
 /// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what queues
@@ -111,7 +134,15 @@ impl Ground {
     /// A network where nothing has failed, hosts take no time and switches store and forward.
     pub fn new(fabric: Fabric, site: &Site) -> Ground {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-        Ground { fabric: Arc::new(fabric), routes, site: site.clone(), host_delay: Duration::ZERO, head_bytes: None }
+        Ground {
+            fabric: Arc::new(fabric),
+            routes,
+            site: site.clone(),
+            host_delay: Duration::ZERO,
+            head_bytes: None,
+            classes: Vec::new(),
+            common: Common::default(),
+        }
     }
 }
 

@@ -375,8 +375,9 @@ impl Part {
                     self.switches[index].switch.set_routes(now, routes.clone(), &mut self.pool);
                     self.follow_up(now, index as u32);
                 }
-                for slot in &mut self.hosts {
-                    slot.host.set_routes(&routes);
+                for index in 0..self.hosts.len() {
+                    self.hosts[index].host.set_routes(now, &routes);
+                    self.arm_host(now, index, false);
                 }
                 if let Some(congestion) = &mut self.congestion {
                     congestion.set_routes(&routes);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Tier;
 use node::PortStats;
-use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table};
+use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::arrivals;
@@ -30,6 +30,7 @@ pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Ve
     tables.extend(entities::tables(plan, parts, end));
     tables.extend(guarantee::tables(plan, parts));
     tables.extend(arrivals::table(plan, parts));
+    tables.extend(measure_table(parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host)));
     tables
 }
 

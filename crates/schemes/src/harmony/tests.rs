@@ -384,6 +384,7 @@ proptest::proptest! {
         for flow in flows {
             let said: Vec<Event> = scene.events.iter().map(|event| event.2).filter(|event| match *event {
                 Event::Delivered { flow: of } | Event::Rejected { flow: of } => of == flow,
+                Event::Measured { .. } => false,
                 Event::Completed { flow: of, .. } | Event::Failed { flow: of, .. } => of == flow,
             }).collect();
             let delivered = said.iter().filter(|event| matches!(event, Event::Delivered { .. })).count();
@@ -426,7 +427,7 @@ proptest::proptest! {
         }
         scene.run_until(Time::from_ms(20));
         let ended = scene.events.iter().filter(|event| match event.2 {
-            Event::Delivered { .. } => false,
+            Event::Delivered { .. } | Event::Measured { .. } => false,
             Event::Completed { flow: of, .. } | Event::Rejected { flow: of } | Event::Failed { flow: of, .. } => of == flow,
         }).count();
         proptest::prop_assert_eq!(ended, 1);

@@ -276,7 +276,7 @@ proptest::proptest! {
             }
             let mut packet = Packet::new(FlowId(flow), HostId(1), HostId(0), header);
             (packet.payload_bytes, packet.flags) = (payload_bytes, flags);
-            let message = Message { flow: FlowId(flow), src: HostId(0), dst: HostId(1), bytes: plausible + 1 };
+            let message = Message { flow: FlowId(flow), src: HostId(0), dst: HostId(1), bytes: plausible + 1, class: 0 };
             match step % 5 {
                 0 if step < 20 => endpoint.handle(&mut cx, Input::Send(&message)),
                 1 => endpoint.handle(&mut cx, Input::Deadline),
