@@ -21,7 +21,18 @@ pub struct Fabric {
     pub groups: u32,
     /// For each node, its name: "host3", "leaf0", "spine2".
     pub names: Vec<String>,
+    /// What the switches form, if that is a torus or a mesh.
+    pub lattice: Option<Lattice>,
     attached_to: Vec<SwitchId>,
+}
+
+/// The grid that all switches of a fabric form: switch (x, y, z) has number x + dims\[0\] * (y + dims\[1\] * z).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lattice {
+    /// Switches along each dimension.
+    pub dims: Vec<u32>,
+    /// Whether every dimension of more than two switches is closed to a ring: a torus, not a mesh.
+    pub wraps: bool,
 }
 
 /// One direction of a cable.
@@ -174,6 +185,7 @@ pub struct Builder {
     switch_group: Vec<Option<u32>>,
     links: Vec<Link>,
     ports: Vec<Vec<LinkId>>,
+    lattice: Option<Lattice>,
 }
 
 /// Larger than any datacenter; beyond it a count in a scenario is a slip of the pen.
@@ -191,7 +203,7 @@ impl Builder {
         let switch_group = vec![None; switches.len()];
         let (switch_names, switch_delay): (Vec<_>, Vec<_>) = switches.into_iter().unzip();
         let names = hosts.into_iter().chain(switch_names).collect();
-        Builder { names, hosts: host_count, switch_delay, switch_group, links: Vec::new(), ports }
+        Builder { names, hosts: host_count, switch_delay, switch_group, links: Vec::new(), ports, lattice: None }
     }
 
     /// Nodes named by a kind and a number: `numbered("host", 3)` is host0, host1, host2.
@@ -234,6 +246,11 @@ impl Builder {
         self.switch_group[(switch.0 - self.hosts) as usize] = Some(group);
     }
 
+    /// Says that the switches form a torus or a mesh, which the caller has cabled.
+    pub(crate) fn lattice(&mut self, lattice: Lattice) {
+        self.lattice = Some(lattice);
+    }
+
     /// Checks the whole and numbers what follows from it. Without groups of its own, each switch with hosts is one;
     /// switches in no group are dealt out over the groups in turn.
     pub fn finish(mut self) -> Result<Fabric, Problem> {
@@ -249,6 +266,7 @@ impl Builder {
             group_of,
             groups,
             names: self.names,
+            lattice: self.lattice,
             attached_to,
         })
     }

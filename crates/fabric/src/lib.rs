@@ -12,19 +12,22 @@
 //! host and switch in one, [`Route`]s carried by packets).
 //!
 //! Absent on purpose: hosts with several links (a host hangs on one switch, so routes are kept by switch and not by
-//! host), links that differ between their two directions, non-minimal routing tables (a source route expresses those),
-//! and routing protocols (new tables appear everywhere at once after a set delay).
+//! host), links that differ between their two directions, non-minimal routing tables (a source route expresses those: see
+//! [`routing`] for who draws them) and protocols that find routes (new tables appear everywhere at once after a set
+//! delay).
 
 mod fabric;
 mod failure;
 mod names;
 mod routes;
+pub mod routing;
 mod source_route;
 mod spec;
 mod unloaded;
 
-pub use fabric::{Builder, Fabric, Link, Tier};
+pub use fabric::{Builder, Fabric, Lattice, Link, Tier};
 pub use failure::{Change, Epoch, FailureSpec, epochs};
 pub use routes::{Failures, Routes};
+pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};
 pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Star};

@@ -31,7 +31,10 @@ impl Failures {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     homes: Vec<Home>,
-    columns: usize,
+    /// Switches with hosts, ascending: one column of the table each.
+    racks: Vec<SwitchId>,
+    /// Whether each link works.
+    works: Vec<bool>,
     /// The number of the port set, by switch * columns + column, as the next two.
     set_of: Vec<u32>,
     /// Links from the switch to the rack's switch.
@@ -83,16 +86,29 @@ impl Routes {
         for (column, &rack) in racks.iter().enumerate() {
             table.fill(column, rack);
         }
+        let Table { set_of, distance, fastest, sets, ports, .. } = table;
         Routes {
             homes: (0..fabric.hosts).map(|host| home(HostId(host))).collect(),
-            columns: racks.len(),
-            set_of: table.set_of,
-            distance: table.distance,
-            fastest: table.fastest,
+            racks,
+            works,
+            set_of,
+            distance,
+            fastest,
             shared: OnceLock::new(),
-            sets: table.sets,
-            ports: table.ports,
+            sets,
+            ports,
         }
+    }
+
+    /// Whether a link works: neither it nor a switch at one of its ends is dead.
+    #[inline]
+    pub fn works(&self, link: LinkId) -> bool {
+        self.works[link.index()]
+    }
+
+    /// The switches with hosts, in ascending order.
+    pub fn racks(&self) -> &[SwitchId] {
+        &self.racks
     }
 
     /// The ports of `switch` on shortest paths to `dst`, in ascending order; none when `dst` can't be reached.
@@ -105,8 +121,26 @@ impl Routes {
         if !home.to_host {
             return &[];
         }
-        let (begin, end) = self.sets[self.set_of[self.cell(switch, home)] as usize];
+        self.next_in(switch, home.column as usize)
+    }
+
+    /// The column of the table for paths that end at a switch; none if it has no hosts.
+    pub(crate) fn column_of(&self, rack: SwitchId) -> Option<usize> {
+        self.racks.binary_search(&rack).ok()
+    }
+
+    /// The ports of `switch` on shortest paths to the switch of a column, whatever works of that one's hosts; none at
+    /// that switch itself and where there is no path.
+    #[inline]
+    pub(crate) fn next_in(&self, switch: SwitchId, column: usize) -> &[PortId] {
+        let (begin, end) = self.sets[self.set_of[switch.index() * self.racks.len() + column] as usize];
         &self.ports[begin as usize..end as usize]
+    }
+
+    /// Links from `switch` to the switch of a column; none when there is no path.
+    pub(crate) fn distance_in(&self, switch: SwitchId, column: usize) -> Option<u32> {
+        let distance = self.distance[switch.index() * self.racks.len() + column];
+        (distance != UNREACHED).then_some(distance)
     }
 
     /// The switch that `host` hangs on.
@@ -136,8 +170,8 @@ impl Routes {
 
     fn find_shared(&self, next: impl Fn(SwitchId, PortId) -> SwitchId) -> Vec<u8> {
         let mut shared = vec![0; self.set_of.len()];
-        for column in 0..self.columns {
-            let cells = (column..shared.len()).step_by(self.columns);
+        for column in 0..self.racks.len() {
+            let cells = (column..shared.len()).step_by(self.racks.len());
             let reached = (0u32..).map(SwitchId).zip(cells).filter(|(_, cell)| self.distance[*cell] != UNREACHED);
             let mut reached: Vec<(SwitchId, usize)> = reached.collect();
             reached.sort_by_key(|(_, cell)| self.distance[*cell]);
@@ -156,7 +190,7 @@ impl Routes {
         shared_by: &[u8],
         next: impl Fn(SwitchId, PortId) -> SwitchId,
     ) -> u8 {
-        let cell = |switch: SwitchId| switch.index() * self.columns + column;
+        let cell = |switch: SwitchId| switch.index() * self.racks.len() + column;
         let candidates = |switch: SwitchId| {
             let (begin, end) = self.sets[self.set_of[cell(switch)] as usize];
             &self.ports[begin as usize..end as usize]
@@ -235,7 +269,7 @@ impl Routes {
 
     #[inline]
     fn cell(&self, switch: SwitchId, home: &Home) -> usize {
-        switch.index() * self.columns + home.column as usize
+        switch.index() * self.racks.len() + home.column as usize
     }
 }
 

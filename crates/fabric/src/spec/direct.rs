@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, NodeId, Problem, Rate};
 
 use super::{at_least, positive, switches};
-use crate::{Builder, Fabric};
+use crate::{Builder, Fabric, fabric::Lattice};
 
 /// A torus or a mesh: nodes in a grid, each joined to its neighbours in every dimension.
 ///
@@ -85,6 +85,7 @@ impl Grid {
             }
         }
         self.group_by_slice(&mut fabric, nodes);
+        fabric.lattice(Lattice { dims: self.dims.clone(), wraps });
         fabric.finish()
     }
 

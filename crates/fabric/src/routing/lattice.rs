@@ -1,0 +1,220 @@
+//! Torus and mesh as coordinates: steps along dimensions, the boxes of hops that oblivious protocols draw, and the
+//! exact loads of a random waypoint within a box.
+
+use units::{LinkId, Stream, SwitchId};
+
+use crate::Fabric;
+
+/// As many dimensions as a grid can have.
+pub(super) const DIMS_MAX: usize = 6;
+
+/// Signed hops along each dimension: the way from one switch to another, but for the order of dimensions.
+pub(super) type Hops = [i32; DIMS_MAX];
+
+/// How likely each way round a ring is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The shorter way; either at random where both are equally long.
+    Minimal,
+    /// Hops d of k forward with probability (k - d) / k, k - d backward otherwise.
+    Weighted,
+}
+
+/// Coordinates, and the link of each step.
+pub(super) struct Lattice {
+    dims: Vec<u32>,
+    wraps: bool,
+    /// The link one step forward and one step backward along each dimension, by switch; none at a mesh's end.
+    steps: Vec<Option<LinkId>>,
+    /// The switch at the other end of each.
+    neighbours: Vec<SwitchId>,
+}
+
+impl Lattice {
+    pub(super) fn new(fabric: &Fabric, shape: &crate::Lattice) -> Lattice {
+        let mut lattice =
+            Lattice { dims: shape.dims.clone(), wraps: shape.wraps, steps: Vec::new(), neighbours: Vec::new() };
+        for switch in (0..fabric.switches).map(SwitchId) {
+            let mut stride = 1;
+            for dim in 0..lattice.dims.len() {
+                let (length, at) = (lattice.dims[dim], lattice.coordinate(switch, dim));
+                let base = switch.0 - at * stride;
+                for (to, inside) in [((at + 1) % length, at + 1 < length), ((at + length - 1) % length, at > 0)] {
+                    let to = SwitchId(base + to * stride);
+                    let link = fabric.links_between(fabric.switch_node(switch), fabric.switch_node(to)).next();
+                    lattice.steps.push(link.filter(|_| inside || lattice.is_ring(dim)));
+                    lattice.neighbours.push(to);
+                }
+                stride *= length;
+            }
+        }
+        lattice
+    }
+
+    pub(super) fn dims(&self) -> &[u32] {
+        &self.dims
+    }
+
+    pub(super) fn is_torus(&self) -> bool {
+        self.wraps
+    }
+
+    pub(super) fn coordinate(&self, switch: SwitchId, dim: usize) -> u32 {
+        let stride: u32 = self.dims[..dim].iter().product();
+        switch.0 / stride % self.dims[dim]
+    }
+
+    /// The link one step along a dimension and the switch there; none at a mesh's end.
+    pub(super) fn step(&self, at: SwitchId, dim: usize, forward: bool) -> Option<(LinkId, SwitchId)> {
+        let index = (at.index() * self.dims.len() + dim) * 2 + usize::from(!forward);
+        self.steps[index].map(|link| (link, self.neighbours[index]))
+    }
+
+    /// A ring of two would be the same cable twice: that is a line.
+    fn is_ring(&self, dim: usize) -> bool {
+        self.wraps && self.dims[dim] > 2
+    }
+
+    /// The one or two ways along a dimension, with their probabilities.
+    fn turns(&self, from: SwitchId, to: SwitchId, dim: usize, turn: Turn) -> [(i32, f64); 2] {
+        let (here, there, length) =
+            (self.coordinate(from, dim) as i32, self.coordinate(to, dim) as i32, self.dims[dim] as i32);
+        if !self.is_ring(dim) || here == there {
+            return [(there - here, 1.0), (0, 0.0)];
+        }
+        let forward = (there - here).rem_euclid(length);
+        let backward = length - forward;
+        let likely = match turn {
+            Turn::Weighted => f64::from(backward) / f64::from(length),
+            Turn::Minimal if forward == backward => 0.5,
+            Turn::Minimal => f64::from(u8::from(forward < backward)),
+        };
+        [(forward, likely), (-backward, 1.0 - likely)]
+    }
+
+    /// Every choice of ways round the rings, with its probability.
+    pub(super) fn boxes(&self, from: SwitchId, to: SwitchId, turn: Turn) -> Vec<(Hops, f64)> {
+        let mut boxes = vec![([0; DIMS_MAX], 1.0)];
+        for dim in 0..self.dims.len() {
+            let turns = self.turns(from, to, dim, turn).into_iter().filter(|&(_, likely)| likely > 0.0);
+            let longer = turns.flat_map(|(hops, likely)| {
+                boxes.iter().map(move |&(mut all, probability)| {
+                    all[dim] = hops;
+                    (all, probability * likely)
+                })
+            });
+            boxes = longer.collect();
+        }
+        boxes
+    }
+
+    /// One choice of ways round the rings.
+    pub(super) fn draw_box(&self, from: SwitchId, to: SwitchId, turn: Turn, stream: &mut Stream) -> Hops {
+        let mut hops = [0; DIMS_MAX];
+        for (dim, hops) in hops.iter_mut().enumerate().take(self.dims.len()) {
+            let [first, second] = self.turns(from, to, dim, turn);
+            *hops = if second.1 == 0.0 || stream.chance(first.1) { first.0 } else { second.0 };
+        }
+        hops
+    }
+
+    /// The links of these hops, dimension by dimension in this order, and the switch where they end.
+    pub(super) fn walk(&self, from: SwitchId, hops: &Hops, order: &[usize], mut visit: impl FnMut(LinkId)) -> SwitchId {
+        let mut at = from;
+        for &dim in order {
+            for _ in 0..hops[dim].unsigned_abs() {
+                let (link, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
+                visit(link);
+                at = next;
+            }
+        }
+        at
+    }
+
+    /// The loads of a packet that goes from a corner of a box to the opposite one over a waypoint drawn uniformly from
+    /// all switches of the box, in a random order of dimensions both to the waypoint and from it.
+    ///
+    /// On its way to the waypoint the packet goes a hop along dimension i, c hops from the source, with probability
+    /// (n - c) / (n + 1), when n hops span the box. It does so at the waypoint's coordinate, any of the box's, in the
+    /// dimensions that came before i, and at the source's in those still to come. From the waypoint it is the same,
+    /// seen from the destination.
+    pub(super) fn two_phase(&self, from: SwitchId, hops: &Hops, probability: f64, mut load: impl FnMut(LinkId, f64)) {
+        let count = self.dims.len();
+        let to = self.walk(from, hops, &Vec::from_iter(0..count), |_| ());
+        let back = hops.map(|hops| -hops);
+        for dim in (0..count).filter(|&dim| hops[dim] != 0) {
+            let span = hops[dim].unsigned_abs();
+            // Dimensions without hops are gone through in no time: only the order of the others counts.
+            let others: Vec<usize> = (0..count).filter(|&other| other != dim && hops[other] != 0).collect();
+            for before in subsets(&others) {
+                let cells: u32 = before.iter().map(|&other| hops[other].unsigned_abs() + 1).product();
+                let share =
+                    probability * order_likely(before.len(), others.len()) / f64::from(cells) / f64::from(span + 1);
+                self.each_cell(from, hops, &before, |start| {
+                    let mut at = start;
+                    for done in 0..span {
+                        let (link, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
+                        load(link, share * f64::from(span - done));
+                        at = next;
+                    }
+                });
+                // Seen from the destination: the dimensions "before" are those still to come.
+                self.each_cell(to, &back, &before, |end| {
+                    let mut at = end;
+                    for left in 0..span {
+                        let (link, next) = self.step(at, dim, hops[dim] < 0).expect("hops stay within the lattice");
+                        load(Fabric::reverse(link), share * f64::from(span - left));
+                        at = next;
+                    }
+                });
+            }
+        }
+    }
+
+    /// Every switch of the part of a box that spans only some dimensions.
+    pub(super) fn each_cell(&self, from: SwitchId, hops: &Hops, dims: &[usize], mut visit: impl FnMut(SwitchId)) {
+        let mut cells = vec![from];
+        for &dim in dims {
+            for index in 0..cells.len() {
+                let mut at = cells[index];
+                for _ in 0..hops[dim].unsigned_abs() {
+                    let (_, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
+                    cells.push(next);
+                    at = next;
+                }
+            }
+        }
+        cells.into_iter().for_each(&mut visit);
+    }
+}
+
+/// Every subset, each in ascending order.
+fn subsets(items: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    (0..1usize << items.len())
+        .map(|mask| items.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, &item)| item).collect())
+}
+
+/// How likely a random order of 1 + `others` dimensions has exactly a given set of `before` in front of the one.
+fn order_likely(before: usize, others: usize) -> f64 {
+    factorial(before) * factorial(others - before) / factorial(others + 1)
+}
+
+fn factorial(n: usize) -> f64 {
+    (1..=n).map(|factor| factor as f64).product()
+}
+
+/// Every order of the dimensions along which there are hops.
+pub(super) fn orders(hops: &Hops) -> Vec<Vec<usize>> {
+    let mut orders = vec![Vec::new()];
+    for dim in (0..DIMS_MAX).filter(|&dim| hops[dim] != 0) {
+        let longer = orders.iter().flat_map(|order: &Vec<usize>| {
+            (0..=order.len()).map(move |place| {
+                let mut order = order.clone();
+                order.insert(place, dim);
+                order
+            })
+        });
+        orders = longer.collect();
+    }
+    orders
+}
