@@ -5,6 +5,8 @@
 //! here, or send others; those join the queues of their ports like any packet. It is a state machine like the rest of the house, and has no deadlines: what it keeps runs out by being looked
 //! at too late.
 
+use std::sync::Arc;
+
 use fabric::Routes;
 use units::{PortId, Stream, SwitchId, Time};
 
@@ -21,7 +23,7 @@ pub trait Agent: Send {
     fn lost(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _packet: &Packet) {}
 
     /// The switch forwards by other tables from now on.
-    fn set_routes(&mut self, _cx: &mut AgentCx<'_>) {}
+    fn set_routes(&mut self, _cx: &mut AgentCx<'_>, _routes: &Arc<Routes>) {}
 
     /// The link at `port` has gone down or come up.
     fn set_up(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _up: bool) {}

@@ -309,9 +309,9 @@ impl Switch {
         if let Some(control) = &mut self.flow_control {
             control.set_routes(&mut link_cx!(self, now, pool), &routes);
         }
-        self.routes = routes;
+        self.routes = routes.clone();
         for transport in 0..self.agents.as_ref().map_or(0, |agents| agents.of.len()) {
-            self.ask_agent(now, transport, |agent, cx| agent.set_routes(cx));
+            self.ask_agent(now, transport, |agent, cx| agent.set_routes(cx, &routes));
         }
     }
 

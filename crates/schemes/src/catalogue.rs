@@ -132,6 +132,7 @@ catalogue! {
     "harmony" Harmony(crate::harmony::Config),
     "rsvp" Rsvp(crate::harmony::rsvp::Config),
     "fastpass" Fastpass(crate::fastpass::Config),
+    "r2c2" R2c2(crate::r2c2::Config),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -101,19 +101,19 @@ pub struct Ground {
     pub common: Common,
 }
 
-/// What all nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the network, so that it
-/// makes no difference who asked first.
+/// What the nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the network and of
+/// what they are asked, so that it makes no difference who asked first.
 #[derive(Clone, Debug, Default)]
 pub struct Common(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 impl Common {
-    /// The one of this type; made if there is none yet.
-    pub fn get<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+    /// The one of this type.
+    pub fn get<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = all.iter().find_map(|one| one.clone().downcast::<T>().ok()) {
             return one;
         }
-        let one = Arc::new(make());
+        let one = Arc::new(T::default());
         all.push(one.clone());
         one
     }

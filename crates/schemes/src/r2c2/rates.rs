@@ -18,21 +18,13 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use units::LinkId;
-
-/// What share of a flow passes a link: the expected number of times that one of its packets does.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LinkWeight {
-    /// The link.
-    pub link: LinkId,
-    /// Passages a packet. A weight that is not above zero, or infinite, counts as none.
-    pub weight: f32,
-}
+use fabric::LinkWeight;
 
 /// What a node knows of a flow (section 3.3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// By its routing protocol, source and destination: the links that it passes, each once.
+    /// By its routing protocol, source and destination: the links that it passes, each once. A weight that is not
+    /// above zero, or infinite, counts as none.
     pub links: &'a [LinkWeight],
     /// Allocation weight, relative to other flows of the same priority. A flow whose weight is not above zero gets nothing; what
     /// differs from 1 by a factor of more than 2^40 counts as if by that.

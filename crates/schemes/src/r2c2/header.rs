@@ -1,0 +1,121 @@
+//! What R2C2's packets carry in the simulator and in frames of the live driver. Figure 6's bytes are in [`wire`](super::wire).
+
+use bytemuck::{Pod, Zeroable};
+use node::packet::Malformed;
+
+/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq` on are missing.
+    /// Rates: four of 32 bits, in Kbps.
+    pub route: [u64; 2],
+    /// Data: the packet's number. Announcements: the flow's destination. Assignments: its source. Probe: how many packets it has. Status:
+    /// the first that is missing. Rates: the destination of the first flow.
+    pub seq: u32,
+    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Data: message bytes in each packet but the last.
+    pub word: u32,
+    /// [`kind`].
+    pub kind: u8,
+    /// Data: hops of `route`.
+    pub rlen: u8,
+    /// The routing protocol's number.
+    pub rp: u8,
+    /// The flow's weight.
+    pub weight: u8,
+    /// The flow's priority.
+    pub priority: u8,
+    /// Which of the flows between its source and its destination it is.
+    pub number: u8,
+    /// How often its source has announced it, modulo 256: the later counts.
+    pub version: u8,
+    /// The broadcast tree.
+    pub tree: u8,
+}
+
+/// No demand is known: the flow takes what it can have.
+pub const UNLIMITED: u32 = u32::MAX;
+
+/// The kinds of packets.
+pub mod kind {
+    /// A part of the message.
+    pub const DATA: u8 = 1;
+    /// Its last part.
+    pub const LAST: u8 = 2;
+    /// Broadcast: a flow has started, or something about it has changed, or it is still there.
+    pub const ANNOUNCE: u8 = 3;
+    /// Broadcast: a flow has finished.
+    pub const FINISH: u8 = 4;
+    /// Broadcast: a flow shall use another routing protocol.
+    pub const ASSIGN: u8 = 5;
+    /// To the sender of a broadcast, from the node that has dropped it.
+    pub const DROPPED: u8 = 6;
+    /// Sender to receiver: everything has been sent; is it there?
+    pub const PROBE: u8 = 7;
+    /// Receiver to sender: what is missing.
+    pub const STATUS: u8 = 8;
+    /// Receiver to sender: every byte is here.
+    pub const DONE: u8 = 9;
+    /// Controller to a sender, in the centralised design: rates of its flows.
+    pub const RATES: u8 = 10;
+}
+
+const WIRE_BYTES: usize = 32;
+
+impl Header {
+    /// A header of this kind, all else 0.
+    pub fn of(kind: u8) -> Header {
+        Header { kind, ..Header::zeroed() }
+    }
+}
+
+impl node::Header for Header {
+    fn emit(&self, out: &mut Vec<u8>) {
+        for word in self.route {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        for word in [self.seq, self.word] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        let Header { kind, rlen, rp, weight, priority, number, version, tree, .. } = *self;
+        out.extend_from_slice(&[kind, rlen, rp, weight, priority, number, version, tree]);
+    }
+
+    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
+        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
+            return Err(Malformed { what: "R2C2 header: shorter than 32 bytes" });
+        };
+        let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
+        let [kind, rlen, rp, weight, priority, number, version, tree] = *bytes.last_chunk().expect("32 bytes");
+        if !(kind::DATA..=kind::RATES).contains(&kind) {
+            return Err(Malformed { what: "R2C2 type" });
+        }
+        let (route, seq, word) = ([long(0), long(8)], half(16), half(20));
+        Ok((Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree }, WIRE_BYTES))
+    }
+
+    fn payload_offset(&self) -> u64 {
+        u64::from(self.seq) * u64::from(self.word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use node::Header as _;
+
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..11, noise: Vec<u8>) {
+            let [rlen, rp, weight, priority, number, version, tree] = bytes;
+            let (route, [seq, word]) = (words, halves);
+            let header = Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };
+            let mut wire = Vec::new();
+            header.emit(&mut wire);
+            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
+            let _ = Header::parse(&noise);
+        }
+    }
+}

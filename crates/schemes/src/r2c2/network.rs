@@ -1,0 +1,207 @@
+//! What all nodes of a rack know alike of its topology (section 3.2 assumes a discovery that tells them), and what they compute from it.
+//!
+//! A broadcast tree is a shortest-path tree of its source: each switch hangs below one of its next hops on the way back to the source, drawn by
+//! the tree's number, so that the trees of one source, and those of different ones, share the links evenly. Tables say only which children a
+//! switch has in a tree: the FIB of section 3.2, indexed by {source, tree}.
+//!
+//! Every node computes rates from its own view. Equal views have equal rates, so each distinct one is computed once a run, whoever asks.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fabric::{Fabric, LinkWeight, Routes, RoutingTables};
+use rustc_hash::FxHashMap;
+use units::{HostId, LinkId, PortId, SwitchId, mix};
+
+use super::rates::{Allocator, Flow};
+use super::view::View;
+
+/// Trees a source can have.
+pub const TREES_MAX: u8 = 16;
+
+/// One topology: that of the beginning, or what failures have left of it.
+pub struct Network {
+    /// Paths and weights.
+    pub tables: RoutingTables,
+    trees: Vec<OnceLock<Tree>>,
+    /// By switch, its hosts and their ports.
+    hosts: Vec<Vec<(HostId, PortId)>>,
+}
+
+/// By switch, the ports that lead to its children.
+struct Tree {
+    first: Vec<u32>,
+    ports: Vec<PortId>,
+}
+
+impl Network {
+    fn new(fabric: Arc<Fabric>, routes: Arc<Routes>) -> Network {
+        let mut hosts = vec![Vec::new(); fabric.switches as usize];
+        for host in (0..fabric.hosts).map(HostId) {
+            let uplink = fabric.link(fabric.uplink(host));
+            hosts[fabric.rack_of(host).index()].push((host, uplink.to_port));
+        }
+        let trees = (0..fabric.hosts as usize * usize::from(TREES_MAX)).map(|_| OnceLock::new()).collect();
+        Network { tables: RoutingTables::new(fabric, routes), trees, hosts }
+    }
+
+    /// The ports by which a switch forwards a broadcast to other switches; none for a tree that there is not.
+    pub fn children(&self, src: HostId, tree: u8, switch: SwitchId) -> &[PortId] {
+        let Some(slot) = self.trees.get(src.index() * usize::from(TREES_MAX) + usize::from(tree)) else { return &[] };
+        let tree = slot.get_or_init(|| self.grow(src, tree));
+        &tree.ports[tree.first[switch.index()] as usize..tree.first[switch.index() + 1] as usize]
+    }
+
+    /// The hosts of a switch, and their ports.
+    pub fn hosts_of(&self, switch: SwitchId) -> &[(HostId, PortId)] {
+        &self.hosts[switch.index()]
+    }
+
+    fn grow(&self, src: HostId, tree: u8) -> Tree {
+        let (fabric, routes) = (self.tables.fabric(), self.tables.routes());
+        let mut edges = Vec::with_capacity(fabric.switches as usize);
+        for switch in (0..fabric.switches).map(SwitchId).filter(|&switch| switch != routes.home(src)) {
+            let back = routes.next(switch, src);
+            if back.is_empty() {
+                continue;
+            }
+            let draw = mix(mix(u64::from(tree), u64::from(src.0)), u64::from(switch.0));
+            let up = fabric.link(fabric.out_link(switch, back[(draw % back.len() as u64) as usize]));
+            let parent = fabric.as_switch(up.to).expect("on the way to another switch");
+            edges.push((parent, up.to_port));
+        }
+        edges.sort_unstable();
+        let below = |switch| edges.partition_point(|edge| edge.0.0 < switch) as u32;
+        Tree { first: (0..=fabric.switches).map(below).collect(), ports: edges.iter().map(|edge| edge.1).collect() }
+    }
+}
+
+/// All topologies of a run.
+#[derive(Default)]
+pub struct Networks(Mutex<Vec<Arc<Network>>>);
+
+impl Networks {
+    /// That with these routes.
+    pub fn of(&self, fabric: &Arc<Fabric>, routes: &Arc<Routes>) -> Arc<Network> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find(|network| Arc::ptr_eq(network.tables.routes(), routes)) {
+            return known.clone();
+        }
+        let network = Arc::new(Network::new(fabric.clone(), routes.clone()));
+        all.push(network.clone());
+        network
+    }
+}
+
+/// The rates of all flows of a view.
+pub struct Rates {
+    /// Where each source's flows begin.
+    first: Vec<(HostId, u32)>,
+    bps: Vec<f64>,
+}
+
+impl Rates {
+    /// Those of a source's flows, in order of their keys.
+    pub fn of(&self, src: HostId) -> &[f64] {
+        let Ok(place) = self.first.binary_search_by_key(&src, |of| of.0) else { return &[] };
+        let end = self.first.get(place + 1).map_or(self.bps.len(), |next| next.1 as usize);
+        &self.bps[self.first[place].1 as usize..end]
+    }
+
+    /// Those of all flows.
+    pub fn all(&self) -> &[f64] {
+        &self.bps
+    }
+}
+
+/// The rate computation of one topology and headroom.
+pub struct Calculator {
+    /// The topology.
+    pub network: Arc<Network>,
+    headroom: f64,
+    capacity_bps: Vec<f64>,
+    /// As many as have been needed at once.
+    allocators: Mutex<Vec<Allocator>>,
+    known: Mutex<FxHashMap<u128, Arc<Rates>>>,
+}
+
+/// So many views' rates are kept.
+const KNOWN_MAX: usize = 1024;
+
+impl Calculator {
+    fn new(network: Arc<Network>, headroom: f64) -> Calculator {
+        let fabric = network.tables.fabric();
+        let works = |link: usize| network.tables.routes().works(LinkId::from(link));
+        let capacity = |(index, link): (usize, &fabric::Link)| {
+            if works(index) { link.rate.bps() as f64 * (1.0 - headroom) } else { 0.0 }
+        };
+        let capacity_bps: Vec<f64> = fabric.links.iter().enumerate().map(capacity).collect();
+        let (allocators, known) = (Mutex::default(), Mutex::default());
+        Calculator { network, headroom, capacity_bps, allocators, known }
+    }
+
+    /// The rates of a view's flows.
+    pub fn rates(&self, view: &View) -> Arc<Rates> {
+        let known = |all: &FxHashMap<u128, Arc<Rates>>| all.get(&view.digest()).cloned();
+        if let Some(rates) = known(&self.known.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return rates;
+        }
+        let mut first: Vec<(HostId, u32)> = Vec::new();
+        let mut weights = Vec::with_capacity(view.len());
+        for (index, (key, known)) in (0..).zip(view.iter()) {
+            if first.last().is_none_or(|last| last.0 != key.src) {
+                first.push((key.src, index));
+            }
+            weights.push(self.network.tables.weights(known.terms.routing, key.src, key.dst));
+        }
+        let flows: Vec<Flow<'_>> =
+            view.iter().zip(&weights).map(|((_, known), links)| flow(&known.terms, links)).collect();
+        let rates = Arc::new(Rates { first, bps: self.allocate(&flows) });
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(view.digest(), rates.clone());
+        rates
+    }
+
+    /// The rates of any flows.
+    pub fn allocate(&self, flows: &[Flow<'_>]) -> Vec<f64> {
+        let idle = || self.allocators.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = idle().pop();
+        let mut allocator = taken.unwrap_or_else(|| Allocator::new(&self.capacity_bps));
+        let rates = allocator.allocate(flows).to_vec();
+        idle().push(allocator);
+        rates
+    }
+
+    /// What a flow gets that has the rack for itself: the slowest of its links decides. Infinite if it passes none.
+    pub fn alone_bps(&self, links: &[LinkWeight]) -> f64 {
+        let share = |weight: &LinkWeight| self.capacity_bps[weight.link.index()] / f64::from(weight.weight);
+        links.iter().map(share).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// What the rate computation asks of a flow.
+pub fn flow<'a>(terms: &super::view::Terms, links: &'a [LinkWeight]) -> Flow<'a> {
+    Flow { links, weight: f64::from(terms.weight), priority: terms.priority, demand: terms.demand_bps() }
+}
+
+/// All calculators of a run.
+#[derive(Default)]
+pub struct Calculators(Mutex<Vec<Arc<Calculator>>>);
+
+impl Calculators {
+    /// That of this topology and headroom.
+    pub fn of(&self, network: &Arc<Network>, headroom: f64) -> Arc<Calculator> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&Arc<Calculator>| {
+            Arc::ptr_eq(&known.network, network) && known.headroom.to_bits() == headroom.to_bits()
+        };
+        if let Some(known) = all.iter().find(same) {
+            return known.clone();
+        }
+        let calculator = Arc::new(Calculator::new(network.clone(), headroom));
+        all.push(calculator.clone());
+        calculator
+    }
+}

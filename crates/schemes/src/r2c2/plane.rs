@@ -1,0 +1,117 @@
+//! A node's control plane: what it says of its flows, and what rates follow from what it has heard (sections 3.2 and 3.3).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use node::{Packet, Site};
+use units::{FlowId, HostId, Rate, Time};
+
+use super::header::kind;
+use super::network::Calculator;
+use super::switch::broadcast;
+use super::view::{Key, Terms, View};
+use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED};
+
+pub(super) struct Plane {
+    pub site: Site,
+    pub config: Arc<Config>,
+    /// By class of traffic, what it is given if not the defaults.
+    pub allocations: Vec<Option<Allocation>>,
+    pub calculator: Arc<Calculator>,
+    pub view: View,
+    /// Control packets to send.
+    pub control: VecDeque<Packet>,
+    pub broadcasts: u64,
+    /// Control bytes times the links between switches that they have passed, but for copies of broadcasts.
+    pub unicast_bytes: u64,
+}
+
+/// What a broadcast says, beside its kind.
+#[derive(Clone, Copy)]
+pub(super) struct News {
+    pub flow: FlowId,
+    pub key: Key,
+    pub terms: Terms,
+    pub version: u8,
+    pub tree: u8,
+}
+
+impl Plane {
+    /// What a flow of a class is given, and the rate at which it is produced.
+    pub fn terms(&self, class: u16) -> (Terms, Option<Rate>) {
+        let routing = self.config.routing;
+        let plain = Terms { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing };
+        match self.allocations.get(usize::from(class)).and_then(Option::as_ref) {
+            None => (plain, None),
+            Some(&Allocation { weight, priority, produced_at, routing: own, .. }) => {
+                (Terms { weight, priority, routing: own.unwrap_or(routing), ..plain }, produced_at)
+            }
+        }
+    }
+
+    /// A flow of this node has started, has changed, or is still there. It is in the node's own view at once.
+    pub fn announce(&mut self, now: Time, news: News) {
+        self.view.hear(news.key, news.terms, news.version, now);
+        self.say(kind::ANNOUNCE, news);
+    }
+
+    /// A flow of this node has finished.
+    pub fn finish(&mut self, news: News) {
+        self.view.finish(news.key, news.version);
+        self.say(kind::FINISH, news);
+    }
+
+    fn say(&mut self, kind: u8, News { flow, key, terms, version, tree }: News) {
+        let header = Header {
+            seq: key.dst.0,
+            word: terms.demand_kbps,
+            rp: terms.routing.code(),
+            weight: terms.weight,
+            priority: terms.priority,
+            number: key.number,
+            version,
+            tree,
+            ..Header::of(kind)
+        };
+        let mut packet = self.packet(flow, key.dst, header, BROADCAST_BYTES);
+        match self.config.control {
+            Control::Decentralised => broadcast(&mut packet),
+            Control::Centralised { controller } if HostId(controller) == self.site.host => return,
+            Control::Centralised { controller } => packet.dst = HostId(controller),
+        }
+        self.broadcasts += 1;
+        self.control.push_back(packet);
+    }
+
+    /// All say that a flow shall use another protocol.
+    pub fn assign(&mut self, key: Key, routing: fabric::Routing, tree: u8, wire_bytes: u16) {
+        let header = Header {
+            seq: key.src.0,
+            word: key.dst.0,
+            number: key.number,
+            rp: routing.code(),
+            tree,
+            ..Header::of(kind::ASSIGN)
+        };
+        let dst = if key.dst == self.site.host { key.src } else { key.dst };
+        let mut packet = self.packet(FlowId(0), dst, header, wire_bytes);
+        broadcast(&mut packet);
+        self.broadcasts += 1;
+        self.control.push_back(packet);
+    }
+
+    /// A packet that finds its way by the switches' tables.
+    pub fn packet(&self, flow: FlowId, dst: HostId, header: Header, wire_bytes: u16) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, dst, header);
+        packet.wire_bytes = wire_bytes;
+        packet.class = self.config.class;
+        packet.transport = self.site.transport;
+        packet
+    }
+
+    /// The same, of the least size, to be sent.
+    pub fn send(&mut self, flow: FlowId, dst: HostId, header: Header) {
+        let packet = self.packet(flow, dst, header, self.site.header_bytes);
+        self.control.push_back(packet);
+    }
+}

@@ -1,0 +1,88 @@
+//! The receiver's side: the re-order buffer, and what is missing when the sender asks.
+
+use node::{Cx, Event, FlowMap, Packet};
+use units::{Duration, HostId};
+
+use super::Header;
+use super::header::kind;
+use super::plane::Plane;
+use crate::bits::Bits;
+use crate::finished::Finished;
+
+#[derive(Default)]
+pub(super) struct Receiver {
+    flows: FlowMap<Incoming>,
+    finished: Finished,
+    pub duplicates: u64,
+}
+
+struct Incoming {
+    src: HostId,
+    have: Bits,
+    /// How many there are, once the last or a probe has come.
+    packets: Option<u32>,
+    /// The most packets that have waited for an earlier one.
+    reordered_max: u32,
+}
+
+/// Senders of flows that are here may still ask for so long.
+const REMEMBERED: Duration = Duration::from_ms(100);
+
+impl Receiver {
+    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+        let Some(slot) = self.slot(cx, packet, plane) else { return };
+        let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
+        if incoming.packets.is_some_and(|packets| header.seq >= packets) || header.seq == u32::MAX {
+            return; // no flow has such a packet
+        }
+        if header.kind == kind::LAST && incoming.packets.is_none() {
+            incoming.packets = Some(header.seq + 1);
+        }
+        if !incoming.have.insert(header.seq) {
+            self.duplicates += 1;
+            return;
+        }
+        let waiting = incoming.have.count - incoming.have.first_missing;
+        incoming.reordered_max = incoming.reordered_max.max(waiting);
+        if incoming.packets == Some(incoming.have.first_missing) {
+            let value = u64::from(incoming.reordered_max);
+            self.flows.remove(slot);
+            self.finished.add(packet.flow, cx.now, REMEMBERED);
+            cx.events.push(Event::Measured { flow: packet.flow, what: "reordered_max_packets", value });
+            cx.events.push(Event::Delivered { flow: packet.flow });
+            plane.send(packet.flow, packet.src, Header::of(kind::DONE));
+        }
+    }
+
+    /// The sender has sent everything: it hears what is missing.
+    pub fn probe(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+        let Some(slot) = self.slot(cx, packet, plane) else { return };
+        let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
+        if incoming.packets.is_none() && header.seq > 0 {
+            incoming.packets = Some(header.seq);
+        }
+        let first = incoming.have.first_missing;
+        let mut missing = [0u64; 2];
+        let mut next = first;
+        while next < first.saturating_add(128) && incoming.packets.is_none_or(|packets| next < packets) {
+            let place = next - first;
+            missing[place as usize / 64] |= 1 << (place % 64);
+            next = incoming.have.next_missing(next + 1);
+        }
+        plane.send(packet.flow, packet.src, Header { seq: first, route: missing, ..Header::of(kind::STATUS) });
+    }
+
+    /// The flow, known or new; none if it is here already, which its sender hears again.
+    fn slot(&mut self, cx: &Cx<'_>, packet: &Packet, plane: &mut Plane) -> Option<u32> {
+        if let Some(slot) = self.flows.slot(packet.flow) {
+            return self.flows.get(slot).is_some_and(|(_, known)| known.src == packet.src).then_some(slot);
+        }
+        if self.finished.knows(packet.flow, cx.now, REMEMBERED) {
+            self.duplicates += 1;
+            plane.send(packet.flow, packet.src, Header::of(kind::DONE));
+            return None;
+        }
+        let incoming = Incoming { src: packet.src, have: Bits::default(), packets: None, reordered_max: 0 };
+        Some(self.flows.insert(packet.flow, incoming))
+    }
+}

@@ -1,0 +1,490 @@
+//! The sender's side: one token bucket a flow, a route for each packet (section 3.5), what it announces and when, and its demand
+//! (section 3.3.2).
+//!
+//! A flow is *active* while it has packets to send, and announced for as long. Its bucket holds one packet: the next is due when the last one's
+//! bits have been earned at the rate of the time. It starts at once, at the rate that it would have if it were alone in the rack, and has
+//! the rate that the view gives it from the next recomputation on.
+//!
+//! R2C2 is no complete transport (section 6 leaves acknowledgements "solely for reliability" to others). Here the receiver says when all is there;
+//! a sender that has sent everything and hears nothing asks what is missing, and sends that, announced like anything else.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fabric::Routing;
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{Duration, FlowId, HostId, PortId, Rate, Time};
+
+use super::demand::Demand;
+use super::header::{UNLIMITED, kind};
+use super::plane::{News, Plane};
+use super::view::{Key, Terms};
+use super::{Header, route};
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Active flows, in the order in which views have them.
+    active: BTreeMap<Key, u32>,
+    /// By destination, which numbers flows have.
+    numbers: BTreeMap<HostId, Numbers>,
+    /// Messages for which there was no number left.
+    waiting: VecDeque<Message>,
+    /// Flows whose next packet is due, in that order.
+    due: VecDeque<u32>,
+    pacing: Timers,
+    /// When to announce a flow again.
+    refreshing: Timers,
+    /// When to ask the receiver.
+    answers: Timers,
+    /// The tree of the next flow.
+    tree: u8,
+    ports: Vec<PortId>,
+    pub counts: Counts,
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub probes: u64,
+    pub failed: u64,
+    pub demands: u64,
+    pub rerouted: u64,
+    pub announced_again: u64,
+}
+
+#[derive(Default)]
+struct Numbers {
+    next: u8,
+    used: [u64; 4],
+}
+
+struct Outgoing {
+    key: Key,
+    terms: Terms,
+    version: u8,
+    tree: u8,
+    bytes: u64,
+    packets: u32,
+    /// The next that has never been sent.
+    next: u32,
+    /// Those that are to be sent again.
+    repairs: VecDeque<u32>,
+    /// The rate at which its application produces it.
+    source: Option<Rate>,
+    started: Time,
+    active: bool,
+    rate_bps: f64,
+    /// What the bucket owed at `settled`, and what it has earned by then.
+    owed_bits: f64,
+    settled: Time,
+    earned_bits: f64,
+    active_time: Duration,
+    demand: Demand,
+    sent_bytes: u64,
+    sent_packets: u64,
+    resent_packets: u64,
+    probes: u8,
+}
+
+impl Numbers {
+    fn take(&mut self) -> Option<u8> {
+        let free = |number: u8| self.used[usize::from(number >> 6)] >> (number & 63) & 1 == 0;
+        let number = (0..=u8::MAX).map(|step| self.next.wrapping_add(step)).find(|&number| free(number))?;
+        self.used[usize::from(number >> 6)] |= 1 << (number & 63);
+        self.next = number.wrapping_add(1);
+        Some(number)
+    }
+
+    fn give_back(&mut self, number: u8) {
+        self.used[usize::from(number >> 6)] &= !(1 << (number & 63));
+    }
+}
+
+impl Outgoing {
+    fn news(&self, flow: FlowId) -> News {
+        News { flow, key: self.key, terms: self.terms, version: self.version, tree: self.tree }
+    }
+
+    /// Brings what the bucket owes up to now.
+    fn settle(&mut self, now: Time) {
+        let span = now.since(self.settled);
+        let bits = self.rate_bps * seconds(span);
+        self.owed_bits = (self.owed_bits - bits).max(0.0);
+        if self.active {
+            self.earned_bits += bits;
+            self.active_time += span;
+        }
+        self.settled = now;
+    }
+
+    /// When its next packet may go: the bucket has it, and the application has produced it.
+    fn due(&self, payload: u64) -> Time {
+        let paid = match self.owed_bits {
+            0.0 => self.settled,
+            owed if self.rate_bps > 0.0 => later(self.settled, owed / self.rate_bps),
+            _ => return Time::MAX,
+        };
+        let fresh = self.source.filter(|_| self.repairs.is_empty());
+        let produced = (u64::from(self.next) + 1).saturating_mul(payload).min(self.bytes);
+        fresh.map_or(paid, |source| paid.max(self.started + source.transmit(produced)))
+    }
+
+    /// What its application has produced.
+    fn produced(&self, now: Time) -> u64 {
+        self.source.map_or(self.bytes, |source| source.bytes_in(now.since(self.started)).min(self.bytes))
+    }
+
+    fn has_more(&self) -> bool {
+        self.next < self.packets || !self.repairs.is_empty()
+    }
+}
+
+fn seconds(span: Duration) -> f64 {
+    span.ps() as f64 * 1e-12
+}
+
+fn later(from: Time, seconds: f64) -> Time {
+    let ps = (seconds * 1e12).ceil();
+    if ps < 1e18 { from.saturating_add(Duration::from_ps(ps as u64)) } else { Time::MAX }
+}
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, plane: &mut Plane) {
+        let (now, payload) = (cx.now, u64::from(plane.site.payload_max()));
+        let Some(packets) = u32::try_from(message.bytes.div_ceil(payload)).ok().filter(|&packets| packets < u32::MAX)
+        else {
+            self.counts.failed += 1;
+            let reason = "it has more packets than sequence numbers of 32 bits count";
+            return cx.events.push(Event::Failed { flow: message.flow, reason });
+        };
+        let Some(number) = self.numbers.entry(message.dst).or_default().take() else {
+            self.waiting.push_back(*message);
+            return;
+        };
+        let (terms, source) = plane.terms(message.class);
+        let outgoing = Outgoing {
+            key: Key { src: plane.site.host, dst: message.dst, number },
+            terms,
+            version: 0,
+            tree: self.tree,
+            bytes: message.bytes,
+            packets,
+            next: 0,
+            repairs: VecDeque::new(),
+            source,
+            started: now,
+            active: false,
+            rate_bps: 0.0,
+            owed_bits: 0.0,
+            settled: now,
+            earned_bits: 0.0,
+            active_time: Duration::ZERO,
+            demand: Demand::default(),
+            sent_bytes: 0,
+            sent_packets: 0,
+            resent_packets: 0,
+            probes: 0,
+        };
+        self.tree = (self.tree + 1) % plane.config.trees;
+        let slot = self.flows.insert(message.flow, outgoing);
+        self.activate(now, slot, plane);
+    }
+
+    /// A flow has something to send, and says so to all.
+    fn activate(&mut self, now: Time, slot: u32, plane: &mut Plane) {
+        let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.settle(now);
+        outgoing.active = true;
+        let Key { src, dst, .. } = outgoing.key;
+        let links = plane.calculator.network.tables.weights(outgoing.terms.routing, src, dst);
+        let alone = plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps());
+        outgoing.rate_bps = alone.min(plane.site.nic_rate.bps() as f64);
+        outgoing.demand.restart(now, outgoing.sent_bytes);
+        plane.announce(now, outgoing.news(flow));
+        self.active.insert(outgoing.key, slot);
+        self.refreshing.set(slot, now + plane.config.refresh);
+        self.arm(now, slot, plane);
+    }
+
+    /// Sees to it that the flow's next packet goes in its time.
+    fn arm(&mut self, now: Time, slot: u32, plane: &Plane) {
+        let Some((_, outgoing)) = self.flows.get(slot) else { return };
+        let due = outgoing.due(u64::from(plane.site.payload_max()));
+        if due > now {
+            self.pacing.set(slot, due);
+        } else {
+            self.pacing.clear(slot);
+            self.due.push_back(slot);
+        }
+    }
+
+    /// Everything has been sent for now.
+    fn rest(&mut self, now: Time, slot: u32, plane: &mut Plane) {
+        let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.settle(now);
+        outgoing.active = false;
+        outgoing.version = outgoing.version.wrapping_add(1);
+        plane.finish(outgoing.news(flow));
+        self.active.remove(&outgoing.key);
+        self.refreshing.clear(slot);
+        let patience = plane.config.patience * (1 << outgoing.probes.min(4));
+        self.answers.set(slot, now + patience);
+    }
+
+    /// The next data packet for the NIC.
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) -> Option<Packet> {
+        while let Some(slot) = self.pacing.expire(cx.now) {
+            self.due.push_back(slot);
+        }
+        loop {
+            let lets =
+                |slot: &u32| self.flows.get(*slot).is_none_or(|(flow, outgoing)| cx.gate.lets(flow, outgoing.key.dst));
+            let place = self.due.iter().position(lets)?;
+            let slot = self.due.remove(place)?;
+            if let Some(packet) = self.data(cx, slot, plane) {
+                return Some(packet);
+            }
+        }
+    }
+
+    fn data(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) -> Option<Packet> {
+        let (flow, outgoing) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active)?;
+        let Key { src, dst, .. } = outgoing.key;
+        let tables = &plane.calculator.network.tables;
+        if !tables.sample(outgoing.terms.routing, src, dst, cx.random, &mut self.ports) {
+            self.wait_for_path(cx, slot, plane);
+            return None;
+        }
+        let full = plane.site.payload_max();
+        let number = outgoing.repairs.pop_front().unwrap_or(outgoing.next);
+        let offset = u64::from(number) * u64::from(full);
+        let kind = if number + 1 == outgoing.packets { kind::LAST } else { kind::DATA };
+        let mut header = Header { seq: number, word: u32::from(full), ..Header::of(kind) };
+        let payload = (outgoing.bytes - offset).min(u64::from(full)) as u16;
+        let mut packet = plane.packet(flow, dst, header, payload + plane.site.header_bytes);
+        packet.payload_bytes = payload;
+        let fits = route::set(&mut packet, &mut header, &self.ports);
+        debug_assert!(fits, "Config::check_on lets no route be too long");
+        packet.set_header(header);
+        outgoing.settle(cx.now);
+        outgoing.owed_bits = f64::from(packet.wire_bytes) * 8.0;
+        outgoing.sent_packets += 1;
+        outgoing.sent_bytes += u64::from(payload);
+        if number == outgoing.next {
+            outgoing.next += 1;
+        } else {
+            outgoing.resent_packets += 1;
+        }
+        if outgoing.has_more() {
+            self.arm(cx.now, slot, plane)
+        } else {
+            self.rest(cx.now, slot, plane)
+        }
+        Some(packet)
+    }
+
+    /// There is no way to the receiver: later, perhaps.
+    fn wait_for_path(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) {
+        let Some((_, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.probes += 1;
+        if outgoing.probes > plane.config.probes {
+            self.fail(cx, slot, "there is no path to its receiver", plane);
+        } else {
+            self.pacing.set(slot, cx.now + plane.config.patience * (1 << outgoing.probes.min(4)));
+        }
+    }
+
+    /// The rates of this node's active flows, in order of their keys, have been computed.
+    pub fn set_rates(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
+        debug_assert_eq!(rates_bps.len(), self.active.len(), "a view has its own node's active flows");
+        let slots: Vec<u32> = self.active.values().copied().collect();
+        for (slot, &rate_bps) in slots.into_iter().zip(rates_bps) {
+            self.set_rate(now, slot, rate_bps, plane);
+        }
+    }
+
+    /// The rate of one flow of this node, by a controller.
+    pub fn set_rate_of(&mut self, now: Time, key: Key, rate_bps: f64, plane: &Plane) {
+        if let Some(&slot) = self.active.get(&key) {
+            self.set_rate(now, slot, rate_bps, plane);
+        }
+    }
+
+    fn set_rate(&mut self, now: Time, slot: u32, rate_bps: f64, plane: &Plane) {
+        let Some((_, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.settle(now);
+        outgoing.rate_bps = rate_bps.min(plane.site.nic_rate.bps() as f64);
+        let due = outgoing.due(u64::from(plane.site.payload_max()));
+        // What is due already stays so, and has its turn.
+        if self.pacing.get(slot).is_some() || due > now && !self.due.contains(&slot) {
+            self.pacing.set(slot, due.max(now));
+        }
+    }
+
+    /// Estimates demands, and announces those that have changed what others may have.
+    pub fn estimate(&mut self, now: Time, plane: &mut Plane) {
+        let gain = plane.config.smoothing;
+        for slot in self.active.values().copied().collect::<Vec<_>>() {
+            let Some((flow, outgoing)) = self.flows.get_mut(slot) else { continue };
+            // What is there from the beginning is never limited by its application.
+            if outgoing.source.is_none() {
+                continue;
+            }
+            outgoing.settle(now);
+            let queued =
+                outgoing.produced(now).saturating_sub(u64::from(outgoing.next) * u64::from(plane.site.payload_max()));
+            // What its packets take on the wire for what they carry.
+            let wire = f64::from(plane.site.mtu_bytes) / f64::from(plane.site.payload_max());
+            let rate_bps = outgoing.rate_bps;
+            let Some(demand_bps) = outgoing.demand.estimate(now, outgoing.sent_bytes, queued, wire, gain) else {
+                continue;
+            };
+            let announced = outgoing.terms.demand_bps();
+            let news = if announced.is_finite() {
+                demand_bps > announced * 1.05 || demand_bps < announced * 0.95
+            } else {
+                demand_bps < rate_bps * 0.95
+            };
+            if news {
+                outgoing.terms.demand_kbps =
+                    ((demand_bps / 1_000.0).ceil()).clamp(1.0, f64::from(UNLIMITED - 1)) as u32;
+                outgoing.version = outgoing.version.wrapping_add(1);
+                self.counts.demands += 1;
+                plane.announce(now, outgoing.news(flow));
+                self.refreshing.set(slot, now + plane.config.refresh);
+            }
+        }
+    }
+
+    /// A node has dropped what this one has broadcast about a flow: it is said again, as it is now, by another tree.
+    pub fn dropped(&mut self, now: Time, flow: FlowId, header: &Header, plane: &mut Plane) {
+        let key = Key { src: plane.site.host, dst: HostId(header.seq), number: header.number };
+        self.counts.announced_again += 1;
+        let tree = (header.tree + 1) % plane.config.trees;
+        let Some(&slot) = self.active.get(&key) else {
+            let (terms, _) = plane.terms(0);
+            return plane.finish(News { flow, key, terms, version: header.version.wrapping_add(1), tree });
+        };
+        let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.tree = tree;
+        outgoing.version = outgoing.version.wrapping_add(1);
+        plane.announce(now, outgoing.news(flow));
+    }
+
+    /// The topology has changed: all hear of this node's flows anew.
+    pub fn announce_all(&mut self, now: Time, plane: &mut Plane) {
+        for slot in self.active.values().copied().collect::<Vec<_>>() {
+            self.again(now, slot, plane);
+        }
+    }
+
+    fn again(&mut self, now: Time, slot: u32, plane: &mut Plane) {
+        let Some((flow, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active) else { return };
+        outgoing.version = outgoing.version.wrapping_add(1);
+        plane.announce(now, outgoing.news(flow));
+        self.refreshing.set(slot, now + plane.config.refresh);
+    }
+
+    /// A flow of this node shall be routed otherwise.
+    pub fn reroute(&mut self, key: Key, routing: Routing) {
+        if let Some((_, outgoing)) = self.active.get(&key).and_then(|&slot| self.flows.get_mut(slot)) {
+            self.counts.rerouted += u64::from(outgoing.terms.routing != routing);
+            outgoing.terms.routing = routing;
+        }
+    }
+
+    /// The receiver says that everything is there.
+    pub fn done(&mut self, cx: &mut Cx<'_>, packet: &Packet, plane: &mut Plane) {
+        let Some(slot) = self.of(packet) else { return };
+        if let Some(Outgoing { sent_packets, resent_packets, .. }) = self.end(cx, slot, plane) {
+            cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+        }
+    }
+
+    /// The receiver says what is missing.
+    pub fn status(&mut self, cx: &Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+        let Some(slot) = self.of(packet) else { return };
+        let Some((_, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| !outgoing.active) else { return };
+        let missing = |place: u32| header.route[place as usize / 64] >> (place % 64) & 1 == 1;
+        let numbers = (0..128).filter(|&place| missing(place)).map(|place| header.seq.saturating_add(place));
+        outgoing.repairs = numbers.filter(|&number| number < outgoing.packets).collect();
+        if !outgoing.repairs.is_empty() {
+            outgoing.probes = 0;
+            outgoing.version = outgoing.version.wrapping_add(1);
+            self.answers.clear(slot);
+            self.activate(cx.now, slot, plane);
+        }
+    }
+
+    fn of(&self, packet: &Packet) -> Option<u32> {
+        let slot = self.flows.slot(packet.flow)?;
+        self.flows.get(slot).is_some_and(|(_, outgoing)| outgoing.key.dst == packet.src).then_some(slot)
+    }
+
+    fn fail(&mut self, cx: &mut Cx<'_>, slot: u32, reason: &'static str, plane: &mut Plane) {
+        let Some((flow, _)) = self.flows.get(slot) else { return };
+        self.counts.failed += 1;
+        self.end(cx, slot, plane);
+        cx.events.push(Event::Failed { flow, reason });
+    }
+
+    /// A flow is over: its number is free for a message that waits for one.
+    fn end(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) -> Option<Outgoing> {
+        if self.flows.get(slot).is_some_and(|(_, outgoing)| outgoing.active) {
+            self.rest(cx.now, slot, plane);
+        }
+        self.answers.clear(slot);
+        self.pacing.clear(slot);
+        self.due.retain(|&due| due != slot);
+        let (flow, _) = self.flows.get(slot)?;
+        let outgoing = self.flows.remove(slot)?;
+        let Key { dst, number, .. } = outgoing.key;
+        if outgoing.active_time > Duration::ZERO {
+            let value = (outgoing.earned_bits / seconds(outgoing.active_time)) as u64;
+            cx.events.push(Event::Measured { flow, what: "rate_mean_bps", value });
+        }
+        if let Some(numbers) = self.numbers.get_mut(&dst) {
+            numbers.give_back(number);
+        }
+        if let Some(place) = self.waiting.iter().position(|message| message.dst == dst)
+            && let Some(message) = self.waiting.remove(place)
+        {
+            self.start(cx, &message, plane);
+        }
+        Some(outgoing)
+    }
+
+    /// Something is due.
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) {
+        while let Some(slot) = self.refreshing.expire(cx.now) {
+            self.again(cx.now, slot, plane);
+        }
+        while let Some(slot) = self.answers.expire(cx.now) {
+            let Some((flow, outgoing)) = self.flows.get_mut(slot) else { continue };
+            outgoing.probes += 1;
+            if outgoing.probes > plane.config.probes {
+                self.fail(cx, slot, "no answer from its receiver", plane);
+                continue;
+            }
+            self.counts.probes += 1;
+            let (dst, packets) = (outgoing.key.dst, outgoing.packets);
+            self.answers.set(slot, cx.now + plane.config.patience * (1 << outgoing.probes.min(4)));
+            plane.send(flow, dst, Header { seq: packets, ..Header::of(kind::PROBE) });
+        }
+    }
+
+    /// Whether any flow is active.
+    pub fn is_active(&self) -> bool {
+        !self.active.is_empty()
+    }
+
+    /// Whether it has nothing under way.
+    pub fn is_idle(&self) -> bool {
+        self.flows.is_empty() && self.waiting.is_empty()
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        let timers = [&self.pacing, &self.refreshing, &self.answers];
+        timers.into_iter().filter_map(Timers::next).min().unwrap_or(Time::MAX)
+    }
+}

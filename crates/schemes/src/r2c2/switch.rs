@@ -1,0 +1,105 @@
+//! R2C2's part of a node's switch: broadcasts go down their trees, and who loses one tells its source (section 3.2).
+//!
+//! Data are forwarded by their own routes (section 3.5), which switches do by themselves; only routes that are too long for
+//! [`Packet::label`] pass here.
+
+use std::sync::Arc;
+
+use fabric::{Fabric, Routes};
+use node::packet::flags;
+use node::{Agent, AgentCx, Packet};
+use units::{HostId, PortId};
+
+use super::header::kind;
+use super::network::{Network, Networks};
+use super::{BROADCAST_BYTES, Header, route};
+
+pub(super) struct SwitchPart {
+    fabric: Arc<Fabric>,
+    networks: Arc<Networks>,
+    network: Arc<Network>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    copies: u64,
+    copied_bytes: u64,
+    dropped: u64,
+    malformed: u64,
+}
+
+impl SwitchPart {
+    pub fn new(fabric: Arc<Fabric>, networks: Arc<Networks>, network: Arc<Network>) -> SwitchPart {
+        SwitchPart { fabric, networks, network, counts: Counts::default() }
+    }
+
+    /// Sends a broadcast on: a copy to each child in its tree, and one to each host here but its source.
+    fn spread(&mut self, cx: &mut AgentCx<'_>, packet: &Packet, tree: u8) -> Option<PortId> {
+        let children = self.network.children(packet.src, tree, cx.switch);
+        self.counts.copies += children.len() as u64;
+        self.counts.copied_bytes += children.len() as u64 * u64::from(packet.wire_bytes);
+        let hosts = self.network.hosts_of(cx.switch).iter().filter(|host| host.0 != packet.src).map(|host| host.1);
+        let mut ports = children.iter().copied().chain(hosts);
+        // The packet itself goes last.
+        let last = ports.next()?;
+        for port in ports {
+            cx.send(port, *packet);
+        }
+        Some(last)
+    }
+}
+
+impl Agent for SwitchPart {
+    fn handle(&mut self, cx: &mut AgentCx<'_>, _: PortId, packet: &mut Packet) -> Option<PortId> {
+        let header: Header = packet.header();
+        let out = match header.kind {
+            kind::ANNOUNCE | kind::FINISH | kind::ASSIGN if packet.src.0 < self.fabric.hosts => {
+                return self.spread(cx, packet, header.tree);
+            }
+            kind::DATA | kind::LAST if packet.hops < header.rlen => route::port(header.route, packet.hops),
+            _ => None,
+        };
+        let out = out.filter(|out| out.index() < cx.ports.len());
+        self.counts.malformed += u64::from(out.is_none());
+        out
+    }
+
+    fn lost(&mut self, cx: &mut AgentCx<'_>, _: PortId, packet: &Packet) {
+        let header: Header = packet.header();
+        if !matches!(header.kind, kind::ANNOUNCE | kind::FINISH | kind::ASSIGN) {
+            return;
+        }
+        self.counts.dropped += 1;
+        // Nobody is told if this is lost too: what is not announced again in time is forgotten, what is still there is announced.
+        let to: HostId = packet.src;
+        let up = |port: &&PortId| cx.ports[port.index()].is_up();
+        let Some(&out) = cx.routes.next(cx.switch, to).iter().find(up) else { return };
+        let mut report = *packet;
+        report.set_header(Header { kind: kind::DROPPED, ..header });
+        report.flags = 0;
+        report.hops = 0;
+        report.wire_bytes = BROADCAST_BYTES;
+        // The announced flow's destination is in its header; now this is the way back.
+        report.dst = to;
+        cx.send(out, report);
+    }
+
+    fn set_routes(&mut self, _: &mut AgentCx<'_>, routes: &Arc<Routes>) {
+        self.network = self.networks.of(&self.fabric, routes);
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("broadcast_copies", self.counts.copies),
+            ("broadcast_copied_bytes", self.counts.copied_bytes),
+            ("broadcasts_dropped", self.counts.dropped),
+            ("switch_malformed", self.counts.malformed),
+        ]
+    }
+}
+
+/// Marks a packet as a broadcast.
+pub(super) fn broadcast(packet: &mut Packet) {
+    packet.flags = flags::ROUTER_ALERT;
+}

@@ -1,0 +1,209 @@
+//! What a node knows of the rack's flows, as it has heard of them (sections 3.1 and 3.2).
+//!
+//! Announcements are states, not changes: hearing one twice changes nothing, and of two about one flow the later version counts. A flow that
+//! has not been announced for a while is forgotten (soft state), so that views converge whatever was lost.
+
+use std::collections::BTreeMap;
+
+use fabric::Routing;
+use units::{Duration, HostId, Time, mix};
+
+use super::header::UNLIMITED;
+
+/// A flow, as all nodes name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// Its sender.
+    pub src: HostId,
+    /// Its receiver.
+    pub dst: HostId,
+    /// Which of the flows between the two.
+    pub number: u8,
+}
+
+/// What rates depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Its share relative to others of its priority; at least 1.
+    pub weight: u8,
+    /// 0 is served first.
+    pub priority: u8,
+    /// The most that it can use, in Kbps; [`UNLIMITED`] if that is not known.
+    pub demand_kbps: u32,
+    /// How its packets are routed.
+    pub routing: Routing,
+}
+
+impl Terms {
+    /// The demand in bits per second, infinite without one.
+    pub fn demand_bps(&self) -> f64 {
+        if self.demand_kbps == UNLIMITED { f64::INFINITY } else { f64::from(self.demand_kbps) * 1_000.0 }
+    }
+}
+
+/// What is known of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its terms.
+    pub terms: Terms,
+    /// When it was heard of first.
+    pub since: Time,
+    heard: Time,
+    version: u8,
+}
+
+/// The flows that a node knows of.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    flows: BTreeMap<Key, Known>,
+    digest: u128,
+}
+
+impl View {
+    /// An announcement has come, or a node's own flow has news. Whether anything that rates depend on has changed.
+    pub fn hear(&mut self, key: Key, terms: Terms, version: u8, now: Time) -> bool {
+        let fresh = Known { terms, since: now, heard: now, version };
+        let Some(known) = self.flows.get_mut(&key) else {
+            self.flows.insert(key, fresh);
+            self.digest = self.digest.wrapping_add(digest(key, terms));
+            return true;
+        };
+        if version.wrapping_sub(known.version).cast_signed() < 0 {
+            return false;
+        }
+        let before = std::mem::replace(known, Known { since: known.since, ..fresh }).terms;
+        self.digest = self.digest.wrapping_sub(digest(key, before)).wrapping_add(digest(key, terms));
+        before != terms
+    }
+
+    /// A flow has finished. Whether it was known.
+    pub fn finish(&mut self, key: Key, version: u8) -> bool {
+        let newer = |known: &Known| version.wrapping_sub(known.version).cast_signed() >= 0;
+        self.flows.get(&key).is_some_and(newer) && self.remove(key)
+    }
+
+    /// A flow shall be routed otherwise. Whether that is news.
+    pub fn assign(&mut self, key: Key, routing: Routing) -> bool {
+        let Some(known) = self.flows.get_mut(&key).filter(|known| known.terms.routing != routing) else { return false };
+        let before = known.terms;
+        known.terms.routing = routing;
+        let after = known.terms;
+        self.digest = self.digest.wrapping_sub(digest(key, before)).wrapping_add(digest(key, after));
+        true
+    }
+
+    /// Forgets flows that have not been heard of for so long, but for a node's own; and those that `gone` says.
+    pub fn forget(&mut self, own: HostId, now: Time, silent: Duration, gone: impl Fn(&Key) -> bool) {
+        let old = |known: &Known| now.since(known.heard) > silent;
+        let lost = self.flows.iter().filter(|(key, known)| key.src != own && (old(known) || gone(key)));
+        for key in lost.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.remove(key);
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        let known = self.flows.remove(&key);
+        if let Some(known) = known {
+            self.digest = self.digest.wrapping_sub(digest(key, known.terms));
+        }
+        known.is_some()
+    }
+
+    /// All flows in order of their keys.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Key, Known)> + '_ {
+        self.flows.iter().map(|(key, known)| (*key, *known))
+    }
+
+    /// One flow.
+    pub fn get(&self, key: Key) -> Option<&Known> {
+        self.flows.get(&key)
+    }
+
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Equal for equal flows and terms, whatever the order in which they were heard of; of different ones, equal by accident once in 2^128.
+    pub fn digest(&self) -> u128 {
+        self.digest
+    }
+}
+
+fn digest(Key { src, dst, number }: Key, terms: Terms) -> u128 {
+    let ends = u64::from(src.0) << 32 | u64::from(dst.0);
+    let [number, weight, priority, code] = [number, terms.weight, terms.priority, terms.routing.code()].map(u64::from);
+    let rest = number << 56 | weight << 48 | priority << 40 | code << 32 | u64::from(terms.demand_kbps);
+    let half = |salt| u128::from(mix(mix(salt, ends), rest));
+    half(1) << 64 | half(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERMS: Terms =
+        Terms { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing: Routing::RandomPacketSpraying };
+
+    fn key(src: u32, number: u8) -> Key {
+        Key { src: HostId(src), dst: HostId(9), number }
+    }
+
+    #[test]
+    fn the_later_version_counts_whichever_comes_first() {
+        let mut view = View::default();
+        let wide = Terms { weight: 2, ..TERMS };
+        assert!(view.hear(key(1, 0), wide, 255, Time::ZERO));
+        assert!(view.hear(key(1, 0), TERMS, 0, Time::ZERO), "0 is after 255");
+        assert!(!view.hear(key(1, 0), wide, 255, Time::ZERO), "late");
+        assert_eq!(view.get(key(1, 0)).map(|known| known.terms), Some(TERMS));
+        assert!(!view.finish(key(1, 0), 254) && view.finish(key(1, 0), 1) && view.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_heard_of_is_forgotten_but_for_a_node_s_own() {
+        let mut view = View::default();
+        for src in 0..3 {
+            view.hear(key(src, 0), TERMS, 0, Time::ZERO);
+        }
+        view.hear(key(2, 0), TERMS, 0, Time::from_us(8));
+        view.forget(HostId(0), Time::from_us(11), Duration::from_us(10), |_| false);
+        assert_eq!(view.iter().map(|flow| flow.0.src.0).collect::<Vec<_>>(), [0, 2]);
+        view.forget(HostId(0), Time::from_us(11), Duration::from_us(10), |key| key.src.0 == 2);
+        assert_eq!(view.len(), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn views_are_equal_exactly_if_their_digests_are(
+            news in proptest::collection::vec((0u32..4, 0u8..3, 1u8..3, 0u8..4, proptest::bool::ANY), 0..60),
+        ) {
+            let mut view = View::default();
+            for (step, &(src, number, weight, code, ends)) in news.iter().enumerate() {
+                let routing = Routing::from_code(code).unwrap();
+                match ends {
+                    true => view.finish(key(src, number), step as u8),
+                    false => view.hear(key(src, number), Terms { weight, routing, ..TERMS }, step as u8, Time::ZERO),
+                };
+                if step % 5 == 0 {
+                    view.assign(key(src, number), routing);
+                }
+            }
+            // The same flows, heard of in another order.
+            let mut other = View::default();
+            for (key, known) in view.iter().collect::<Vec<_>>().into_iter().rev() {
+                other.hear(key, known.terms, 0, Time::ZERO);
+            }
+            proptest::prop_assert_eq!(view.digest(), other.digest());
+            if let Some((first, known)) = view.iter().next() {
+                other.hear(first, Terms { weight: known.terms.weight + 1, ..known.terms }, 1, Time::ZERO);
+                proptest::prop_assert_ne!(view.digest(), other.digest());
+            }
+        }
+    }
+}
