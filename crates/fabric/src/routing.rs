@@ -22,6 +22,7 @@
 //! that are left instead, and the weights say so too. A waypoint is only one that can be reached and left.
 //!
 //! Weights are between switches only: R2C2's nodes are host and switch in one, and a host's cable is its own.
+//! [`throughput`] sums weights up to what a protocol can carry of a traffic pattern (Figure 2).
 //!
 //! Absent on purpose: adaptive protocols, which look at queues; the weights of one would not be a matter of the paths.
 
@@ -30,6 +31,7 @@ mod spray;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub mod throughput;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +85,7 @@ impl Routing {
 }
 
 /// What a packet of some protocol, source and destination puts on a link.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkWeight {
     /// The link.
     pub link: LinkId,

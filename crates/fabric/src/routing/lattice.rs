@@ -16,6 +16,8 @@ pub(super) type Hops = [i32; DIMS_MAX];
 pub(super) enum Turn {
     /// The shorter way; either at random where both are equally long.
     Minimal,
+    /// The shorter way; where both are equally long, forward from even coordinates and backward from odd ones.
+    Fixed,
     /// Hops d of k forward with probability (k - d) / k, k - d backward otherwise.
     Weighted,
 }
@@ -64,6 +66,17 @@ impl Lattice {
         switch.0 / stride % self.dims[dim]
     }
 
+    /// The switch at these coordinates.
+    pub(super) fn switch(&self, coordinates: impl DoubleEndedIterator<Item = u32> + ExactSizeIterator) -> SwitchId {
+        let whole = coordinates.zip(&self.dims).rev().fold(0, |number, (at, length)| number * length + at);
+        SwitchId(whole)
+    }
+
+    /// The coordinates of a switch.
+    pub(super) fn coordinates(&self, switch: SwitchId) -> Vec<u32> {
+        (0..self.dims.len()).map(|dim| self.coordinate(switch, dim)).collect()
+    }
+
     /// The link one step along a dimension and the switch there; none at a mesh's end.
     pub(super) fn step(&self, at: SwitchId, dim: usize, forward: bool) -> Option<(LinkId, SwitchId)> {
         let index = (at.index() * self.dims.len() + dim) * 2 + usize::from(!forward);
@@ -87,7 +100,8 @@ impl Lattice {
         let likely = match turn {
             Turn::Weighted => f64::from(backward) / f64::from(length),
             Turn::Minimal if forward == backward => 0.5,
-            Turn::Minimal => f64::from(u8::from(forward < backward)),
+            Turn::Fixed if forward == backward => f64::from(1 - here % 2),
+            Turn::Minimal | Turn::Fixed => f64::from(u8::from(forward < backward)),
         };
         [(forward, likely), (-backward, 1.0 - likely)]
     }

@@ -203,22 +203,12 @@ impl RoutingTables {
 
     /// Adds the loads of `mass` packets from one switch to another that it reaches, which may be itself: VLB then still
     /// goes over a waypoint, as its analysis has it.
-    fn add_loads(&self, routing: Routing, from: SwitchId, to: SwitchId, mass: f64, loads: &mut [f64]) {
+    pub(super) fn add_loads(&self, routing: Routing, from: SwitchId, to: SwitchId, mass: f64, loads: &mut [f64]) {
         let spray = self.spray();
-        let mut add = |link: LinkId, share: f64| loads[link.index()] += share;
+        let add = |link: LinkId, share: f64| loads[link.index()] += share;
         match routing {
             Routing::RandomPacketSpraying => spray.load(from, to, mass, add),
-            Routing::DestinationTag => {
-                let (order, mut dead) = (self.all_dims(), 0.0);
-                for (hops, probability) in self.lattice().boxes(from, to, Turn::Minimal) {
-                    if !self.add_phase(from, &hops, &order, mass * probability, &mut add) {
-                        dead += mass * probability;
-                    }
-                }
-                if dead > 0.0 {
-                    spray.load(from, to, dead, add);
-                }
-            }
+            Routing::DestinationTag => self.add_dimension_order(from, to, Turn::Minimal, mass, add),
             Routing::Vlb if self.waypoints_between(from, to).is_empty() => spray.load(from, to, mass, add),
             Routing::Vlb => {
                 let halves = self.outward(from).iter().zip(self.inward(to));
@@ -230,8 +220,35 @@ impl RoutingTables {
         }
     }
 
+    /// Adds the loads of dimension order, the ways round the rings as `turn` draws them.
+    pub(super) fn add_dimension_order(
+        &self,
+        from: SwitchId,
+        to: SwitchId,
+        turn: Turn,
+        mass: f64,
+        mut add: impl FnMut(LinkId, f64),
+    ) {
+        let (order, mut dead) = (self.all_dims(), 0.0);
+        for (hops, probability) in self.lattice().boxes(from, to, turn) {
+            if !self.add_phase(from, &hops, &order, mass * probability, &mut add) {
+                dead += mass * probability;
+            }
+        }
+        if dead > 0.0 {
+            self.spray().load(from, to, dead, add);
+        }
+    }
+
     /// Adds the loads of a random waypoint in the box of hops that `turn` draws.
-    fn add_two_phase(&self, from: SwitchId, to: SwitchId, turn: Turn, mass: f64, mut add: impl FnMut(LinkId, f64)) {
+    pub(super) fn add_two_phase(
+        &self,
+        from: SwitchId,
+        to: SwitchId,
+        turn: Turn,
+        mass: f64,
+        mut add: impl FnMut(LinkId, f64),
+    ) {
         for (hops, probability) in self.lattice().boxes(from, to, turn) {
             match self.intact {
                 true => self.lattice().two_phase(from, &hops, mass * probability, &mut add),
@@ -346,6 +363,11 @@ impl RoutingTables {
     #[cfg(test)]
     pub(super) fn assume_failures(&mut self) {
         self.intact = false;
+    }
+
+    /// The lattice, if it is whole.
+    pub(super) fn whole_lattice(&self) -> Option<&Lattice> {
+        self.lattice.as_ref().filter(|_| self.intact)
     }
 
     fn spray(&self) -> Spray<'_> {

@@ -11,11 +11,11 @@ fn grid(dims: &[u32]) -> Grid {
     Grid { dims: dims.to_vec(), ..Grid::default() }
 }
 
-fn torus(dims: &[u32]) -> Fabric {
+pub(super) fn torus(dims: &[u32]) -> Fabric {
     FabricSpec::Torus(grid(dims)).build().unwrap()
 }
 
-fn mesh(dims: &[u32]) -> Fabric {
+pub(super) fn mesh(dims: &[u32]) -> Fabric {
     FabricSpec::Mesh(grid(dims)).build().unwrap()
 }
 
@@ -24,7 +24,7 @@ fn tables(fabric: Fabric, failures: &Failures) -> RoutingTables {
     RoutingTables::new(Arc::new(fabric), Arc::new(routes))
 }
 
-fn intact(fabric: Fabric) -> RoutingTables {
+pub(super) fn intact(fabric: Fabric) -> RoutingTables {
     tables(fabric, &Failures::default())
 }
 
