@@ -19,7 +19,7 @@ pub(super) fn mesh(dims: &[u32]) -> Fabric {
     FabricSpec::Mesh(grid(dims)).build().unwrap()
 }
 
-fn tables(fabric: Fabric, failures: &Failures) -> RoutingTables {
+pub(super) fn tables(fabric: Fabric, failures: &Failures) -> RoutingTables {
     let routes = Routes::compute(&fabric, failures);
     RoutingTables::new(Arc::new(fabric), Arc::new(routes))
 }
@@ -125,6 +125,17 @@ fn no_path_on_the_rack_of_512_is_longer_than_a_header_holds() {
     longest(Routing::DestinationTag, 12);
     longest(Routing::Vlb, 23);
     longest(Routing::Wlb, 21);
+}
+
+#[test]
+fn paths_between_nodes_of_the_rack_of_216_are_fewer_than_the_paper_says() {
+    // R2C2, section 2.2.2: "an average flow has 1,680 paths". That is 9! / (3! 3! 3!), the interleavings of 3 hops in each
+    // dimension: the farthest pair's, and counting one of the two equally long ways round each of its rings.
+    let tables = intact(torus(&[6, 6, 6]));
+    let paths = |dst| tables.routes().count_paths(tables.fabric(), HostId(0), HostId(dst));
+    assert_eq!(paths(3 + 6 * (3 + 6 * 3)), 1680 * 8);
+    // Over the 215 others, by the multinomial of their hops and both ways round for each 3: 191.5 on average.
+    assert_eq!((1..216).map(paths).sum::<u64>(), 41_178);
 }
 
 #[test]

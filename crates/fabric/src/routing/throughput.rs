@@ -8,8 +8,8 @@
 //! each link a maximum-weight assignment of destinations to sources finds the permutation that loads it most (Towles and
 //! Dally, "Worst-case Traffic for Oblivious Routing Functions", 2002).
 //!
-//! The paper takes its Figure 2 from that book, for an 8-ary 2-cube. Computed exactly, 18 of its 24 cells follow from
-//! definitions that also hold uniform traffic at its 1, and three more from others that no text names:
+//! The paper takes its Figure 2 from that book, for an 8-ary 2-cube. Of its 24 cells 17 are what the protocols of
+//! [`Routing`] carry, exactly computed, and four more what near relatives do:
 //!
 //! - Its column "Random Packet Spraying" is not spraying but two-phase ROMM ([`Algorithm::Romm`]): a random waypoint in
 //!   the minimal box, dimension order in both phases. It has bit complement 0.40 and worst case 0.21. Equal
@@ -18,14 +18,17 @@
 //! - Destination tag has 0.25 for transpose and worst case where packets from one source that have two ways of equal
 //!   length all take the same one ([`Algorithm::FixedTies`]); where they take both, as [`Routing::DestinationTag`]
 //!   does, it has 2/7 = 0.29.
+//!
+//! The last three follow from no definition that we know:
+//!
 //! - WLB has 2.33 for nearest neighbours in the paper. With the probability (k - d) / k, which gives the paper's other
 //!   cells, it is 16/7 = 2.29: a link carries a quarter of the packets of either direction, 7/8 of those for whom it is
 //!   the short way, and 1/8 seven times for whom it is part of the long way.
 //! - Transpose is 0.54 (ROMM) and 0.57 (WLB) in the paper. No order of dimensions gives these two along with the rest:
-//!   with a random order in each phase they are 0.60 and 0.71, with a fixed order 0.44 and 0.50. We know no definition that
-//!   does, and leave them at what the random order gives.
+//!   with a random order in each phase, as the text of SPAA 2002 has it, they are 0.60 and 0.71, with a fixed order 0.44
+//!   and 0.50. Ties do not explain it, as WLB has none.
 //!
-//! Absent on purpose: throughput with dead links, which has no capacity to be a fraction of.
+//! Absent on purpose: throughput with dead links, where there is no capacity to be a fraction of.
 
 #[cfg(test)]
 mod tests;
@@ -186,7 +189,8 @@ pub fn throughput(tables: &RoutingTables, algorithm: Algorithm, traffic: &Traffi
 pub fn worst_case(tables: &RoutingTables, algorithm: Algorithm) -> Result<WorstCase, Problem> {
     check(tables, algorithm)?;
     let lattice = lattice(tables)?;
-    let shifts = lattice.is_torus() && algorithm != Algorithm::FixedTies;
+    // A ring of two has one cable, which is no ring's forward and backward link at once.
+    let shifts = lattice.is_torus() && !lattice.dims().contains(&2) && algorithm != Algorithm::FixedTies;
     let nodes = tables.fabric().switches;
     let sources = if shifts { 1 } else { nodes };
     let links = tables.fabric().links.len();
