@@ -137,9 +137,9 @@ impl Lattice {
         let mut at = from;
         for &dim in order {
             for _ in 0..hops[dim].unsigned_abs() {
-                let (link, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
+                let link;
+                (link, at) = self.hop(at, dim, hops[dim] > 0);
                 visit(link);
-                at = next;
             }
         }
         at
@@ -164,41 +164,43 @@ impl Lattice {
                 let cells: u32 = before.iter().map(|&other| hops[other].unsigned_abs() + 1).product();
                 let share =
                     probability * order_likely(before.len(), others.len()) / f64::from(cells) / f64::from(span + 1);
-                self.each_cell(from, hops, &before, |start| {
-                    let mut at = start;
+                for mut at in self.cells(from, hops, &before) {
                     for done in 0..span {
-                        let (link, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
+                        let link;
+                        (link, at) = self.hop(at, dim, hops[dim] > 0);
                         load(link, share * f64::from(span - done));
-                        at = next;
                     }
-                });
+                }
                 // Seen from the destination: the dimensions "before" are those still to come.
-                self.each_cell(to, &back, &before, |end| {
-                    let mut at = end;
+                for mut at in self.cells(to, &back, &before) {
                     for left in 0..span {
-                        let (link, next) = self.step(at, dim, hops[dim] < 0).expect("hops stay within the lattice");
+                        let link;
+                        (link, at) = self.hop(at, dim, back[dim] > 0);
                         load(Fabric::reverse(link), share * f64::from(span - left));
-                        at = next;
                     }
-                });
+                }
             }
         }
     }
 
     /// Every switch of the part of a box that spans only some dimensions.
-    pub(super) fn each_cell(&self, from: SwitchId, hops: &Hops, dims: &[usize], mut visit: impl FnMut(SwitchId)) {
+    fn cells(&self, from: SwitchId, hops: &Hops, dims: &[usize]) -> Vec<SwitchId> {
         let mut cells = vec![from];
         for &dim in dims {
             for index in 0..cells.len() {
                 let mut at = cells[index];
                 for _ in 0..hops[dim].unsigned_abs() {
-                    let (_, next) = self.step(at, dim, hops[dim] > 0).expect("hops stay within the lattice");
-                    cells.push(next);
-                    at = next;
+                    (_, at) = self.hop(at, dim, hops[dim] > 0);
+                    cells.push(at);
                 }
             }
         }
-        cells.into_iter().for_each(&mut visit);
+        cells
+    }
+
+    /// A step that a packet's hops hold, so that it is one.
+    fn hop(&self, at: SwitchId, dim: usize, forward: bool) -> (LinkId, SwitchId) {
+        self.step(at, dim, forward).expect("hops stay within the lattice")
     }
 }
 

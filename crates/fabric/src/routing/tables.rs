@@ -267,13 +267,12 @@ impl RoutingTables {
         add: &mut impl FnMut(LinkId, f64),
     ) {
         let lattice = self.lattice();
-        let mut cells = Vec::new();
-        lattice.each_cell(from, hops, &self.all_dims(), |cell| cells.push(cell));
-        let share = mass / cells.len() as f64;
+        let cells: u32 = hops.iter().map(|hops| hops.unsigned_abs() + 1).product();
+        let share = mass / f64::from(cells);
         let mut dead = 0.0;
         // Counts the hops to the waypoint through all of the box, like an odometer.
         let mut first: Hops = [0; DIMS_MAX];
-        for _ in 0..cells.len() {
+        for _ in 0..cells {
             let waypoint = lattice.walk(from, &first, &self.all_dims(), |_| ());
             if self.may_go_over(from, waypoint, to) {
                 let rest = std::array::from_fn(|dim| hops[dim] - first[dim]);

@@ -195,7 +195,7 @@ pub fn worst_case(tables: &RoutingTables, algorithm: Algorithm) -> Result<WorstC
     let sources = if shifts { 1 } else { nodes };
     let links = tables.fabric().links.len();
     if u64::from(sources) * u64::from(nodes) * links as u64 > LOADS_MAX {
-        let message = format!("the worst case of {nodes} nodes does not fit; a torus of up to 2000 does");
+        let message = format!("is too large: the loads of all pairs of {nodes} nodes do not fit in 512 MiB");
         return Err(Problem::new("dims", message));
     }
     let loads = |from: SwitchId| {
