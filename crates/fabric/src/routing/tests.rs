@@ -297,4 +297,31 @@ proptest! {
             }
         }
     }
+    /// What a packet is expected to pass is what its hops add up to: round a ring of k, d and k - d hops apart, it is the
+    /// smaller for minimal protocols, 2 d (k - d) / k for WLB, and twice the mean distance for VLB.
+    #[test]
+    fn weights_add_up_to_the_expected_hops(
+        dims in prop::collection::vec(2u32..9, 1..4),
+        src in any::<prop::sample::Index>(),
+        dst in any::<prop::sample::Index>(),
+    ) {
+        let tables = intact(torus(&dims));
+        let host = |index: prop::sample::Index| HostId::from(index.index(tables.fabric().hosts as usize));
+        let (src, dst) = (host(src), host(dst));
+        prop_assume!(src != dst);
+        let (mut minimal, mut weighted, mut valiant, mut stride) = (0.0, 0.0, 0.0, 1);
+        for &length in &dims {
+            let k = f64::from(length);
+            let d = f64::from((src.0 / stride % length).abs_diff(dst.0 / stride % length));
+            minimal += d.min(k - d);
+            // A ring of two has one way only.
+            weighted += if length == 2 { d } else { 2.0 * d * (k - d) / k };
+            valiant += 2.0 * (0..length).map(|hops| f64::from(hops.min(length - hops))).sum::<f64>() / k;
+            stride *= length;
+        }
+        for (routing, hops) in Routing::ALL.into_iter().zip([minimal, minimal, valiant, weighted]) {
+            let weights = expected_hops(&tables.weights(routing, src, dst));
+            prop_assert!((weights - hops).abs() < 1e-4, "{routing:?} {src} {dst}: {weights}, not {hops}");
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //! Every node sends one packet a unit of time as the pattern says; the links' expected loads follow from the weights;
 //! the throughput is the most that every node can send until the most loaded link is full. It is given as a fraction of
 //! the network's capacity, which is the throughput of uniform traffic under balanced minimal routing (Dally and Towles,
-//! "Principles and Practices of Interconnection Networks", section 3.3.1: twice the bisection's links a node). In
-//! uniform traffic every node sends to all nodes alike, itself included. The worst case is over all permutations: for
+//! "Principles and Practices of Interconnection Networks", chapter 3: twice the bisection's links a node). In uniform
+//! traffic every node sends to all nodes alike, itself included. The worst case is over all permutations: for
 //! each link a maximum-weight assignment of destinations to sources finds the permutation that loads it most (Towles and
 //! Dally, "Worst-case Traffic for Oblivious Routing Functions", 2002).
 //!
@@ -12,21 +12,22 @@
 //! [`Routing`] carry, exactly computed, and four more what near relatives do:
 //!
 //! - Its column "Random Packet Spraying" is not spraying but two-phase ROMM ([`Algorithm::Romm`]): a random waypoint in
-//!   the minimal box, dimension order in both phases. It has bit complement 0.40 and worst case 0.21. Equal
-//!   shares at each switch, which is what [`Routing::RandomPacketSpraying`] does, have 0.36 and 0.18, and equal shares
-//!   of all shortest paths 0.32 and 0.16.
-//! - Destination tag has 0.25 for transpose and worst case where packets from one source that have two ways of equal
-//!   length all take the same one ([`Algorithm::FixedTies`]); where they take both, as [`Routing::DestinationTag`]
-//!   does, it has 2/7 = 0.29.
+//!   the minimal box, dimension order in both phases. That has bit complement 0.40 and worst case 0.21. Equal shares at
+//!   each switch, which is what [`Routing::RandomPacketSpraying`] does, have 0.36 and 0.18, and equal shares of all
+//!   shortest paths 0.32 and 0.16.
+//! - Destination tag has 0.25 for transpose and worst case where all packets of a source that are as far from their
+//!   destination either way take the same way ([`Algorithm::FixedTies`]); where they take both, as with
+//!   [`Routing::DestinationTag`], it is 2/7 = 0.29.
 //!
 //! The last three follow from no definition that we know:
 //!
-//! - WLB has 2.33 for nearest neighbours in the paper. With the probability (k - d) / k, which gives the paper's other
-//!   cells, it is 16/7 = 2.29: a link carries a quarter of the packets of either direction, 7/8 of those for whom it is
-//!   the short way, and 1/8 seven times for whom it is part of the long way.
+//! - WLB has 2.33 for nearest neighbours in the paper. With the probability (k - d) / k, which gives the cells uniform,
+//!   bit complement, tornado and worst case, it is 16/7 = 2.29: a link carries a quarter of the packets of either
+//!   direction, 7/8 of those for whom it is the short way, and 1/8 of those for whom it is one of 7 links of the long
+//!   way. (7/3 = 2.33 is what a ring of 7 would have.)
 //! - Transpose is 0.54 (ROMM) and 0.57 (WLB) in the paper. No order of dimensions gives these two along with the rest:
-//!   with a random order in each phase, as the text of SPAA 2002 has it, they are 0.60 and 0.71, with a fixed order 0.44
-//!   and 0.50. Ties do not explain it, as WLB has none.
+//!   with a random order in each phase they are 0.60 and 0.71, with a fixed order 0.44 and 0.50. Ties do not explain it,
+//!   as WLB has none.
 //!
 //! Absent on purpose: throughput with dead links, where there is no capacity to be a fraction of.
 
