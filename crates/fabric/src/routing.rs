@@ -13,15 +13,15 @@
 //! - Valiant load balancing (VLB): a random waypoint among all switches with hosts, random packet spraying to it and on
 //!   from it.
 //! - Weighted load balancing (WLB) is "randomized local balance" of Singh, Dally, Towles and Gupta (SPAA 2002), R2C2's
-//!   reference 44: round a ring of k, a packet that needs to go d hops forward does so with probability (k - d) / k, and
-//!   k - d hops backward otherwise; then it takes a random waypoint within the box of these hops, and a random order of
-//!   dimensions to the waypoint and again from it. R2C2 only says that it "biases the path selection in proportion to
-//!   the path length"; that this is it, Figure 2 confirms.
+//!   reference 44: round a ring of k, a packet that needs to go d hops forward does so with probability (k - d) / k,
+//!   and k - d hops backward otherwise; then it takes a random waypoint within the box of these hops, and a random
+//!   order of dimensions to the waypoint and again from it. R2C2 only says that it "biases the path selection in
+//!   proportion to the path length"; that this is it, Figure 2 confirms.
 //!
-//! Where links are dead, RPS and VLB take what [`Routes`](crate::Routes) are left. The other two are defined by the whole lattice: a
-//! phase (source to waypoint, waypoint to destination) whose path meets a dead link is sprayed over the shortest paths
-//! that are left instead, and the weights say so too. So is a whole packet of WLB whose waypoint is cut off; VLB draws
-//! only among waypoints that are not.
+//! Where links are dead, RPS and VLB take what [`Routes`](crate::Routes) are left. The other two are defined by the
+//! whole lattice: a phase (source to waypoint, waypoint to destination) whose path meets a dead link is sprayed over
+//! the shortest paths that are left instead, and the weights say so too. So is a whole packet of WLB whose waypoint is
+//! cut off; VLB draws only among waypoints that are not.
 //!
 //! Weights are between switches only: R2C2's nodes are host and switch in one, and a host's cable is its own.
 //! [`throughput`] sums weights up to what a protocol can carry of a traffic pattern (Figure 2).

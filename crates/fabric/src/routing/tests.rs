@@ -129,8 +129,8 @@ fn no_path_on_the_rack_of_512_is_longer_than_a_header_holds() {
 
 #[test]
 fn paths_between_nodes_of_the_rack_of_216_are_fewer_than_the_paper_says() {
-    // R2C2, section 2.2.2: "an average flow has 1,680 paths". That is 9! / (3! 3! 3!), the interleavings of 3 hops in each
-    // dimension: the farthest pair's, and counting one of the two equally long ways round each of its rings.
+    // R2C2, section 2.2.2: "an average flow has 1,680 paths". That is 9! / (3! 3! 3!), the interleavings of 3 hops in
+    // each dimension: the farthest pair's, and counting one of the two equally long ways round each of its rings.
     let tables = intact(torus(&[6, 6, 6]));
     let paths = |dst| tables.routes().count_paths(tables.fabric(), HostId(0), HostId(dst));
     assert_eq!(paths(3 + 6 * (3 + 6 * 3)), 1680 * 8);
@@ -255,8 +255,8 @@ proptest! {
         pairs in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 4),
         seed: u64,
     ) {
-        let cut: BTreeSet<LinkId> = dead_links.iter().map(|index| LinkId::from(index.index(fabric.links.len()))).collect();
-        let switches = dead_switches.iter().map(|index| SwitchId::from(index.index(fabric.switches as usize))).collect();
+        let cut: BTreeSet<LinkId> = dead_links.iter().map(|index| index.index(fabric.links.len()).into()).collect();
+        let switches = dead_switches.iter().map(|index| index.index(fabric.switches as usize).into()).collect();
         let failures = Failures { links: cut, switches };
         let tables = tables(fabric.clone(), &failures);
         let mut stream = Stream::new(seed, 0, "test");
@@ -297,8 +297,9 @@ proptest! {
             }
         }
     }
-    /// What a packet is expected to pass is what its hops add up to: round a ring of k, d and k - d hops apart, it is the
-    /// smaller for minimal protocols, 2 d (k - d) / k for WLB, and twice the mean distance for VLB.
+
+    /// What a packet is expected to pass is what its hops add up to: round a ring of k, d and k - d hops apart, it is
+    /// the smaller for minimal protocols, 2 d (k - d) / k for WLB, and twice the mean distance for VLB.
     #[test]
     fn weights_add_up_to_the_expected_hops(
         dims in prop::collection::vec(2u32..9, 1..4),

@@ -4,9 +4,9 @@
 //! the throughput is the most that every node can send until the most loaded link is full. It is given as a fraction of
 //! the network's capacity, which is the throughput of uniform traffic under balanced minimal routing (Dally and Towles,
 //! "Principles and Practices of Interconnection Networks", chapter 3: twice the bisection's links a node). In uniform
-//! traffic every node sends to all nodes alike, itself included. The worst case is over all permutations: for
-//! each link a maximum-weight assignment of destinations to sources finds the permutation that loads it most (Towles and
-//! Dally, "Worst-case Traffic for Oblivious Routing Functions", 2002).
+//! traffic every node sends to all nodes alike, itself included. The worst case is over all permutations: for each link
+//! a maximum-weight assignment of destinations to sources finds the permutation that loads it most (Towles and Dally,
+//! "Worst-case Traffic for Oblivious Routing Functions", 2002).
 //!
 //! The paper takes its Figure 2 from that book, for an 8-ary 2-cube. Of its 24 cells 17 are what the protocols of
 //! [`Routing`] carry, exactly computed, and four more what near relatives do:
@@ -26,8 +26,8 @@
 //!   direction, 7/8 of those for whom it is the short way, and 1/8 of those for whom it is one of 7 links of the long
 //!   way. (7/3 = 2.33 is what a ring of 7 would have.)
 //! - Transpose is 0.54 (ROMM) and 0.57 (WLB) in the paper. No order of dimensions gives these two along with the rest:
-//!   with a random order in each phase they are 0.60 and 0.71, with a fixed order 0.44 and 0.50. Ties do not explain it,
-//!   as WLB has none.
+//!   with a random order in each phase they are 0.60 and 0.71, with a fixed order 0.44 and 0.50. Ties do not explain
+//!   it, as WLB has none.
 //!
 //! Absent on purpose: throughput with dead links, where there is no capacity to be a fraction of.
 
@@ -239,8 +239,8 @@ const LOADS_MAX: u64 = 1 << 26;
 /// A load of one in the solver's whole numbers.
 const SCALE: f64 = (1u64 << 40) as f64;
 
-/// The load of the busiest link when every node sends at capacity: that of uniform traffic under minimal routing that is
-/// balanced within each dimension, as destination tag is. Of a k-ary n-cube it is k / 8 for even k.
+/// The load of the busiest link when every node sends at capacity: that of uniform traffic under minimal routing that
+/// is balanced within each dimension, as destination tag is. Of a k-ary n-cube it is k / 8 for even k.
 fn full_load(tables: &RoutingTables) -> Result<f64, Problem> {
     let uniform = Pattern::Uniform.traffic(tables)?;
     Ok(most(&channel_loads(tables, Algorithm::Protocol(Routing::DestinationTag), &uniform)?))
