@@ -134,7 +134,7 @@ enum Happening {
     NicFree(HostId),
     AtSwitch(Packet),
     LinkFree(HostId),
-    AtHost(Packet),
+    AtHost(HostId, Packet),
     Deadline(HostId),
 }
 
@@ -279,7 +279,7 @@ impl Scene {
             Happening::NicFree(host) => self.pump(host),
             Happening::AtSwitch(packet) => self.enqueue(packet),
             Happening::LinkFree(host) => self.serve(host),
-            Happening::AtHost(packet) => self.hand(packet.dst, Input::Packet(&packet)),
+            Happening::AtHost(host, packet) => self.hand(host, Input::Packet(&packet)),
             // One that has been brought forward since is no deadline any more.
             Happening::Deadline(host) if self.hosts[host.index()].deadline == Some(self.now) => {
                 self.hosts[host.index()].deadline = None;
@@ -389,6 +389,6 @@ impl Scene {
         host.link_free = self.now + self.wire.down_rate().transmit(u64::from(packet.wire_bytes));
         let free = host.link_free;
         self.plan(free, Happening::LinkFree(id));
-        self.plan(free + self.wire.delay / 2, Happening::AtHost(packet));
+        self.plan(free + self.wire.delay / 2, Happening::AtHost(id, packet));
     }
 }

@@ -44,7 +44,15 @@ impl R2c2 {
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
         let header: Header = packet.header();
         let plane = &mut self.plane;
-        if packet.src.0 >= plane.site.hosts {
+        let (host, hosts) = (plane.site.host, plane.site.hosts);
+        let named = header.seq < hosts && header.seq != host.0;
+        let sound = match header.kind {
+            // It comes back with what this node has said of its flow to another.
+            kind::DROPPED => named,
+            kind::RATES => packet.src != host && named,
+            _ => packet.src != host,
+        };
+        if packet.src.0 >= hosts || !sound {
             self.counts.malformed += 1;
             return;
         }

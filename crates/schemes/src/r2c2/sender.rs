@@ -233,9 +233,7 @@ impl Sender {
 
     /// The next data packet for the NIC.
     pub fn poll_data(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) -> Option<Packet> {
-        while let Some(slot) = self.pacing.expire(cx.now) {
-            self.due.push_back(slot);
-        }
+        self.pace(cx.now);
         loop {
             let lets =
                 |slot: &u32| self.flows.get(*slot).is_none_or(|(flow, outgoing)| cx.gate.lets(flow, outgoing.key.dst));
@@ -244,6 +242,13 @@ impl Sender {
             if let Some(packet) = self.data(cx, slot, plane) {
                 return Some(packet);
             }
+        }
+    }
+
+    /// Flows whose buckets have filled are due.
+    fn pace(&mut self, now: Time) {
+        while let Some(slot) = self.pacing.expire(now) {
+            self.due.push_back(slot);
         }
     }
 
@@ -456,6 +461,7 @@ impl Sender {
 
     /// Something is due.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) {
+        self.pace(cx.now);
         while let Some(slot) = self.refreshing.expire(cx.now) {
             self.again(cx.now, slot, plane);
         }
