@@ -5,26 +5,39 @@
 //! in proportion to their allocation weights until a link is full; its flows are frozen; the others rise on. A flow is frozen at its
 //! demand too (host-limited flows). Priorities are rounds: a lower one shares what the higher ones have left.
 //!
+//! Most links can't be full. A flow has at most what it could have alone; a link that would do for all its flows even then limits
+//! none of them by their number. So the first pass finds the *contended* links, a percent of those in use at the paper's load, and water is
+//! filled into those alone, each flow rising no further than what it could have alone (which its demand is part of).
+//!
 //! The *level* of a round is the rate of a flow of weight 1 that is not frozen. A link is full at the level `left / load`: the capacity
-//! that frozen flows leave, over the sum of (allocation weight x link weight) of its other flows. Freezing flows only ever raises the levels of
-//! links, so links wait in a heap by levels that may be out of date, and only the first is brought up to date.
+//! that frozen flows leave, over the sum of (allocation weight x link weight) of its other flows. Freezing flows only ever raises the
+//! levels of links, so links wait in a heap by levels that may be out of date, and only the first is brought up to date.
 //!
 //! Every node computes all rates for itself and must come to what all others come to, so the result is a function of the flows in
 //! their order alone, by the four operations and comparisons.
+//!
+//! Absent on purpose: computing only what has changed since the last interval. Of the flows that a node considers a third are new each
+//! time, and three quarters of the time goes into passing over links once for each flow.
+//!
+//! [`replay`] is the paper's benchmark of this (section 5.1).
+
+pub mod replay;
 
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::ops::Range;
 
 use fabric::LinkWeight;
 
 /// What a node knows of a flow (section 3.3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// By its routing protocol, source and destination: the links that it passes, each once. A weight that is not
-    /// above zero, or infinite, counts as none.
+    /// By its routing protocol, source and destination: the links that it passes, with finite weights. Zero is as good as not passing;
+    /// what is below makes rates meaningless.
     pub links: &'a [LinkWeight],
     /// Allocation weight, relative to other flows of the same priority. A flow whose weight is not above zero gets nothing; what
     /// differs from 1 by a factor of more than 2^40 counts as if by that.
@@ -49,33 +62,66 @@ pub fn allocate(capacity_bps: &[f64], flows: &[Flow<'_>]) -> Vec<f64> {
 }
 
 /// [`allocate`] with memory: for many flow sets on one network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Allocator {
-    capacity_bps: Vec<f64>,
-    links: Vec<Link>,
-    /// Links that the flows of a round pass.
-    used: Vec<u32>,
-    /// The flows of each used link and what each adds to its load: `links[l].flows` are its range.
-    members: Vec<(u32, f64)>,
-    /// Used links by levels that are never above the true ones.
-    fullest: BinaryHeap<Reverse<(Level, u32)>>,
+    /// By link, what there is to share: the capacity, then what earlier rounds leave.
+    left: Vec<f64>,
+    /// By link, the inverse of `left`.
+    inverse: Vec<f64>,
+    /// By link, what would be left if all flows of the round had what they could have alone; negative if it is contended.
+    spare: Vec<f64>,
+    /// By link, its place in `contended`.
+    place: Vec<u32>,
+    /// The links that would not do for that: no other can ever be full of more than one flow.
+    contended: Vec<Contended>,
+    /// Which contended links each flow passes, flow by flow.
+    passages: Vec<Passage>,
+    /// By flow, its range of `passages`.
+    passages_of: Vec<Range<usize>>,
+    /// The flows on each contended link.
+    members: Vec<Member>,
+    /// What may happen next, by levels that are never above the true ones.
+    agenda: BinaryHeap<Reverse<(Level, What)>>,
     /// Flows in order of priority.
     order: Vec<u32>,
-    /// The flows of a round that have a demand, by the level at which it is met.
-    demands: Vec<(Level, u32)>,
+    capacity_bps: Vec<f64>,
+    /// By flow, what it could have if it were alone.
+    alone: Vec<f64>,
     frozen: Vec<bool>,
     rates: Vec<f64>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Link {
+#[derive(Clone, Debug)]
+struct Contended {
     /// Bits per second that frozen flows leave.
     left: f64,
-    /// Flows that are not frozen.
-    open: u32,
-    /// Its flows' sum of allocation weight x link weight, those of frozen flows subtracted.
+    /// The sum of (allocation weight x link weight) of all its flows.
     load: f64,
-    flows: std::ops::Range<u32>,
+    /// Its range of `members`.
+    members: Range<u32>,
+}
+
+/// A flow on a contended link, seen from the flow.
+#[derive(Clone, Copy, Debug)]
+struct Passage {
+    link: u32,
+    weight: f32,
+}
+
+/// The same, seen from the link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    flow: u32,
+    /// Allocation weight x link weight.
+    load: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// A flow has what it could have alone.
+    Met(u32),
+    /// A contended link is full.
+    Full(u32),
 }
 
 /// A rate of a flow of weight 1; never NaN.
@@ -85,13 +131,13 @@ struct Level(f64);
 impl Eq for Level {}
 
 impl PartialOrd for Level {
-    fn partial_cmp(&self, other: &Level) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Level) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Level {
-    fn cmp(&self, other: &Level) -> std::cmp::Ordering {
+    fn cmp(&self, other: &Level) -> Ordering {
         self.0.total_cmp(&other.0)
     }
 }
@@ -100,17 +146,16 @@ impl Allocator {
     /// For a network whose link `i` has room for `capacity_bps[i]`.
     pub fn new(capacity_bps: &[f64]) -> Allocator {
         let capacity_bps: Vec<f64> = capacity_bps.iter().map(|&bps| if bps > 0.0 { bps } else { 0.0 }).collect();
-        Allocator {
-            links: vec![Link::default(); capacity_bps.len()],
+        let mut allocator = Allocator {
+            left: capacity_bps.clone(),
+            inverse: vec![0.0; capacity_bps.len()],
+            spare: vec![0.0; capacity_bps.len()],
+            place: vec![0; capacity_bps.len()],
             capacity_bps,
-            used: Vec::new(),
-            members: Vec::new(),
-            fullest: BinaryHeap::new(),
-            order: Vec::new(),
-            demands: Vec::new(),
-            frozen: Vec::new(),
-            rates: Vec::new(),
-        }
+            ..Allocator::default()
+        };
+        allocator.invert();
+        allocator
     }
 
     /// The rate of each flow in bits per second: see [`allocate`].
@@ -119,142 +164,209 @@ impl Allocator {
         self.rates.resize(flows.len(), 0.0);
         self.frozen.clear();
         self.frozen.resize(flows.len(), false);
-        for (link, &bps) in self.links.iter_mut().zip(&self.capacity_bps) {
-            link.left = bps;
-        }
+        self.alone.resize(flows.len(), 0.0);
+        self.passages_of.resize(flows.len(), 0..0);
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         order.extend((0..flows.len() as u32).filter(|&i| takes_part(&flows[i as usize])));
         order.sort_by_key(|&i| flows[i as usize].priority);
-        for round in order.chunk_by(|&a, &b| flows[a as usize].priority == flows[b as usize].priority) {
+        let mut rest = &order[..];
+        let mut touched = false;
+        while let Some(&first) = rest.first() {
+            let is_peer = |&i: &u32| flows[i as usize].priority == flows[first as usize].priority;
+            let (round, later) = rest.split_at(rest.partition_point(is_peer));
+            self.find_contended(flows, round);
             self.fill(flows, round);
+            if !later.is_empty() {
+                self.subtract(flows, round);
+                touched = true;
+            }
+            rest = later;
+        }
+        if touched {
+            self.left.copy_from_slice(&self.capacity_bps);
+            self.invert();
         }
         self.order = order;
         &self.rates
     }
 
-    /// One round: water-filling among `round`, flows of one priority.
-    fn fill(&mut self, flows: &[Flow<'_>], round: &[u32]) {
-        self.enter(flows, round);
-        let (mut level, mut waiting, mut next_demand) = (0.0, round.len(), 0);
-        while waiting > 0 {
-            while self.demands.get(next_demand).is_some_and(|&(_, flow)| self.frozen[flow as usize]) {
-                next_demand += 1;
+    /// Works out what each flow of the round could have alone, and which links are too narrow for that.
+    fn find_contended(&mut self, flows: &[Flow<'_>], round: &[u32]) {
+        for (spare, left) in self.spare.iter_mut().zip(&self.left) {
+            *spare = left * (1.0 + ROUNDING);
+        }
+        self.contended.clear();
+        for &i in round {
+            let flow = &flows[i as usize];
+            let (mut most, mut narrowest) = (0.0, None);
+            for passed in flow.links {
+                let share = self.inverse[passed.link.index()] * f64::from(passed.weight);
+                (most, narrowest) = if share > most { (share, Some(passed)) } else { (most, narrowest) };
             }
-            let demand = self.demands.get(next_demand).copied();
-            let fullest = self.next_full(level);
-            match (fullest, demand) {
-                (Some((at, _)), Some((met, flow))) if met.0 <= at => {
-                    level = f64::max(level, met.0);
-                    self.freeze(flows, flow, flows[flow as usize].demand);
+            let room = narrowest.map(|passed| self.left[passed.link.index()] / f64::from(passed.weight));
+            let alone = f64::min(flow.demand, room.unwrap_or(f64::INFINITY));
+            self.alone[i as usize] = alone;
+            if alone == f64::INFINITY {
+                continue;
+            }
+            for passed in flow.links {
+                let link = passed.link.index();
+                let before = self.spare[link];
+                let after = before - alone * f64::from(passed.weight);
+                self.spare[link] = after;
+                if after < 0.0 && before >= 0.0 {
+                    self.place[link] = self.contended.len() as u32;
+                    self.contended.push(Contended { left: self.left[link], load: 0.0, members: 0..0 });
+                }
+            }
+        }
+    }
+
+    /// Water-filling among the flows that pass contended links; all others have what they could have alone.
+    fn fill(&mut self, flows: &[Flow<'_>], round: &[u32]) {
+        let mut waiting = self.enter(flows, round);
+        let mut level = 0.0;
+        while waiting > 0 {
+            let (now, what) = self.next(level).expect("a flow that waits has its own entry");
+            level = now;
+            match what {
+                What::Met(flow) => {
+                    self.freeze(flow, self.alone[flow as usize]);
                     waiting -= 1;
                 }
-                (None, Some((_, flow))) => {
-                    self.freeze(flows, flow, flows[flow as usize].demand);
-                    waiting -= 1;
-                }
-                (Some((at, link)), _) => {
-                    level = at;
-                    for member in self.links[link as usize].flows.clone() {
-                        let (flow, _) = self.members[member as usize];
+                What::Full(link) => {
+                    let Range { start, end } = self.contended[link as usize].members;
+                    for member in start..end {
+                        let flow = self.members[member as usize].flow;
                         if !self.frozen[flow as usize] {
-                            self.freeze(flows, flow, level * weight(&flows[flow as usize]));
+                            let rate = level * weight(&flows[flow as usize]);
+                            self.freeze(flow, f64::min(rate, self.alone[flow as usize]));
                             waiting -= 1;
                         }
                     }
                 }
-                (None, None) => {
-                    for &flow in round.iter().filter(|&&flow| !self.frozen[flow as usize]) {
-                        self.rates[flow as usize] = f64::INFINITY;
+            }
+        }
+    }
+
+    /// What happens next as the level rises from `level`, and the level then.
+    fn next(&mut self, level: f64) -> Option<(f64, What)> {
+        while let Some(mut first) = self.agenda.peek_mut() {
+            let Reverse((Level(then), what)) = *first;
+            let now = match what {
+                What::Met(flow) => (!self.frozen[flow as usize]).then_some(then),
+                What::Full(link) => {
+                    // A sum of what is left, anew: differences would keep rounding errors of what has gone.
+                    let link = &mut self.contended[link as usize];
+                    let (mut load, mut end) = (0.0, link.members.start);
+                    for member in link.members.clone() {
+                        // Without a branch, which could not be foretold.
+                        let member = self.members[member as usize];
+                        let open = !self.frozen[member.flow as usize];
+                        self.members[end as usize] = member;
+                        end += u32::from(open);
+                        load += if open { member.load } else { 0.0 };
                     }
-                    return;
+                    link.members.end = end;
+                    (load > 0.0).then(|| f64::max(level, link.left / load))
+                }
+            };
+            match now {
+                Some(now) if now > then => *first = Reverse((Level(now), what)),
+                Some(now) => {
+                    PeekMut::pop(first);
+                    return Some((f64::max(level, now), what));
+                }
+                None => {
+                    PeekMut::pop(first);
                 }
             }
-        }
-    }
-
-    /// Enters the flows of a round into their links, and the links into the heap.
-    fn enter(&mut self, flows: &[Flow<'_>], round: &[u32]) {
-        for link in self.used.drain(..) {
-            let link = &mut self.links[link as usize];
-            *link = Link { left: link.left, ..Link::default() };
-        }
-        self.demands.clear();
-        for &i in round {
-            let flow = &flows[i as usize];
-            if flow.demand < f64::INFINITY {
-                self.demands.push((Level(flow.demand / weight(flow)), i));
-            }
-            for passed in passed(flow) {
-                let link = &mut self.links[passed.link.index()];
-                if link.open == 0 {
-                    self.used.push(passed.link.0);
-                }
-                link.open += 1;
-                link.load += weight(flow) * f64::from(passed.weight);
-            }
-        }
-        self.demands.sort();
-
-        let mut end = 0;
-        for &link in &self.used {
-            let link = &mut self.links[link as usize];
-            link.flows = end..end;
-            end += link.open;
-        }
-        self.members.clear();
-        self.members.resize(end as usize, (0, 0.0));
-        for &i in round {
-            let flow = &flows[i as usize];
-            for passed in passed(flow) {
-                let range = &mut self.links[passed.link.index()].flows;
-                self.members[range.end as usize] = (i, weight(flow) * f64::from(passed.weight));
-                range.end += 1;
-            }
-        }
-
-        let mut fullest = std::mem::take(&mut self.fullest).into_vec();
-        fullest.clear();
-        fullest.extend(self.used.iter().filter_map(|&link| {
-            let Link { left, load, .. } = self.links[link as usize];
-            (left < f64::INFINITY).then_some(Reverse((Level(left / load), link)))
-        }));
-        self.fullest = fullest.into();
-    }
-
-    /// The link that is full first as the level rises from `level`, and the level then.
-    fn next_full(&mut self, level: f64) -> Option<(f64, u32)> {
-        while let Some(mut first) = self.fullest.peek_mut() {
-            let Reverse((Level(then), index)) = *first;
-            let link = &self.links[index as usize];
-            if link.open == 0 {
-                std::collections::binary_heap::PeekMut::pop(first);
-                continue;
-            }
-            // Differences gather rounding errors, which may be all that is left of a small flow's load: sums don't.
-            let members = &self.members[link.flows.start as usize..link.flows.end as usize];
-            let load: f64 =
-                members.iter().filter(|(flow, _)| !self.frozen[*flow as usize]).map(|&(_, load)| load).sum();
-            let now = f64::max(level, link.left / load);
-            if now <= then {
-                return Some((then, index));
-            }
-            *first = Reverse((Level(now), index));
         }
         None
     }
 
-    fn freeze(&mut self, flows: &[Flow<'_>], index: u32, rate: f64) {
-        let flow = &flows[index as usize];
-        self.rates[index as usize] = rate;
-        self.frozen[index as usize] = true;
-        for passed in passed(flow) {
-            let link = &mut self.links[passed.link.index()];
-            link.left = f64::max(0.0, link.left - rate * f64::from(passed.weight));
-            link.open -= 1;
+    /// Enters the flows of the round into the contended links that they pass, and both into the agenda. Returns how many flows
+    /// pass any.
+    fn enter(&mut self, flows: &[Flow<'_>], round: &[u32]) -> usize {
+        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
+        agenda.clear();
+        self.passages.clear();
+        for &i in round {
+            let flow = &flows[i as usize];
+            let begin = self.passages.len();
+            let weight = weight(flow);
+            for passed in flow.links {
+                let link = passed.link.index();
+                if self.spare[link] < 0.0 && passed.weight > 0.0 {
+                    let place = self.place[link];
+                    let link = &mut self.contended[place as usize];
+                    link.members.end += 1;
+                    link.load += weight * f64::from(passed.weight);
+                    self.passages.push(Passage { link: place, weight: passed.weight });
+                }
+            }
+            self.passages_of[i as usize] = begin..self.passages.len();
+            if begin == self.passages.len() {
+                self.rates[i as usize] = self.alone[i as usize];
+            } else {
+                agenda.push(Reverse((Level(self.alone[i as usize] / weight), What::Met(i))));
+            }
+        }
+
+        let tied = agenda.len();
+        let mut end = 0;
+        for link in &mut self.contended {
+            let count = link.members.end;
+            link.members = end..end;
+            end += count;
+        }
+        self.members.clear();
+        self.members.resize(end as usize, Member::default());
+        for &i in round {
+            let weight = weight(&flows[i as usize]);
+            for passage in &self.passages[self.passages_of[i as usize].clone()] {
+                let range = &mut self.contended[passage.link as usize].members;
+                self.members[range.end as usize] = Member { flow: i, load: weight * f64::from(passage.weight) };
+                range.end += 1;
+            }
+        }
+        for (place, link) in self.contended.iter().enumerate() {
+            agenda.push(Reverse((Level(link.left / link.load), What::Full(place as u32))));
+        }
+        self.agenda = agenda.into();
+        tied
+    }
+
+    fn freeze(&mut self, flow: u32, rate: f64) {
+        self.rates[flow as usize] = rate;
+        self.frozen[flow as usize] = true;
+        for passage in &self.passages[self.passages_of[flow as usize].clone()] {
+            let left = &mut self.contended[passage.link as usize].left;
+            *left = f64::max(0.0, *left - rate * f64::from(passage.weight));
+        }
+    }
+
+    /// Leaves to later rounds what this one has left.
+    fn subtract(&mut self, flows: &[Flow<'_>], round: &[u32]) {
+        for &i in round.iter().filter(|&&i| self.rates[i as usize] < f64::INFINITY) {
+            for passed in flows[i as usize].links {
+                let link = passed.link.index();
+                self.left[link] = f64::max(0.0, self.left[link] - self.rates[i as usize] * f64::from(passed.weight));
+            }
+        }
+        self.invert();
+    }
+
+    fn invert(&mut self) {
+        for (inverse, left) in self.inverse.iter_mut().zip(&self.left) {
+            *inverse = 1.0 / left;
         }
     }
 }
+
+/// A link is not contended by so little of its capacity: what sums of many rates may round to.
+const ROUNDING: f64 = 1e-12;
 
 fn takes_part(flow: &Flow<'_>) -> bool {
     flow.weight > 0.0 && flow.demand > 0.0
@@ -263,8 +375,4 @@ fn takes_part(flow: &Flow<'_>) -> bool {
 fn weight(flow: &Flow<'_>) -> f64 {
     const MOST: f64 = (1u64 << 40) as f64;
     flow.weight.clamp(1.0 / MOST, MOST)
-}
-
-fn passed<'a>(flow: &Flow<'a>) -> impl Iterator<Item = &'a LinkWeight> + use<'a> {
-    flow.links.iter().filter(|passed| passed.weight > 0.0 && passed.weight < f32::INFINITY)
 }

@@ -1,11 +1,14 @@
-//! The paper's examples by hand, and two proofs for random flow sets: the bottleneck property of max-min fairness, and a linear
+//! The paper's examples by hand, and two checks for random flow sets: the bottleneck property of max-min fairness, and a linear
 //! program that knows nothing of water.
 
 mod program;
 
+use std::sync::Arc;
+
+use fabric::{FabricSpec, Failures, Grid, Routes, Routing, RoutingTables};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use units::LinkId;
+use units::{Duration, HostId, LinkId, Rate, Time};
 
 use super::*;
 
@@ -75,7 +78,7 @@ fn a_priority_shares_what_those_before_it_have_left() {
 
 #[test]
 fn a_flow_that_passes_no_link_gets_its_demand() {
-    let nowhere = over(&[(0, 0.0), (0, f32::NAN), (0, -1.0), (0, f32::INFINITY)]);
+    let nowhere = over(&[(0, 0.0)]);
     let flows = [Flow { demand: GBPS, ..plain(&[]) }, plain(&[]), plain(&nowhere)];
     assert_eq!(allocate(&[GBPS], &flows), [GBPS, f64::INFINITY, f64::INFINITY]);
 }
@@ -122,6 +125,37 @@ fn memory_changes_no_result() {
     for flows in sets.iter().chain(sets.iter().rev()) {
         assert_eq!(allocator.allocate(flows), allocate(&capacity, flows));
     }
+}
+
+/// A ring of four at 8 Gbps, 1 KB/us, in which host 1 sends to its neighbour over their link.
+#[test]
+fn a_replay_considers_flows_that_have_lasted_an_interval() {
+    let grid = Grid { dims: vec![4], rate: Rate::from_gbps(8), ..Grid::default() };
+    let fabric = Arc::new(FabricSpec::Torus(grid).build().unwrap());
+    let capacity: Vec<f64> = fabric.links.iter().map(|link| link.rate.bps() as f64).collect();
+    let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
+    let tables = RoutingTables::new(fabric, routes);
+    let ground = replay::Ground { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity };
+    let message = |start_us, src, bytes| {
+        let start = Time::from_us(start_us);
+        replay::Message { start, src: HostId(src), dst: HostId(2), bytes }
+    };
+    let messages = [message(0, 1, 10_000), message(0, 1, 5_000), message(20, 1, 4_000), message(60, 1, 1_000)];
+    let lifetimes = replay::lifetimes(&ground, &messages, Duration::from_us(1));
+    let ends: Vec<Time> = lifetimes.iter().map(|flow| flow.end).collect();
+    // Half each until 5 KB have gone of either, then the rest alone.
+    assert_eq!(ends, [Time::from_us(15), Time::from_us(10), Time::from_us(24), Time::from_us(61)]);
+
+    let mut computed = 0;
+    let recomputations = replay::recompute(&ground, &lifetimes, Duration::from_us(4), |work| {
+        work();
+        computed += 1;
+        computed
+    });
+    let flows: Vec<usize> = recomputations.iter().map(|recomputation| recomputation.flows).collect();
+    // At 4, 8, ... 60 us: two until 10 us, one until 15 us; the third is there, for 4 us, until the very instant.
+    assert_eq!(flows, [2, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(recomputations[1], replay::Recomputation { at: Time::from_us(8), flows: 2, took: 2 });
 }
 
 /// Max-min fairness by its definition: nothing is oversubscribed, and each flow either has its demand or a bottleneck, a full
