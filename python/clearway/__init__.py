@@ -8,7 +8,7 @@
     r.plot.slowdown()
 """
 
-from clearway import harmony
+from clearway import harmony, r2c2
 from clearway._core import __version__
 from clearway._errors import ScenarioError
 from clearway._listings import fabrics, schema, schemes, workloads
@@ -33,6 +33,7 @@ __all__ = [
     "harmony",
     "live",
     "load",
+    "r2c2",
     "run",
     "schema",
     "schemes",

@@ -18,6 +18,12 @@ __all__ = [
     "harmony_slot_efficiency",
     "live",
     "pyrrha_resources",
+    "r2c2_link_weights",
+    "r2c2_rates",
+    "r2c2_recompute_times",
+    "r2c2_select",
+    "r2c2_throughput",
+    "r2c2_water_filling",
     "schema",
     "schemes",
     "simulate",
@@ -68,6 +74,27 @@ def harmony_allocation(
     k: int, cores: int, leaves: int | None, tries: int, trials: int, seed: int
 ) -> list[tuple[float, float]]: ...
 def harmony_adversary(k: int, switches: int) -> list[tuple[int, int]]: ...
+def r2c2_throughput(fabric: str, algorithm: str, pattern: str | None = None) -> float: ...
+def r2c2_link_weights(fabric: str, routing: str, src: int, dst: int) -> list[tuple[str, str, float]]: ...
+def r2c2_water_filling(
+    capacities_gbps: list[float], flows: list[tuple[list[tuple[int, float]], float, int, float]]
+) -> list[float]: ...
+def r2c2_rates(
+    fabric: str, headroom: float, flows: list[tuple[int, int, str, float, int, float]]
+) -> list[float]: ...
+def r2c2_select(
+    fabric: str,
+    headroom: float,
+    pairs: list[tuple[int, int]],
+    routings: list[str],
+    current: bytes,
+    utility: str,
+    settings: str,
+    seed: int,
+) -> tuple[bytes, float, float, int, int]: ...
+def r2c2_recompute_times(
+    scenario: Scenario, routing: str, headroom: float, rhos_ps: list[int], step_ps: int
+) -> list[list[tuple[int, int, int]]]: ...
 def fabric_schema() -> str: ...
 def schema() -> str: ...
 def simulate(scenario: Scenario, threads: int, progress: _Progress | None = None) -> _Run: ...

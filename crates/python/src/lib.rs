@@ -4,6 +4,7 @@
 //! consistent point, and to report progress.
 
 mod harmony;
+mod r2c2;
 mod run;
 
 use std::path::PathBuf;
@@ -159,6 +160,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(harmony::harmony_message_delay_max, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_allocation, module)?)?;
     module.add_function(wrap_pyfunction!(harmony::harmony_adversary, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_throughput, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_link_weights, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_water_filling, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_rates, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_select, module)?)?;
+    module.add_function(wrap_pyfunction!(r2c2::r2c2_recompute_times, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_schema, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;

@@ -19,6 +19,7 @@ mod plane;
 pub mod rates;
 mod receiver;
 mod route;
+pub mod selection;
 mod sender;
 mod switch;
 #[cfg(test)]

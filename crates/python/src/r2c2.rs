@@ -1,0 +1,256 @@
+use std::sync::Arc;
+use std::time::{Duration as RealTime, Instant};
+
+use fabric::routing::throughput::{Algorithm, Pattern, throughput, worst_case};
+use fabric::{FabricSpec, Failures, LinkWeight, Routes, Routing, RoutingTables};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
+use scenario::Plan;
+use schemes::r2c2::rates::replay::{self, Message};
+use schemes::r2c2::rates::{Flow, allocate};
+use schemes::r2c2::selection::{self, Fitness, Utility};
+use serde::de::DeserializeOwned;
+use units::{Duration, HostId, LinkId, Problem, Stream};
+
+use crate::{Scenario, scenario_error};
+
+/// What an algorithm carries of a pattern, or of the permutation that suits it least, as a fraction of capacity.
+#[pyfunction]
+#[pyo3(signature = (fabric, algorithm, pattern=None))]
+pub(crate) fn r2c2_throughput(py: Python<'_>, fabric: &str, algorithm: &str, pattern: Option<&str>) -> PyResult<f64> {
+    let algorithm = named("algorithm", algorithm, Algorithm::named(algorithm), &Algorithm::ALL.map(Algorithm::name))?;
+    let named_pattern = |name| named("pattern", name, Pattern::named(name), &Pattern::ALL.map(Pattern::name));
+    let pattern = pattern.map(named_pattern).transpose()?;
+    let tables = tables(fabric)?;
+    let carried = py.detach(|| match pattern {
+        Some(pattern) => throughput(&tables, algorithm, &pattern.traffic(&tables)?),
+        None => Ok(worst_case(&tables, algorithm)?.throughput),
+    });
+    carried.map_err(refused)
+}
+
+/// The links that packets between two hosts pass, and how often: (from, to, expected passages).
+#[pyfunction]
+pub(crate) fn r2c2_link_weights(
+    fabric: &str,
+    routing: &str,
+    src: u32,
+    dst: u32,
+) -> PyResult<Vec<(String, String, f64)>> {
+    let tables = tables(fabric)?;
+    let fabric = tables.fabric();
+    let name = |passed: &LinkWeight| {
+        let link = fabric.link(passed.link);
+        let [from, to] = [link.from, link.to].map(|node| fabric.names[node.index()].clone());
+        (from, to, f64::from(passed.weight))
+    };
+    Ok(weights(&tables, routing, src, dst)?.iter().map(name).collect())
+}
+
+/// A flow's links and weights on them, then its allocation weight, priority and demand in Gbps.
+type Plain = (Vec<(u32, f32)>, f64, u8, f64);
+
+/// The water-filling: rates in Gbps.
+#[pyfunction]
+pub(crate) fn r2c2_water_filling(capacities_gbps: Vec<f64>, flows: Vec<Plain>) -> PyResult<Vec<f64>> {
+    let mut links = Vec::new();
+    for (index, (passed, ..)) in flows.iter().enumerate() {
+        if let Some((link, _)) = passed.iter().find(|(link, _)| *link as usize >= capacities_gbps.len()) {
+            return Err(PyValueError::new_err(format!("flows[{index}]: there is no link {link}")));
+        }
+        let weight = |&(link, weight)| LinkWeight { link: LinkId(link), weight };
+        links.push(passed.iter().map(weight).collect::<Vec<LinkWeight>>());
+    }
+    let with_links = flows.iter().zip(&links);
+    let flows: Vec<Flow<'_>> = with_links
+        .map(|(&(_, weight, priority, demand_gbps), links)| Flow { links, weight, priority, demand: demand_gbps })
+        .collect();
+    // Rates come in the unit of capacities.
+    Ok(allocate(&capacities_gbps, &flows))
+}
+
+/// A flow's source, destination and routing, then its allocation weight, priority and demand in Gbps.
+type Between = (u32, u32, String, f64, u8, f64);
+
+/// The water-filling on a fabric: rates in Gbps.
+#[pyfunction]
+pub(crate) fn r2c2_rates(py: Python<'_>, fabric: &str, headroom: f64, flows: Vec<Between>) -> PyResult<Vec<f64>> {
+    let tables = tables(fabric)?;
+    let capacity_bps = capacities(&tables, headroom)?;
+    let weights = flows.iter().enumerate().map(|(index, (src, dst, routing, ..))| {
+        weights(&tables, routing, *src, *dst).map_err(|error| at(py, &format!("flows[{index}]"), &error))
+    });
+    let links: Vec<Arc<[LinkWeight]>> = weights.collect::<PyResult<_>>()?;
+    let flow = |(&(_, _, _, weight, priority, demand_gbps), links)| {
+        let links: &Arc<[LinkWeight]> = links;
+        Flow { links, weight, priority, demand: demand_gbps * BPS_PER_GBPS }
+    };
+    let flows: Vec<Flow<'_>> = flows.iter().zip(&links).map(flow).collect();
+    let rates = py.detach(|| allocate(&capacity_bps, &flows));
+    Ok(rates.into_iter().map(|bps| bps / BPS_PER_GBPS).collect())
+}
+
+/// The search: the index of each pair's protocol, its utility and that of the current ones in Gbps, generations, evaluations.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "plain values across the border")]
+pub(crate) fn r2c2_select(
+    py: Python<'_>,
+    fabric: &str,
+    headroom: f64,
+    pairs: Vec<(u32, u32)>,
+    routings: Vec<String>,
+    current: Vec<u8>,
+    utility: &str,
+    settings: &str,
+    seed: u64,
+) -> PyResult<(Vec<u8>, f64, f64, u32, u32)> {
+    let utility: Utility = read("utility", utility)?;
+    let settings: selection::Settings = read("settings", settings)?;
+    let tables = tables(fabric)?;
+    let hosts = tables.fabric().hosts;
+    utility.check(hosts).map_err(|problem| refused(problem.under("utility")))?;
+    settings.check().map_err(|problem| refused(problem.under("settings")))?;
+    let capacity_bps = capacities(&tables, headroom)?;
+    let known = 0..routings.len().min(usize::from(u8::MAX)) as u8;
+    if current.len() != pairs.len() || !current.iter().all(|protocol| known.contains(protocol)) {
+        return Err(PyValueError::new_err("current: it takes one of the routings for each flow"));
+    }
+    let loads = pairs.len().saturating_mul(routings.len()).saturating_mul(capacity_bps.len());
+    if loads > LOADS_MAX {
+        let message = format!("{} flows and {} routings are more than fit", pairs.len(), routings.len());
+        return Err(PyValueError::new_err(message));
+    }
+    let mut choices = Vec::new();
+    for (index, &(src, dst)) in pairs.iter().enumerate() {
+        let options = routings.iter().map(|routing| weights(&tables, routing, src, dst));
+        let options: PyResult<Vec<_>> = options.collect();
+        choices.push((1.0, options.map_err(|error| at(py, &format!("flows[{index}]"), &error))?));
+    }
+    let sources: Vec<HostId> = pairs.iter().map(|&(src, _)| HostId(src)).collect();
+    let found = py.detach(|| {
+        let (mut fitness, mut measure) = (Fitness::new(&capacity_bps, &choices), utility.measure(&sources));
+        let (mut look_up, mut interrupted) = (every_tenth_of_a_second(), false);
+        let random = &mut Stream::new(seed, 0, "routing selection");
+        let protocols: Vec<u8> = known.collect();
+        let found = selection::select(&current, &protocols, &settings, random, |assignment| {
+            interrupted = interrupted || (look_up() && Python::attach(|py| py.check_signals().is_err()));
+            if interrupted { f64::NAN } else { measure.of(fitness.rates(assignment)) }
+        });
+        (!interrupted).then_some(found)
+    });
+    let found = found.ok_or_else(|| PyKeyboardInterrupt::new_err(()))?;
+    let selection::Selection { assignment, utility, before, generations, evaluations } = found;
+    Ok((assignment, utility / BPS_PER_GBPS, before / BPS_PER_GBPS, generations, evaluations))
+}
+
+/// A computation of rates: when in picoseconds, for how many flows, how many nanoseconds of a core it took.
+type Recomputation = (u64, usize, i64);
+
+/// What a node has to compute of a scenario's flows, and what that takes here, for each interval in picoseconds.
+#[pyfunction]
+pub(crate) fn r2c2_recompute_times(
+    py: Python<'_>,
+    scenario: &Scenario,
+    routing: &str,
+    headroom: f64,
+    rhos_ps: Vec<u64>,
+    step_ps: u64,
+) -> PyResult<Vec<Vec<Recomputation>>> {
+    if step_ps == 0 || rhos_ps.contains(&0) {
+        return Err(PyValueError::new_err("an interval is longer than 0"));
+    }
+    let plan = py.detach(|| Plan::new(&scenario.read));
+    let plan = plan.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
+    if plan.flows.iter().any(|flow| flow.after.is_some()) {
+        return Err(PyValueError::new_err("flows that begin when others end have no start of their own to replay"));
+    }
+    let message =
+        |flow: &scenario::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
+    let mut messages: Vec<Message> = plan.flows.iter().map(message).collect();
+    messages.sort_by_key(|message| message.start);
+    let tables = RoutingTables::new(plan.fabric.clone(), plan.routes.clone());
+    let routing = checked(&tables, routing)?;
+    let capacity_bps = capacities(&tables, headroom)?;
+    let ground = replay::Ground { tables: &tables, routing, capacity_bps: &capacity_bps };
+    let took_ns = |work: &mut dyn FnMut()| {
+        // Not the wall's: what else runs here is no cost of the computation.
+        let begin = clock_gettime(ClockId::ThreadCPUTime);
+        work();
+        let took = clock_gettime(ClockId::ThreadCPUTime) - begin;
+        took.tv_sec * 1_000_000_000 + took.tv_nsec
+    };
+    let plain = |one: replay::Recomputation<i64>| (one.at.ps(), one.flows, one.took);
+    Ok(py.detach(|| {
+        let lifetimes = replay::lifetimes(&ground, &messages, Duration::from_ps(step_ps));
+        let of = |&rho| replay::recompute(&ground, &lifetimes, Duration::from_ps(rho), took_ns);
+        rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect()
+    }))
+}
+
+const BPS_PER_GBPS: f64 = 1e9;
+
+/// Loads of flows on links that a search holds at once: 3 GiB.
+const LOADS_MAX: usize = 1 << 28;
+
+fn tables(fabric: &str) -> PyResult<RoutingTables> {
+    let spec: FabricSpec = read("fabric", fabric)?;
+    let fabric = spec.build().map_err(|problem| refused(problem.under("fabric")))?;
+    let routes = Routes::compute(&fabric, &Failures::default());
+    Ok(RoutingTables::new(Arc::new(fabric), Arc::new(routes)))
+}
+
+/// By link, what the headroom leaves of its rate.
+fn capacities(tables: &RoutingTables, headroom: f64) -> PyResult<Vec<f64>> {
+    if !(0.0..1.0).contains(&headroom) {
+        return Err(PyValueError::new_err(format!("headroom={headroom}: a share of each link, from 0 to less than 1")));
+    }
+    Ok(tables.fabric().links.iter().map(|link| link.rate.bps() as f64 * (1.0 - headroom)).collect())
+}
+
+fn weights(tables: &RoutingTables, routing: &str, src: u32, dst: u32) -> PyResult<Arc<[LinkWeight]>> {
+    let hosts = tables.fabric().hosts;
+    if let Some(host) = [src, dst].into_iter().find(|&host| host >= hosts) {
+        return Err(PyValueError::new_err(format!("there is no host {host}: {hosts} hosts are counted from 0")));
+    }
+    Ok(tables.weights(checked(tables, routing)?, HostId(src), HostId(dst)))
+}
+
+fn checked(tables: &RoutingTables, routing: &str) -> PyResult<Routing> {
+    let routing = named("routing", routing, Routing::named(routing), &Routing::NAMES)?;
+    tables.check(routing).map_err(refused)?;
+    Ok(routing)
+}
+
+fn named<T>(what: &str, name: &str, found: Option<T>, names: &[&str]) -> PyResult<T> {
+    found.ok_or_else(|| PyValueError::new_err(format!("{what} '{name}' is none of {}", names.join(", "))))
+}
+
+fn read<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
+}
+
+fn refused(problem: Problem) -> PyErr {
+    PyValueError::new_err(match problem.key.as_str() {
+        "" => problem.message,
+        _ => problem.to_string(),
+    })
+}
+
+/// The same error, with the place that it is about.
+fn at(py: Python<'_>, place: &str, error: &PyErr) -> PyErr {
+    PyValueError::new_err(format!("{place}: {}", error.value(py)))
+}
+
+/// Says ten times a second that it is time to look for signals.
+#[expect(clippy::disallowed_methods, reason = "the real clock, for whoever waits")]
+fn every_tenth_of_a_second() -> impl FnMut() -> bool {
+    let mut looked = Instant::now();
+    move || {
+        let due = looked.elapsed() >= RealTime::from_millis(100);
+        if due {
+            looked = Instant::now();
+        }
+        due
+    }
+}

@@ -1,0 +1,213 @@
+"""The figures of R2C2's paper that need no packets: what protocols put on links, and the rates that follow (figures 2, 4, 8 and 18)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Polygon
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import rack
+from rack import draw, lines, table_of
+
+from figures import Shown
+
+import clearway as cw
+from clearway import r2c2
+from clearway._plots import COLOURS
+
+# Figure 2, and by whose name we compute what its columns hold.
+COLUMNS = {"Random Packet Spraying": "romm", "Destination Tag": "fixed_ties", "VLB": "vlb", "WLB": "wlb"}
+FIGURE_2 = {
+    "nearest_neighbor": (4, 4, 0.5, 2.33),
+    "uniform": (1, 1, 0.5, 0.76),
+    "bit_complement": (0.4, 0.5, 0.5, 0.42),
+    "transpose": (0.54, 0.25, 0.5, 0.57),
+    "tornado": (0.33, 0.33, 0.5, 0.53),
+    "worst_case": (0.21, 0.25, 0.5, 0.31),
+}
+# Of Figure 2: what follows from no definition that gives its other cells.
+OTHERWISE = {("WLB", "nearest_neighbor"), ("Random Packet Spraying", "transpose"), ("WLB", "transpose")}
+
+RHOS_US = (100, 200, 500, 1000, 2000)
+# Section 5.1: CPU overhead in percent, as median and 99th percentile.
+XEON = {100: (17.6, 73.9), 500: (1.7, 7.9)}
+ATOM = {500: (33.5, 71.4)}
+
+LOADS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+BASELINES = ("RPS", "VLB", "Random")
+
+
+def figure_2() -> Shown:
+    """Throughput of routing algorithms on an 8-ary 2-cube, as a fraction of its capacity."""
+    ours = r2c2.throughput(algorithms=[*COLUMNS.values(), "rps", "destination_tag"])
+    paper = pd.DataFrame(FIGURE_2, index=pd.Index(COLUMNS)).T
+    table = pd.concat({"paper": paper, "ours": ours}, axis=1).rename_axis("pattern")
+    same = {
+        (column, pattern): bool(abs(ours.loc[pattern, name] - paper.loc[pattern, column]) < 0.0051)
+        for column, name in COLUMNS.items()
+        for pattern in FIGURE_2
+    }
+    off = {cell for cell, holds in same.items() if not holds}
+    said = "; ".join(f"{column} {pattern} {ours.loc[pattern, COLUMNS[column]]:.2f}, not {paper.loc[pattern, column]:g}" for column, pattern in sorted(off))
+    best = ours[list(COLUMNS.values())].idxmax(axis=1)
+    checks = {
+        f"{sum(same.values())} of 24 cells are the paper's ({said})": off <= OTHERWISE,
+        "no single algorithm is best for all patterns": best.nunique() > 1,
+        "VLB carries the same of all patterns": bool((ours["vlb"].sub(0.5).abs() < 1e-3).all()),
+    }
+    return Shown(table, checks)
+
+
+def figure_4() -> Shown:
+    """Rates of two flows under the paths that routing gives, and what is feasible if each may divide its packets as it likes."""
+    # Of the links with a capacity of two the paper names none; those that limit nothing here.
+    capacities = {"1-4": 1, "1-3": 2, "2-3": 2, "3-4": 1}
+    f1, f2 = {"1-4": 0.5, "1-3": 0.5, "3-4": 0.5}, {"2-3": 1, "3-4": 1}
+    rows = {
+        "f1 over both paths alike": (2 / 3, 2 / 3, *r2c2.water_filling(capacities, [f1, f2])),
+        "f1 over 1-4 alone": (1, 1, *r2c2.water_filling(capacities, [{"1-4": 1}, f2])),
+    }
+    table = pd.DataFrame(rows, index=["f1, paper", "f2, paper", "f1", "f2"]).T
+    both = table.loc["f1 over both paths alike"]
+    checks = {
+        f"{how}: {of['f1']:.3f}, {of['f2']:.3f} (paper: {of['f1, paper']:.3f}, {of['f2, paper']:.3f})": bool(
+            np.allclose(of[["f1", "f2"]], of[["f1, paper", "f2, paper"]])
+        )
+        for how, of in table.iterrows()
+    }
+    regions = [
+        feasible("(b) any division of f1", [(0, 0), (2, 0), (1, 1), (0, 1)], (1.0, 1.0)),
+        feasible("(c) as f1's routing has it", [(0, 0), (2, 0), (0, 1)], (both["f1"], both["f2"])),
+    ]
+    return Shown(table, checks, draw(regions, sharex=True, sharey=True))
+
+
+def feasible(title: str, corners: list[tuple[float, float]], fair: tuple[float, float]) -> Callable[[Axes], None]:
+    """The rates that two flows can have together, and which of them are fair."""
+
+    def panel(axes: Axes) -> None:
+        axes.add_patch(Polygon(corners, color=COLOURS[0], alpha=0.2, linewidth=0))
+        axes.plot(*fair, marker="*", markersize=11, color=COLOURS[1], linestyle="", label="max-min fair")
+        axes.set(title=title, xlabel="rate of f1", ylabel="rate of f2", xlim=(0, 2.2), ylim=(0, 1.2))
+        axes.legend(fontsize=7)
+
+    return panel
+
+
+def figure_8() -> Shown:
+    """CPU overhead of computing rates on a core of this machine, over the interval rho, beside the paper's on a Xeon of 2.4 GHz."""
+    # The traffic of section 5.2: of flows of 10 MB, as in the emulator, all would last longer than any rho.
+    scenario = cw.Scenario.load(rack.HERE / "rack.toml").with_({"traffic.0.flows": round(100_000 * rack.scale)})
+    times = r2c2.recompute_times(scenario, RHOS_US)
+    by_rho = times.groupby("rho_us")
+    table = pd.DataFrame(
+        {
+            "recomputations": by_rho.size(),
+            "flows": by_rho["flows"].median(),
+            "flows p99": by_rho["flows"].quantile(0.99),
+            "took us": by_rho["took_us"].median(),
+            "overhead %": 100 * by_rho["overhead"].median(),
+            "overhead p99 %": 100 * by_rho["overhead"].quantile(0.99),
+        }
+    )
+    for name, paper in (("Xeon", XEON), ("Atom", ATOM)):
+        table[f"{name} %"] = pd.Series({rho: median for rho, (median, _) in paper.items()})
+        table[f"{name} p99 %"] = pd.Series({rho: p99 for rho, (_, p99) in paper.items()})
+    at = table.loc[500]
+    checks = {
+        "a longer interval costs less of a core": table["overhead %"].is_monotonic_decreasing,
+        "a longer interval has fewer flows": table["flows"].is_monotonic_decreasing,
+        f"500 us: {at['overhead p99 %']:.1f}% at the 99th percentile is feasible (paper: 7.9% on a Xeon, 71.4% on an Atom)": at["overhead p99 %"] < 100,
+    }
+    return Shown(table, checks, draw([overheads(table)]))
+
+
+def overheads(table: pd.DataFrame) -> Callable[[Axes], None]:
+    """The 99th percentile of the overhead over rho."""
+
+    def panel(axes: Axes) -> None:
+        for colour, (column, name) in zip(COLOURS, {"overhead p99 %": "this machine", "Xeon p99 %": "paper, Xeon", "Atom p99 %": "paper, Atom"}.items()):
+            of = table[column].dropna()
+            axes.plot(of.index, of, marker="o", linestyle="-" if column == "overhead p99 %" else "", color=colour, label=name)
+        axes.axhline(100, color="#6b6b6b", linestyle=":")
+        axes.set(title="Computing rates, 512 nodes", xlabel="rho (us)", ylabel="p99 of CPU overhead (%)", xscale="log", yscale="log")
+        axes.set_xticks(table.index, [f"{rho:g}" for rho in table.index])
+        axes.legend(fontsize=7)
+
+    return panel
+
+
+def figure_18() -> Shown:
+    """Aggregate throughput with a protocol selected for each flow, to all RPS, all VLB, and each at random, over the share of nodes that send."""
+    with ThreadPoolExecutor() as workers:
+        rows = dict(zip(LOADS, workers.map(partial(selected, nodes_along=max(round(8 * rack.scale), 3)), LOADS)))
+    table = table_of(rows, "L")
+    ratios = pd.DataFrame({name: table["Adaptive"] / table[name] for name in BASELINES})
+    table = pd.concat([table, ratios.add_prefix("to ")], axis=1)
+    checks = {f"never less than {name}: at least {ratios[name].min():.3f} times": bool((ratios[name] >= 1).all()) for name in BASELINES} | {
+        "VLB is the better of the two at the lowest load, RPS at the highest": bool(
+            table["VLB"].iloc[0] > table["RPS"].iloc[0] and table["RPS"].iloc[-1] > table["VLB"].iloc[-1]
+        ),
+        f"a mixture is better than either, by up to {100 * (ratios[['RPS', 'VLB']].min(axis=1).max() - 1):.0f}%": bool(
+            (ratios[["RPS", "VLB"]].min(axis=1) > 1.01).any()
+        ),
+    }
+    panels = [
+        lines("Adaptive, normalised", ratios, "L", "ratio of aggregate throughputs"),
+        lines("Flows that have VLB", 100 * table[["VLB share"]], "L", "%"),
+    ]
+    return Shown(table, checks, draw(panels))
+
+
+def selected(load: float, nodes_along: int) -> pd.Series[float]:
+    """A load's aggregate throughputs in Gbps, and what the search took."""
+    fabric = {"torus": {"dims": [nodes_along] * 3}}
+    draws = np.random.default_rng([18, round(100 * load)])
+    pairs = senders(nodes_along**3, load, draws)
+
+    def aggregate(routings: list[str]) -> float:
+        return sum(r2c2.rates([(*pair, routing) for pair, routing in zip(pairs, routings)], fabric=fabric))
+
+    begin = perf_counter()
+    found = r2c2.select_routing(pairs, ("rps", "vlb"), fabric=fabric)
+    took = perf_counter() - begin
+    return pd.Series(
+        {
+            "flows": len(pairs),
+            "Adaptive": aggregate(found.routings),
+            "RPS": aggregate(["rps"] * len(pairs)),
+            "VLB": aggregate(["vlb"] * len(pairs)),
+            "Random": aggregate([str(routing) for routing in draws.choice(["rps", "vlb"], len(pairs))]),
+            "VLB share": found.routings.count("vlb") / len(pairs),
+            "generations": found.generations,
+            "evaluations": found.evaluations,
+            "seconds": took,
+        }
+    )
+
+
+def senders(nodes: int, load: float, draws: np.random.Generator) -> list[tuple[int, int]]:
+    """A share of nodes, each with a flow to another node, no two to the same."""
+    count = max(round(load * nodes), 1)
+    while True:
+        sources, destinations = draws.permutation(nodes)[:count], draws.permutation(nodes)[:count]
+        if (sources != destinations).all():
+            return list(zip(sources.tolist(), destinations.tolist()))
+
+
+FIGURES: dict[str, Callable[[], Shown]] = {
+    "figure-2": figure_2,
+    "figure-4": figure_4,
+    "figure-8": figure_8,
+    "figure-18": figure_18,
+}
