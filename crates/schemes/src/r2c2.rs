@@ -11,6 +11,7 @@
 //! Absent on purpose: topology discovery (section 3.2 takes it from the routing protocols; here all nodes learn of a failure at one time, when
 //! routes change), and inter-rack networking (section 6, future work).
 
+mod adapt;
 mod demand;
 mod header;
 mod host;
@@ -35,6 +36,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, SwitchId};
 
+pub use adapt::{Adapt, Turns};
 pub use header::{Header, UNLIMITED, kind};
 pub use route::HOPS_MAX;
 
@@ -65,6 +67,9 @@ pub struct Config {
     pub allocations: Vec<Allocation>,
     /// Who computes rates.
     pub control: Control,
+    /// How routing protocols are selected for flows that last; they keep what they have if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapt: Option<Adapt>,
     /// How long a sender that has sent everything waits before it asks what is missing; longer from one time to the next.
     pub patience: Duration,
     /// How often it asks before it reports a failure.
@@ -123,6 +128,7 @@ impl Default for Config {
             smoothing: 0.5,
             allocations: Vec::new(),
             control: Control::Decentralised,
+            adapt: None,
             patience: Duration::from_ms(1),
             probes: 8,
             class: 0,
@@ -168,6 +174,15 @@ impl Scheme for Config {
         if self.class > 7 {
             return Err(Problem::new("class", format!("{} is not one of 0 to 7", self.class)));
         }
+        if let Some(adapt) = &self.adapt {
+            adapt.check().map_err(|problem| problem.under("adapt"))?;
+            if self.control != Control::Decentralised {
+                return Err(Problem::new(
+                    "adapt",
+                    "nodes select what they know of: it needs control = \"decentralised\"",
+                ));
+            }
+        }
         for (index, own) in self.allocations.iter().enumerate() {
             let here = |key: &str, message: String| Err(Problem::new(format!("allocations[{index}].{key}"), message));
             if own.weight == 0 {
@@ -193,6 +208,11 @@ impl Scheme for Config {
                 return Err(Problem::new(format!("allocations[{index}].traffic"), message));
             }
             routings.extend(own.routing.map(|routing| (format!("allocations[{index}].routing"), routing)));
+        }
+        if let Some(adapt) = &self.adapt {
+            adapt.utility.check(ground.fabric.hosts).map_err(|problem| problem.under("adapt.utility"))?;
+            let among = adapt.among.iter().enumerate();
+            routings.extend(among.map(|(index, &routing)| (format!("adapt.among[{index}]"), routing)));
         }
         for (key, routing) in routings {
             network.tables.check(routing).map_err(|problem| Problem::new(key.as_str(), problem.message))?;

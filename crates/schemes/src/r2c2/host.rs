@@ -6,6 +6,7 @@ use fabric::{Fabric, Routes, Routing};
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 use units::{Duration, HostId, Time};
 
+use super::adapt::Turn;
 use super::header::kind;
 use super::network::{Calculators, Networks};
 use super::plane::Plane;
@@ -25,6 +26,7 @@ pub(super) struct R2c2 {
     tick: Option<Time>,
     /// The controller's: the view that it has told rates for.
     told: u128,
+    turn: Turn,
     counts: Counts,
 }
 
@@ -38,7 +40,18 @@ struct Counts {
 impl R2c2 {
     pub fn new(plane: Plane, fabric: Arc<Fabric>, networks: Arc<Networks>, calculators: Arc<Calculators>) -> R2c2 {
         let (sender, receiver) = (Sender::default(), Receiver::default());
-        R2c2 { plane, sender, receiver, fabric, networks, calculators, tick: None, told: 0, counts: Counts::default() }
+        R2c2 {
+            plane,
+            sender,
+            receiver,
+            fabric,
+            networks,
+            calculators,
+            tick: None,
+            told: 0,
+            turn: Turn::default(),
+            counts: Counts::default(),
+        }
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
@@ -63,7 +76,7 @@ impl R2c2 {
             kind::STATUS => self.sender.status(cx, packet, &header, plane),
             kind::DROPPED => self.sender.dropped(cx.now, packet.flow, &header, plane),
             kind::ANNOUNCE | kind::FINISH => self.heard(cx.now, packet, &header),
-            kind::ASSIGN => self.assigned(&header),
+            kind::ASSIGN => self.assigned(cx.now, &header),
             kind::RATES => self.rates(cx.now, packet, &header),
             _ => self.counts.malformed += 1,
         }
@@ -96,12 +109,12 @@ impl R2c2 {
         }
     }
 
-    fn assigned(&mut self, header: &Header) {
+    fn assigned(&mut self, now: Time, header: &Header) {
         let key = Key { src: HostId(header.seq), dst: HostId(header.word), number: header.number };
         let Some(routing) = self.routing(header) else { return };
-        self.plane.view.assign(key, routing);
-        if key.src == self.plane.site.host {
+        if self.plane.view.assign(key, routing) {
             self.sender.reroute(key, routing);
+            self.follow(now);
         }
     }
 
@@ -116,7 +129,8 @@ impl R2c2 {
     fn follow(&mut self, now: Time) {
         if self.plane.config.recompute == Duration::ZERO {
             self.recompute(now);
-        } else if self.tick.is_none() && self.computes() {
+        }
+        if self.tick.is_none() && self.computes() {
             self.tick = Some(self.next_tick(now));
         }
     }
@@ -131,10 +145,10 @@ impl R2c2 {
         }
     }
 
-    /// The next multiple of the recomputation interval on this node's clock.
+    /// The next multiple of the recomputation interval on this node's clock; of the interval of refreshing, if rates are computed at each event.
     fn next_tick(&self, now: Time) -> Time {
-        let clock = self.plane.site.clock;
-        let every = self.plane.config.recompute.ps() as i64;
+        let (clock, config) = (self.plane.site.clock, &self.plane.config);
+        let every = if config.recompute == Duration::ZERO { config.refresh } else { config.recompute }.ps() as i64;
         clock.true_time((clock.local_ps(now).div_euclid(every) + 1).saturating_mul(every))
     }
 
@@ -206,6 +220,11 @@ impl Endpoint for R2c2 {
             Input::Packet(packet) => self.receive(cx, packet),
             Input::Deadline => {
                 self.sender.deadline(cx, &mut self.plane);
+                for (key, routing) in self.turn.look(cx, &mut self.plane) {
+                    self.plane.assign(key, routing, key.number % self.plane.config.trees);
+                    self.sender.reroute(key, routing);
+                    self.follow(cx.now);
+                }
                 if self.tick.is_some_and(|tick| tick <= cx.now) {
                     self.ticked(cx.now);
                 }
@@ -219,12 +238,20 @@ impl Endpoint for R2c2 {
         }
         match self.plane.control.pop_front() {
             Some(packet) => Some(packet),
-            None => self.sender.poll_data(cx, &mut self.plane),
+            None => {
+                let before = self.plane.view.digest();
+                let packet = self.sender.poll_data(cx, &mut self.plane);
+                // One of its own flows has ended.
+                if self.plane.config.recompute == Duration::ZERO && self.plane.view.digest() != before {
+                    self.recompute(cx.now);
+                }
+                packet
+            }
         }
     }
 
     fn poll_at(&self) -> PollAt {
-        PollAt::At(self.tick.unwrap_or(Time::MAX).min(self.sender.next_deadline()))
+        PollAt::At(self.tick.unwrap_or(Time::MAX).min(self.sender.next_deadline()).min(self.turn.at(&self.plane)))
     }
 
     fn set_routes(&mut self, cx: &mut Cx<'_>, routes: &Arc<Routes>) {
@@ -247,6 +274,8 @@ impl Endpoint for R2c2 {
             ("rate_messages", self.counts.rate_messages),
             ("demands_announced", sender.demands),
             ("flows_rerouted", sender.rerouted),
+            ("searches", self.turn.searches),
+            ("assignments", self.turn.assignments),
             ("probes", sender.probes),
             ("flows_failed", sender.failed),
             ("duplicates", self.receiver.duplicates),

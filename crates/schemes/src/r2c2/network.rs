@@ -174,6 +174,11 @@ impl Calculator {
         rates
     }
 
+    /// By link, what rates may use in bits per second.
+    pub fn capacity_bps(&self) -> &[f64] {
+        &self.capacity_bps
+    }
+
     /// What a flow gets that has the rack for itself: the slowest of its links decides. Infinite if it passes none.
     pub fn alone_bps(&self, links: &[LinkWeight]) -> f64 {
         let share = |weight: &LinkWeight| self.capacity_bps[weight.link.index()] / f64::from(weight.weight);

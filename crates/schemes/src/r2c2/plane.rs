@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use fabric::Routing;
 use node::{Packet, Site};
 use units::{FlowId, HostId, Rate, Time};
 
 use super::header::kind;
 use super::network::Calculator;
+use super::selection::assignments;
 use super::switch::broadcast;
 use super::view::{Key, Terms, View};
 use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED};
@@ -84,7 +86,8 @@ impl Plane {
     }
 
     /// All say that a flow shall use another protocol.
-    pub fn assign(&mut self, key: Key, routing: fabric::Routing, tree: u8, wire_bytes: u16) {
+    pub fn assign(&mut self, key: Key, routing: Routing, tree: u8) {
+        self.view.assign(key, routing);
         let header = Header {
             seq: key.src.0,
             word: key.dst.0,
@@ -94,7 +97,7 @@ impl Plane {
             ..Header::of(kind::ASSIGN)
         };
         let dst = if key.dst == self.site.host { key.src } else { key.dst };
-        let mut packet = self.packet(FlowId(0), dst, header, wire_bytes);
+        let mut packet = self.packet(FlowId(0), dst, header, assignments::WIRE_BYTES as u16);
         broadcast(&mut packet);
         self.broadcasts += 1;
         self.control.push_back(packet);

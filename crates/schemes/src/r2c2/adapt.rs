@@ -1,0 +1,161 @@
+//! When a node looks for better routing, and for which flows (section 3.4).
+//!
+//! One node at a time has its turn. It searches with what it knows, and if that gains enough, broadcasts the protocols that change:
+//! five bytes each, 300 in 1,500 bytes ([`assignments`](super::selection::assignments)). In the simulator each is a packet of its own of so many bytes.
+//! All nodes, the flows' own among them, take them over.
+//!
+//! Flows that have not lasted are left alone, and left out of the search: they will be gone before its result counts.
+
+use std::sync::Arc;
+
+use fabric::{LinkWeight, Routing};
+use node::Cx;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Stream, Time};
+
+use super::network::flow;
+use super::plane::Plane;
+use super::rates::Flow;
+use super::selection::{Fitness, Settings, Utility, select};
+use super::view::{Key, Known};
+
+/// How routing protocols are selected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Adapt {
+    /// From one node's turn to the next one's.
+    pub every: Duration,
+    /// Whose turn it is.
+    pub turns: Turns,
+    /// Flows that have lasted for so long may change.
+    pub older_than: Duration,
+    /// The protocols to choose from.
+    pub among: Vec<Routing>,
+    /// What shall be as large as possible.
+    pub utility: Utility,
+    /// The least gain in utility for which anything changes, as a share.
+    pub gain: f64,
+    /// How to search.
+    pub search: Settings,
+}
+
+/// Which node searches next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Turns {
+    /// Each in turn, in order of their addresses.
+    #[default]
+    Token,
+    /// Each at random, as often on average.
+    Random,
+}
+
+impl Default for Adapt {
+    /// Section 5.2's choice between two protocols. "Every few seconds or minutes" is long for a simulation: the shortest of that.
+    fn default() -> Adapt {
+        Adapt {
+            every: Duration::from_ms(1_000),
+            turns: Turns::Token,
+            older_than: Duration::from_ms(1),
+            among: vec![Routing::RandomPacketSpraying, Routing::Vlb],
+            utility: Utility::default(),
+            gain: 0.01,
+            search: Settings::default(),
+        }
+    }
+}
+
+impl Adapt {
+    /// What the types can't forbid.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if self.every == Duration::ZERO || self.every > Duration::from_ms(1_000_000) {
+            return Err(Problem::new("every", format!("{} is not a time up to 1000s, such as \"1s\"", self.every)));
+        }
+        if self.among.len() < 2 {
+            return Err(Problem::new("among", "takes two protocols at least, such as [\"rps\", \"vlb\"]"));
+        }
+        if !(self.gain >= 0.0) {
+            return Err(Problem::new("gain", format!("{} is no share; 0.01 is one in a hundred", self.gain)));
+        }
+        self.search.check().map_err(|problem| problem.under("search"))
+    }
+}
+
+/// A node's turns.
+#[derive(Default)]
+pub(super) struct Turn {
+    next: Option<Time>,
+    pub searches: u64,
+    pub assignments: u64,
+}
+
+impl Turn {
+    /// When this node looks at its turn next; never if nobody adapts.
+    pub fn at(&self, plane: &Plane) -> Time {
+        match plane.config.adapt {
+            Some(_) => self.next.unwrap_or(Time::ZERO),
+            None => Time::MAX,
+        }
+    }
+
+    /// Its turn may have come.
+    pub fn look(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) -> Vec<(Key, Routing)> {
+        let Some(adapt) = plane.config.adapt.clone() else { return Vec::new() };
+        if self.at(plane) > cx.now {
+            return Vec::new();
+        }
+        let (host, hosts) = (u64::from(plane.site.host.0), u64::from(plane.site.hosts));
+        let first = self.next.is_none();
+        let wait = match adapt.turns {
+            Turns::Token => adapt.every * if first { host + 1 } else { hosts },
+            Turns::Random => Duration::from_ps(cx.random.exponential((adapt.every * hosts).ps() as f64) as u64 + 1),
+        };
+        self.next = Some(cx.now.saturating_add(wait));
+        if first { Vec::new() } else { self.search(cx.now, cx.random, &adapt, plane) }
+    }
+
+    fn search(&mut self, now: Time, random: &mut Stream, adapt: &Adapt, plane: &Plane) -> Vec<(Key, Routing)> {
+        let lasts = |flow: &(Key, Known)| now.since(flow.1.since) >= adapt.older_than;
+        let flows: Vec<(Key, Known)> = plane.view.iter().filter(lasts).collect();
+        if flows.is_empty() {
+            return Vec::new();
+        }
+        self.searches += 1;
+        let tables = &plane.calculator.network.tables;
+        let of = |key: &Key, routing| tables.weights(routing, key.src, key.dst);
+        let options = |(key, known): &(Key, Known)| -> (f64, Vec<Arc<[LinkWeight]>>) {
+            (f64::from(known.terms.weight), adapt.among.iter().map(|&routing| of(key, routing)).collect())
+        };
+        let options: Vec<_> = flows.iter().map(options).collect();
+        let mut worth = adapt.utility.measure(&flows.iter().map(|flow| flow.0.src).collect::<Vec<_>>());
+        // A gene is a place among the protocols; a flow that has another protocol now counts as having the first.
+        let gene =
+            |known: &Known| adapt.among.iter().position(|&routing| routing == known.terms.routing).unwrap_or(0) as u8;
+        let current: Vec<u8> = flows.iter().map(|flow| gene(&flow.1)).collect();
+        let genes: Vec<u8> = (0..adapt.among.len() as u8).collect();
+        let plain =
+            |known: &Known| known.terms.priority == flows[0].1.terms.priority && known.terms.demand_bps().is_infinite();
+        let found = if flows.iter().all(|flow| plain(&flow.1)) {
+            let mut fitness = Fitness::new(plane.calculator.capacity_bps(), &options);
+            select(&current, &genes, &adapt.search, random, |genes| worth.of(fitness.rates(genes)))
+        } else {
+            select(&current, &genes, &adapt.search, random, |genes| {
+                let links = |(index, &gene): (usize, &u8)| &options[index].1[usize::from(gene)];
+                let asked = genes.iter().enumerate().map(links).zip(&flows);
+                let asked: Vec<Flow<'_>> = asked.map(|(links, (_, known))| flow(&known.terms, links)).collect();
+                worth.of(&plane.calculator.allocate(&asked))
+            })
+        };
+        if found.gain() < adapt.gain {
+            return Vec::new();
+        }
+        let changed = flows.iter().zip(&found.assignment).filter_map(|((key, known), &gene)| {
+            let routing = adapt.among[usize::from(gene)];
+            (routing != known.terms.routing).then_some((*key, routing))
+        });
+        let changed: Vec<_> = changed.collect();
+        self.assignments += changed.len() as u64;
+        changed
+    }
+}
