@@ -76,7 +76,18 @@ const RPCS: &str = r#"
     flows = 15000
 "#;
 
-const SCENARIOS: [(&str, &str); 6] = [
+/// R2C2 section 5.2's default, on which every flow is broadcast twice to 512 nodes.
+const RACK: &str = r#"
+    fabric.torus = {}
+    switch.buffer = { per_port = { bytes = "10MB" } }
+    [[traffic]]
+    sizes.pareto = { shape = 1.05, mean = "100KB" }
+    arrivals.poisson.every = "1us"
+    flows = 5000
+"#;
+
+const SCENARIOS: [(&str, &str); 7] = [
+    ("rack", RACK),
     ("leaf-spine", LEAF_SPINE),
     ("fat-tree", FAT_TREE),
     ("one flow", ONE_FLOW),
@@ -156,6 +167,9 @@ fn bench() {
     }
     for transport in ["harmony", "fastpass", "dcpim"] {
         line(&format!("144 hosts, 128 KB RPCs 0.5, {transport}"), 1, child("rpcs", transport, "none", 1, 2));
+    }
+    for transport in ["r2c2", "newreno"] {
+        line(&format!("512 nodes of a rack, flows each us, {transport}"), 1, child("rack", transport, "none", 1, 2));
     }
     for flow_control in FlowControl::NAMES {
         line(

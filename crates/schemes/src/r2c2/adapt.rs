@@ -6,8 +6,6 @@
 //!
 //! Flows that have not lasted are left alone, and left out of the search: they will be gone before its result counts.
 
-use std::sync::Arc;
-
 use fabric::{LinkWeight, Routing};
 use node::Cx;
 use schemars::JsonSchema;
@@ -122,9 +120,9 @@ impl Turn {
             return Vec::new();
         }
         self.searches += 1;
-        let tables = &plane.calculator.network.tables;
-        let of = |key: &Key, routing| tables.weights(routing, key.src, key.dst);
-        let options = |(key, known): &(Key, Known)| -> (f64, Vec<Arc<[LinkWeight]>>) {
+        let network = &plane.calculator.network;
+        let of = |key: &Key, routing| network.links(routing, key.src, key.dst);
+        let options = |(key, known): &(Key, Known)| -> (f64, Vec<Vec<LinkWeight>>) {
             (f64::from(known.terms.weight), adapt.among.iter().map(|&routing| of(key, routing)).collect())
         };
         let options: Vec<_> = flows.iter().map(options).collect();

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use fabric::{Fabric, LinkWeight, Routes, RoutingTables};
+use fabric::{Fabric, LinkWeight, Routes, Routing, RoutingTables};
 use rustc_hash::FxHashMap;
 use units::{HostId, LinkId, PortId, SwitchId, mix};
 
@@ -49,6 +49,19 @@ impl Network {
         let Some(slot) = self.trees.get(src.index() * usize::from(TREES_MAX) + usize::from(tree)) else { return &[] };
         let tree = slot.get_or_init(|| self.grow(src, tree));
         &tree.ports[tree.first[switch.index()] as usize..tree.first[switch.index() + 1] as usize]
+    }
+
+    /// The links that a flow passes, those of its hosts among them, and how often a packet is expected to. None without a path.
+    pub fn links(&self, routing: Routing, src: HostId, dst: HostId) -> Vec<LinkWeight> {
+        if self.tables.routes().hops(src, dst).is_none() {
+            return Vec::new();
+        }
+        let (fabric, between) = (self.tables.fabric(), self.tables.weights(routing, src, dst));
+        let mut links = Vec::with_capacity(between.len() + 2);
+        links.push(LinkWeight { link: fabric.uplink(src), weight: 1.0 });
+        links.extend_from_slice(&between);
+        links.push(LinkWeight { link: Fabric::reverse(fabric.uplink(dst)), weight: 1.0 });
+        links
     }
 
     /// The hosts of a switch, and their ports.
@@ -151,7 +164,7 @@ impl Calculator {
             if first.last().is_none_or(|last| last.0 != key.src) {
                 first.push((key.src, index));
             }
-            weights.push(self.network.tables.weights(known.terms.routing, key.src, key.dst));
+            weights.push(self.network.links(known.terms.routing, key.src, key.dst));
         }
         let flows: Vec<Flow<'_>> =
             view.iter().zip(&weights).map(|((_, known), links)| flow(&known.terms, links)).collect();

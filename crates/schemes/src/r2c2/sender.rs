@@ -196,7 +196,7 @@ impl Sender {
         outgoing.settle(now);
         outgoing.active = true;
         let Key { src, dst, .. } = outgoing.key;
-        let links = plane.calculator.network.tables.weights(outgoing.terms.routing, src, dst);
+        let links = plane.calculator.network.links(outgoing.terms.routing, src, dst);
         let alone = plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps());
         outgoing.rate_bps = alone.min(plane.site.nic_rate.bps() as f64);
         outgoing.demand.restart(now, outgoing.sent_bytes);

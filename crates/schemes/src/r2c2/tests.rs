@@ -49,9 +49,9 @@ fn a_lone_flow_starts_at_once_and_has_the_link() {
     let mut scene = scene(3, Config::default(), &[]);
     let flow = scene.send(Time::ZERO, 0, 1, packets(10));
     scene.run_until(Time::from_ms(1));
-    // Sixteen bytes of broadcast go first; a star has no link between switches, so that nothing limits it.
-    let broadcast = Duration::from_ps(1_280);
-    assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + broadcast + Duration::from_ns(120) * 9 + DATA));
+    // Sixteen bytes of broadcast go first; then a packet whenever 95% of 100 Gbps have earned its bits.
+    let (broadcast, packet) = (Duration::from_ps(1_280), Duration::from_ps(126_316));
+    assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + broadcast + packet * 9 + DATA));
     assert_eq!(scene.completed_at(flow), Some(scene.delivered_at(flow).unwrap() + CONTROL));
     // One broadcast when it starts, one when all is sent; every node has forgotten it.
     assert_eq!((of_kind(&scene, kind::ANNOUNCE).len(), of_kind(&scene, kind::FINISH).len()), (1, 1));
