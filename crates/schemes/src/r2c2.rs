@@ -54,6 +54,8 @@ pub struct Config {
     pub headroom: f64,
     /// How often each node computes rates, by its own clock (rho); "0s" is at each flow event.
     pub recompute: Duration,
+    /// The rate of a flow until its node computes rates the next time.
+    pub first_rate: FirstRate,
     /// How packets of flows are routed.
     pub routing: Routing,
     /// Broadcast trees a source, which its flows take in turn.
@@ -102,6 +104,18 @@ fn one() -> u8 {
     1
 }
 
+/// With what rate a flow begins. Section 3.3.2 has it start immediately, and rates computed for flows that last for an interval: short ones "would be
+/// pointless to rate-limit". Section 3.1 has its sender compute its fair allocation when it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstRate {
+    /// What it would have alone in the rack.
+    #[default]
+    Alone,
+    /// What its sender's view gives it, computed for it alone: other flows of the sender keep theirs.
+    Fair,
+}
+
 /// Who computes rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -122,6 +136,7 @@ impl Default for Config {
         Config {
             headroom: 0.05,
             recompute: Duration::from_us(500),
+            first_rate: FirstRate::Alone,
             routing: Routing::RandomPacketSpraying,
             trees: 4,
             refresh: Duration::from_ms(10),

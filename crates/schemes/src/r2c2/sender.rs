@@ -18,7 +18,7 @@ use super::demand::Demand;
 use super::header::{UNLIMITED, kind};
 use super::plane::{News, Plane};
 use super::view::{Key, Terms};
-use super::{Header, route};
+use super::{FirstRate, Header, route};
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -197,11 +197,17 @@ impl Sender {
         outgoing.active = true;
         let Key { src, dst, .. } = outgoing.key;
         let links = plane.calculator.network.links(outgoing.terms.routing, src, dst);
-        let alone = plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps());
-        outgoing.rate_bps = alone.min(plane.site.nic_rate.bps() as f64);
         outgoing.demand.restart(now, outgoing.sent_bytes);
         plane.announce(now, outgoing.news(flow));
         self.active.insert(outgoing.key, slot);
+        let first = match plane.config.first_rate {
+            FirstRate::Alone => plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps()),
+            FirstRate::Fair => {
+                let place = self.active.range(..outgoing.key).count();
+                plane.calculator.rates(&plane.view).of(src)[place]
+            }
+        };
+        outgoing.rate_bps = first.min(plane.site.nic_rate.bps() as f64);
         self.refreshing.set(slot, now + plane.config.refresh);
         self.arm(now, slot, plane);
     }
