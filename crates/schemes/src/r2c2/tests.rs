@@ -200,7 +200,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig { cases: 40, ..Default::default() })]
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, ..Default::default() })]
 
     /// Whatever is lost, late or twice: each flow ends once, and when all is over no node knows of a flow that there is not.
     #[test]
@@ -231,9 +231,9 @@ proptest::proptest! {
             proptest::prop_assert_eq!(ends.count(), 1);
             proptest::prop_assert!(scene.delivered_at(flow).is_some());
         }
-        let long: Vec<FlowId> = (0..4).map(|src| scene.send(Time::from_ms(200), src, (src + 1) % 4, packets(50_000))).collect();
-        // What is not there any more is forgotten by nodes that compute; 50,000 packets take 6 ms at the least.
-        scene.run_until(Time::from_ms(200) + Duration::from_us(2_500));
+        let long: Vec<FlowId> = (0..4).map(|src| scene.send(Time::from_ms(200), src, (src + 1) % 4, packets(5_000))).collect();
+        // What is not there any more is forgotten by nodes that compute; 5,000 packets take 0.6 ms at the least.
+        scene.run_until(Time::from_ms(200) + Duration::from_us(400));
         for host in 0..4 {
             proptest::prop_assert_eq!(count(&scene, host, "known_at_end"), 4);
             proptest::prop_assert_eq!(count(&scene, host, "malformed"), 0);
