@@ -91,7 +91,8 @@ pub(crate) fn r2c2_rates(py: Python<'_>, fabric: &str, headroom: f64, flows: Vec
     Ok(rates.into_iter().map(|bps| bps / BPS_PER_GBPS).collect())
 }
 
-/// The search: the index of each pair's protocol, its utility and that of the current ones in Gbps, generations, evaluations.
+/// The search: the index of each pair's protocol, its utility and that of the current ones in Gbps, generations,
+/// evaluations.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "plain values across the border")]
 pub(crate) fn r2c2_select(

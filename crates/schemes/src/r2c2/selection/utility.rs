@@ -2,8 +2,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Problem};
 
-/// What the selection makes as large as it can (section 3.4): "the rack's aggregate throughput or the tail throughput, as measured
-/// across tenants or even across jobs".
+/// What the selection makes as large as it can (section 3.4): "the rack's aggregate throughput or the tail throughput,
+/// as measured across tenants or even across jobs".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Utility {
@@ -35,8 +35,8 @@ impl Default for Tail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenants {
-    /// The hosts of each tenant; a flow is its source's tenant's. Flows of hosts that are nobody's do not count, nor do tenants
-    /// that have no flow.
+    /// The hosts of each tenant; a flow is its source's tenant's. Flows of hosts that are nobody's do not count, nor do
+    /// tenants that have no flow.
     pub hosts: Vec<Vec<u32>>,
     /// Percentile of the tenants' throughputs, from 0 (the tenant that has least) to 100, by nearest rank.
     #[serde(default)]
