@@ -133,7 +133,7 @@ def rates(
 ) -> list[float]:
     """The rates of flows between hosts in Gbps, where a share of each link is left free as headroom.
 
-    Only links between switches limit a flow; between hosts of one switch its demand does.
+    Links of hosts limit flows too; those of the paper's rack are as fast as all other links of a node together.
 
     >>> pairs = [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> rates(pairs, fabric={"torus": {"dims": [4]}}, headroom=0)

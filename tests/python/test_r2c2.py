@@ -26,6 +26,12 @@ def test_between_hosts_of_one_switch_no_link_is_passed() -> None:
     assert r2c2.rates([r2c2.Flow(0, 1, demand_gbps=3)], fabric=fabric) == [3]
 
 
+def test_links_of_hosts_limit_flows_too() -> None:
+    slow_hosts = {"torus": {"dims": [4], "host_rate": "6Gbps"}}
+    assert r2c2.rates([(0, 1), (2, 1), (3, 2)], fabric=slow_hosts, headroom=0) == [3, 3, 6]
+    assert r2c2.select_routing([(0, 1)], fabric=slow_hosts, headroom=0).gbps == pytest.approx(6)
+
+
 def test_rates_share_a_link_by_weight_priority_and_demand() -> None:
     line = {"mesh": {"dims": [2], "hosts_per_node": 3}}
 
