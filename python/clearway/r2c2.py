@@ -166,7 +166,7 @@ def select_routing(
     routings: Sequence[str] = ("rps", "vlb"),
     *,
     current: Sequence[str] | None = None,
-    utility: str | Mapping[str, Any] = "aggregate_throughput",
+    utility: str | Mapping[str, Any] = "aggregate",
     fabric: Fabric = RACK,
     headroom: float = 0.05,
     seed: int = 1,
@@ -174,7 +174,7 @@ def select_routing(
 ) -> Selection:
     """Section 3.4: the protocol of each flow, found by the genetic algorithm, that makes a utility of the rack largest.
 
-    `utility` is `aggregate_throughput`, `{"tail_throughput": {"percentile": 1}}`, or `{"tenant_throughput": {"hosts": [[0, 1], [2, 3]]}}`,
+    `utility` is `aggregate`, `{"tail": {"percentile": 1}}`, or `{"tenants": {"hosts": [[0, 1], [2, 3]]}}`,
     the least throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the answer is never worse.
     `settings` are `population`, `mutation`, `elite`, `patience` and `evaluations`.
 

@@ -204,11 +204,7 @@ fn finds_the_best_assignment_of_a_torus_for_each_utility() {
         let (capacity_bps, choices) = on_torus(&[4, 4], &pairs, &Routing::ALL[..3]);
         let sources: Vec<HostId> = pairs.iter().map(|&(src, _)| HostId(src)).collect();
         let tenants = Tenants { hosts: vec![vec![0, 2, 4], vec![1, 3, 5]], percentile: 0.0 };
-        let utilities = [
-            Utility::AggregateThroughput,
-            Utility::TailThroughput(Tail::default()),
-            Utility::TenantThroughput(tenants),
-        ];
+        let utilities = [Utility::Aggregate, Utility::Tail(Tail::default()), Utility::Tenants(tenants)];
         for utility in utilities {
             let mut measure = utility.measure(&sources);
             let mut worth = |assignment: &[u8]| measure.of(&allocated(&capacity_bps, &choices, assignment));
