@@ -133,7 +133,7 @@ def rates(
 ) -> list[float]:
     """The rates of flows between hosts in Gbps, where a share of each link is left free as headroom.
 
-    Only links between switches limit a flow; between hosts of one switch its demand does.
+    Links of hosts limit flows too; those of the paper's rack are as fast as all other links of a node together.
 
     >>> pairs = [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> rates(pairs, fabric={"torus": {"dims": [4]}}, headroom=0)
@@ -166,7 +166,7 @@ def select_routing(
     routings: Sequence[str] = ("rps", "vlb"),
     *,
     current: Sequence[str] | None = None,
-    utility: str | Mapping[str, Any] = "aggregate_throughput",
+    utility: str | Mapping[str, Any] = "aggregate",
     fabric: Fabric = RACK,
     headroom: float = 0.05,
     seed: int = 1,
@@ -174,7 +174,7 @@ def select_routing(
 ) -> Selection:
     """Section 3.4: the protocol of each flow, found by the genetic algorithm, that makes a utility of the rack largest.
 
-    `utility` is `aggregate_throughput`, `{"tail_throughput": {"percentile": 1}}`, or `{"tenant_throughput": {"hosts": [[0, 1], [2, 3]]}}`,
+    `utility` is `aggregate`, `{"tail": {"percentile": 1}}`, or `{"tenants": {"hosts": [[0, 1], [2, 3]]}}`,
     the least throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the answer is never worse.
     `settings` are `population`, `mutation`, `elite`, `patience` and `evaluations`.
 

@@ -26,6 +26,12 @@ def test_between_hosts_of_one_switch_no_link_is_passed() -> None:
     assert r2c2.rates([r2c2.Flow(0, 1, demand_gbps=3)], fabric=fabric) == [3]
 
 
+def test_links_of_hosts_limit_flows_too() -> None:
+    slow_hosts = {"torus": {"dims": [4], "host_rate": "6Gbps"}}
+    assert r2c2.rates([(0, 1), (2, 1), (3, 2)], fabric=slow_hosts, headroom=0) == [3, 3, 6]
+    assert r2c2.select_routing([(0, 1)], fabric=slow_hosts, headroom=0).gbps == pytest.approx(6)
+
+
 def test_rates_share_a_link_by_weight_priority_and_demand() -> None:
     line = {"mesh": {"dims": [2], "hosts_per_node": 3}}
 
@@ -74,9 +80,9 @@ def test_utilities_are_of_flows_and_of_tenants() -> None:
     def found(utility: Any) -> float:
         return r2c2.select_routing(pairs, ["rps"], utility=utility, fabric=RING, headroom=0).gbps
 
-    assert found("aggregate_throughput") == pytest.approx(20)
-    assert found({"tail_throughput": {"percentile": 0}}) == pytest.approx(5)
-    assert found({"tenant_throughput": {"hosts": [[0], [4]]}}) == pytest.approx(10)
+    assert found("aggregate") == pytest.approx(20)
+    assert found({"tail": {"percentile": 0}}) == pytest.approx(5)
+    assert found({"tenants": {"hosts": [[0], [4]]}}) == pytest.approx(10)
 
 
 def test_recomputations_are_of_flows_that_lasted() -> None:
@@ -115,8 +121,8 @@ def test_recomputations_are_of_flows_that_lasted() -> None:
         (lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, size=3), "settings: unknown field `size`"),
         (lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, utility="fame"), "utility: unknown variant `fame`"),
         (
-            lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, utility={"tenant_throughput": {"hosts": [[16]]}}),
-            r"utility.tenant_throughput.hosts\[0\]\[0\]: is host 16",
+            lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, utility={"tenants": {"hosts": [[16]]}}),
+            r"utility.tenants.hosts\[0\]\[0\]: is host 16",
         ),
     ],
 )

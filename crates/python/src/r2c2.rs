@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use scenario::Plan;
+use schemes::r2c2::network::{Calculators, Network, Networks};
 use schemes::r2c2::rates::replay::{self, Message};
 use schemes::r2c2::rates::{Flow, allocate};
 use schemes::r2c2::selection::{self, Fitness, Utility};
@@ -22,10 +23,11 @@ pub(crate) fn r2c2_throughput(py: Python<'_>, fabric: &str, algorithm: &str, pat
     let algorithm = named("algorithm", algorithm, Algorithm::named(algorithm), &Algorithm::ALL.map(Algorithm::name))?;
     let named_pattern = |name| named("pattern", name, Pattern::named(name), &Pattern::ALL.map(Pattern::name));
     let pattern = pattern.map(named_pattern).transpose()?;
-    let tables = tables(fabric)?;
+    let network = network(fabric)?;
+    let tables = &network.tables;
     let carried = py.detach(|| match pattern {
-        Some(pattern) => throughput(&tables, algorithm, &pattern.traffic(&tables)?),
-        None => Ok(worst_case(&tables, algorithm)?.throughput),
+        Some(pattern) => throughput(tables, algorithm, &pattern.traffic(tables)?),
+        None => Ok(worst_case(tables, algorithm)?.throughput),
     });
     carried.map_err(refused)
 }
@@ -38,14 +40,15 @@ pub(crate) fn r2c2_link_weights(
     src: u32,
     dst: u32,
 ) -> PyResult<Vec<(String, String, f64)>> {
-    let tables = tables(fabric)?;
-    let fabric = tables.fabric();
+    let network = network(fabric)?;
+    let (tables, fabric) = (&network.tables, network.tables.fabric());
+    let (src, dst) = hosts(tables, src, dst)?;
     let name = |passed: &LinkWeight| {
         let link = fabric.link(passed.link);
         let [from, to] = [link.from, link.to].map(|node| fabric.names[node.index()].clone());
         (from, to, f64::from(passed.weight))
     };
-    Ok(weights(&tables, routing, src, dst)?.iter().map(name).collect())
+    Ok(tables.weights(checked(tables, routing)?, src, dst).iter().map(name).collect())
 }
 
 /// A flow's links and weights on them, then its allocation weight, priority and demand in Gbps.
@@ -76,22 +79,22 @@ type Between = (u32, u32, String, f64, u8, f64);
 /// The water-filling on a fabric: rates in Gbps.
 #[pyfunction]
 pub(crate) fn r2c2_rates(py: Python<'_>, fabric: &str, headroom: f64, flows: Vec<Between>) -> PyResult<Vec<f64>> {
-    let tables = tables(fabric)?;
-    let capacity_bps = capacities(&tables, headroom)?;
-    let weights = flows.iter().enumerate().map(|(index, (src, dst, routing, ..))| {
-        weights(&tables, routing, *src, *dst).map_err(|error| at(py, &format!("flows[{index}]"), &error))
+    let (network, headroom) = (network(fabric)?, checked_headroom(headroom)?);
+    let links = flows.iter().enumerate().map(|(index, (src, dst, routing, ..))| {
+        links(&network, routing, *src, *dst).map_err(|error| at(py, &format!("flows[{index}]"), &error))
     });
-    let links: Vec<Arc<[LinkWeight]>> = weights.collect::<PyResult<_>>()?;
+    let links: Vec<Vec<LinkWeight>> = links.collect::<PyResult<_>>()?;
     let flow = |(&(_, _, _, weight, priority, demand_gbps), links)| {
-        let links: &Arc<[LinkWeight]> = links;
+        let links: &Vec<LinkWeight> = links;
         Flow { links, weight, priority, demand: demand_gbps * BPS_PER_GBPS }
     };
     let flows: Vec<Flow<'_>> = flows.iter().zip(&links).map(flow).collect();
-    let rates = py.detach(|| allocate(&capacity_bps, &flows));
+    let rates = py.detach(|| Calculators::default().of(&network, headroom).allocate(&flows));
     Ok(rates.into_iter().map(|bps| bps / BPS_PER_GBPS).collect())
 }
 
-/// The search: the index of each pair's protocol, its utility and that of the current ones in Gbps, generations, evaluations.
+/// The search: the index of each pair's protocol, its utility and that of the current ones in Gbps, generations,
+/// evaluations.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "plain values across the border")]
 pub(crate) fn r2c2_select(
@@ -107,11 +110,11 @@ pub(crate) fn r2c2_select(
 ) -> PyResult<(Vec<u8>, f64, f64, u32, u32)> {
     let utility: Utility = read("utility", utility)?;
     let settings: selection::Settings = read("settings", settings)?;
-    let tables = tables(fabric)?;
-    let hosts = tables.fabric().hosts;
-    utility.check(hosts).map_err(|problem| refused(problem.under("utility")))?;
+    let (network, headroom) = (network(fabric)?, checked_headroom(headroom)?);
+    utility.check(network.tables.fabric().hosts).map_err(|problem| refused(problem.under("utility")))?;
     settings.check().map_err(|problem| refused(problem.under("settings")))?;
-    let capacity_bps = capacities(&tables, headroom)?;
+    let calculator = Calculators::default().of(&network, headroom);
+    let capacity_bps = calculator.capacity_bps();
     let known = 0..routings.len().min(usize::from(u8::MAX)) as u8;
     if current.len() != pairs.len() || !current.iter().all(|protocol| known.contains(protocol)) {
         return Err(PyValueError::new_err("current: it takes one of the routings for each flow"));
@@ -123,13 +126,13 @@ pub(crate) fn r2c2_select(
     }
     let mut choices = Vec::new();
     for (index, &(src, dst)) in pairs.iter().enumerate() {
-        let options = routings.iter().map(|routing| weights(&tables, routing, src, dst));
+        let options = routings.iter().map(|routing| links(&network, routing, src, dst));
         let options: PyResult<Vec<_>> = options.collect();
         choices.push((1.0, options.map_err(|error| at(py, &format!("flows[{index}]"), &error))?));
     }
     let sources: Vec<HostId> = pairs.iter().map(|&(src, _)| HostId(src)).collect();
     let found = py.detach(|| {
-        let (mut fitness, mut measure) = (Fitness::new(&capacity_bps, &choices), utility.measure(&sources));
+        let (mut fitness, mut measure) = (Fitness::new(capacity_bps, &choices), utility.measure(&sources));
         let (mut look_up, mut interrupted) = (every_tenth_of_a_second(), false);
         let random = &mut Stream::new(seed, 0, "routing selection");
         let protocols: Vec<u8> = known.collect();
@@ -169,10 +172,10 @@ pub(crate) fn r2c2_recompute_times(
         |flow: &scenario::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let mut messages: Vec<Message> = plan.flows.iter().map(message).collect();
     messages.sort_by_key(|message| message.start);
-    let tables = RoutingTables::new(plan.fabric.clone(), plan.routes.clone());
-    let routing = checked(&tables, routing)?;
-    let capacity_bps = capacities(&tables, headroom)?;
-    let ground = replay::Ground { tables: &tables, routing, capacity_bps: &capacity_bps };
+    let network = Networks::default().of(&plan.fabric, &plan.routes);
+    let routing = checked(&network.tables, routing)?;
+    let calculator = Calculators::default().of(&network, checked_headroom(headroom)?);
+    let ground = replay::Ground { tables: &network.tables, routing, capacity_bps: calculator.capacity_bps() };
     let took_ns = |work: &mut dyn FnMut()| {
         // Not the wall's: what else runs here is no cost of the computation.
         let begin = clock_gettime(ClockId::ThreadCPUTime);
@@ -193,27 +196,34 @@ const BPS_PER_GBPS: f64 = 1e9;
 /// Loads of flows on links that a search holds at once: 3 GiB.
 const LOADS_MAX: usize = 1 << 28;
 
-fn tables(fabric: &str) -> PyResult<RoutingTables> {
+fn network(fabric: &str) -> PyResult<Arc<Network>> {
     let spec: FabricSpec = read("fabric", fabric)?;
     let fabric = spec.build().map_err(|problem| refused(problem.under("fabric")))?;
     let routes = Routes::compute(&fabric, &Failures::default());
-    Ok(RoutingTables::new(Arc::new(fabric), Arc::new(routes)))
+    Ok(Networks::default().of(&Arc::new(fabric), &Arc::new(routes)))
 }
 
-/// By link, what the headroom leaves of its rate.
-fn capacities(tables: &RoutingTables, headroom: f64) -> PyResult<Vec<f64>> {
-    if !(0.0..1.0).contains(&headroom) {
-        return Err(PyValueError::new_err(format!("headroom={headroom}: a share of each link, from 0 to less than 1")));
-    }
-    Ok(tables.fabric().links.iter().map(|link| link.rate.bps() as f64 * (1.0 - headroom)).collect())
+/// The links of a flow, its hosts' among them.
+fn links(network: &Network, routing: &str, src: u32, dst: u32) -> PyResult<Vec<LinkWeight>> {
+    let (src, dst) = hosts(&network.tables, src, dst)?;
+    Ok(network.links(checked(&network.tables, routing)?, src, dst))
 }
 
-fn weights(tables: &RoutingTables, routing: &str, src: u32, dst: u32) -> PyResult<Arc<[LinkWeight]>> {
+fn hosts(tables: &RoutingTables, src: u32, dst: u32) -> PyResult<(HostId, HostId)> {
     let hosts = tables.fabric().hosts;
-    if let Some(host) = [src, dst].into_iter().find(|&host| host >= hosts) {
-        return Err(PyValueError::new_err(format!("there is no host {host}: {hosts} hosts are counted from 0")));
+    match [src, dst].into_iter().find(|&host| host >= hosts) {
+        Some(host) => Err(PyValueError::new_err(format!("there is no host {host}: {hosts} hosts are counted from 0"))),
+        None => Ok((HostId(src), HostId(dst))),
     }
-    Ok(tables.weights(checked(tables, routing)?, HostId(src), HostId(dst)))
+}
+
+fn checked_headroom(headroom: f64) -> PyResult<f64> {
+    match (0.0..1.0).contains(&headroom) {
+        true => Ok(headroom),
+        false => {
+            Err(PyValueError::new_err(format!("headroom={headroom}: a share of each link, from 0 to less than 1")))
+        }
+    }
 }
 
 fn checked(tables: &RoutingTables, routing: &str) -> PyResult<Routing> {

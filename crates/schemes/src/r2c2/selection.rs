@@ -1,25 +1,29 @@
-//! Selecting routing protocols (section 3.4): a genetic algorithm that looks for the assignment of a protocol to each long flow
-//! that makes a utility of the whole rack largest.
+//! Selecting routing protocols (section 3.4): a genetic algorithm that looks for the assignment of a protocol to each
+//! long flow that makes a utility of the whole rack largest.
 //!
-//! A genotype is one protocol's code a flow. What it is worth, its fitness, is the caller's: the rates that the water-filling gives
-//! under it ([`Fitness`]), summed up by a [`Utility`]. The paper takes a genetic algorithm because such fitness has many local maxima, on which
-//! greedy search stays, and because it has few parameters. It gives a population of 100 and mutation of one gene in 100
-//! (section 5.2), a first population of "the current routing allocation and other randomly-generated ones", and a next one of "the top
-//! genotypes of the current population and other genotypes obtained by recombining (crossover) and mutating existing genotypes". It
-//! does not say, and is decided here:
+//! A genotype is one protocol's code a flow. What it is worth, its fitness, is the caller's: the rates that the
+//! water-filling gives under it ([`Fitness`]), summed up by a [`Utility`]. The paper takes a genetic algorithm because
+//! such fitness has many local maxima, on which greedy search stays, and because it has few parameters. It gives a
+//! population of 100 and mutation of one gene in 100 (section 5.2), a first population of "the current routing
+//! allocation and other randomly-generated ones", and a next one of "the top genotypes of the current population and
+//! other genotypes obtained by recombining (crossover) and mutating existing genotypes". It does not say, and is
+//! decided here:
 //!
-//! - the top genotypes that are kept are the better half: of 2, 10, 25 and 50 in 100 that found most on Figure 18's problem, with the fewest evaluations;
-//! - the first population also holds each protocol for all flows, so that the search is never worse than any single protocol;
+//! - the top genotypes that are kept are the better half: of 2, 10, 25 and 50 in 100 that found most on Figure 18's
+//!   problem, with the fewest evaluations;
+//! - the first population also holds each protocol for all flows, so that the search is never worse than any single
+//!   protocol;
 //! - each parent is the better of two drawn from the population (a tournament), which needs no scale of fitness;
-//! - a child takes each gene from either parent alike (uniform crossover): neighbours in a genotype are flows that have nothing to do with
-//!   each other, so there is nothing to keep together;
+//! - a child takes each gene from either parent alike (uniform crossover): neighbours in a genotype are flows that have
+//!   nothing to do with each other, so there is nothing to keep together;
 //! - a mutated gene becomes another protocol than it was;
 //! - what has been tried before is not tried again;
-//! - time is counted in evaluations of fitness, so that the answer depends on no clock; 50 generations without improvement end a search, as with 20
-//!   it often stayed where all flows have the same protocol.
+//! - time is counted in evaluations of fitness, so that the answer depends on no clock; 50 generations without
+//!   improvement end a search, as with 20 it often stayed where all flows have the same protocol.
 //!
-//! The answer is never worth less than the current assignment, and is that one if nothing is worth more. Whether an improvement is worth
-//! announcing ("if a significant improvement is possible", section 3.1) is the caller's to say; what is announced is in [`assignments`].
+//! The answer is never worth less than the current assignment, and is that one if nothing is worth more. Whether an
+//! improvement is worth announcing ("if a significant improvement is possible", section 3.1) is the caller's to say;
+//! what is announced is in [`assignments`].
 //!
 //! Absent on purpose: which node searches and when, and the exploring of rates at a finer grain than a protocol a flow.
 
@@ -106,10 +110,11 @@ impl Selection {
     }
 }
 
-/// Looks for the assignment of one of `protocols` to each flow that has the largest `fitness`, from the `current` one on.
+/// Looks for the assignment of one of `protocols` to each flow that has the largest `fitness`, from the `current` one
+/// on.
 ///
-/// `current` may hold protocols that are not among `protocols`: those are kept where nothing better is found. A fitness that is no
-/// number counts as the least.
+/// `current` may hold protocols that are not among `protocols`: those are kept where nothing better is found. A fitness
+/// that is no number counts as the least.
 pub fn select(
     current: &[u8],
     protocols: &[u8],

@@ -1,5 +1,5 @@
-//! What the searching node broadcasts (section 3.4): "four bytes for the flow identifier and one byte for the routing protocol per
-//! each flow", so that up to 300 are advertised in a single packet of 1,500 bytes.
+//! What the searching node broadcasts (section 3.4): "four bytes for the flow identifier and one byte for the routing
+//! protocol per each flow", so that up to 300 are advertised in a single packet of 1,500 bytes.
 
 use node::packet::Malformed;
 

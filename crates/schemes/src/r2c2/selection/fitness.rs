@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use fabric::LinkWeight;
 
-/// The rates that the water-filling of section 3.3.1 gives under one assignment after the other, for flows of one priority whose hosts
-/// limit nothing.
+/// The rates that the water-filling of section 3.3.1 gives under one assignment after the other, for flows of one
+/// priority whose hosts limit nothing.
 ///
-/// They are those of [`allocate`](crate::r2c2::rates::allocate), but for the rounding of link weights to 32 bits, at a small part of its
-/// cost: a search asks for tens of thousands of assignments, each of which differs from the last in some flows. Rounded weights are integers, so
-/// that the loads of links stay exact however often flows change: only what changed flows put on links is taken off and put on.
-/// And where many flows are frozen at once, as those of VLB are, the loads of those that are left are summed up, rather than those of many
-/// subtracted.
+/// They are those of [`allocate`](crate::r2c2::rates::allocate), but for the rounding of link weights to 32 bits, at a
+/// small part of its cost: a search asks for tens of thousands of assignments, each of which differs from the last in
+/// some flows. Rounded weights are integers, so that the loads of links stay exact however often flows change: only
+/// what changed flows put on links is taken off and put on. And where many flows are frozen at once, as those of VLB
+/// are, the loads of those that are left are summed up, rather than those of many subtracted.
 #[derive(Clone, Debug)]
 pub struct Fitness {
     choices: Choices,
@@ -55,13 +55,14 @@ struct Filling {
     loads: Vec<u64>,
     /// By link: what the other flows leave.
     left_bps: Vec<f64>,
-    /// Links by the level at which they are full, or were when they were put here: levels only ever rise. Bits of numbers that are not
-    /// negative are in their order.
+    /// Links by the level at which they are full, or were when they were put here: levels only ever rise. Bits of
+    /// numbers that are not negative are in their order.
     fullest: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Fitness {
-    /// For links with room for `capacity_bps`, and flows that are each an allocation weight and, by protocol, the links that it passes.
+    /// For links with room for `capacity_bps`, and flows that are each an allocation weight and, by protocol, the links
+    /// that it passes.
     ///
     /// # Panics
     /// If flows have not all as many protocols, or pass a link that has no capacity: links come from the same fabric.
@@ -75,8 +76,8 @@ impl Fitness {
         Fitness { choices, chosen, loads, filling: Filling::default() }
     }
 
-    /// The rate of each flow in bits per second where the i-th takes its `assignment[i]`-th protocol; 0 of one that passes no link, as
-    /// nothing limits it under any assignment.
+    /// The rate of each flow in bits per second where the i-th takes its `assignment[i]`-th protocol; 0 of one that
+    /// passes no link, as nothing limits it under any assignment.
     ///
     /// # Panics
     /// If the assignment is not one of a protocol that there is to each flow.

@@ -17,7 +17,8 @@ fn all(protocols: &[u8], flows: usize) -> Vec<Vec<u8>> {
     })
 }
 
-/// Worth more the more neighbours differ, and most where all are alike: greedy search from most places ends in a local maximum.
+/// Worth more the more neighbours differ, and most where all are alike: greedy search from most places ends in a local
+/// maximum.
 fn deceptive(genes: &[u8]) -> f64 {
     let differing = genes.windows(2).filter(|pair| pair[0] != pair[1]).count();
     if differing == 0 && genes.first() == Some(&2) { 100.0 } else { differing as f64 }
@@ -48,8 +49,8 @@ fn one_protocol_for_all_is_tried_where_no_step_leads_there() {
 
 #[test]
 fn climbs_far_beyond_random_drawing_at_the_papers_size() {
-    // 512 flows that each have a better protocol. Drawing gives 256 right with a standard deviation of 11.3, so that one in 30
-    // million drawn genotypes exceeds 320.
+    // 512 flows that each have a better protocol. Drawing gives 256 right with a standard deviation of 11.3, so that
+    // one in 30 million drawn genotypes exceeds 320.
     let mut random = stream(3);
     let best: Vec<u8> = (0..512).map(|_| random.below(2) as u8).collect();
     let fitness = |genes: &[u8]| genes.iter().zip(&best).filter(|(gene, best)| gene == best).count() as f64;
@@ -118,7 +119,8 @@ proptest::proptest! {
     fn never_worse_than_the_current_assignment(
         current in proptest::collection::vec(0u8..6, 0..12),
         protocols in proptest::collection::vec(0u8..4, 0..5),
-        population in 0u32..12, elite in 0u32..14, patience in 0u32..4, evaluations in 0u32..80, mutation in -1.0..2.0, seed: u64,
+        population in 0u32..12, elite in 0u32..14, patience in 0u32..4, evaluations in 0u32..80,
+        mutation in -1.0..2.0, seed: u64,
     ) {
         let settings = Settings { population, mutation, elite, patience, evaluations };
         let fitness = |genes: &[u8]| genes.iter().fold(0.0, |sum, &gene| (sum * 7.0 + f64::from(gene)) % 11.0);
@@ -151,12 +153,11 @@ fn on_torus(dims: &[u32], pairs: &[(u32, u32)], protocols: &[Routing]) -> (Vec<f
 }
 
 fn allocated(capacity_bps: &[f64], choices: &Choices, assignment: &[u8]) -> Vec<f64> {
-    let flow = |((weight, options), &protocol): (&'_ (f64, Vec<Arc<[LinkWeight]>>), &u8)| {
-        (*weight, options[usize::from(protocol)].clone())
-    };
-    let chosen: Vec<_> = choices.iter().zip(assignment).map(flow).collect();
-    let flow = |(weight, links)| Flow { links, weight, priority: 0, demand: f64::INFINITY };
-    let flows: Vec<Flow<'_>> = chosen.iter().map(|(weight, links)| flow((*weight, &links[..]))).collect();
+    let mut flows = Vec::new();
+    for ((weight, options), &protocol) in choices.iter().zip(assignment) {
+        let links = &options[usize::from(protocol)];
+        flows.push(Flow { links, weight: *weight, priority: 0, demand: f64::INFINITY });
+    }
     allocate(capacity_bps, &flows)
 }
 
@@ -203,11 +204,7 @@ fn finds_the_best_assignment_of_a_torus_for_each_utility() {
         let (capacity_bps, choices) = on_torus(&[4, 4], &pairs, &Routing::ALL[..3]);
         let sources: Vec<HostId> = pairs.iter().map(|&(src, _)| HostId(src)).collect();
         let tenants = Tenants { hosts: vec![vec![0, 2, 4], vec![1, 3, 5]], percentile: 0.0 };
-        let utilities = [
-            Utility::AggregateThroughput,
-            Utility::TailThroughput(Tail::default()),
-            Utility::TenantThroughput(tenants),
-        ];
+        let utilities = [Utility::Aggregate, Utility::Tail(Tail::default()), Utility::Tenants(tenants)];
         for utility in utilities {
             let mut measure = utility.measure(&sources);
             let mut worth = |assignment: &[u8]| measure.of(&allocated(&capacity_bps, &choices, assignment));

@@ -2,18 +2,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Problem};
 
-/// What the selection makes as large as it can (section 3.4): "the rack's aggregate throughput or the tail throughput, as measured
-/// across tenants or even across jobs".
+/// What the selection makes as large as it can (section 3.4): "the rack's aggregate throughput or the tail throughput,
+/// as measured across tenants or even across jobs".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Utility {
     /// The sum of all flows' rates.
     #[default]
-    AggregateThroughput,
+    Aggregate,
     /// The rate of a flow that few others are slower than.
-    TailThroughput(Tail),
+    Tail(Tail),
     /// The throughput of a tenant that few others have less than.
-    TenantThroughput(Tenants),
+    Tenants(Tenants),
 }
 
 /// Which flow's rate is the tail.
@@ -35,8 +35,8 @@ impl Default for Tail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenants {
-    /// The hosts of each tenant; a flow is its source's tenant's. Flows of hosts that are nobody's do not count, nor do tenants
-    /// that have no flow.
+    /// The hosts of each tenant; a flow is its source's tenant's. Flows of hosts that are nobody's do not count, nor do
+    /// tenants that have no flow.
     pub hosts: Vec<Vec<u32>>,
     /// Percentile of the tenants' throughputs, from 0 (the tenant that has least) to 100, by nearest rank.
     #[serde(default)]
@@ -47,22 +47,18 @@ impl Utility {
     /// What its types can't forbid, on a fabric of so many hosts.
     pub fn check(&self, hosts: u32) -> Result<(), Problem> {
         match self {
-            Utility::AggregateThroughput => Ok(()),
-            Utility::TailThroughput(tail) => {
-                check_percentile(tail.percentile).map_err(|problem| problem.under("tail_throughput"))
-            }
-            Utility::TenantThroughput(tenants) => {
-                tenants.check(hosts).map_err(|problem| problem.under("tenant_throughput"))
-            }
+            Utility::Aggregate => Ok(()),
+            Utility::Tail(tail) => check_percentile(tail.percentile).map_err(|problem| problem.under("tail")),
+            Utility::Tenants(tenants) => tenants.check(hosts).map_err(|problem| problem.under("tenants")),
         }
     }
 
     /// Made ready for the flows of these sources.
     pub fn measure(&self, sources: &[HostId]) -> Measure {
         let of = match self {
-            Utility::AggregateThroughput => Of::Sum,
-            Utility::TailThroughput(Tail { percentile }) => Of::Flows { percentile: *percentile },
-            Utility::TenantThroughput(Tenants { hosts, percentile }) => {
+            Utility::Aggregate => Of::Sum,
+            Utility::Tail(Tail { percentile }) => Of::Flows { percentile: *percentile },
+            Utility::Tenants(Tenants { hosts, percentile }) => {
                 let tenant = |source: &HostId| hosts.iter().position(|hosts| hosts.contains(&source.0));
                 let owners: Vec<Option<usize>> = sources.iter().map(tenant).collect();
                 let mut with_flows: Vec<usize> = owners.iter().copied().flatten().collect();
@@ -172,17 +168,16 @@ mod tests {
     fn aggregate_is_the_sum_and_tails_are_nearest_ranks() {
         let rates = [4.0, 1.0, 3.0, 2.0];
         let of = |utility: &Utility| utility.measure(&hosts(&[0, 1, 2, 3])).of(&rates);
-        let tail = |percentile| Utility::TailThroughput(Tail { percentile });
-        assert_eq!(of(&Utility::AggregateThroughput), 10.0);
+        let tail = |percentile| Utility::Tail(Tail { percentile });
+        assert_eq!(of(&Utility::Aggregate), 10.0);
         assert_eq!([0.0, 1.0, 25.0, 26.0, 50.0, 100.0].map(|p| of(&tail(p))), [1.0, 1.0, 1.0, 2.0, 2.0, 4.0]);
-        assert_eq!(Utility::AggregateThroughput.measure(&[]).of(&[]), 0.0);
+        assert_eq!(Utility::Aggregate.measure(&[]).of(&[]), 0.0);
         assert_eq!(tail(1.0).measure(&[]).of(&[]), 0.0);
     }
 
     #[test]
     fn a_tenant_has_the_flows_of_its_hosts() {
-        let tenants =
-            |percentile| Utility::TenantThroughput(Tenants { hosts: vec![vec![0, 1], vec![9], vec![2]], percentile });
+        let tenants = |percentile| Utility::Tenants(Tenants { hosts: vec![vec![0, 1], vec![9], vec![2]], percentile });
         // Host 3 is nobody's, and the second tenant has no flow.
         let of = |percentile| tenants(percentile).measure(&hosts(&[0, 2, 1, 3])).of(&[1.0, 4.0, 2.0, 0.5]);
         assert_eq!([of(0.0), of(100.0)], [3.0, 4.0]);
@@ -191,18 +186,18 @@ mod tests {
     #[test]
     fn says_what_is_wrong_and_where() {
         let problem = |toml_like: Utility| toml_like.check(4).unwrap_err().to_string();
-        let tenants = |hosts: Vec<Vec<u32>>| Utility::TenantThroughput(Tenants { hosts, percentile: 0.0 });
+        let tenants = |hosts: Vec<Vec<u32>>| Utility::Tenants(Tenants { hosts, percentile: 0.0 });
         assert_eq!(
-            problem(Utility::TailThroughput(Tail { percentile: 101.0 })),
-            "tail_throughput.percentile: is 101; it must be from 0 to 100"
+            problem(Utility::Tail(Tail { percentile: 101.0 })),
+            "tail.percentile: is 101; it must be from 0 to 100"
         );
         assert_eq!(
             problem(tenants(vec![vec![0], vec![1, 4]])),
-            "tenant_throughput.hosts[1][1]: is host 4; the fabric has 4, counted from 0"
+            "tenants.hosts[1][1]: is host 4; the fabric has 4, counted from 0"
         );
         assert_eq!(
             problem(tenants(vec![vec![0], vec![1, 0]])),
-            "tenant_throughput.hosts[1][1]: is host 0, which hosts[0] has; a host is one tenant's"
+            "tenants.hosts[1][1]: is host 0, which hosts[0] has; a host is one tenant's"
         );
         assert_eq!(tenants(vec![vec![0, 3], vec![]]).check(4), Ok(()));
     }
