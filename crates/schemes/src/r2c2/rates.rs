@@ -11,7 +11,8 @@
 //!
 //! The *level* of a round is the rate of a flow of weight 1 that is not frozen. A link is full at the level `left / load`: the capacity
 //! that frozen flows leave, over the sum of (allocation weight x link weight) of its other flows. Freezing flows only ever raises the
-//! levels of links, so links wait in a heap by levels that may be out of date, and only the first is brought up to date.
+//! levels of links, so links wait by levels that may be out of date, and only what comes first is brought up to date: a heap for what is
+//! near, a list for the rest, most of which loses all its flows before its time.
 //!
 //! Every node computes all rates for itself and must come to what all others come to, so the result is a function of the flows in
 //! their order alone, by the four operations and comparisons.
@@ -80,14 +81,18 @@ pub struct Allocator {
     passages_of: Vec<Range<usize>>,
     /// The flows on each contended link.
     members: Vec<Member>,
-    /// What may happen next, by levels that are never above the true ones.
+    /// What may happen up to the horizon, by levels that are never above the true ones.
     agenda: BinaryHeap<Reverse<(Level, What)>>,
+    horizon: f64,
+    /// What may happen beyond it. Most of that never does: the flows are frozen before.
+    later: Vec<(f64, What)>,
     /// Flows in order of priority.
     order: Vec<u32>,
     capacity_bps: Vec<f64>,
     /// By flow, what it could have if it were alone.
     alone: Vec<f64>,
-    frozen: Vec<bool>,
+    /// By flow, its allocation weight; zero when it is frozen.
+    open: Vec<f64>,
     rates: Vec<f64>,
 }
 
@@ -101,8 +106,8 @@ struct Contended {
     members: Range<u32>,
 }
 
-/// A flow on a contended link, seen from the flow.
-#[derive(Clone, Copy, Debug)]
+/// A flow on a contended link, seen from the flow: the link by its place.
+#[derive(Clone, Copy, Debug, Default)]
 struct Passage {
     link: u32,
     weight: f32,
@@ -112,8 +117,7 @@ struct Passage {
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
     flow: u32,
-    /// Allocation weight x link weight.
-    load: f64,
+    weight: f32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,8 +166,8 @@ impl Allocator {
     pub fn allocate(&mut self, flows: &[Flow<'_>]) -> &[f64] {
         self.rates.clear();
         self.rates.resize(flows.len(), 0.0);
-        self.frozen.clear();
-        self.frozen.resize(flows.len(), false);
+        self.open.clear();
+        self.open.extend(flows.iter().map(weight));
         self.alone.resize(flows.len(), 0.0);
         self.passages_of.resize(flows.len(), 0..0);
         let mut order = std::mem::take(&mut self.order);
@@ -199,13 +203,14 @@ impl Allocator {
         self.contended.clear();
         for &i in round {
             let flow = &flows[i as usize];
-            let (mut most, mut narrowest) = (0.0, None);
-            for passed in flow.links {
-                let share = self.inverse[passed.link.index()] * f64::from(passed.weight);
-                (most, narrowest) = if share > most { (share, Some(passed)) } else { (most, narrowest) };
-            }
-            let room = narrowest.map(|passed| self.left[passed.link.index()] / f64::from(passed.weight));
-            let alone = f64::min(flow.demand, room.unwrap_or(f64::INFINITY));
+            let share = |passed: &LinkWeight| self.inverse[passed.link.index()] * f64::from(passed.weight);
+            let larger = |a: f64, b: f64| if b > a { b } else { a };
+            // Two at a time: each waits for the one before.
+            let pairs = flow.links.chunks_exact(2);
+            let rest = pairs.remainder().iter().map(share).fold(0.0, larger);
+            let (even, odd) = pairs
+                .fold((0.0, rest), |(even, odd), pair| (larger(even, share(&pair[0])), larger(odd, share(&pair[1]))));
+            let alone = f64::min(flow.demand, 1.0 / larger(even, odd));
             self.alone[i as usize] = alone;
             if alone == f64::INFINITY {
                 continue;
@@ -215,7 +220,8 @@ impl Allocator {
                 let before = self.spare[link];
                 let after = before - alone * f64::from(passed.weight);
                 self.spare[link] = after;
-                if after < 0.0 && before >= 0.0 {
+                // Not `&&`: that both hold is rare, and each by itself could not be foretold.
+                if (after < 0.0) & (before >= 0.0) {
                     self.place[link] = self.contended.len() as u32;
                     self.contended.push(Contended { left: self.left[link], load: 0.0, members: 0..0 });
                 }
@@ -239,9 +245,9 @@ impl Allocator {
                     let Range { start, end } = self.contended[link as usize].members;
                     for member in start..end {
                         let flow = self.members[member as usize].flow;
-                        if !self.frozen[flow as usize] {
-                            let rate = level * weight(&flows[flow as usize]);
-                            self.freeze(flow, f64::min(rate, self.alone[flow as usize]));
+                        let open = self.open[flow as usize];
+                        if open > 0.0 {
+                            self.freeze(flow, f64::min(level * open, self.alone[flow as usize]));
                             waiting -= 1;
                         }
                     }
@@ -252,95 +258,134 @@ impl Allocator {
 
     /// What happens next as the level rises from `level`, and the level then.
     fn next(&mut self, level: f64) -> Option<(f64, What)> {
-        while let Some(mut first) = self.agenda.peek_mut() {
-            let Reverse((Level(then), what)) = *first;
-            let now = match what {
-                What::Met(flow) => (!self.frozen[flow as usize]).then_some(then),
-                What::Full(link) => {
-                    // A sum of what is left, anew: differences would keep rounding errors of what has gone.
-                    let link = &mut self.contended[link as usize];
-                    let (mut load, mut end) = (0.0, link.members.start);
-                    for member in link.members.clone() {
-                        // Without a branch, which could not be foretold.
-                        let member = self.members[member as usize];
-                        let open = !self.frozen[member.flow as usize];
-                        self.members[end as usize] = member;
-                        end += u32::from(open);
-                        load += if open { member.load } else { 0.0 };
-                    }
-                    link.members.end = end;
-                    (load > 0.0).then(|| f64::max(level, link.left / load))
-                }
+        loop {
+            let Some(&Reverse((Level(then), what))) = self.agenda.peek() else {
+                self.look_ahead(level)?;
+                continue;
             };
+            let now = self.due(what, level);
+            let first = self.agenda.peek_mut()?;
             match now {
-                Some(now) if now > then => *first = Reverse((Level(now), what)),
+                Some(now) if now <= then => {
+                    PeekMut::pop(first);
+                    return Some((now, what));
+                }
+                Some(now) if now <= self.horizon => *{ first } = Reverse((Level(now), what)),
                 Some(now) => {
                     PeekMut::pop(first);
-                    return Some((f64::max(level, now), what));
+                    self.later.push((now, what));
                 }
                 None => {
                     PeekMut::pop(first);
                 }
             }
         }
-        None
+    }
+
+    /// The level at which something is due as things stand, none if it will not happen any more.
+    fn due(&mut self, what: What, level: f64) -> Option<f64> {
+        match what {
+            What::Met(flow) => {
+                let open = self.open[flow as usize];
+                (open > 0.0).then(|| f64::max(level, self.alone[flow as usize] / open))
+            }
+            What::Full(link) => {
+                // A sum of what is left, anew: differences would keep rounding errors of what has gone.
+                let link = &mut self.contended[link as usize];
+                let (mut load, mut end) = (0.0, link.members.start);
+                for member in link.members.clone() {
+                    // Without a branch, which could not be foretold.
+                    let member = self.members[member as usize];
+                    let open = self.open[member.flow as usize];
+                    self.members[end as usize] = member;
+                    end += u32::from(open > 0.0);
+                    load += open * f64::from(member.weight);
+                }
+                link.members.end = end;
+                (load > 0.0).then(|| f64::max(level, link.left / load))
+            }
+        }
+    }
+
+    /// Moves what is due next, and up to a quarter above that, into the agenda, which is empty. None if nothing is due any more.
+    fn look_ahead(&mut self, level: f64) -> Option<()> {
+        let next = self.later.iter().map(|&(due, _)| due).min_by(f64::total_cmp)?;
+        self.horizon = 1.25 * f64::max(level, next);
+        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
+        let mut later = std::mem::take(&mut self.later);
+        later.retain_mut(|(then, what)| {
+            if *then > self.horizon {
+                return true;
+            }
+            let Some(due) = self.due(*what, level) else { return false };
+            if due <= self.horizon {
+                agenda.push(Reverse((Level(due), *what)));
+            }
+            *then = due;
+            due > self.horizon
+        });
+        (self.agenda, self.later) = (agenda.into(), later);
+        Some(())
     }
 
     /// Enters the flows of the round into the contended links that they pass, and both into the agenda. Returns how many flows
     /// pass any.
     fn enter(&mut self, flows: &[Flow<'_>], round: &[u32]) -> usize {
-        let mut agenda = std::mem::take(&mut self.agenda).into_vec();
-        agenda.clear();
-        self.passages.clear();
+        self.agenda.clear();
+        self.later.clear();
+        let most = round.iter().map(|&i| flows[i as usize].links.len()).sum();
+        if self.passages.len() < most {
+            self.passages.resize(most, Passage::default());
+        }
+        let mut end = 0;
         for &i in round {
             let flow = &flows[i as usize];
-            let begin = self.passages.len();
-            let weight = weight(flow);
-            for passed in flow.links {
-                let link = passed.link.index();
-                if self.spare[link] < 0.0 && passed.weight > 0.0 {
-                    let place = self.place[link];
-                    let link = &mut self.contended[place as usize];
-                    link.members.end += 1;
-                    link.load += weight * f64::from(passed.weight);
-                    self.passages.push(Passage { link: place, weight: passed.weight });
-                }
+            let (begin, weight) = (end, self.open[i as usize]);
+            for &LinkWeight { link, weight } in flow.links {
+                // Without a branch, which could not be foretold.
+                self.passages[end] = Passage { link: link.0, weight };
+                end += usize::from((self.spare[link.index()] < 0.0) & (weight > 0.0));
             }
-            self.passages_of[i as usize] = begin..self.passages.len();
-            if begin == self.passages.len() {
+            for passage in &mut self.passages[begin..end] {
+                passage.link = self.place[passage.link as usize];
+                let link = &mut self.contended[passage.link as usize];
+                link.members.end += 1;
+                link.load += weight * f64::from(passage.weight);
+            }
+            self.passages_of[i as usize] = begin..end;
+            if begin == end {
                 self.rates[i as usize] = self.alone[i as usize];
             } else {
-                agenda.push(Reverse((Level(self.alone[i as usize] / weight), What::Met(i))));
+                self.later.push((self.alone[i as usize] / weight, What::Met(i)));
             }
         }
 
-        let tied = agenda.len();
+        let tied = self.later.len();
         let mut end = 0;
         for link in &mut self.contended {
             let count = link.members.end;
             link.members = end..end;
             end += count;
         }
-        self.members.clear();
-        self.members.resize(end as usize, Member::default());
+        if self.members.len() < end as usize {
+            self.members.resize(end as usize, Member::default());
+        }
         for &i in round {
-            let weight = weight(&flows[i as usize]);
             for passage in &self.passages[self.passages_of[i as usize].clone()] {
                 let range = &mut self.contended[passage.link as usize].members;
-                self.members[range.end as usize] = Member { flow: i, load: weight * f64::from(passage.weight) };
+                self.members[range.end as usize] = Member { flow: i, weight: passage.weight };
                 range.end += 1;
             }
         }
         for (place, link) in self.contended.iter().enumerate() {
-            agenda.push(Reverse((Level(link.left / link.load), What::Full(place as u32))));
+            self.later.push((link.left / link.load, What::Full(place as u32)));
         }
-        self.agenda = agenda.into();
         tied
     }
 
     fn freeze(&mut self, flow: u32, rate: f64) {
         self.rates[flow as usize] = rate;
-        self.frozen[flow as usize] = true;
+        self.open[flow as usize] = 0.0;
         for passage in &self.passages[self.passages_of[flow as usize].clone()] {
             let left = &mut self.contended[passage.link as usize].left;
             *left = f64::max(0.0, *left - rate * f64::from(passage.weight));

@@ -3,8 +3,12 @@
 //! Each line is a scenario in a process of its own, so that peak memory is that scenario's and no other's. Speed is in
 //! packet-hops, a packet (data or control) over one link, per second of CPU time (user and system, all threads) from the
 //! scenario to its tables. Everything runs twice and the better time counts, since a machine may be shared.
+//!
+//! R2C2's rate computation comes last; with the argument `rates`, alone.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+mod rates;
 
 use std::process::Command;
 use std::time::Instant;
@@ -102,6 +106,7 @@ fn main() {
         [scenario, transport, flow_control, threads] => {
             measure(scenario, transport, flow_control, threads.parse().expect("a number of threads"));
         }
+        [only] if only == "rates" => rates::bench(),
         _ => bench(),
     }
 }
@@ -195,6 +200,8 @@ fn bench() {
         idle.peak_bytes / 1024.0 / 1e3,
         (million.peak_bytes - idle.peak_bytes).max(0.0) / 1e6
     );
+    println!();
+    rates::bench();
 }
 
 fn line(name: &str, threads: usize, figures: Figures) {
