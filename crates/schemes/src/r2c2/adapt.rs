@@ -73,7 +73,7 @@ impl Adapt {
         if self.among.len() < 2 {
             return Err(Problem::new("among", "takes two protocols at least, such as [\"rps\", \"vlb\"]"));
         }
-        if !(self.gain >= 0.0) {
+        if self.gain.is_nan() || self.gain < 0.0 {
             return Err(Problem::new("gain", format!("{} is no share; 0.01 is one in a hundred", self.gain)));
         }
         self.search.check().map_err(|problem| problem.under("search"))

@@ -39,10 +39,9 @@ pub(super) fn check(ground: &Ground, routing: Routing) -> Result<(), String> {
 /// Gives a data packet its route. False if it is too long.
 pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) -> bool {
     let bits_of = |ports: &[PortId], bits: u32| {
-        let packed = ports.iter().rev().try_fold(0u128, |packed, port| {
+        ports.iter().rev().try_fold(0u128, |packed, port| {
             (u64::from(port.0) >> bits == 0).then_some(packed << bits | u128::from(port.0))
-        });
-        packed
+        })
     };
     match (bits_of(&ports[..ports.len().min(HOPS_MAX)], 3), ports.len()) {
         (Some(route), 0..=COMPACT_MAX) => {
