@@ -104,16 +104,16 @@ fn one() -> u8 {
     1
 }
 
-/// With what rate a flow begins. Section 3.3.2 has it start immediately, and rates computed for flows that last for an interval: short ones "would be
-/// pointless to rate-limit". Section 3.1 has its sender compute its fair allocation when it starts.
+/// With what rate a flow begins. Section 3.1 has its sender compute its fair allocation when it starts; section 3.3.2 has rates computed at intervals only, and
+/// says that short flows "would be pointless to rate-limit".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstRate {
-    /// What it would have alone in the rack.
-    #[default]
-    Alone,
     /// What its sender's view gives it, computed for it alone: other flows of the sender keep theirs.
+    #[default]
     Fair,
+    /// What it would have alone in the rack.
+    Alone,
 }
 
 /// Who computes rates.
@@ -136,7 +136,7 @@ impl Default for Config {
         Config {
             headroom: 0.05,
             recompute: Duration::from_us(500),
-            first_rate: FirstRate::Alone,
+            first_rate: FirstRate::Fair,
             routing: Routing::RandomPacketSpraying,
             trees: 4,
             refresh: Duration::from_ms(10),

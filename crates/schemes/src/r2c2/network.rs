@@ -71,16 +71,23 @@ impl Network {
 
     fn grow(&self, src: HostId, tree: u8) -> Tree {
         let (fabric, routes) = (self.tables.fabric(), self.tables.routes());
-        let mut edges = Vec::with_capacity(fabric.switches as usize);
-        for switch in (0..fabric.switches).map(SwitchId).filter(|&switch| switch != routes.home(src)) {
-            let back = routes.next(switch, src);
-            if back.is_empty() {
-                continue;
+        let root = routes.home(src);
+        let mut reached = vec![false; fabric.switches as usize];
+        reached[root.index()] = true;
+        let mut edges = Vec::with_capacity(reached.len());
+        // From each switch with hosts back to what is reached already: where none hang, nothing needs to go.
+        for mut switch in (0..fabric.hosts).map(|host| routes.home(HostId(host))) {
+            while !reached[switch.index()] {
+                let back = routes.next(switch, src);
+                if back.is_empty() {
+                    break;
+                }
+                reached[switch.index()] = true;
+                let draw = mix(mix(u64::from(tree), u64::from(src.0)), u64::from(switch.0));
+                let up = fabric.link(fabric.out_link(switch, back[(draw % back.len() as u64) as usize]));
+                switch = fabric.as_switch(up.to).expect("on the way to another switch");
+                edges.push((switch, up.to_port));
             }
-            let draw = mix(mix(u64::from(tree), u64::from(src.0)), u64::from(switch.0));
-            let up = fabric.link(fabric.out_link(switch, back[(draw % back.len() as u64) as usize]));
-            let parent = fabric.as_switch(up.to).expect("on the way to another switch");
-            edges.push((parent, up.to_port));
         }
         edges.sort_unstable();
         let below = |switch| edges.partition_point(|edge| edge.0.0 < switch) as u32;
