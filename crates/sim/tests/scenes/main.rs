@@ -20,6 +20,7 @@ mod losses;
 mod models;
 mod paths;
 mod pyrrha;
+mod r2c2;
 mod rdma;
 mod recovery;
 mod resubmit;

@@ -1,0 +1,638 @@
+//! R2C2 end to end: what its paper and arithmetic say.
+
+use std::sync::Arc;
+
+use clearway_sim::RunResult;
+use fabric::{Fabric, Failures, Routes, Routing, RoutingTables};
+use proptest::prelude::*;
+use proptest::sample::select;
+use scenario::Data;
+use units::HostId;
+
+use crate::{NONE, column, names, of_flows, of_link, run_alone, run_on, table};
+
+/// A full packet on a link between switches (10 Gbps), and on a host's (60 Gbps).
+const PACKET_PS: u64 = 1_200_000;
+const HOST_PS: u64 = 200_000;
+/// In flight between two switches.
+const FLIGHT_PS: u64 = 100_000;
+/// What a flow may have of one link: 5% is left free (section 5.2).
+const LINK_GBPS: f64 = 9.5;
+/// Bits of a full packet.
+const PACKET_BITS: f64 = 12_000.0;
+
+/// A run over a fabric, with settings of the transport.
+fn scene(fabric: &str, settings: &str, traffic: &str) -> String {
+    format!("transport = {{ r2c2 = {{ {settings} }} }}\nfabric.{fabric}\n{traffic}")
+}
+
+/// One flow of so many bytes from time zero.
+fn flow(name: &str, src: u32, dst: u32, bytes: &str) -> String {
+    format!(
+        r#"
+        [[traffic]]
+        name = "{name}"
+        sizes.constant = "{bytes}"
+        arrivals = "all_at_once"
+        senders = "{src}"
+        receivers = "{dst}"
+        flows = 1
+        "#
+    )
+}
+
+fn counter(result: &RunResult, name: &str) -> u64 {
+    let counters = table(result, "counters");
+    let values = names(counters, "counter").into_iter().zip(column(counters, "value"));
+    values.filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
+}
+
+/// What was measured of one flow.
+fn measured(result: &RunResult, flow: u32, what: &str) -> u64 {
+    let measures = table(result, "measures");
+    let Data::U32(flows) = &measures.column("flow").unwrap().data else { panic!("numbers") };
+    let row = flows.iter().zip(names(measures, "measure")).position(|row| row == (&flow, what));
+    column(measures, "value")[row.unwrap_or_else(|| panic!("no {what} of flow {flow}"))]
+}
+
+/// The hosts between which each flow goes.
+fn ends(result: &RunResult) -> Vec<(HostId, HostId)> {
+    let hosts = |name| match &table(result, "flows").column(name).unwrap().data {
+        Data::U32(hosts) => hosts.clone(),
+        _ => panic!("{name} is no host"),
+    };
+    hosts("src").into_iter().zip(hosts("dst")).map(|(src, dst)| (HostId(src), HostId(dst))).collect()
+}
+
+fn statuses(result: &RunResult) -> Vec<&str> {
+    names(table(result, "flows"), "status")
+}
+
+fn all_completed(result: &RunResult) {
+    assert_eq!(result.info.flows_completed, result.info.flows, "{}", result.scenario_toml);
+    assert_eq!(counter(result, "flows_failed"), 0);
+    assert_eq!(counter(result, "malformed") + counter(result, "switch_malformed"), 0);
+}
+
+/// The fabric of a scenario, and what each protocol puts where.
+fn network(toml: &str) -> (Arc<Fabric>, RoutingTables) {
+    let fabric = Arc::new(crate::scenario(toml).fabric.build().unwrap());
+    let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
+    (fabric.clone(), RoutingTables::new(fabric, routes))
+}
+
+/// Links between switches from source to destination.
+fn apart(tables: &RoutingTables, (src, dst): (HostId, HostId)) -> u64 {
+    u64::from(tables.routes().distance(tables.routes().home(src), dst).expect("a path")) - 1
+}
+
+/// What happens between two times, in ms: the difference of two runs that have one history.
+struct Span {
+    ms: [u64; 2],
+    until: [RunResult; 2],
+}
+
+impl Span {
+    fn of(toml: &str, ms: [u64; 2]) -> Span {
+        let until = ms.map(|ms| run_alone(&format!("measure.end = '{ms}ms'\n{toml}")));
+        assert_eq!(until[1].info.ended, "horizon", "{toml}");
+        Span { ms, until }
+    }
+
+    fn secs(&self) -> f64 {
+        (self.ms[1] - self.ms[0]) as f64 * 1e-3
+    }
+
+    /// Gbps of a link.
+    fn gbps(&self, from: &str, to: &str) -> f64 {
+        let [early, late] = self.until.each_ref().map(|result| of_link(result, from, to, "sent_bytes"));
+        (late - early) as f64 * 8e-9 / self.secs()
+    }
+
+    /// Bytes of every link.
+    fn bytes(&self) -> Vec<u64> {
+        let [early, late] = self.until.each_ref().map(|result| column(table(result, "links"), "sent_bytes"));
+        late.iter().zip(early).map(|(late, early)| late - early).collect()
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        counter(&self.until[1], name) - counter(&self.until[0], name)
+    }
+
+    /// Up to so many packets more or less.
+    fn slack(&self, packets: f64) -> f64 {
+        packets * PACKET_BITS * 1e-9 / self.secs()
+    }
+}
+
+#[test]
+fn a_lone_flow_has_the_links_of_its_shortest_paths_less_the_headroom() {
+    let packets = 10_000u64;
+    for (dst, dims) in [(1, 1), (1 + 4, 2), (1 + 4 + 16, 3)] {
+        let toml = scene("torus.dims = [4, 4, 4]", "", &flow("lone", 0, dst, &format!("{}B", packets * 1460)));
+        let result = run_alone(&toml);
+        all_completed(&result);
+        // As many first links as there are dimensions to go, and as many last ones, each with an equal share.
+        let rate = LINK_GBPS * dims as f64;
+        let least =
+            ((packets - 1) as f64 * PACKET_BITS / rate * 1e3) as u64 + 2 * HOST_PS + dims * (PACKET_PS + FLIGHT_PS);
+        let fct = of_flows(&result, "fct_ps")[0];
+        // One path has no queues; over several, packets draw theirs, and the last has waited for some.
+        let most = if dims == 1 { least + 50_000 } else { least + least / 100 };
+        assert!((least..=most).contains(&fct), "{dims} dimensions: {fct} for {least}");
+        let mean = measured(&result, 0, "rate_mean_bps") as f64 * 1e-9;
+        assert!((mean / rate - 1.0).abs() < 1e-6, "{mean} Gbps for {rate}");
+        let reordered = measured(&result, 0, "reordered_max_packets");
+        assert_eq!(reordered > 0, dims > 1, "{dims} dimensions: {reordered} packets waited");
+    }
+}
+
+/// Four nodes in a row, of which two flows share the middle link.
+fn in_a_row(allocations: &str) -> String {
+    let settings = format!("recompute = '100us', allocations = [{allocations}]");
+    scene("mesh.dims = [4]", &settings, &(flow("left", 0, 2, "1GB") + &flow("right", 1, 3, "1GB")))
+}
+
+#[test]
+fn flows_that_share_a_link_share_it_by_weight() {
+    let weight = |class: &str, weight: u32| format!("{{ traffic = '{class}', weight = {weight} }},");
+    for (weights, left) in
+        [("".to_owned(), 0.5), (weight("left", 2), 2.0 / 3.0), (weight("right", 9) + &weight("left", 3), 0.25)]
+    {
+        let span = Span::of(&in_a_row(&weights), [1, 5]);
+        let rates = [span.gbps("host0", "switch0"), span.gbps("host1", "switch1")];
+        for (rate, share) in rates.into_iter().zip([left, 1.0 - left]) {
+            assert!((rate - LINK_GBPS * share).abs() <= span.slack(2.0), "{weights}: {rates:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flow_of_lower_priority_waits_for_what_the_other_leaves() {
+    let settings = "recompute = '100us', allocations = [{ traffic = 'right', priority = 1 }]";
+    // The first has sent all after 5 ms.
+    let bytes = format!("{}B", (LINK_GBPS * 5e6 / PACKET_BITS) as u64 * 1460);
+    let toml = scene("mesh.dims = [4]", settings, &(flow("left", 0, 2, &bytes) + &flow("right", 1, 3, "1GB")));
+    let span = Span::of(&toml, [1, 4]);
+    assert!((span.gbps("host0", "switch0") - LINK_GBPS).abs() <= span.slack(2.0));
+    assert_eq!(span.gbps("host1", "switch1"), 0.0);
+    let after = Span::of(&toml, [6, 8]);
+    assert!((after.gbps("host1", "switch1") - LINK_GBPS).abs() <= after.slack(2.0));
+}
+
+#[test]
+fn what_a_slow_application_does_not_use_the_other_flow_gets() {
+    let span = Span::of(&in_a_row("{ traffic = 'right', produced_at = '1Gbps' }"), [3, 7]);
+    // 1 Gbps of message; its estimate is announced when it is off by more than 5%.
+    let slow = 1500.0 / 1460.0;
+    let rates = [span.gbps("host0", "switch0"), span.gbps("host1", "switch1")];
+    assert!((rates[1] - slow).abs() <= span.slack(2.0), "{rates:?}");
+    assert!((rates[0] - (LINK_GBPS - slow)).abs() <= 0.06 * slow, "{rates:?}");
+    assert!((1..=5).contains(&counter(&span.until[1], "demands_announced")));
+}
+
+#[test]
+fn a_slow_application_is_noticed_whoever_computes_rates_and_when() {
+    for how in
+        ["recompute = '0s', refresh = '500us'", "recompute = '100us', control = { centralised = { controller = 3 } }"]
+    {
+        let settings = format!("{how}, allocations = [{{ traffic = 'right', produced_at = '1Gbps' }}]");
+        let toml = scene("mesh.dims = [4]", &settings, &(flow("left", 0, 2, "1GB") + &flow("right", 1, 3, "1GB")));
+        let span = Span::of(&toml, [4, 8]);
+        let (slow, rate) = (1500.0 / 1460.0, span.gbps("host0", "switch0"));
+        assert!((rate - (LINK_GBPS - slow)).abs() <= 0.06 * slow, "{how}: {rate}");
+    }
+}
+
+#[test]
+fn a_node_s_flows_have_their_rates_though_they_wait_for_each_other_at_its_nic() {
+    // Five flows of one node over one link, whose packets meet at the NIC again and again.
+    let weights = [1, 2, 3, 5, 7];
+    let all: String =
+        weights.iter().map(|weight| format!("{{ traffic = 'of {weight}', weight = {weight} }},")).collect();
+    let flows: String = weights.iter().map(|weight| flow(&format!("of {weight}"), 0, 1, "1GB")).collect();
+    let toml = scene("mesh.dims = [2]", &format!("recompute = '100us', allocations = [{all}]"), &flows);
+    let span = Span::of(&toml, [1, 21]);
+    let rate = span.gbps("host0", "switch0");
+    assert!((rate / LINK_GBPS - 1.0).abs() < 0.001, "{rate} Gbps");
+}
+
+#[test]
+fn an_end_is_heard_at_once_if_rates_are_computed_at_every_event() {
+    // Two flows of one node, and two of different ones: the second has all of the link when the first has sent its last packet.
+    for src in [0, 1] {
+        let flows = flow("short", src, 2, "1460KB") + &flow("long", 0, 2, "2920KB");
+        let result = run_alone(&scene("mesh.dims = [3]", "recompute = '0s'", &flows));
+        all_completed(&result);
+        let fct = |class: &str| {
+            let flow = names(table(&result, "flows"), "class").iter().position(|of| *of == class).unwrap();
+            of_flows(&result, "fct_ps")[flow] as f64 * 1e-12
+        };
+        // Half of the link for 2,000 packets together, then all of it for 1,000.
+        let (short, long) = (2_000.0 * PACKET_BITS / LINK_GBPS * 1e-9, 3_000.0 * PACKET_BITS / LINK_GBPS * 1e-9);
+        for (fct, due) in [(fct("short"), short), (fct("long"), long)] {
+            assert!((fct / due - 1.0).abs() < 0.01, "from {src}: {fct} s for {due} s");
+        }
+    }
+}
+
+#[test]
+fn rates_oversubscribe_no_link_and_queues_are_as_short_as_flows_are_few() {
+    // Dimension order on odd rings: one path a flow, so that a link's load is the sum of its flows' rates.
+    let traffic = "[[traffic]]\nsizes.constant = '1GB'\narrivals = 'all_at_once'\nflows = 50";
+    let toml = scene("torus.dims = [5, 5]", "routing = 'destination_tag', recompute = '20us'", traffic);
+    let span = Span::of(&toml, [10, 20]);
+    let (fabric, tables) = network(&toml);
+    let mut flows = vec![0u64; fabric.links.len()];
+    for (src, dst) in ends(&span.until[1]) {
+        tables.weights(Routing::DestinationTag, src, dst).iter().for_each(|weight| flows[weight.link.index()] += 1);
+    }
+    let most = *flows.iter().max().unwrap();
+    assert!(most > 4, "{most}");
+    let announced = span.counted("broadcasts") * 16;
+    let mut full = 0;
+    for (link, bytes) in span.bytes().into_iter().enumerate().filter(|&(link, _)| flows[link] > 0) {
+        let due = LINK_GBPS * 1e9 / 8.0 * span.secs();
+        assert!(bytes as f64 <= due + (announced + flows[link] * 1500) as f64, "link {link}: {bytes} for {due}");
+        full += u64::from(bytes as f64 >= due * 0.99);
+    }
+    assert!(full > 0, "a bottleneck is used");
+    // A packet of each flow of a link may come at once, and announcements between them; the link is faster than all together.
+    let queues = table(&span.until[1], "queues");
+    let settled =
+        column(queues, "time_ps").iter().zip(column(queues, "longest_bytes")).filter(|row| *row.0 >= 10_000_000_000);
+    let longest = *settled.map(|row| row.1).max().unwrap();
+    assert!(longest <= (most + 1) * 1500, "{longest} B with {most} flows");
+}
+
+#[test]
+fn sprayed_flows_load_links_as_their_weights_say_and_queue_less_than_at_random() {
+    let traffic = "[[traffic]]\nsizes.constant = '1GB'\narrivals = 'all_at_once'\npattern = 'permutation'\nflows = 16";
+    let toml = scene("torus.dims = [4, 4]", "recompute = '20us'", traffic);
+    let span = Span::of(&toml, [20, 60]);
+    let (fabric, tables) = network(&toml);
+    let mut load = vec![(0.0, 0.0); fabric.links.len()];
+    for (src, dst) in ends(&span.until[1]) {
+        let (from, to) = (format!("host{}", src.0), format!("switch{}", src.0));
+        let packets = span.gbps(&from, &to) * 1e9 * span.secs() / PACKET_BITS;
+        for weight in tables.weights(Routing::RandomPacketSpraying, src, dst).iter() {
+            let (share, load) = (f64::from(weight.weight), &mut load[weight.link.index()]);
+            *load = (load.0 + packets * share, load.1 + packets * share * (1.0 - share));
+        }
+    }
+    let bytes = span.bytes();
+    let announced = span.counted("broadcasts") as f64 * 16.0;
+    for (link, &(mean, variance)) in load.iter().enumerate().filter(|load| load.1.0 > 0.0) {
+        let capacity = LINK_GBPS * 1e9 * span.secs() / PACKET_BITS;
+        assert!(mean <= capacity + 4.0, "link {link}: {mean} packets for {capacity}");
+        // Some are in queues at the beginning, and others at the end.
+        let slack = 5.0 * f64::sqrt(variance) + 100.0 + announced / 1500.0;
+        let packets = bytes[link] as f64 / 1500.0;
+        assert!((packets - mean).abs() <= slack, "link {link}: {packets} packets for {mean}, {slack} more or less");
+    }
+    // At 0.95 a queue of equal packets that come at random holds 0.95^2 / 2 / 0.05 = 9 on average and beyond that each 10 packets more
+    // are e times as rare. Sprayed flows are smoother; but a switch's longest queue is that of four.
+    let queues = table(&span.until[1], "queues");
+    let settled =
+        column(queues, "time_ps").iter().zip(column(queues, "longest_bytes")).filter(|row| *row.0 >= 20_000_000_000);
+    let mut longest: Vec<u64> = settled.map(|row| *row.1).collect();
+    longest.sort_unstable();
+    let mean = longest.iter().sum::<u64>() as f64 / longest.len() as f64;
+    assert!(mean <= (9.0 + 10.0 * 4f64.ln()) * 1500.0, "{mean} B");
+    let tail = longest[longest.len() - longest.len() / 100];
+    assert!(tail as f64 <= (9.0 + 10.0 * 400f64.ln()) * 1500.0, "{tail} B");
+}
+
+/// Short flows, and one long after them between the nodes that are farthest apart, by whose end all have heard of all.
+fn short_flows(count: u32, from: u32, to: u32) -> String {
+    format!(
+        r#"
+        [[traffic]]
+        name = "short"
+        sizes = {{ uniform = {{ min = "1B", max = "100KB" }} }}
+        arrivals = {{ poisson = {{ every = "5us" }} }}
+        flows = {count}
+        [[traffic]]
+        name = "last"
+        sizes.constant = "10KB"
+        arrivals = "all_at_once"
+        start = "9ms"
+        senders = "{from}"
+        receivers = "{to}"
+        flows = 1
+        "#
+    )
+}
+
+#[test]
+fn a_start_and_an_end_are_sixteen_bytes_on_each_link_of_a_tree_and_no_byte_is_unaccounted_for() {
+    for (fabric, from, to, links) in [
+        ("torus.dims = [4, 4]", 0, 10, 15),
+        ("mesh = { dims = [3, 3], hosts_per_node = 2 }", 0, 17, 8),
+        ("leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = '40Gbps' }", 0, 8, 4),
+        ("fat_tree = { k = 4 }", 0, 15, 19),
+        ("star.hosts = 4", 0, 3, 0),
+    ] {
+        let toml = format!("measure.completion = 'acknowledged'\n{}", scene(fabric, "", &short_flows(200, from, to)));
+        let result = run_alone(&toml);
+        all_completed(&result);
+        assert_eq!(counter(&result, "broadcasts"), 2 * 201);
+        assert_eq!(counter(&result, "broadcast_copies"), 2 * 201 * links, "{fabric}");
+        assert_eq!(counter(&result, "broadcast_copied_bytes"), 16 * 2 * 201 * links, "{fabric}");
+        assert_eq!((counter(&result, "known_at_end"), counter(&result, "busy_at_end")), (0, 0), "{fabric}");
+        assert_eq!(counter(&result, "probes"), 0, "{fabric}");
+        let (fabric, tables) = network(&toml);
+        // Its packets, and that all is here.
+        let bytes = ends(&result).into_iter().zip(of_flows(&result, "bytes"));
+        let data: u64 =
+            bytes.map(|(ends, bytes)| apart(&tables, ends) * (bytes + 40 * bytes.div_ceil(1460) + 40)).sum();
+        let between =
+            |link: usize| fabric.links[link].from.0 >= fabric.hosts && fabric.links[link].to.0 >= fabric.hosts;
+        let sent = column(table(&result, "links"), "sent_bytes").iter().enumerate();
+        let sent: u64 = sent.filter(|&(link, _)| between(link)).map(|link| link.1).sum();
+        assert_eq!(sent, data + 16 * 2 * 201 * links, "{toml}");
+    }
+}
+
+/// Flows that do not end, two from each of 16 nodes.
+const ENDLESS: &str = "[[traffic]]\nname = 'endless'\nsizes.constant = '1GB'\narrivals = 'all_at_once'\nflows = 32";
+/// What is not heard of for 1.75 ms is forgotten.
+const BRISK: &str = "recompute = '50us', refresh = '500us'";
+
+#[test]
+fn every_node_knows_every_flow() {
+    for trees in [1, 4, 16] {
+        for settings in ["", "recompute = '0s', "] {
+            let toml = scene("torus.dims = [4, 4]", &format!("{settings}trees = {trees}"), ENDLESS);
+            let result = run_alone(&format!("measure.end = '1ms'\n{toml}"));
+            assert_eq!(counter(&result, "known_at_end"), 16 * 32);
+        }
+    }
+}
+
+#[test]
+fn views_are_of_what_is_there_whatever_fails_and_comes_back() {
+    for failure in [
+        "[{ at = '1ms', link = ['switch0', 'switch1'] }]",
+        "[{ at = '1ms', until = '3ms', link = ['switch5', 'host5'] }]",
+        "[{ at = '1ms', until = '11ms', switch = 'switch5' }]",
+        "[{ at = '1ms', until = '2ms', switch = 'switch0' }, { at = '1500us', until = '2100us', switch = 'switch10' }]",
+    ] {
+        for settings in [BRISK, "recompute = '0s', refresh = '500us'"] {
+            // Short flows end while nodes are cut off; what lasts is what all have to know of, and no more.
+            let short = "[[traffic]]\nname = 'short'\nsizes.constant = '20KB'\narrivals.poisson.every = '20us'\nduration = '3ms'";
+            let toml = format!(
+                "measure.end = '40ms'\nreroute_delay = '100us'\nfailure = {failure}\n{}",
+                scene("torus.dims = [4, 4]", settings, &format!("{ENDLESS}\n{short}"))
+            );
+            let (result, together) = (run_alone(&toml), run_on(2, &toml));
+            assert_eq!(result.info.digest, together.info.digest);
+            let class = names(table(&result, "flows"), "class");
+            let ended = statuses(&result).into_iter().zip(class).filter(|row| row.1 == "short");
+            assert!(ended.clone().all(|row| row.0 == "completed"), "{toml}\n{:?}", ended.collect::<Vec<_>>());
+            assert_eq!(counter(&result, "flows_failed"), 0, "{toml}");
+            assert_eq!(counter(&result, "known_at_end"), 16 * 32, "{toml}");
+        }
+    }
+}
+
+#[test]
+fn flows_whose_packets_are_lost_with_a_switch_ask_for_them_and_finish() {
+    let traffic = "[[traffic]]\nsizes.constant = '5MB'\narrivals = 'all_at_once'\nflows = 32";
+    let toml = scene("torus.dims = [4, 4]", "recompute = '50us'", traffic);
+    let toml =
+        format!("reroute_delay = '100us'\nfailure = [{{ at = '1ms', until = '3ms', switch = 'switch5' }}]\n{toml}");
+    let result = run_alone(&toml);
+    all_completed(&result);
+    assert!(counter(&result, "probes") > 0 && column(table(&result, "links"), "dead_packets").iter().sum::<u64>() > 0);
+    assert!(of_flows(&result, "resent_packets").iter().sum::<u64>() > 0);
+}
+
+#[test]
+fn what_is_sent_again_keeps_to_the_rates_too() {
+    // The first flow loses its last packets' link; when it repairs, the other is there, and the two share.
+    let toml = format!(
+        "reroute_delay = '10us'\nfailure = [{{ at = '1ms', until = '1900us', link = ['host1', 'switch1'] }}]\n{}{}",
+        scene("mesh.dims = [3]", "recompute = '100us', patience = '1ms'", &flow("lossy", 0, 1, "2MB")),
+        flow("other", 0, 2, "1GB").replace("flows = 1", "flows = 1\nstart = '2500us'"),
+    );
+    let result = run_alone(&format!("measure.end = '20ms'\n{toml}"));
+    let lossy = measured(&result, 0, "rate_mean_bps") as f64 * 1e-9;
+    let resent = of_flows(&result, "resent_packets")[0];
+    assert!(resent > 100 && resent != NONE, "{resent}");
+    // What it was given on average is between what it had alone and half of that; what went over the link is at most all of it.
+    assert!(lossy < LINK_GBPS - 0.5, "{lossy} Gbps, as if it were alone");
+}
+
+#[test]
+fn a_node_that_is_cut_off_for_good_is_forgotten_and_flows_to_it_fail() {
+    let toml = format!(
+        "measure.end = '20ms'\nreroute_delay = '100us'\nfailure = [{{ at = '1ms', switch = 'switch5' }}]\n{}",
+        scene("torus.dims = [4, 4]", &format!("{BRISK}, patience = '100us', probes = 4"), ENDLESS)
+    );
+    let result = run_alone(&toml);
+    let cut = ends(&result).iter().map(|&(src, dst)| src == HostId(5) || dst == HostId(5)).collect::<Vec<_>>();
+    for (flow, status) in statuses(&result).into_iter().enumerate() {
+        assert_eq!(status, if cut[flow] { "failed" } else { "unfinished" }, "flow {flow}");
+    }
+    let left = cut.iter().filter(|cut| !**cut).count() as u64;
+    assert!(left <= 30);
+    assert_eq!(counter(&result, "known_at_end"), 15 * left);
+}
+
+#[test]
+fn a_flow_waits_for_its_path_as_long_as_patience_says() {
+    // 0.1 ms x (2 + 4 + 8 + 16), by the clock and not by how often rates are computed.
+    let lone = flow("lone", 0, 1, "1GB");
+    let toml = scene("mesh.dims = [2]", "recompute = '10us', patience = '100us', probes = 4", &lone);
+    for (until, fails) in [("3800us", false), ("5ms", true)] {
+        let failure = format!("[{{ at = '1ms', until = '{until}', link = ['switch0', 'switch1'] }}]");
+        let result = run_alone(&format!("measure.end = '9ms'\nreroute_delay = '10us'\nfailure = {failure}\n{toml}"));
+        assert_eq!(counter(&result, "flows_failed"), u64::from(fails), "until {until}");
+    }
+}
+
+#[test]
+fn broadcasts_that_find_no_room_are_said_again_and_all_ends_well() {
+    let traffic = r#"
+        [[traffic]]
+        name = "burst"
+        sizes.constant = "30KB"
+        arrivals = "all_at_once"
+        flows = 480
+        [[traffic]]
+        name = "late"
+        sizes.constant = "1MB"
+        arrivals = "all_at_once"
+        start = "100ms"
+        pattern.stride.by = 1
+        flows = 16
+        [[traffic]]
+        name = "last"
+        sizes.constant = "1MB"
+        arrivals = "all_at_once"
+        start = "110ms"
+        senders = "0"
+        receivers = "10"
+        flows = 1
+    "#;
+    // Late flows share no link; by their end what no node has unsaid is forgotten.
+    let late = "allocations = [{ traffic = 'late', routing = 'destination_tag' }]";
+    let toml = scene("torus.dims = [4, 4]", &format!("{BRISK}, {late}"), traffic);
+    let toml = format!("measure.completion = 'acknowledged'\nswitch.buffer.per_port.bytes = '3KB'\n{toml}");
+    let result = run_alone(&toml);
+    all_completed(&result);
+    let [dropped, again] = ["broadcasts_dropped", "announced_again"].map(|name| counter(&result, name));
+    assert!(dropped > 0 && again > 0, "{dropped} dropped, {again} said again");
+    // A broadcast that several nodes drop is said again once.
+    let plain = 2 * 497 + counter(&result, "broadcasts") / 1_000;
+    eprintln!("{dropped} dropped, {again} again, {} broadcasts, {plain}", counter(&result, "broadcasts"));
+    assert!(again <= dropped);
+    assert_eq!((counter(&result, "known_at_end"), counter(&result, "busy_at_end")), (0, 0));
+}
+
+#[test]
+fn packets_of_each_protocol_pass_links_as_often_as_its_weights_say() {
+    let packets = 20_000u64;
+    for (code, name) in Routing::NAMES.iter().enumerate() {
+        let settings = format!("routing = '{name}', refresh = '1s'");
+        let toml =
+            scene("torus.dims = [4, 4, 4]", &settings, &flow("lone", 0, 1 + 4 * 2, &format!("{}B", packets * 1460)));
+        let result = run_alone(&toml);
+        all_completed(&result);
+        let (fabric, tables) = network(&toml);
+        let weights = tables.weights(Routing::ALL[code], HostId(0), HostId(9));
+        let mut share = vec![0.0; fabric.links.len()];
+        weights.iter().for_each(|weight| share[weight.link.index()] = f64::from(weight.weight));
+        let sent = column(table(&result, "links"), "sent_packets");
+        for (link, of) in fabric.links.iter().enumerate() {
+            if fabric.as_switch(of.from).is_none() || fabric.as_switch(of.to).is_none() {
+                continue;
+            }
+            // A packet that may pass a link in both phases counts up to two; a start, an end and an acknowledgement are no data.
+            let mean = packets as f64 * share[link];
+            let slack = if share[link] == 1.0 { 3.0 } else { 3.0 + 5.0 * (2.0 * mean).sqrt() };
+            assert!((sent[link] as f64 - mean).abs() <= slack, "{name}, link {link}: {} for {mean}", sent[link]);
+        }
+        let rate = share.iter().map(|share| LINK_GBPS / share).fold(60.0, f64::min);
+        let mean = measured(&result, 0, "rate_mean_bps") as f64 * 1e-9;
+        assert!((mean / rate - 1.0).abs() < 1e-6, "{name}: {mean} Gbps for {rate}");
+    }
+}
+
+#[test]
+fn one_controller_gives_the_rates_that_all_would_compute() {
+    let traffic = "[[traffic]]\nsizes.constant = '1GB'\narrivals = 'all_at_once'\npattern = 'permutation'\nflows = 16";
+    let span = |control: &str| {
+        let settings = format!("recompute = '50us', refresh = '1s', control = {control}");
+        Span::of(&scene("torus.dims = [4, 4]", &settings, traffic), [1, 6])
+    };
+    let [each, one] = [span("'decentralised'"), span("{ centralised = { controller = 0 } }")];
+    for host in 0..16 {
+        let [each, one] = [&each, &one].map(|span| span.gbps(&format!("host{host}"), &format!("switch{host}")));
+        assert!(each > 1.0 && (each / one - 1.0).abs() < 0.01, "host {host}: {each} and {one} Gbps");
+    }
+    // The controller's own flow it knows of. From every other node a start of 16 bytes, and to it a message of one flow's rate, over as many
+    // links as it is away: 32 for all together.
+    assert_eq!(counter(&one.until[1], "rate_messages"), 15);
+    assert_eq!(counter(&one.until[1], "unicast_control_bytes"), 2 * 16 * 32);
+    assert_eq!((counter(&one.until[1], "broadcasts"), counter(&one.until[1], "broadcast_copies")), (15, 0));
+}
+
+#[test]
+fn switched_networks_carry_it_too() {
+    // Two spines: twice a link's rate, less the headroom; 200 ns a link and 450 ns a switch.
+    let fabric = "leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 2, spine_rate = '10Gbps' }";
+    let result = run_alone(&scene(fabric, "", &flow("lone", 0, 2, "14600KB")));
+    all_completed(&result);
+    let due = 10_000.0 * PACKET_BITS / (2.0 * LINK_GBPS) * 1e-9;
+    let fct = of_flows(&result, "fct_ps")[0] as f64 * 1e-12;
+    assert!((fct / due - 1.0).abs() < 0.01, "{fct} s for {due} s");
+    for fabric in
+        ["fat_tree = { k = 4 }", "leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = '200Gbps' }"]
+    {
+        for routing in ["rps", "vlb"] {
+            let toml = scene(fabric, &format!("routing = '{routing}'"), &short_flows(300, 0, 15));
+            let toml = format!("measure.completion = 'acknowledged'\n{toml}");
+            let (alone, together) = (run_alone(&toml), run_on(2, &toml));
+            assert_eq!(alone.info.digest, together.info.digest);
+            all_completed(&alone);
+            assert_eq!((counter(&alone, "known_at_end"), counter(&alone, "busy_at_end")), (0, 0));
+        }
+    }
+}
+
+fn fabrics() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "torus.dims = [3, 3]",
+        "torus.dims = [4, 3, 2]",
+        "mesh.dims = [3, 3]",
+        "mesh = { dims = [2, 2, 2], hosts_per_node = 2 }",
+        "leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = '40Gbps' }",
+    ])
+}
+
+/// Links and switches that every fabric here has, or a run without the failure.
+fn failures() -> impl Strategy<Value = String> {
+    let what = select(vec![
+        "link = ['switch0', 'switch1']",
+        "link = ['host2', 'switch2']",
+        "switch = 'switch4'",
+        "link = ['leaf0', 'spine1']",
+        "switch = 'leaf1'",
+    ]);
+    (what, 0u64..400, proptest::option::of(10u64..900)).prop_map(|(what, at, lasts)| {
+        let until = lasts.map_or(String::new(), |lasts| format!(", until = '{}us'", at + lasts));
+        format!("{{ at = '{at}us'{until}, {what} }}")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    /// Every flow ends, one thread as two, and what went well without failures has no flow failed.
+    #[test]
+    fn whatever_is_set_and_whatever_fails_every_flow_ends(
+        seed: u32, fabric in fabrics(), routing in select(Routing::NAMES.to_vec()), recompute in select(vec!["0s", "20us", "500us"]),
+        control in select(vec!["'decentralised'", "'decentralised'", "{ centralised = { controller = 1 } }"]),
+        (trees, headroom) in (1u8..6, select(vec!["0.0", "0.05", "0.3"])), failure in proptest::option::of(failures()),
+        terms in select(vec!["weight = 200", "priority = 1", "produced_at = '1Gbps'", "routing = 'vlb'"]),
+        buffer in select(vec!["500KB", "5KB"]), drift in select(vec![0, 200_000]),
+        size in select(vec!["1B", "1460B", "20KB", "400KB"]), every in select(vec!["1us", "10us"]),
+    ) {
+        let scene = |failure: Option<&String>, routing: &str| format!(
+            r#"
+            seed = {seed}
+            {}
+            host = {{ clock_offset_max = "3us", clock_drift_ppb_max = {drift} }}
+            switch.buffer.per_port.bytes = "{buffer}"
+            {}
+            [[traffic]]
+            name = "some"
+            sizes.constant = "{size}"
+            arrivals.poisson.every = "{every}"
+            flows = 60
+            [[traffic]]
+            name = "others"
+            sizes = {{ uniform = {{ min = "1B", max = "200KB" }} }}
+            arrivals = "all_at_once"
+            flows = 20
+            "#,
+            failure.map_or(String::new(), |failure| format!("reroute_delay = '30us'\nfailure = [{failure}]")),
+            scene(fabric, &format!(
+                "routing = '{routing}', recompute = '{recompute}', control = {control}, trees = {trees}, headroom = {headroom}, \
+                 patience = '50us', probes = 12, refresh = '300us', allocations = [{{ traffic = 'some', {terms} }}]"
+            ), ""),
+        );
+        // What this fabric lacks is left out.
+        let plans = |text: &str| scenario::Plan::new(&crate::scenario(text)).map(|_| ());
+        let failure = failure.filter(|failure| !plans(&scene(Some(failure), "rps")).is_err_and(|problem| problem.key.starts_with("failure")));
+        let routing = if plans(&scene(failure.as_ref(), routing)).is_ok() { routing } else { "rps" };
+        let text = scene(failure.as_ref(), routing);
+        let (alone, together) = (run_on(1, &text), run_on(2, &text));
+        prop_assert_eq!(&alone.info.digest, &together.info.digest, "{}", text);
+        prop_assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{}", text);
+        prop_assert!(statuses(&alone).iter().all(|status| *status == "completed" || failure.is_some() && *status == "failed"), "{}\n{:?}", text, statuses(&alone));
+        prop_assert_eq!(counter(&alone, "malformed") + counter(&alone, "switch_malformed"), 0, "{}", text);
+    }
+}
