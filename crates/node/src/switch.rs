@@ -433,7 +433,12 @@ impl Switch {
         let out = self.ask_agent(now, transport, |agent, cx| agent.handle(cx, in_port, packet));
         self.send_made(now, in_port, pool);
         match (out, &mut self.agents) {
-            (Some(Some(out)), _) => self.join(now, out, pool, id),
+            (Some(Some(out)), _) => {
+                let received = self.join(now, out, pool, id);
+                // What the agent says if that was lost.
+                self.send_made(now, in_port, pool);
+                received
+            }
             (Some(None), Some(agents)) => {
                 agents.bytes.1 += u64::from(pool.remove(id).packet.wire_bytes);
                 Received::Taken
