@@ -65,9 +65,13 @@ impl Agent for SwitchPart {
         out
     }
 
-    fn lost(&mut self, cx: &mut AgentCx<'_>, _: PortId, packet: &Packet) {
+    fn lost(&mut self, cx: &mut AgentCx<'_>, port: PortId, packet: &Packet) {
         let header: Header = packet.header();
         if !matches!(header.kind, kind::ANNOUNCE | kind::FINISH | kind::ASSIGN) {
+            return;
+        }
+        // A dead link loses every copy until routes change, and then all is announced anew (section 3.2): only overflow is reported.
+        if !cx.ports[port.index()].is_up() {
             return;
         }
         self.counts.dropped += 1;
