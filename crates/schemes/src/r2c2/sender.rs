@@ -55,6 +55,8 @@ pub(super) struct Counts {
 struct Numbers {
     next: u8,
     used: [u64; 4],
+    /// By number, the last version that was said of it.
+    versions: Vec<u8>,
 }
 
 struct Outgoing {
@@ -94,8 +96,21 @@ impl Numbers {
         Some(number)
     }
 
-    fn give_back(&mut self, number: u8) {
+    fn is_used(&self, number: u8) -> bool {
+        self.used[usize::from(number >> 6)] >> (number & 63) & 1 == 1
+    }
+
+    fn give_back(&mut self, number: u8, version: u8) {
         self.used[usize::from(number >> 6)] &= !(1 << (number & 63));
+        if self.versions.len() <= usize::from(number) {
+            self.versions.resize(usize::from(number) + 1, 0);
+        }
+        self.versions[usize::from(number)] = version;
+    }
+
+    /// The next version of a number that is not in use: who has missed an end takes the next flow's start for news all the same.
+    fn next_version(&self, number: u8) -> u8 {
+        self.versions.get(usize::from(number)).map_or(0, |version| version.wrapping_add(1))
     }
 }
 
@@ -157,15 +172,17 @@ impl Sender {
             let reason = "it has more packets than sequence numbers of 32 bits count";
             return cx.events.push(Event::Failed { flow: message.flow, reason });
         };
-        let Some(number) = self.numbers.entry(message.dst).or_default().take() else {
+        let numbers = self.numbers.entry(message.dst).or_default();
+        let Some(number) = numbers.take() else {
             self.waiting.push_back(*message);
             return;
         };
+        let version = numbers.next_version(number);
         let (terms, source) = plane.terms(message.class);
         let outgoing = Outgoing {
             key: Key { src: plane.site.host, dst: message.dst, number },
             terms,
-            version: 0,
+            version,
             tree: self.tree,
             bytes: message.bytes,
             packets,
@@ -367,19 +384,30 @@ impl Sender {
         }
     }
 
-    /// A node has dropped what this one has broadcast about a flow: it is said again, as it is now, by another tree.
+    /// A node has dropped what this one has broadcast about a flow: it is said again, as it is now, by another tree. Once, however many have
+    /// dropped it: of what has been said otherwise since, it is that which counts.
     pub fn dropped(&mut self, now: Time, flow: FlowId, header: &Header, plane: &mut Plane) {
         let key = Key { src: plane.site.host, dst: HostId(header.seq), number: header.number };
-        self.counts.announced_again += 1;
         let tree = (header.tree + 1) % plane.config.trees;
-        let Some(&slot) = self.active.get(&key) else {
+        if let Some((flow, outgoing)) = self.flows.slot(flow).and_then(|slot| self.flows.get_mut(slot)) {
+            if outgoing.key != key || outgoing.version != header.version {
+                return;
+            }
+            outgoing.tree = tree;
+            outgoing.version = outgoing.version.wrapping_add(1);
+            let news = outgoing.news(flow);
+            if outgoing.active { plane.announce(now, news) } else { plane.finish(news) }
+        } else {
+            // It is over, and its number may be another's, whose start says as much.
+            let Some(numbers) = self.numbers.get_mut(&key.dst).filter(|numbers| !numbers.is_used(key.number)) else { return };
+            let Some(version) = numbers.versions.get_mut(usize::from(key.number)).filter(|last| **last == header.version) else {
+                return;
+            };
+            *version = version.wrapping_add(1);
             let (terms, _) = plane.terms(0);
-            return plane.finish(News { flow, key, terms, version: header.version.wrapping_add(1), tree });
-        };
-        let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
-        outgoing.tree = tree;
-        outgoing.version = outgoing.version.wrapping_add(1);
-        plane.announce(now, outgoing.news(flow));
+            plane.finish(News { flow, key, terms, version: *version, tree });
+        }
+        self.counts.announced_again += 1;
     }
 
     /// The topology has changed: all hear of this node's flows anew.
@@ -449,13 +477,13 @@ impl Sender {
         self.due.retain(|&due| due != slot);
         let (flow, _) = self.flows.get(slot)?;
         let outgoing = self.flows.remove(slot)?;
-        let Key { dst, number, .. } = outgoing.key;
+        let (Key { dst, number, .. }, version) = (outgoing.key, outgoing.version);
         if outgoing.active_time > Duration::ZERO {
             let value = (outgoing.earned_bits / seconds(outgoing.active_time)) as u64;
             cx.events.push(Event::Measured { flow, what: "rate_mean_bps", value });
         }
         if let Some(numbers) = self.numbers.get_mut(&dst) {
-            numbers.give_back(number);
+            numbers.give_back(number, version);
         }
         if let Some(place) = self.waiting.iter().position(|message| message.dst == dst)
             && let Some(message) = self.waiting.remove(place)
