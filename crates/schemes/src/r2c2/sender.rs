@@ -74,6 +74,8 @@ struct Outgoing {
     source: Option<Rate>,
     started: Time,
     active: bool,
+    /// Whether it waits for a path to its receiver.
+    stranded: bool,
     rate_bps: f64,
     /// What the bucket owed at `settled`, and what it has earned by then.
     owed_bits: f64,
@@ -124,7 +126,7 @@ impl Outgoing {
         let span = now.since(self.settled);
         let bits = self.rate_bps * seconds(span);
         self.owed_bits = (self.owed_bits - bits).max(0.0);
-        if self.active {
+        if self.active && !self.stranded {
             self.earned_bits += bits;
             self.active_time += span;
         }
@@ -191,6 +193,7 @@ impl Sender {
             source,
             started: now,
             active: false,
+            stranded: false,
             rate_bps: 0.0,
             owed_bits: 0.0,
             settled: now,
@@ -314,6 +317,8 @@ impl Sender {
     /// There is no way to the receiver: later, perhaps.
     fn wait_for_path(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) {
         let Some((_, outgoing)) = self.flows.get_mut(slot) else { return };
+        outgoing.settle(cx.now);
+        outgoing.stranded = true;
         outgoing.probes += 1;
         if outgoing.probes > plane.config.probes {
             self.fail(cx, slot, "there is no path to its receiver", plane);
@@ -340,6 +345,9 @@ impl Sender {
 
     fn set_rate(&mut self, now: Time, slot: u32, rate_bps: f64, plane: &Plane) {
         let Some((_, outgoing)) = self.flows.get_mut(slot) else { return };
+        if outgoing.stranded {
+            return; // its timer is not its bucket's
+        }
         outgoing.settle(now);
         outgoing.rate_bps = rate_bps.min(plane.site.nic_rate.bps() as f64);
         let due = outgoing.due(u64::from(plane.site.payload_max()));
@@ -410,9 +418,17 @@ impl Sender {
         self.counts.announced_again += 1;
     }
 
-    /// The topology has changed: all hear of this node's flows anew.
+    /// The topology has changed: all hear of this node's flows anew, and those that waited for a path go on if there is one.
     pub fn announce_all(&mut self, now: Time, plane: &mut Plane) {
         for slot in self.active.values().copied().collect::<Vec<_>>() {
+            let Some((_, outgoing)) = self.flows.get_mut(slot) else { continue };
+            let routes = plane.calculator.network.tables.routes();
+            if outgoing.stranded && routes.hops(outgoing.key.src, outgoing.key.dst).is_some() {
+                outgoing.settle(now);
+                (outgoing.stranded, outgoing.probes) = (false, 0);
+                self.pacing.clear(slot);
+                self.due.push_back(slot);
+            }
             self.again(now, slot, plane);
         }
     }
