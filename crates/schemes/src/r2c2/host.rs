@@ -76,7 +76,7 @@ impl R2c2 {
             kind::STATUS => self.sender.status(cx, packet, &header, plane),
             kind::DROPPED => self.sender.dropped(cx.now, packet.flow, &header, plane),
             kind::ANNOUNCE | kind::FINISH => self.heard(cx.now, packet, &header),
-            kind::ASSIGN => self.assigned(cx.now, &header),
+            kind::ASSIGN => self.assigned(&header),
             kind::RATES => self.rates(cx.now, packet, &header),
             _ => self.counts.malformed += 1,
         }
@@ -100,21 +100,17 @@ impl R2c2 {
         }
         self.plane.unicast_bytes += far(packet);
         let terms = Terms { weight: header.weight, priority: header.priority, demand_kbps: header.word, routing };
-        let news = match header.kind {
+        match header.kind {
             kind::ANNOUNCE => self.plane.view.hear(key, terms, header.version, now),
             _ => self.plane.view.finish(key, header.version),
         };
-        if news {
-            self.follow(now);
-        }
     }
 
-    fn assigned(&mut self, now: Time, header: &Header) {
+    fn assigned(&mut self, header: &Header) {
         let key = Key { src: HostId(header.seq), dst: HostId(header.word), number: header.number };
         let Some(routing) = self.routing(header) else { return };
         if self.plane.view.assign(key, routing) {
             self.sender.reroute(key, routing);
-            self.follow(now);
         }
     }
 
@@ -212,23 +208,23 @@ fn far(packet: &Packet) -> u64 {
 
 impl Endpoint for R2c2 {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        let before = self.plane.view.digest();
         match input {
-            Input::Send(message) => {
-                self.sender.start(cx, message, &mut self.plane);
-                self.follow(cx.now);
-            }
+            Input::Send(message) => self.sender.start(cx, message, &mut self.plane),
             Input::Packet(packet) => self.receive(cx, packet),
             Input::Deadline => {
                 self.sender.deadline(cx, &mut self.plane);
                 for (key, routing) in self.turn.look(cx, &mut self.plane) {
                     self.plane.assign(key, routing, key.number % self.plane.config.trees);
                     self.sender.reroute(key, routing);
-                    self.follow(cx.now);
                 }
                 if self.tick.is_some_and(|tick| tick <= cx.now) {
                     self.ticked(cx.now);
                 }
             }
+        }
+        if self.plane.view.digest() != before {
+            self.follow(cx.now);
         }
     }
 
@@ -242,8 +238,8 @@ impl Endpoint for R2c2 {
                 let before = self.plane.view.digest();
                 let packet = self.sender.poll_data(cx, &mut self.plane);
                 // One of its own flows has ended.
-                if self.plane.config.recompute == Duration::ZERO && self.plane.view.digest() != before {
-                    self.recompute(cx.now);
+                if self.plane.view.digest() != before {
+                    self.follow(cx.now);
                 }
                 packet
             }
