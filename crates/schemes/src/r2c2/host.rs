@@ -126,9 +126,14 @@ impl R2c2 {
         if self.plane.config.recompute == Duration::ZERO {
             self.recompute(now);
         }
-        if self.tick.is_none() && self.computes() {
+        if self.tick.is_none() && self.ticks() {
             self.tick = Some(self.next_tick(now));
         }
+    }
+
+    /// Whether there is anything to do at intervals: rates to compute, or demands to estimate, which every sender does for itself.
+    fn ticks(&self) -> bool {
+        self.computes() || self.sender.is_active()
     }
 
     /// Whether this node computes rates now: those of its own flows, or as the controller all.
@@ -194,7 +199,7 @@ impl R2c2 {
         self.plane.view.forget(host, now, silent, |_| false);
         self.sender.estimate(now, &mut self.plane);
         self.recompute(now);
-        self.tick = self.computes().then(|| self.next_tick(now));
+        self.tick = self.ticks().then(|| self.next_tick(now));
     }
 }
 
