@@ -407,8 +407,12 @@ impl Sender {
             if outgoing.active { plane.announce(now, news) } else { plane.finish(news) }
         } else {
             // It is over, and its number may be another's, whose start says as much.
-            let Some(numbers) = self.numbers.get_mut(&key.dst).filter(|numbers| !numbers.is_used(key.number)) else { return };
-            let Some(version) = numbers.versions.get_mut(usize::from(key.number)).filter(|last| **last == header.version) else {
+            let Some(numbers) = self.numbers.get_mut(&key.dst).filter(|numbers| !numbers.is_used(key.number)) else {
+                return;
+            };
+            let Some(version) =
+                numbers.versions.get_mut(usize::from(key.number)).filter(|last| **last == header.version)
+            else {
                 return;
             };
             *version = version.wrapping_add(1);

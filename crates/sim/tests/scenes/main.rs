@@ -68,8 +68,8 @@ fn check(result: &RunResult) {
             continue;
         }
         assert_eq!(parts.iter().map(|part| part[flow]).sum::<u64>(), fct, "flow {flow}");
-        // In a grid, the ways around a failure may be wider together than the shortest ones were.
-        let detours = result.scenario_toml.contains("[[failure]]");
+        // In a grid, the ways around a failure may be wider together than the shortest ones were; R2C2 takes others by itself.
+        let detours = ["[[failure]]", "\"vlb\"", "\"wlb\""].iter().any(|cause| result.scenario_toml.contains(cause));
         assert!(detours || *slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
     }
 }
