@@ -9,7 +9,7 @@ use proptest::sample::select;
 use scenario::Data;
 use units::HostId;
 
-use crate::{NONE, column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
 
 /// A full packet on a link between switches (10 Gbps), and on a host's (60 Gbps).
 const PACKET_PS: u64 = 1_200_000;
@@ -327,18 +327,20 @@ fn short_flows(count: u32, from: u32, to: u32) -> String {
 #[test]
 fn a_start_and_an_end_are_sixteen_bytes_on_each_link_of_a_tree_and_no_byte_is_unaccounted_for() {
     for (fabric, from, to, links) in [
-        ("torus.dims = [4, 4]", 0, 10, 15),
-        ("mesh = { dims = [3, 3], hosts_per_node = 2 }", 0, 17, 8),
-        ("leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = '40Gbps' }", 0, 8, 4),
-        ("fat_tree = { k = 4 }", 0, 15, 19),
-        ("star.hosts = 4", 0, 3, 0),
+        ("torus.dims = [4, 4]", 0, 10, 15..=15),
+        ("mesh = { dims = [3, 3], hosts_per_node = 2 }", 0, 17, 8..=8),
+        ("leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = '40Gbps' }", 0, 8, 3..=4),
+        ("fat_tree = { k = 4 }", 0, 15, 12..=19),
+        ("star.hosts = 4", 0, 3, 0..=0),
     ] {
         let toml = format!("measure.completion = 'acknowledged'\n{}", scene(fabric, "", &short_flows(200, from, to)));
         let result = run_alone(&toml);
         all_completed(&result);
         assert_eq!(counter(&result, "broadcasts"), 2 * 201);
-        assert_eq!(counter(&result, "broadcast_copies"), 2 * 201 * links, "{fabric}");
-        assert_eq!(counter(&result, "broadcast_copied_bytes"), 16 * 2 * 201 * links, "{fabric}");
+        // To each switch with hosts; in a Clos, over one spine or core, or several.
+        let copies = counter(&result, "broadcast_copies");
+        assert!((2 * 201 * links.start()..=2 * 201 * links.end()).contains(&copies), "{fabric}: {copies}");
+        assert_eq!(counter(&result, "broadcast_copied_bytes"), 16 * copies, "{fabric}");
         assert_eq!((counter(&result, "known_at_end"), counter(&result, "busy_at_end")), (0, 0), "{fabric}");
         assert_eq!(counter(&result, "probes"), 0, "{fabric}");
         let (fabric, tables) = network(&toml);
@@ -350,7 +352,7 @@ fn a_start_and_an_end_are_sixteen_bytes_on_each_link_of_a_tree_and_no_byte_is_un
             |link: usize| fabric.links[link].from.0 >= fabric.hosts && fabric.links[link].to.0 >= fabric.hosts;
         let sent = column(table(&result, "links"), "sent_bytes").iter().enumerate();
         let sent: u64 = sent.filter(|&(link, _)| between(link)).map(|link| link.1).sum();
-        assert_eq!(sent, data + 16 * 2 * 201 * links, "{toml}");
+        assert_eq!(sent, data + 16 * copies, "{toml}");
     }
 }
 
@@ -412,7 +414,7 @@ fn what_is_sent_again_keeps_to_the_rates_too() {
     // What the first flow sends for half a millisecond is lost; when it sends that again, the other is there, and the two share.
     let flows =
         flow("lossy", 0, 1, "2MB") + &flow("other", 0, 2, "1GB").replace("flows = 1", "flows = 1\nstart = '2500us'");
-    let toml = scene("mesh.dims = [3]", "recompute = '20us'", &flows);
+    let toml = scene("mesh.dims = [3]", "recompute = '20us', first_rate = 'alone'", &flows);
     let failure = "{ at = '1ms', until = '1500us', link = ['host1', 'switch1'] }";
     let result = run_alone(&format!("measure.end = '30ms'\nreroute_delay = '50ms'\nfailure = [{failure}]\n{toml}"));
     let resent = of_flows(&result, "resent_packets")[0];
@@ -603,11 +605,11 @@ proptest! {
     /// Every flow ends, one thread as two, and what went well without failures has no flow failed.
     #[test]
     fn whatever_is_set_and_whatever_fails_every_flow_ends(
-        seed: u32, fabric in fabrics(), routing in select(Routing::NAMES.to_vec()), recompute in select(vec!["0s", "20us", "500us"]),
+        seed: u32, fabric in fabrics(), (routing, first) in (select(Routing::NAMES.to_vec()), select(vec!["fair", "alone"])), recompute in select(vec!["0s", "20us", "500us"]),
         control in select(vec!["'decentralised'", "'decentralised'", "{ centralised = { controller = 1 } }"]),
         (trees, headroom) in (1u8..6, select(vec!["0.0", "0.05", "0.3"])), failure in proptest::option::of(failures()),
         terms in select(vec!["weight = 200", "priority = 1", "produced_at = '1Gbps'", "routing = 'vlb'"]),
-        buffer in select(vec!["500KB", "5KB"]), drift in select(vec![0, 200_000]),
+        buffer in select(vec!["500KB", "10KB"]), drift in select(vec![0, 200_000]),
         size in select(vec!["1B", "1460B", "20KB", "400KB"]), every in select(vec!["1us", "10us"]),
     ) {
         let scene = |failure: Option<&String>, routing: &str| format!(
@@ -630,7 +632,7 @@ proptest! {
             "#,
             failure.map_or(String::new(), |failure| format!("reroute_delay = '30us'\nfailure = [{failure}]")),
             scene(fabric, &format!(
-                "routing = '{routing}', recompute = '{recompute}', control = {control}, trees = {trees}, headroom = {headroom}, \
+                "routing = '{routing}', first_rate = '{first}', recompute = '{recompute}', control = {control}, trees = {trees}, headroom = {headroom}, \
                  patience = '50us', probes = 12, refresh = '300us', allocations = [{{ traffic = 'some', {terms} }}]"
             ), ""),
         );
