@@ -147,6 +147,8 @@ impl Status {
 impl Flows {
     /// In place of a time that there is not.
     pub const NONE: u64 = u64::MAX;
+    /// Reasons that need no transport to say them.
+    const KNOWN_REASONS: usize = 4;
 
     /// Gathers what `hosts` noted about `count` flows.
     pub fn gather<'a>(count: usize, hosts: impl Iterator<Item = &'a Host>) -> Flows {
@@ -198,6 +200,15 @@ impl Flows {
                 }
             }
         }
+        // In the order of the alphabet, whichever host has said one first.
+        let mut sorted = flows.reasons.split_off(Flows::KNOWN_REASONS);
+        let said = sorted.clone();
+        sorted.sort_unstable();
+        for reason in flows.reason.iter_mut().filter(|reason| **reason as usize >= Flows::KNOWN_REASONS) {
+            let text = &said[*reason as usize - Flows::KNOWN_REASONS];
+            *reason = (Flows::KNOWN_REASONS + sorted.partition_point(|other| other < text)) as u32;
+        }
+        flows.reasons.append(&mut sorted);
         for index in 0..count {
             if flows.status[index] != Status::Unfinished {
                 continue;
