@@ -492,7 +492,7 @@ fn broadcasts_that_find_no_room_are_said_again_and_all_ends_well() {
     "#;
     // Late flows share no link; by their end what no node has unsaid is forgotten.
     let late = "allocations = [{ traffic = 'late', routing = 'destination_tag' }]";
-    let toml = scene("torus.dims = [4, 4]", &format!("{BRISK}, {late}"), traffic);
+    let toml = scene("torus.dims = [4, 4]", &format!("{BRISK}, first_rate = 'alone', {late}"), traffic);
     let toml = format!("measure.completion = 'acknowledged'\nswitch.buffer.per_port.bytes = '10KB'\n{toml}");
     let result = run_alone(&toml);
     all_completed(&result);
@@ -643,7 +643,9 @@ proptest! {
         let text = scene(failure.as_ref(), routing);
         let (alone, together) = (run_on(1, &text), run_on(2, &text));
         prop_assert_eq!(&alone.info.digest, &together.info.digest, "{}", text);
-        prop_assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{}", text);
+        for (alone, together) in alone.tables.iter().zip(&together.tables) {
+            prop_assert!(format!("{alone:?}") == format!("{together:?}"), "table {}\n{}\n{:?}\n{:?}", alone.name, text, alone, together);
+        }
         prop_assert!(statuses(&alone).iter().all(|status| *status == "completed" || failure.is_some() && *status == "failed"), "{}\n{:?}", text, statuses(&alone));
         prop_assert_eq!(counter(&alone, "malformed") + counter(&alone, "switch_malformed"), 0, "{}", text);
     }
