@@ -169,6 +169,28 @@ def measures(result: cw.Result) -> pd.DataFrame:
     return table.pivot(index="flow", columns="what", values="value").astype(float)
 
 
+def control_bytes(result: cw.Result) -> int:
+    """What links between nodes have carried of R2C2's control packets."""
+    counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
+    return int(counters[["broadcast_copied_bytes", "unicast_control_bytes"]].sum())
+
+
+def events(result: cw.Result) -> int:
+    """What nodes have told others of their flows."""
+    counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
+    return int(counters["broadcasts"])
+
+
+def control_bytes_of_event(long_flows: int, control: str) -> float:
+    """What an event makes links carry while each node has so many long flows: what a run with ten more flows has more, to how many more
+    events it has."""
+    who = {"centralised": {"controller": 0}} if control == "centralised" else control
+    sets = {"traffic.0.flows": 512 * long_flows, "transport.r2c2.control": who}
+    with_events = run("control", f"{control} {long_flows}", sets)
+    without = run("control", f"{control} {long_flows} alone", {**sets, "traffic.1.start": "1s"})
+    return (control_bytes(with_events) - control_bytes(without)) / (events(with_events) - events(without))
+
+
 def cdf(title: str, values: Mapping[str, pd.Series[float]], x: str, *, log_x: bool = False) -> Callable[[Axes], None]:
     """A distribution a line."""
 

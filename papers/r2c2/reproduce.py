@@ -205,7 +205,7 @@ def figure_14() -> Shown:
 
 def reordering() -> Shown:
     """Packets in re-order buffers at 1 us (section 5.2)."""
-    packets = pd.concat([rack.measures(result)["reorder_packets"] for result in runs("R2C2").results])
+    packets = pd.concat([rack.measures(result)["reordered_max_packets"] for result in runs("R2C2").results])
     table = pd.DataFrame({"packets": packets.quantile([0.5, 0.95, 0.99, 1.0])}).rename_axis("quantile")
     p95, most = table.loc[0.95, "packets"], table.loc[1.0, "packets"]
     checks = {
@@ -218,7 +218,7 @@ def reordering() -> Shown:
 def rate_errors(every: str, rho: str) -> pd.Series[float]:
     """By how much the mean rate of each flow is off what it is if rates are computed at every event, to that."""
     ours, ideal = (
-        pd.concat([rack.measures(result)["rate_bps"] for result in r2c2_runs(every, recompute=each).results], keys=rack.SEEDS)
+        pd.concat([rack.measures(result)["rate_mean_bps"] for result in r2c2_runs(every, recompute=each).results], keys=rack.SEEDS)
         for each in (rho, "0s")
     )
     return ((ours - ideal).abs() / ideal).dropna()
