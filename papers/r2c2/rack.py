@@ -166,7 +166,7 @@ def queues_of(result: cw.Result) -> npt.NDArray[np.float64]:
 def measures(result: cw.Result) -> pd.DataFrame:
     """What the transport measured of each flow, a column each."""
     table = result.tables["measures"].to_pandas()
-    return table.pivot(index="flow", columns="what", values="value").astype(float)
+    return table.pivot(index="flow", columns="measure", values="value").astype(float)
 
 
 def control_bytes(result: cw.Result) -> int:
