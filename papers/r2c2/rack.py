@@ -35,7 +35,7 @@ THREADS = 1
 SEEDS = (1, 2, 3)
 INTERVALS = ("100ns", "1us", "10us", "100us")
 # The paper does not say how many flows its runs have.
-FLOWS = {"100ns": 50_000, "1us": 20_000, "10us": 10_000, "100us": 5_000}
+FLOWS = {"100ns": 20_000, "1us": 10_000, "10us": 5_000, "100us": 3_000}
 SHORT_BYTES, LONG_BYTES = 100_000, 1_000_000
 PACKET_BYTES = 1_500
 
@@ -49,18 +49,17 @@ SCHEMES: dict[str, dict[str, Any]] = {
         "switch.buffer": UNLIMITED,
         "switch.balancing": "spray",
     },
-    "R2C2": {"transport": "r2c2", "switch.buffer": UNLIMITED},
+    # A flow begins at the rate that it would have alone (section 3.3.2), or at its fair share as its sender sees it (section 3.1).
+    "R2C2": {"transport": {"r2c2": {"first_rate": "alone"}}, "switch.buffer": UNLIMITED},
+    "R2C2 fair": {"transport": {"r2c2": {"first_rate": "fair"}}, "switch.buffer": UNLIMITED},
 }
+READINGS = ("R2C2", "R2C2 fair")
+TRANSPORTS = {"TCP": "newreno", "PFQ": "udp", "R2C2": "r2c2", "R2C2 fair": "r2c2"}
 
 
 def run(scenario: str, name: str, sets: Keys) -> cw.Result:
     """A scenario with some keys set; it is an error if the audit finds anything."""
     return figures.run(HERE / f"{scenario}.toml", name, sets, OUT, THREADS)
-
-
-def r2c2(**settings: Any) -> dict[str, Any]:
-    """R2C2 with settings other than its defaults."""
-    return {**SCHEMES["R2C2"], "transport": {"r2c2": settings} if settings else "r2c2"}
 
 
 def rack(name: str, keys: Keys, every: str, seed: int) -> cw.Result:
@@ -129,16 +128,15 @@ class Runs:
 
 
 @cache
-def runs(scheme: str, every: str = "1us") -> Runs:
-    """TCP, PFQ or R2C2 with the paper's settings, over all seeds."""
-    return Runs(rack(scheme, SCHEMES[scheme], every, seed) for seed in SEEDS)
+def runs(scheme: str, every: str = "1us", **settings: Any) -> Runs:
+    """TCP, PFQ or R2C2, with the paper's settings but for these of its transport's, over all seeds."""
+    name = " ".join([scheme, *(f"{key} {value}" for key, value in settings.items())])
+    return Runs(rack(name, keys_of(scheme, **settings), every, seed) for seed in SEEDS)
 
 
-@cache
-def r2c2_runs(every: str = "1us", **settings: Any) -> Runs:
-    """R2C2 with other settings, over all seeds."""
-    name = " ".join(["R2C2", *(f"{key} {value}" for key, value in settings.items())])
-    return Runs(rack(name, r2c2(**settings), every, seed) for seed in SEEDS)
+def keys_of(scheme: str, **settings: Any) -> dict[str, Any]:
+    """The keys of a scheme, with some settings of its transport's."""
+    return {**SCHEMES[scheme], **{f"transport.{TRANSPORTS[scheme]}.{key}": value for key, value in settings.items()}}
 
 
 def flows_of(result: cw.Result) -> pd.DataFrame:

@@ -25,7 +25,6 @@ def reproduce(
     monkeypatch.setattr(module.rack, "scale", 0.02)
     monkeypatch.setattr(module.rack, "SEEDS", (1,))
     module.rack.runs.cache_clear()
-    module.rack.r2c2_runs.cache_clear()
     return module
 
 
