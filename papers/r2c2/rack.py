@@ -232,7 +232,7 @@ def lines(title: str, table: pd.DataFrame, x: str, y: str) -> Callable[[Axes], N
             axes.plot(places, values.to_numpy(float), marker="o", markersize=4, color=colour, label=str(name))
         if names:
             axes.set_xticks(range(len(table)), [str(name) for name in table.index])
-        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, None))
+        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, 1.08 * float(table.max(axis=None))))
         axes.legend(fontsize=7)
 
     return panel

@@ -315,7 +315,7 @@ def figure_19() -> Shown:
 
 
 def tcp() -> Shown:
-    """What TCP comes to by its buffers, its least timeout and its congestion control, beside PFQ; a flow every 1 us."""
+    """What TCP comes to by its buffers, its least timeout and its congestion control, beside R2C2; a flow every 1 us."""
     grid: list[tuple[str, str, str]] = [("newreno", buffer, "1ms") for buffer in ("22.5KB", "75KB", "150KB", "500KB", "100MB")]
     grid += [("newreno", "150KB", rto) for rto in ("200us", "10ms")] + [("cubic", "150KB", "1ms")]
     rows = {}
@@ -328,9 +328,13 @@ def tcp() -> Shown:
         name = f"{control} {buffer} {rto}"
         rows[control, buffer, rto] = Runs(rack.rack(name, keys, "1us", seed) for seed in rack.SEEDS).row()
     table = table_of(rows, ["control", "buffer", "least timeout"])
-    table["short p99 / PFQ's"] = table["short p99 us"] / runs("PFQ").row()["short p99 us"]
+    ours = runs("R2C2").row()
+    table["short p99 / R2C2's"] = table["short p99 us"] / ours["short p99 us"]
+    table["R2C2's / long p99"] = ours["long p99 Gbps"] / table["long p99 Gbps"]
     best = table["short p99 us"].xs("newreno", level="control").xs("1ms", level="least timeout").idxmin()
-    checks = {f"NewReno's tail of short flows is least with 150 KB a port (it is with {best})": best == "150KB"}
+    table = table[["short p50 us", "short p99 us", "short p99 / R2C2's", "long mean Gbps", "long p99 Gbps", "R2C2's / long p99", "lost"]]
+    tails = table["short p99 us"].xs("newreno", level="control").xs("1ms", level="least timeout")
+    checks = {f"of these buffers, NewReno's tail of short flows is least with {tails.idxmin()}": tails.idxmin() == "150KB"}
     return Shown(table, checks)
 
 
