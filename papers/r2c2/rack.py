@@ -62,13 +62,13 @@ def run(scenario: str, name: str, sets: Keys) -> cw.Result:
     return figures.run(HERE / f"{scenario}.toml", name, sets, OUT, THREADS)
 
 
-def rack(name: str, keys: Keys, every: str, seed: int) -> cw.Result:
-    """The rack's flows, so long between two arrivals, over some transport."""
+def rack(name: str, keys: Keys, every: str, seed: int, flows: int | None = None) -> cw.Result:
+    """The rack's flows, so long between two arrivals, over some transport; as many as usual, or so many."""
     sets = {
         **keys,
         "seed": seed,
         "traffic.0.arrivals.poisson.every": every,
-        "traffic.0.flows": round(FLOWS[every] * scale),
+        "traffic.0.flows": flows or round(FLOWS[every] * scale),
     }
     return run("rack", f"{name} {every} seed {seed}", sets)
 

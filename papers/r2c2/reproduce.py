@@ -209,12 +209,20 @@ def figure_14() -> Shown:
         text = f"median there is {', '.join(f'{each:.1f}' for each in p50)} KB (paper: less than a packet)"
         return text, bool((p50 < rack.PACKET_BYTES / 1e3).all())
 
-    def busy(scheme: str) -> tuple[str, bool]:
-        p99, p50 = table.loc[(scheme, "100ns"), "queue p99 KB"], table.loc[(scheme, "100ns"), "queue p50 KB"]
-        return f"p99 and median at 100 ns are {p99:.1f} and {p50:.1f} KB (paper: 330.6 and 3.8)", near(p99, 330.6) and near(p50, 3.8)
+    def busy(what: str, column: str, paper: float) -> Callable[[str], tuple[str, bool]]:
+        def say(scheme: str) -> tuple[str, bool]:
+            ours = table.loc[(scheme, "100ns"), column]
+            return f"{what} at 100 ns is {ours:,.1f} (paper: {paper:,})", near(ours, paper)
 
+        return say
+
+    at_100_ns = {
+        **both(busy("p99 in KB", "queue p99 KB", 330.6)),
+        **both(busy("median in KB", "queue p50 KB", 3.8)),
+        **both(busy("most flows at once", "at once", 2_241)),
+    }
     panels = [bars(scheme, table.loc[scheme, columns[:2]], "a flow every", "longest queue (KB)", log_y=True) for scheme in READINGS]
-    return Shown(table, {**both(short), **both(median), **both(busy)}, draw(panels, sharey=True))
+    return Shown(table, {**both(short), **both(median), **at_100_ns}, draw(panels, sharey=True))
 
 
 def reordering() -> Shown:
@@ -229,6 +237,26 @@ def reordering() -> Shown:
         return f"{p95:.0f} at the 95th percentile (paper: 30), {most:.0f} at most (51)", bool(p95 <= 30 and most <= 51)
 
     return Shown(table, both(few))
+
+
+def length() -> Shown:
+    """What the length of a run does to queues and re-order buffers; a flow every 1 us."""
+    rows = {}
+    for scheme in READINGS:
+        for flows in (500, 1_000, 2_000, 5_000, 10_000, 20_000):
+            keys, number = SCHEMES[scheme], max(round(flows * rack.scale), 1)
+            of = Runs(rack.rack(f"{scheme} {number} flows", keys, "1us", seed, number) for seed in rack.SEEDS)
+            packets = pd.concat([rack.measures(result)["reordered_max_packets"] for result in of.results])
+            reordered = pd.Series({"re-order p95": packets.quantile(0.95), "re-order max": packets.max()})
+            rows[scheme, flows] = pd.concat([of.row()[["queue p50 KB", "queue p99 KB", "queue max KB", "short p99 us"]], reordered])
+    table = table_of(rows, ["scheme", "flows"])
+
+    def longer(scheme: str) -> tuple[str, bool]:
+        p99 = table.loc[scheme, "queue p99 KB"]
+        return f"queues' p99 grows with the run, from {p99.iloc[0]:.0f} to {p99.iloc[-1]:.0f} KB (paper: below 27)", bool(p99.is_monotonic_increasing)
+
+    panels = [lines(scheme, table.loc[scheme, ["queue p50 KB", "queue p99 KB"]], "flows", "longest queue (KB)") for scheme in READINGS]
+    return Shown(table, both(longer), draw(panels, sharey=True))
 
 
 def rate_errors(scheme: str, every: str, rho: str) -> pd.Series[float]:
@@ -387,6 +415,7 @@ FIGURES: dict[str, Callable[[], Shown]] = {
     "figure-13": figure_13,
     "figure-14": figure_14,
     "reordering": reordering,
+    "length": length,
     "figure-15": figure_15,
     "figure-16": figure_16,
     "figure-17": figure_17,
