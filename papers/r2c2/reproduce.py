@@ -179,7 +179,7 @@ def figure_12() -> Shown:
         return text, bool(times["100ns"] > times["1us"] and near(times["100us"], 1, 0.1))
 
     panel = bars("Short flows, p99", normal[["PFQ", *READINGS]], "a flow every", "FCT / TCP's")
-    return Shown(table.join(normal, rsuffix=" / TCP"), {**both(below_tcp), **both(to_pfq)}, draw([panel]))
+    return Shown(table.join(normal.add_suffix(" / TCP")), {**both(below_tcp), **both(to_pfq)}, draw([panel]))
 
 
 def figure_13() -> Shown:
@@ -192,7 +192,7 @@ def figure_13() -> Shown:
         return f"between TCP and PFQ at {', '.join(str(every) for every in holds.index[holds]) or 'no load'}", bool(holds.all())
 
     panel = bars("Long flows, mean", normal[["PFQ", *READINGS]], "a flow every", "throughput / TCP's")
-    return Shown(table.join(normal, rsuffix=" / TCP"), both(between), draw([panel]))
+    return Shown(table.join(normal.add_suffix(" / TCP")), both(between), draw([panel]))
 
 
 def figure_14() -> Shown:
