@@ -49,12 +49,12 @@ SCHEMES: dict[str, dict[str, Any]] = {
         "switch.buffer": UNLIMITED,
         "switch.balancing": "spray",
     },
-    # A flow begins at the rate that it would have alone (section 3.3.2), or at its fair share as its sender sees it (section 3.1).
-    "R2C2": {"transport": {"r2c2": {"first_rate": "alone"}}, "switch.buffer": UNLIMITED},
-    "R2C2 fair": {"transport": {"r2c2": {"first_rate": "fair"}}, "switch.buffer": UNLIMITED},
+    # A flow begins with its fair share as its sender sees it (section 3.1), or at the rate that it would have alone (section 3.3.2).
+    "R2C2": {"transport": {"r2c2": {"first_rate": "fair"}}, "switch.buffer": UNLIMITED},
+    "R2C2 alone": {"transport": {"r2c2": {"first_rate": "alone"}}, "switch.buffer": UNLIMITED},
 }
-READINGS = ("R2C2", "R2C2 fair")
-TRANSPORTS = {"TCP": "newreno", "PFQ": "udp", "R2C2": "r2c2", "R2C2 fair": "r2c2"}
+READINGS = ("R2C2", "R2C2 alone")
+TRANSPORTS = {"TCP": "newreno", "PFQ": "udp", "R2C2": "r2c2", "R2C2 alone": "r2c2"}
 
 
 def run(scenario: str, name: str, sets: Keys) -> cw.Result:
@@ -232,7 +232,8 @@ def lines(title: str, table: pd.DataFrame, x: str, y: str) -> Callable[[Axes], N
             axes.plot(places, values.to_numpy(float), marker="o", markersize=4, color=colour, label=str(name))
         if names:
             axes.set_xticks(range(len(table)), [str(name) for name in table.index])
-        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, 1.08 * float(table.max(axis=None))))
+        # Panels may share their axis: the tallest sets it.
+        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, max(axes.get_ylim()[1], 1.08 * float(table.max(axis=None)))))
         axes.legend(fontsize=7)
 
     return panel
