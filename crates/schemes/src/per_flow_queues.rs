@@ -13,7 +13,7 @@ use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{HostId, PortId, Problem, SwitchId};
+use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 
 use crate::About;
 use crate::flow_queues::{ByFlow, FlowQueues, Frame, HELD_CLASSES, Name, NicPart, Taken, push_control};
@@ -27,11 +27,14 @@ pub struct Config {
     pub pause: f64,
     /// It goes on when its queue is no longer than so many.
     pub resume: f64,
+    /// Both lengths are so much longer than that. Where a product is less than a few packets, a queue that is let go on at so little
+    /// runs dry before the next packet is in.
+    pub margin: Bytes,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { pause: 2.0, resume: 1.0 }
+        Config { pause: 2.0, resume: 1.0, margin: Bytes(0) }
     }
 }
 
@@ -49,6 +52,9 @@ impl LinkScheme for Config {
         }
         if !(0.0..=self.pause).contains(&self.resume) {
             return Err(Problem::new("resume", format!("{} is not between 0 and pause, {}", self.resume, self.pause)));
+        }
+        if self.margin > Bytes(1_000_000_000) {
+            return Err(Problem::new("margin", format!("{} is more than sensible: at most 1GB", self.margin)));
         }
         Ok(())
     }
@@ -99,8 +105,8 @@ struct Egress {
     flows: ByFlow<Vec<Told>>,
 }
 
-/// A neighbour that has been told to pause a flow.
-#[derive(Clone, Copy)]
+/// A neighbour that is to keep a flow back.
+#[derive(Clone, Copy, PartialEq)]
 struct Told {
     port: PortId,
     /// When, by its port's epoch.
@@ -108,22 +114,37 @@ struct Told {
 }
 
 impl SwitchPart {
+    /// The length of a queue at `out` beyond which what comes by `into` is too much, at so many products.
+    fn limit_bytes(&self, products: f64, into: PortId, out: PortId) -> f64 {
+        products * self.shares.bytes(into, out) as f64 + self.config.margin.0 as f64
+    }
+
+    /// Whether the neighbour at a port is to keep a flow back, for its queue at any port here: where packets take several ways, one
+    /// that is short again does not speak for the others.
+    fn holds(&self, flow: FlowId, into: PortId) -> bool {
+        let epoch = self.epochs[into.index()];
+        let told =
+            |egress: &Egress| egress.flows.of(flow).is_some_and(|told| told.contains(&Told { port: into, epoch }));
+        self.ports.iter().any(told)
+    }
+
     /// A packet has been taken out.
     fn left(&mut self, cx: &mut LinkCx<'_>, out: PortId, taken: &Taken) {
         let Some(slot) = taken.slot else { return };
-        let Egress { queues, flows } = &mut self.ports[out.index()];
-        let told = flows.noted(slot);
-        if !told.is_empty() {
-            let flow = cx.pool.get(taken.id).packet.flow;
-            told.retain(|told| {
-                let still = f64::from(taken.left_bytes) > self.config.resume * self.shares.bytes(told.port, out) as f64;
-                if !still && told.epoch == self.epochs[told.port.index()] {
-                    self.resumes += 1;
-                    cx.send(told.port, Frame { queue: flow.0, pause: 0 });
-                }
-                still
-            });
+        let flow = cx.pool.get(taken.id).packet.flow;
+        let mut at = 0;
+        while let Some(&told) = self.ports[out.index()].flows.noted(slot).get(at) {
+            if f64::from(taken.left_bytes) > self.limit_bytes(self.config.resume, told.port, out) {
+                at += 1;
+                continue;
+            }
+            self.ports[out.index()].flows.noted(slot).remove(at);
+            if told.epoch == self.epochs[told.port.index()] && !self.holds(flow, told.port) {
+                self.resumes += 1;
+                cx.send(told.port, Frame { queue: flow.0, pause: 0 });
+            }
         }
+        let Egress { queues, flows } = &mut self.ports[out.index()];
         flows.tidy(queues, slot);
     }
 }
@@ -138,16 +159,16 @@ impl FlowControl for SwitchPart {
         let Egress { queues, flows } = &mut self.ports[out.index()];
         let queue = flows.slot(flow);
         let bytes = queues.push(cx, out, queue, id);
-        if f64::from(bytes) > self.config.pause * self.shares.bytes(into, out) as f64 {
-            let (told, epoch) = (flows.noted(queue), self.epochs[into.index()]);
-            let known = told.iter_mut().find(|told| told.port == into);
-            if known.as_ref().is_none_or(|told| told.epoch != epoch) {
-                match known {
-                    Some(told) => told.epoch = epoch,
-                    None => told.push(Told { port: into, epoch }),
-                }
+        if f64::from(bytes) > self.limit_bytes(self.config.pause, into, out) {
+            let told = Told { port: into, epoch: self.epochs[into.index()] };
+            if !self.holds(flow, into) {
                 self.pauses += 1;
                 cx.send(into, Frame { queue: flow.0, pause: 1 });
+            }
+            let all = self.ports[out.index()].flows.noted(queue);
+            match all.iter_mut().find(|known| known.port == into) {
+                Some(known) => *known = told,
+                None => all.push(told),
             }
         }
         bytes

@@ -33,6 +33,12 @@ impl<T: Default> ByFlow<T> {
         self.flows.get_mut(slot).expect("a queue in use has a flow").1
     }
 
+    /// What is noted of a flow that has a queue.
+    #[inline]
+    pub fn of(&self, flow: FlowId) -> Option<&T> {
+        self.flows.slot(flow).and_then(|slot| self.flows.get(slot)).map(|(_, noted)| noted)
+    }
+
     /// Forgets the flow of a queue that is empty and may send.
     #[inline]
     pub fn tidy(&mut self, queues: &FlowQueues, slot: u32) {

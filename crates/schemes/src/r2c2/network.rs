@@ -78,13 +78,12 @@ impl Network {
         // From each switch with hosts back to what is reached already: where none hang, nothing needs to go.
         for mut switch in (0..fabric.hosts).map(|host| routes.home(HostId(host))) {
             while !reached[switch.index()] {
-                let back = routes.next(switch, src);
-                if back.is_empty() {
-                    break;
-                }
+                // The first in an order of the nodes above that is drawn for the tree: what lies below the same ones meets at one of them,
+                // so that in a Clos one spine leads to all leaves.
+                let up = |&port: &PortId| fabric.link(fabric.out_link(switch, port));
+                let draw = |port: &&PortId| mix(mix(u64::from(tree), u64::from(src.0)), u64::from(up(port).to.0));
+                let Some(up) = routes.next(switch, src).iter().min_by_key(draw).map(up) else { break };
                 reached[switch.index()] = true;
-                let draw = mix(mix(u64::from(tree), u64::from(src.0)), u64::from(switch.0));
-                let up = fabric.link(fabric.out_link(switch, back[(draw % back.len() as u64) as usize]));
                 switch = fabric.as_switch(up.to).expect("on the way to another switch");
                 edges.push((switch, up.to_port));
             }

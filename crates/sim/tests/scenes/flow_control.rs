@@ -263,3 +263,65 @@ fn queues_by_flow_do_not_deadlock() {
         }
     }
 }
+
+/// A 4 x 4 torus under ideal sharing (R2C2, section 5.2): per-flow queues, packets sprayed over all shortest paths, hosts that send as fast
+/// as they may.
+fn sprayed(traffic: &str) -> RunResult {
+    run_both(&format!(
+        r#"
+        transport = {{ udp = {{ patience = "1s" }} }}
+        flow_control = {{ per_flow_queues = {{ margin = "60KB" }} }}
+        switch.balancing = "spray"
+        switch.buffer = {{ shared = {{ bytes = "1GB" }} }}
+        fabric.torus = {{ dims = [4, 4] }}
+        {traffic}
+        "#
+    ))
+}
+
+/// A class of one message of 20 MB.
+fn message(name: &str, src: u32, dst: u32) -> String {
+    format!(
+        r#"
+        [[traffic]]
+        name = "{name}"
+        sizes = {{ constant = "20MB" }}
+        arrivals = "all_at_once"
+        senders = "{src}"
+        receivers = "{dst}"
+        "#
+    )
+}
+
+/// Payload of each message over its completion time, as a share of what a link of 10 Gbps carries in packets of 1,500 B.
+fn links_filled(result: &RunResult) -> Vec<f64> {
+    let link = 10e9 * 1460.0 / 1500.0;
+    of_flows(result, "fct_ps").iter().map(|&fct| 20e6 * 8.0 / (fct as f64 / 1e12) / link).collect()
+}
+
+#[test]
+fn a_lone_flow_under_per_flow_queues_fills_all_its_shortest_paths() {
+    // Two steps along each dimension of four, either way round: four links leave the source and four lead to the destination,
+    // and by symmetry each has a quarter of what chance sends over all shortest paths.
+    let result = sprayed(&message("diagonal", 0, 10));
+    assert_lossless(&result);
+    let filled = links_filled(&result)[0];
+    // Chance gives the busiest of four more than its quarter of 13,699 packets: three standard deviations are 152 of 3,425.
+    assert!(filled > (1.0 - 152.0 / 3_425.0) * 4.0 && filled < 4.0, "{filled}");
+    // A neighbour that goes on sending because its flow's other queue is short would fill this one without end. Each of the four
+    // neighbours and the host may add a packet, and what comes until it hears of it: a product of 250 B, two packets, a frame.
+    let most = column(table(&result, "links"), "queued_bytes_max").iter().copied().max().unwrap();
+    assert!(most <= 2 * 250 + 60_000 + 5 * (1_500 + 250 + 2 * 1_500 + 64), "{most}");
+}
+
+#[test]
+fn flows_under_per_flow_queues_share_a_link_evenly_and_a_far_one_what_chance_gives_it() {
+    // One step: there is one shortest path.
+    let pair = links_filled(&sprayed(&(message("one", 0, 1) + &message("other", 0, 1))));
+    assert!(pair.iter().all(|filled| (filled - 0.5).abs() < 0.01), "{pair:?}");
+    // From 3 to 1 it is two steps, half of the packets by way of 0 and its link to 1, half by way of 2. Half of that link is the near
+    // flow's, and the far one, which can't have more there and sends as much the other way, gets twice that. When it is done, half
+    // of the near one is still to come, alone.
+    let [near, far] = links_filled(&sprayed(&(message("near", 0, 1) + &message("far", 3, 1))))[..] else { panic!() };
+    assert!((near - 2.0 / 3.0).abs() < 0.02 && (far - 1.0).abs() < 0.03, "{near} {far}");
+}
