@@ -100,10 +100,14 @@ impl R2c2 {
         }
         self.plane.unicast_bytes += far(packet);
         let terms = Terms { weight: header.weight, priority: header.priority, demand_kbps: header.word, routing };
-        match header.kind {
+        let news = match header.kind {
             kind::ANNOUNCE => self.plane.view.hear(key, terms, header.version, now),
             _ => self.plane.view.finish(key, header.version),
         };
+        if !news {
+            // A controller that hears again what it knows tells rates again: they may have been lost, and a flow without one waits for ever.
+            self.told = 0;
+        }
     }
 
     fn assigned(&mut self, header: &Header) {

@@ -1,5 +1,6 @@
 //! The receiver's side: the re-order buffer, and what is missing when the sender asks.
 
+use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet};
 use units::{Duration, HostId};
 
@@ -30,6 +31,12 @@ const REMEMBERED: Duration = Duration::from_ms(100);
 
 impl Receiver {
     pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+        // A switch may have cut the payload off: that is a loss.
+        let (payload, full) = (u32::from(packet.payload_bytes), header.word);
+        let whole = if header.kind == kind::LAST { (1..=full).contains(&payload) } else { payload == full && full > 0 };
+        if !whole || packet.has(flags::TRIMMED) {
+            return;
+        }
         let Some(slot) = self.slot(cx, packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
         if incoming.packets.is_some_and(|packets| header.seq >= packets) || header.seq == u32::MAX {

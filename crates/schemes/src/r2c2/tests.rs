@@ -122,6 +122,23 @@ fn what_is_lost_is_asked_for_and_sent_again() {
 }
 
 #[test]
+fn a_packet_whose_payload_was_cut_off_is_asked_for() {
+    let mut scene = scene(2, Config::default(), &[]);
+    let mut seen = 0;
+    scene.touch(move |_, packet| {
+        seen += u32::from(packet.payload_bytes > 0);
+        if packet.payload_bytes > 0 && [2, 5].contains(&seen) {
+            packet.flags |= flags::TRIMMED;
+            (packet.payload_bytes, packet.wire_bytes) = (0, 40);
+        }
+    });
+    let flow = scene.send(Time::ZERO, 0, 1, packets(5));
+    scene.run_until(Time::from_ms(10));
+    assert!(scene.delivered_at(flow).is_some_and(|at| at > Time::from_ms(1)), "after it has been asked for");
+    assert_eq!(of_kind(&scene, kind::DATA).len() + of_kind(&scene, kind::LAST).len(), 7);
+}
+
+#[test]
 fn a_receiver_that_is_not_there_fails_a_flow_in_the_end() {
     let mut scene = scene(2, Config { probes: 3, ..Config::default() }, &[]);
     scene.spoil(|_, packet| if packet.src == HostId(0) { Fate::Drop } else { Fate::Pass });

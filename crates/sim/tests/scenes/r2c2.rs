@@ -650,3 +650,30 @@ proptest! {
         prop_assert_eq!(counter(&alone, "malformed") + counter(&alone, "switch_malformed"), 0, "{}", text);
     }
 }
+
+#[test]
+fn a_flow_that_lasts_is_routed_for_the_good_of_all_and_everybody_knows() {
+    // Between neighbours there is one shortest path, of 9.5 Gbps; over random waypoints there is more while nobody else is there.
+    for turns in ["token", "random"] {
+        let adapt =
+            format!("recompute = '100us', adapt = {{ every = '100us', older_than = '300us', turns = '{turns}' }}");
+        let toml = scene("torus = { dims = [4, 4] }", &adapt, &flow("long", 0, 1, "20MB"));
+        let result = run_alone(&toml);
+        all_completed(&result);
+        let (_, tables) = network(&toml);
+        let weights = tables.weights(Routing::Vlb, HostId(0), HostId(1));
+        let heaviest = weights.iter().map(|of| f64::from(of.weight)).fold(0.0, f64::max);
+        let (before, after) = (LINK_GBPS, LINK_GBPS / heaviest);
+        assert!(after > 2.0 * before, "{after} Gbps over waypoints");
+        // Somebody looks every 100 us; by chance it may take a while.
+        let bits = (20_000_000.0f64 / 1_460.0).ceil() * PACKET_BITS;
+        let ends_at = |changed_us: f64| changed_us + (bits * 1e-3 - before * changed_us) / after;
+        let fct_us = of_flows(&result, "fct_ps")[0] as f64 * 1e-6;
+        let latest = if turns == "token" { 600.0 } else { 3_000.0 };
+        assert!(fct_us > ends_at(300.0) && fct_us < ends_at(latest) + 20.0, "{turns}: {fct_us} us");
+        assert_eq!((counter(&result, "assignments"), counter(&result, "flows_rerouted")), (1, 1), "{turns}");
+        assert!(counter(&result, "searches") >= 1);
+        // Five bytes to each of fifteen other nodes, beside the flow's start and end.
+        assert_eq!(counter(&result, "broadcast_copied_bytes"), 15 * (16 + 16 + 5), "{turns}");
+    }
+}
