@@ -217,7 +217,9 @@ def bars(title: str, table: pd.DataFrame, x: str, y: str, *, log_y: bool = False
         axes.set(title=title, xlabel=x, ylabel=y)
         if log_y:
             axes.set_yscale("log")
-        axes.legend(fontsize=7)
+        else:
+            axes.set_ylim(0, 1.15 * float(table.max(axis=None)))
+        axes.legend(fontsize=7, ncols=len(table.columns), loc="upper left")
 
     return panel
 
