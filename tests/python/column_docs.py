@@ -30,6 +30,7 @@ def tables() -> str:
     runs = [
         cw.run(tiny.with_(asked)),
         cw.run(tiny.with_({"transport": "harmony"})),
+        cw.run(tiny.with_({"transport": "r2c2"})),
     ]
     lines = []
     for name, table in {name: table for result in runs for name, table in result.tables.items()}.items():
