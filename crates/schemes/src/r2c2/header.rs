@@ -8,12 +8,12 @@ use node::packet::Malformed;
 #[repr(C)]
 pub struct Header {
     /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq` on are missing.
-    /// Rates: four of 32 bits, in Kbps.
     pub route: [u64; 2],
     /// Data: the packet's number. Announcements: the flow's destination. Assignments: its source. Probe: how many packets it has. Status:
-    /// the first that is missing. Rates: the destination of the first flow.
+    /// the first that is missing. Rates: the flow's destination.
     pub seq: u32,
-    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Data: message bytes in each packet but the last.
+    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Assignments: the flow's destination. Rates: the rate in Kbps. Data: message
+    /// bytes in each packet but the last.
     pub word: u32,
     /// [`kind`].
     pub kind: u8,
@@ -56,7 +56,7 @@ pub mod kind {
     pub const STATUS: u8 = 8;
     /// Receiver to sender: every byte is here.
     pub const DONE: u8 = 9;
-    /// Controller to a sender, in the centralised design: rates of its flows.
+    /// Controller to a sender, in the centralised design: the rate of one of its flows.
     pub const RATES: u8 = 10;
 }
 

@@ -118,7 +118,7 @@ impl R2c2 {
         }
     }
 
-    /// A controller's rates for up to four of this node's flows to successive keys.
+    /// A controller's rate for one of this node's flows.
     fn rates(&mut self, now: Time, packet: &Packet, header: &Header) {
         self.plane.unicast_bytes += far(packet);
         let key = Key { src: self.plane.site.host, dst: HostId(header.seq), number: header.number };
