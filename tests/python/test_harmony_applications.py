@@ -170,8 +170,8 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
 
     bound = of["network"].Bound(Run, 8, 63.0)
     assert bound.period == pytest.approx(0.96 / 0.99)
-    # Equation 1 for three switches, 6 · 7 packets of 0.12 us, and each time one of best effort and 24 control packets of 40 B.
-    assert bound.wait == pytest.approx(5.04 + 6 * (0.12 + 0.0768))
+    # Equation 1 for three switches, 6 · 7 packets of 0.12 us, and each time the eighth, one of best effort, and 24 control packets of 40 B.
+    assert bound.wait == pytest.approx(5.04 + 6 * (2 * 0.12 + 0.0768))
     assert bound.admission == pytest.approx(63 + 4.6 + 4 * bound.wait)
     assert bound.answer == pytest.approx(bound.admission + 4.6)
     assert bound.transfer(131_400) == pytest.approx(90 * bound.period + 9 * 0.12 / 0.99 + 4.6 + 2 * bound.wait)

@@ -47,8 +47,8 @@ def slots(k: int, delta_us: float, **more: Any) -> dict[str, Any]:
 class Bound:
     """What Harmony promises on the network of a run, in microseconds, with K slots and a wait of delta_admission at most.
 
-    `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: one packet of best effort at each
-    switch, and the control packets of all virtual links. A request and a reject have no virtual link; they are taken to wait twice as long
+    `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: a packet of best effort at each
+    meeting, and the control packets of all virtual links. A request and a reject have no virtual link; they are taken to wait twice as long
     each. So hosts reckon, too, when they conclude that an answer is missing.
     """
 
@@ -64,8 +64,9 @@ class Bound:
         self.slot_gbps = access / k * (1 - self.CONTROL_SHARE)
         self.rtt = result.info["data_rtt_ps"] / 1e6
         self.period = self.PACKET * 8e-3 / self.slot_gbps
-        # At each meeting a packet of each virtual link or of best effort, and control packets.
-        rounds = [int(rate * k / access) * (self.PACKET + 3 * self.HEADER) * 8e-3 / rate for rate in gbps.unique()]
+        # At each meeting a packet of each virtual link and one of best effort, and control packets.
+        virtual_link = self.PACKET + 3 * self.HEADER
+        rounds = [(int(rate * k / access) * virtual_link + self.PACKET) * 8e-3 / rate for rate in gbps.unique()]
         self.wait = self.switches * (self.switches + 1) / 2 * max(rounds)
 
     @property
