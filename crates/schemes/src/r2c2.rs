@@ -44,7 +44,7 @@ use crate::{About, Asks, Feedback, Ground, Scheme};
 use network::{Calculators, Networks, TREES_MAX};
 
 /// A broadcast on the wire (section 4.2).
-pub const BROADCAST_BYTES: u16 = 16;
+pub const BROADCAST_BYTES: u16 = wire::BROADCAST_BYTES as u16;
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

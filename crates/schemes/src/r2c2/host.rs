@@ -198,9 +198,7 @@ impl R2c2 {
     }
 
     fn ticked(&mut self, now: Time) {
-        let silent = self.plane.config.refresh * 7 / 2;
-        let host = self.plane.site.host;
-        self.plane.view.forget(host, now, silent, |_| false);
+        self.plane.forget(now, |_| false);
         self.sender.estimate(now, &mut self.plane);
         self.recompute(now);
         self.tick = self.ticks().then(|| self.next_tick(now));
@@ -263,7 +261,7 @@ impl Endpoint for R2c2 {
         let network = self.networks.of(&self.fabric, routes);
         self.plane.calculator = self.calculators.of(&network, self.plane.config.headroom);
         let unreachable = |key: &Key| routes.hops(key.src, key.dst).is_none();
-        self.plane.view.forget(self.plane.site.host, cx.now, self.plane.config.refresh * 7 / 2, unreachable);
+        self.plane.forget(cx.now, unreachable);
         self.sender.announce_all(cx.now, &mut self.plane);
         self.recompute(cx.now);
         self.follow(cx.now);

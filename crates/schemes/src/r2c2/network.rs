@@ -101,13 +101,8 @@ pub struct Networks(Mutex<Vec<Arc<Network>>>);
 impl Networks {
     /// That with these routes.
     pub fn of(&self, fabric: &Arc<Fabric>, routes: &Arc<Routes>) -> Arc<Network> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find(|network| Arc::ptr_eq(network.tables.routes(), routes)) {
-            return known.clone();
-        }
-        let network = Arc::new(Network::new(fabric.clone(), routes.clone()));
-        all.push(network.clone());
-        network
+        let same = |known: &Network| Arc::ptr_eq(known.tables.routes(), routes);
+        found_or_made(&self.0, same, || Network::new(fabric.clone(), routes.clone()))
     }
 }
 
@@ -217,15 +212,18 @@ pub struct Calculators(Mutex<Vec<Arc<Calculator>>>);
 impl Calculators {
     /// That of this topology and headroom.
     pub fn of(&self, network: &Arc<Network>, headroom: f64) -> Arc<Calculator> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |known: &&Arc<Calculator>| {
-            Arc::ptr_eq(&known.network, network) && known.headroom.to_bits() == headroom.to_bits()
-        };
-        if let Some(known) = all.iter().find(same) {
-            return known.clone();
-        }
-        let calculator = Arc::new(Calculator::new(network.clone(), headroom));
-        all.push(calculator.clone());
-        calculator
+        let same =
+            |known: &Calculator| Arc::ptr_eq(&known.network, network) && known.headroom.to_bits() == headroom.to_bits();
+        found_or_made(&self.0, same, || Calculator::new(network.clone(), headroom))
     }
+}
+
+fn found_or_made<T>(all: &Mutex<Vec<Arc<T>>>, same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> Arc<T> {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.iter().find(|known| same(known)) {
+        return known.clone();
+    }
+    let made = Arc::new(make());
+    all.push(made.clone());
+    made
 }

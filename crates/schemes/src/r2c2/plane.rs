@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fabric::Routing;
 use node::{Packet, Site};
-use units::{FlowId, HostId, Rate, Time};
+use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::kind;
 use super::network::Calculator;
@@ -49,6 +49,16 @@ impl Plane {
                 (Terms { weight, priority, routing: own.unwrap_or(routing), ..plain }, produced_at)
             }
         }
+    }
+
+    /// Forgets flows of others that nobody has announced for three and a half times as long as each does, and those that `gone` says.
+    pub fn forget(&mut self, now: Time, gone: impl Fn(&Key) -> bool) {
+        self.view.forget(self.site.host, now, self.config.refresh * 7 / 2, gone);
+    }
+
+    /// How long to wait after so many tries: twice as long each time, up to 16 times.
+    pub fn patience(&self, tries: u8) -> Duration {
+        self.config.patience * (1 << tries.min(4))
     }
 
     /// A flow of this node has started, has changed, or is still there. It is in the node's own view at once.

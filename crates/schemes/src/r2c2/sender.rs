@@ -253,8 +253,7 @@ impl Sender {
         plane.finish(outgoing.news(flow));
         self.active.remove(&outgoing.key);
         self.refreshing.clear(slot);
-        let patience = plane.config.patience * (1 << outgoing.probes.min(4));
-        self.answers.set(slot, now + patience);
+        self.answers.set(slot, now + plane.patience(outgoing.probes));
     }
 
     /// The next data packet for the NIC.
@@ -323,7 +322,7 @@ impl Sender {
         if outgoing.probes > plane.config.probes {
             self.fail(cx, slot, "there is no path to its receiver", plane);
         } else {
-            self.pacing.set(slot, cx.now + plane.config.patience * (1 << outgoing.probes.min(4)));
+            self.pacing.set(slot, cx.now + plane.patience(outgoing.probes));
         }
     }
 
@@ -361,7 +360,7 @@ impl Sender {
     pub fn estimate(&mut self, now: Time, plane: &mut Plane) {
         let gain = plane.config.smoothing;
         for slot in self.active.values().copied().collect::<Vec<_>>() {
-            let Some((flow, outgoing)) = self.flows.get_mut(slot) else { continue };
+            let Some((_, outgoing)) = self.flows.get_mut(slot) else { continue };
             // What is there from the beginning is never limited by its application.
             if outgoing.source.is_none() {
                 continue;
@@ -384,10 +383,8 @@ impl Sender {
             if news {
                 outgoing.terms.demand_kbps =
                     ((demand_bps / 1_000.0).ceil()).clamp(1.0, f64::from(UNLIMITED - 1)) as u32;
-                outgoing.version = outgoing.version.wrapping_add(1);
                 self.counts.demands += 1;
-                plane.announce(now, outgoing.news(flow));
-                self.refreshing.set(slot, now + plane.config.refresh);
+                self.again(now, slot, plane);
             }
         }
     }
@@ -528,7 +525,7 @@ impl Sender {
             }
             self.counts.probes += 1;
             let (dst, packets) = (outgoing.key.dst, outgoing.packets);
-            self.answers.set(slot, cx.now + plane.config.patience * (1 << outgoing.probes.min(4)));
+            self.answers.set(slot, cx.now + plane.patience(outgoing.probes));
             plane.send(flow, dst, Header { seq: packets, ..Header::of(kind::PROBE) });
         }
     }
