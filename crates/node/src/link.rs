@@ -17,11 +17,16 @@ use crate::{Packet, Port};
 /// Bytes of a frame between neighbours on the wire: the least that Ethernet has.
 pub const FRAME_BYTES: u16 = 64;
 
-/// A flow control's part of a switch.
+/// A flow control's part of a switch, or the queues that a transport brings to switches.
 ///
 /// Wherever a packet waits, [`Port::hold`] and [`Port::release`] (or the port's own [`Port::push`] and
 /// [`Port::take_next`]) keep count of it.
 pub trait FlowControl: Send {
+    /// A packet is to leave by `out` and is in no queue yet: whether there is room for it.
+    fn admit(&mut self, _cx: &mut LinkCx<'_>, _out: PortId, _id: PacketId) -> Admission {
+        Admission::ByBuffer
+    }
+
     /// A packet has been admitted and will leave by `out`: puts it into a queue. How long that queue now is, in bytes: what
     /// marking goes by.
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32;
@@ -33,7 +38,7 @@ pub trait FlowControl: Send {
     fn ready(&self, ports: &[Port], out: PortId) -> bool;
 
     /// A frame from the other end of the link at `port`.
-    fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet);
+    fn frame(&mut self, _cx: &mut LinkCx<'_>, _port: PortId, _frame: &Packet) {}
 
     /// A packet that waits at `port`, whose link has gone down; asked until there is none.
     fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId>;
@@ -42,7 +47,7 @@ pub trait FlowControl: Send {
     fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId>;
 
     /// The link at `port` has gone down or come up: what the other end said, and was told, no longer holds.
-    fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, up: bool);
+    fn set_up(&mut self, _cx: &mut LinkCx<'_>, _port: PortId, _up: bool) {}
 
     /// All switches forward by these tables from now on.
     fn set_routes(&mut self, _cx: &mut LinkCx<'_>, _routes: &Arc<Routes>) {}
@@ -70,7 +75,22 @@ pub trait FlowControl: Send {
     }
 
     /// What it counted, by name, for the result.
-    fn counters(&self) -> Vec<(&'static str, u64)>;
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What [`FlowControl::admit`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// As far as it is concerned, there is: the switch's own memory decides.
+    ByBuffer,
+    /// Not yet. This packet, which it has just taken out of its queue at the same port, is lost; then it is asked again.
+    Evict(PacketId),
+    /// The packet has another address now, and is forwarded anew (NDP's return to sender).
+    Redirect,
+    /// There is not: the packet is lost.
+    Full,
 }
 
 /// A packet taken out of its queue.
@@ -124,8 +144,9 @@ pub struct LinkCx<'a> {
     pub ports: &'a mut [Port],
     /// Where packets live.
     pub pool: &'a mut Pool,
-    /// Bytes in the switch's buffer; the packet at hand counts.
-    pub used_bytes: u64,
+    /// Bytes in the switch's buffer; a packet that has been admitted counts.
+    pub used_bytes: &'a mut u64,
+    pub(crate) header_bytes: u16,
     pub(crate) kicked: &'a mut Vec<PortId>,
 }
 
@@ -139,12 +160,37 @@ impl LinkCx<'_> {
         }
     }
 
+    /// Cuts off the payload of a packet that is to leave by `port` and has not been admitted: its headers are left, in class 0.
+    pub fn trim_arriving(&mut self, port: PortId, id: PacketId) {
+        let cut = trim(&mut self.pool.get_mut(id).packet, self.header_bytes);
+        let stats = &mut self.ports[port.index()].stats;
+        stats.trimmed_packets += 1;
+        stats.overflow_bytes += u64::from(cut);
+    }
+
+    /// The same of one that has just been taken out of its queue at `port`, to be put into another.
+    pub fn trim_waiting(&mut self, port: PortId, id: PacketId) {
+        let whole = self.pool.get(id).packet.wire_bytes;
+        self.trim_arriving(port, id);
+        *self.used_bytes -= u64::from(whole - self.pool.get(id).packet.wire_bytes);
+    }
+
     /// Something may go at `port` that might not before.
     pub fn kick(&mut self, port: PortId) {
         if !self.kicked.contains(&port) {
             self.kicked.push(port);
         }
     }
+}
+
+/// Cuts a packet down to its headers, which go first from there on. How many bytes that were.
+pub(crate) fn trim(packet: &mut Packet, header_bytes: u16) -> u16 {
+    let cut = packet.wire_bytes.saturating_sub(header_bytes);
+    packet.wire_bytes -= cut;
+    packet.payload_bytes = 0;
+    packet.flags |= flags::TRIMMED;
+    packet.class = 0;
+    cut
 }
 
 /// A frame as a packet.

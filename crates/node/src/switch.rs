@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::balance::Balancer;
-use crate::link::{Dequeued, LinkCx};
+use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
@@ -83,8 +83,8 @@ pub struct Settings {
     pub marking: Vec<Option<Marking>>,
     /// When in its passage a packet is marked.
     pub mark_at: MarkAt,
-    /// When packets that are not ECN-capable are lost instead (RFC 3168 section 5).
-    pub early_drop: Option<Marking>,
+    /// Per transport, when its packets that are not ECN-capable are lost early (RFC 3168 section 5); empty if none ever is.
+    pub early_drop: Vec<Option<Marking>>,
     /// Bytes of a packet whose payload has been trimmed.
     pub header_bytes: u16,
 }
@@ -219,7 +219,8 @@ macro_rules! link_cx {
             now: $now,
             ports: &mut $switch.ports,
             pool: $pool,
-            used_bytes: $switch.used_bytes,
+            used_bytes: &mut $switch.used_bytes,
+            header_bytes: $switch.settings.header_bytes,
             kicked: &mut $switch.kicked,
         }
     };
@@ -380,11 +381,14 @@ impl Switch {
             self.stage_out(pool, id);
             return Received::Lost(Loss::Stage);
         }
-        if let Some(marking) = self.settings.early_drop
-            && self.drops_early(out, marking, &pool.get(id).packet)
-        {
+        if !self.settings.early_drop.is_empty() && self.drops_early(out, &pool.get(id).packet) {
             self.lose_overflow(now, out, pool, id);
             return Received::Lost(Loss::Overflow);
+        }
+        if self.flow_control.is_some()
+            && let Some(received) = self.ask_for_room(now, out, pool, id)
+        {
+            return received;
         }
         if !self.admit(now, out, pool, id) {
             return Received::Lost(Loss::Overflow);
@@ -598,10 +602,12 @@ impl Switch {
     }
 
     #[cold]
-    fn drops_early(&mut self, out: PortId, marking: Marking, packet: &Packet) -> bool {
+    fn drops_early(&mut self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
         let queue = port.class_bytes(packet.class) + u32::from(packet.wire_bytes);
-        !packet.has(flags::ECT) && marks(marking, port.rate(), queue, &mut self.random)
+        !packet.has(flags::ECT)
+            && self.settings.early_drop[usize::from(packet.transport)]
+                .is_some_and(|marking| marks(marking, port.rate(), queue, &mut self.random))
     }
 
     fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
@@ -623,6 +629,33 @@ impl Switch {
                 let queue = |i: usize| self.ports[several[i].index()].queued_bytes();
                 let balancer = &mut self.balancers[packet.transport as usize];
                 Some(several[balancer.choose(packet, group, several.len(), queue)])
+            }
+        }
+    }
+
+    /// Asks the flow control for room. What became of the packet, unless the switch's own memory is to decide.
+    #[inline(never)]
+    fn ask_for_room(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Option<Received> {
+        loop {
+            let control = self.flow_control.as_mut()?;
+            match control.admit(&mut link_cx!(self, now, pool), out, id) {
+                Admission::ByBuffer => return None,
+                Admission::Evict(victim) => {
+                    self.used_bytes -= u64::from(pool.get(victim).packet.wire_bytes);
+                    self.lose_overflow(now, out, pool, victim);
+                }
+                Admission::Redirect => {
+                    let packet = &mut pool.get_mut(id).packet;
+                    packet.hops -= 1; // this switch counts once
+                    let Some(out) = self.forward(packet) else {
+                        return Some(self.lose_unroutable(pool, id));
+                    };
+                    return Some(self.join(now, out, pool, id));
+                }
+                Admission::Full => {
+                    self.lose_overflow(now, out, pool, id);
+                    return Some(Received::Lost(Loss::Overflow));
+                }
             }
         }
     }
@@ -698,15 +731,12 @@ impl Switch {
                 let packet = &mut pool.get_mut(id).packet;
                 let whole = packet.wire_bytes;
                 if !packet.has(flags::TRIMMED) && whole > self.settings.header_bytes {
-                    packet.flags |= flags::TRIMMED;
-                    packet.wire_bytes = self.settings.header_bytes;
-                    packet.payload_bytes = 0;
-                    packet.class = 0;
+                    let cut = trim(packet, self.settings.header_bytes);
                     let packet = *packet;
                     if self.fits(out, &packet) {
                         let stats = &mut self.ports[out.index()].stats;
                         stats.trimmed_packets += 1;
-                        stats.overflow_bytes += u64::from(whole - packet.wire_bytes);
+                        stats.overflow_bytes += u64::from(cut);
                         return true;
                     }
                     pool.get_mut(id).packet.wire_bytes = whole; // lost whole, and counted so
@@ -794,7 +824,7 @@ impl Settings {
                 seen |= 1 << class;
             }
         }
-        for marking in self.marking.iter().flatten().chain(&self.early_drop) {
+        for marking in self.marking.iter().chain(&self.early_drop).flatten() {
             if let Marking::Ramp { min, max, probability_max, .. } | Marking::GentleRamp { min, max, probability_max } =
                 *marking
                 && !(min < max && (0.0..=1.0).contains(&probability_max))

@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use clearway_node as node;
 use fabric::{Fabric, FabricSpec, Failures, Routes};
 use node::balance::Balancer;
+use node::link::{Admission, Dequeued, FlowControl, LinkCx, QueueView};
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{
@@ -88,7 +89,7 @@ fn settings() -> Settings {
         levels: Vec::new(),
         marking: vec![None],
         mark_at: MarkAt::default(),
-        early_drop: None,
+        early_drop: Vec::new(),
         header_bytes: 40,
     }
 }
@@ -333,7 +334,8 @@ fn a_dead_link_loses_what_waits_and_what_comes() {
 #[test]
 fn what_cannot_be_marked_is_dropped_where_red_would_mark_it() {
     let marking = Marking::Step { threshold: Bytes(4_500) };
-    let mut scene = Scene::star(Settings { marking: vec![Some(marking)], early_drop: Some(marking), ..settings() });
+    let mut scene =
+        Scene::star(Settings { marking: vec![Some(marking)], early_drop: vec![Some(marking)], ..settings() });
     let mut capable = packet(0, 1, 1);
     capable.flags |= flags::ECT;
     for _ in 0..3 {
@@ -474,4 +476,90 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
         (0..3).flat_map(|port| scene.drain(port)).map(|packet| (packet.flow.0, packet.class)).collect();
     assert_eq!(sent, [(7, 1), (1, 1), (7, 3)]);
     assert_eq!((scene.switch.agents_bytes(), scene.pool.len()), ((1_500, 1_500), 0));
+}
+
+/// Queues that a transport brings: two packets a port; what comes then cuts off the last one's payload (flow 1), takes its place
+/// (flow 2), is sent back to where it came from (flow 3), or is lost.
+struct Two;
+
+impl FlowControl for Two {
+    fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
+        let port = &mut cx.ports[out.index()];
+        if port.queued_bytes() < 2 * 1_500 {
+            return Admission::ByBuffer;
+        }
+        match cx.pool.get(id).packet.flow.0 {
+            1 => {
+                let last = port.push_out(0, cx.pool).expect("two wait");
+                cx.trim_waiting(out, last);
+                cx.ports[out.index()].push(cx.now, cx.pool, last);
+                Admission::ByBuffer
+            }
+            2 => Admission::Evict(port.push_out(0, cx.pool).expect("two wait")),
+            3 => {
+                let packet = &mut cx.pool.get_mut(id).packet;
+                (packet.src, packet.dst) = (packet.dst, packet.src);
+                Admission::Redirect
+            }
+            _ => Admission::Full,
+        }
+    }
+
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        cx.ports[out.index()].push(cx.now, cx.pool, id);
+        cx.ports[out.index()].queued_bytes()
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        let id = cx.ports[out.index()].take_next(cx.pool)?;
+        Some(Dequeued { id, left_bytes: cx.ports[out.index()].queued_bytes() })
+    }
+
+    fn ready(&self, ports: &[Port], out: PortId) -> bool {
+        ports[out.index()].has_sendable()
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        cx.ports[port.index()].drain(cx.pool)
+    }
+
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
+        cx.ports[port.index()].push_out(class, cx.pool)
+    }
+
+    fn queues(&self, _: &[Port], _: PortId, _: &mut dyn FnMut(QueueView)) {}
+}
+
+#[test]
+fn queues_that_a_transport_brings_decide_who_has_room_and_bytes_are_counted() {
+    let two = |wanted| {
+        let Scene { switch, pool, now } = Scene::star(settings());
+        let mut scene = Scene { switch: switch.with_flow_control(Some(Box::new(Two))), pool, now };
+        for flow in [7, 8] {
+            assert_eq!(scene.receive(packet(flow, 1, 3)), Received::Queued(PortId(1)));
+        }
+        let received = scene.receive(packet(wanted, 1, 3));
+        let waiting: u64 = (0..4).map(|port| u64::from(scene.switch.port(PortId(port)).queued_bytes())).sum();
+        assert_eq!(scene.switch.used_bytes(), waiting, "flow {wanted}");
+        let stats = scene.switch.port(PortId(1)).stats;
+        (received, scene, (stats.overflow_packets, stats.overflow_bytes, stats.trimmed_packets))
+    };
+
+    let (received, mut scene, counts) = two(1);
+    assert_eq!((received, counts), (Received::Queued(PortId(1)), (0, 1_460, 1)), "1,460 of 1,500 bytes are cut off");
+    let sent = scene.drain(1);
+    assert_eq!(flows(&sent), [8, 7, 1], "headers go first");
+    assert!(sent[0].has(flags::TRIMMED) && (sent[0].wire_bytes, sent[0].payload_bytes) == (40, 0));
+
+    let (received, mut scene, counts) = two(2);
+    assert_eq!((received, counts), (Received::Queued(PortId(1)), (1, 1_500, 0)));
+    assert_eq!((flows(&scene.drain(1)), scene.pool.len()), (vec![7, 2], 0));
+
+    let (received, mut scene, counts) = two(3);
+    assert_eq!((received, counts), (Received::Queued(PortId(0)), (0, 0, 0)), "back to host 0");
+    assert_eq!((flows(&scene.drain(0)), flows(&scene.drain(1))), (vec![3], vec![7, 8]));
+
+    let (received, mut scene, counts) = two(4);
+    assert_eq!((received, counts), (Received::Lost(Loss::Overflow), (1, 1_500, 0)));
+    assert_eq!((flows(&scene.drain(1)), scene.pool.len()), (vec![7, 8], 0));
 }

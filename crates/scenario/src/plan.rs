@@ -14,7 +14,7 @@ use node::{
 };
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
-use schemes::{Asks, Common, Ground, Sharing, Transport};
+use schemes::{Asks, Common, FlowControl as LinkControl, Ground, Sharing, Transport};
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
@@ -42,6 +42,8 @@ pub struct Plan {
     pub balancing: Vec<Balancing>,
     /// What each is told of the network.
     pub ground: Ground,
+    /// The transport that brings queues of its own to switches, if one does.
+    pub queueing: Option<usize>,
     /// The transport that has the first classes for itself, if one does.
     pub reserved: Option<Reserved>,
     /// What all switches are set to.
@@ -103,6 +105,17 @@ impl Plan {
             reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
         }
         asks.extend(scenario.sharing.asks());
+        let mut bring =
+            (0..transports.len()).filter(|&index| transports[index].queueing(&ground, SwitchId(0)).is_some());
+        let queueing = bring.next();
+        if let (Some(one), Some(other)) = (queueing, bring.next()) {
+            let message = format!(
+                "{} and {} both bring queues of their own to switches, which have one kind: run them apart",
+                transports[one].name(),
+                transports[other].name()
+            );
+            return Err(Problem::new(keys[other].clone(), message));
+        }
         let balancing: Vec<Balancing> =
             asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
         let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
@@ -144,6 +157,7 @@ impl Plan {
             balancing,
             downstream,
             ground,
+            queueing,
             reserved,
             settings,
             sites,
@@ -167,6 +181,25 @@ impl Plan {
             let message = "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
                            delete them";
             return Err(Problem::new("flow_control", message));
+        }
+        if let Some(index) = plan.queueing {
+            let name = plan.transports[index].name();
+            let refuse = |key: &str, why: &str| {
+                Err(Problem::new(key, format!("{name} brings queues of its own to switches: {why}")))
+            };
+            if plan.scenario.flow_control != LinkControl::None {
+                return refuse("flow_control", "none can be between them; delete it, or choose another transport");
+            }
+            if let Some(reserved) = &plan.reserved {
+                let other = plan.transports[usize::from(reserved.transport)].name();
+                return refuse(&keys[index], &format!("they know nothing of the room that {other} must have"));
+            }
+            if by_class {
+                return refuse("switch", "levels and the alpha of buffer.shared have no effect; delete them");
+            }
+            if plan.scenario.switch.early_drop {
+                return refuse("switch.early_drop", "it has no effect; delete it");
+            }
         }
         for switch in (0..plan.fabric.switches).map(SwitchId) {
             plan.flow_control(switch)?;
@@ -193,7 +226,11 @@ impl Plan {
         self.fabric.links.iter().map(|link| ground.hop_bdp_bytes(link.from, link.from_port)).collect()
     }
 
+    /// A switch's part of the flow control, or the queues that a transport brings.
     fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
+        if let Some(index) = self.queueing {
+            return Ok(self.transports[index].queueing(&self.ground, switch));
+        }
         let control = self.scenario.flow_control.switch_control(&self.link_ground(), switch);
         control.map_err(|problem| problem.under("flow_control"))
     }
@@ -351,13 +388,16 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
     }
     let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
+    let early: Vec<_> =
+        asks.iter().map(|asks| if switch.early_drop { switch.marking } else { asks.early_drop }).collect();
+    let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
     let settings = Settings {
         buffer: switch.buffer,
         overflow: switch.overflow.unwrap_or(asked),
         levels: switch.levels.clone(),
         marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
         mark_at: switch.mark_at,
-        early_drop: switch.marking.filter(|_| switch.early_drop),
+        early_drop,
         header_bytes: scenario.host.header.get() as u16,
     };
     settings.check().map_err(|problem| problem.under("switch"))?;

@@ -116,7 +116,7 @@ pub fn counter_table<'a>(
         .filter_map(|switch| switch.flow_control())
         .flat_map(|control: &dyn FlowControl| control.counters())
     {
-        *sums.entry((plan.transports.len() + 1, name)).or_default() += value;
+        *sums.entry((plan.queueing.unwrap_or(plan.transports.len() + 1), name)).or_default() += value;
     }
     for host in hosts {
         for (transport, counters) in host.counters().enumerate() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use node::packet::Malformed;
-use node::{Agent, Endpoint, Header, Packet, Site};
+use node::{Agent, Endpoint, FlowControl, Header, Packet, Site};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -81,6 +81,11 @@ macro_rules! catalogue {
             /// Its part of a switch, if it has one.
             pub fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
                 match self { $(Transport::$variant(config) => config.agent(ground, switch),)* }
+            }
+
+            /// Queues of its own that it brings to a switch, if it does.
+            pub fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
+                match self { $(Transport::$variant(config) => config.queueing(ground, switch),)* }
             }
 
             /// What it guarantees of the packets that it carries, if it guarantees anything.

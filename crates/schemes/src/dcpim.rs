@@ -41,7 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use crate::{About, Asks, Feedback, Scheme};
+use crate::{About, Asks, Scheme};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -132,6 +132,6 @@ impl Scheme for Config {
         } else {
             (Balancing::Spray, None)
         };
-        Asks { balancing, feedback: Feedback::Drop, overflow, reserved_classes: 0 }
+        Asks { overflow, ..Asks::only(balancing) }
     }
 }

@@ -57,7 +57,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use crate::{About, Asks, Feedback, Ground, Guarantee, Scheme};
+use crate::{About, Asks, Ground, Guarantee, Scheme};
 use terms::Terms;
 
 pub use header::Header;
@@ -194,7 +194,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Spray, feedback: Feedback::Drop, overflow: None, reserved_classes: 2 }
+        Asks { reserved_classes: 2, ..Asks::only(Balancing::Spray) }
     }
 
     /// By the schedule nothing waits. What is late against it is so because a packet was being sent when its turn came, at its host's

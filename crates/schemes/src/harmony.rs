@@ -42,7 +42,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
-use crate::{About, Asks, Feedback, Ground, Guarantee, Scheme};
+use crate::{About, Asks, Ground, Guarantee, Scheme};
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
 
 pub use header::Header;
@@ -142,7 +142,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Spray, feedback: Feedback::Drop, overflow: None, reserved_classes: 2 }
+        Asks { reserved_classes: 2, ..Asks::only(Balancing::Spray) }
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {

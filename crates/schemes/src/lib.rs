@@ -30,7 +30,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fabric::{Fabric, Failures, Routes};
-use node::{Agent, Balancing, Endpoint, Marking, Overflow, Site};
+use node::{Agent, Balancing, Endpoint, FlowControl as SwitchControl, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
@@ -73,6 +73,11 @@ pub trait Scheme {
 
     /// Its part of a switch, if it has one.
     fn agent(&self, _ground: &Ground, _switch: SwitchId) -> Option<Box<dyn Agent>> {
+        None
+    }
+
+    /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them, or none.
+    fn queueing(&self, _ground: &Ground, _switch: SwitchId) -> Option<Box<dyn SwitchControl>> {
         None
     }
 
@@ -169,9 +174,18 @@ pub struct Asks {
     pub feedback: Feedback,
     /// What shall happen to a packet that finds no room, if it is not all the same.
     pub overflow: Option<Overflow>,
+    /// When its packets that are not ECN-capable shall be lost early, if ever (Aeolus's selective dropping).
+    pub early_drop: Option<Marking>,
     /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
     /// scheme that shares all.
     pub reserved_classes: u8,
+}
+
+impl Asks {
+    /// Paths chosen like this, and nothing else.
+    pub const fn only(balancing: Balancing) -> Asks {
+        Asks { balancing, feedback: Feedback::Drop, overflow: None, early_drop: None, reserved_classes: 0 }
+    }
 }
 
 /// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2). Loss

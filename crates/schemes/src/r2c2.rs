@@ -40,7 +40,7 @@ pub use adapt::{Adapt, Turns};
 pub use header::{Header, UNLIMITED, kind};
 pub use route::HOPS_MAX;
 
-use crate::{About, Asks, Feedback, Ground, Scheme};
+use crate::{About, Asks, Ground, Scheme};
 use network::{Calculators, Networks, TREES_MAX};
 
 /// A broadcast on the wire (section 4.2).
@@ -254,7 +254,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None, reserved_classes: 0 }
+        Asks::only(Balancing::Ecmp)
     }
 
     fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {

@@ -191,7 +191,7 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn asks(&self, site: &Site) -> Asks {
-        Asks { balancing: Balancing::Ecmp, feedback: self.control.feedback(site), overflow: None, reserved_classes: 0 }
+        Asks { feedback: self.control.feedback(site), ..Asks::only(Balancing::Ecmp) }
     }
 }
 

@@ -10,7 +10,7 @@ use units::Problem;
 
 use crate::catalogue::name_or_table;
 use crate::limiter::{elastic_switch, rate_limiter};
-use crate::{About, Asks, Feedback, aq};
+use crate::{About, Asks, aq};
 
 /// A mechanism and its settings. In a scenario: a name (`"aq"`, all defaults) or a table (`{ aq = { limit = "queue" } }`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -108,7 +108,7 @@ impl Sharing {
 
     /// What its own packets ask of switches, if it sends any.
     pub fn asks(&self) -> Option<Asks> {
-        let own = Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None, reserved_classes: 0 };
+        let own = Asks::only(Balancing::Ecmp);
         matches!(self, Sharing::ElasticSwitch(_)).then_some(own)
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
-use crate::{About, Asks, Feedback, Scheme};
+use crate::{About, Asks, Scheme};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +76,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { balancing: Balancing::Ecmp, feedback: Feedback::Drop, overflow: None, reserved_classes: 0 }
+        Asks::only(Balancing::Ecmp)
     }
 }
 

@@ -141,7 +141,6 @@ fn check(scenario: &Scenario, name: &str, classes: u8) -> Result<(), Problem> {
 mod tests {
     use fabric::FabricSpec;
     use node::Balancing;
-    use schemes::Feedback;
     use units::Duration;
 
     use super::*;
@@ -150,7 +149,7 @@ mod tests {
     const ONE: &str = "[[traffic]]\nsizes.constant = '1KB'\nflows = 1\narrivals = 'all_at_once'\n";
 
     fn asks(reserved_classes: u8) -> Asks {
-        Asks { balancing: Balancing::Spray, feedback: Feedback::Drop, overflow: None, reserved_classes }
+        Asks { reserved_classes, ..Asks::only(Balancing::Spray) }
     }
 
     fn reserved(settings: &str, transports: &[(&'static str, u8)]) -> Result<Option<Reserved>, Problem> {

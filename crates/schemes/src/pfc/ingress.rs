@@ -76,7 +76,7 @@ impl Ingress {
             account.reserved = true;
             self.reserved_bytes += self.headroom[port.index()];
         }
-        let threshold = self.threshold(port, cx.used_bytes);
+        let threshold = self.threshold(port, *cx.used_bytes);
         let account = &mut self.accounts[port.index()][usize::from(class)];
         if account.bytes > threshold {
             account.paused = true;
@@ -90,7 +90,7 @@ impl Ingress {
     pub fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
         let slot = cx.pool.get(id);
         let (port, bytes) = (PortId(u32::from(slot.transit.in_port)), u64::from(slot.packet.wire_bytes));
-        let threshold = self.threshold(port, cx.used_bytes - bytes);
+        let threshold = self.threshold(port, *cx.used_bytes - bytes);
         let account = &mut self.accounts[port.index()][usize::from(class)];
         account.bytes -= bytes;
         // However low the threshold has come, what is empty goes on.

@@ -57,7 +57,7 @@ impl TwoSwitches {
             levels: Vec::new(),
             marking: vec![None],
             mark_at: MarkAt::Arrival,
-            early_drop: None,
+            early_drop: Vec::new(),
             header_bytes: 40,
         });
         let balancing = vec![Balancing::Ecmp];

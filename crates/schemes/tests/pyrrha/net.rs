@@ -102,7 +102,7 @@ impl Net {
             levels: Vec::new(),
             mark_at: Default::default(),
             marking: vec![None],
-            early_drop: None,
+            early_drop: Vec::new(),
             header_bytes: 40,
         });
         assert_eq!(config.check(), Ok(()));

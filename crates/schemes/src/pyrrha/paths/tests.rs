@@ -29,7 +29,7 @@ impl World {
             levels: Vec::new(),
             mark_at: Default::default(),
             marking: vec![None],
-            early_drop: None,
+            early_drop: Vec::new(),
             header_bytes: 40,
         });
         let switch = |id: u32| {
