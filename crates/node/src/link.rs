@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use fabric::Routes;
-use units::{FlowId, HostId, PortId, Time};
+use units::{FlowId, HostId, PortId, Stream, Time};
 
 use crate::packet::{Header, flags};
 use crate::pool::{Fifo, PacketId, Pool, Slot};
@@ -146,6 +146,8 @@ pub struct LinkCx<'a> {
     pub pool: &'a mut Pool,
     /// Bytes in the switch's buffer; a packet that has been admitted counts.
     pub used_bytes: &'a mut u64,
+    /// The switch's random stream.
+    pub random: &'a mut Stream,
     pub(crate) header_bytes: u16,
     pub(crate) kicked: &'a mut Vec<PortId>,
 }

@@ -220,6 +220,7 @@ macro_rules! link_cx {
             ports: &mut $switch.ports,
             pool: $pool,
             used_bytes: &mut $switch.used_bytes,
+            random: &mut $switch.random,
             header_bytes: $switch.settings.header_bytes,
             kicked: &mut $switch.kicked,
         }
