@@ -58,9 +58,10 @@ def threads_of(scenario: str) -> int | None:
 
 
 def sustain(scenario: str, name: str, sets: Keys, seeds: Sequence[int] = (1, 2), **search: Any) -> cw.Sustained:
-    """The maximum sustainable load; it is an error if the audit of any run finds anything."""
+    """The maximum sustainable load as the paper has it, where every message completes; an error if the audit of any run finds anything."""
     wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **sets})
-    found = cw.sustain(wanted, seeds=seeds, threads=threads_of(scenario), folder=OUT / "runs", keep=True, **search)
+    kept = {"folder": OUT / "runs", "keep": True}
+    found = cw.sustain(wanted, seeds=seeds, keeps_up=None, threads=threads_of(scenario), **kept, **search)
     if found.interrupted:
         raise KeyboardInterrupt
     for _, row in found.runs[~found.runs["audit"].astype(bool)].iterrows():

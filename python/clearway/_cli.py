@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 import clearway as cw
 from clearway._run import slug
+from clearway._sustain import KEEPS_UP
 
 app = typer.Typer(
     help="Clearway: a laboratory for datacenter networks without congestion.",
@@ -96,9 +97,11 @@ def sustain(
     slowdown: Annotated[float | None, typer.Option(help="No completed message may be slower.")] = None,
     delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
     keeps_up: Annotated[
-        float | None,
-        typer.Option(help="Messages need not all complete, but this share of what arrives must be delivered as fast as it arrives."),
-    ] = None,
+        float, typer.Option(help="Share of what arrives by which unfinished work must not grow.", min=0.0, max=1.0)
+    ] = KEEPS_UP,
+    all_complete: Annotated[
+        bool, typer.Option("--all-complete", help="In place of that: every message must complete, as Harmony's paper has it.")
+    ] = False,
     set_: Sets = None,
     seed: Annotated[list[int] | None, typer.Option(help="Seed of everything random (again for more; all must hold).")] = None,
     flow_control: FlowControl = None,
@@ -108,7 +111,7 @@ def sustain(
         bool, typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder.")
     ] = False,
 ) -> None:
-    """Find the highest load at which every message completes, by bisection."""
+    """Find the highest load at which unfinished work does not grow, by bisection."""
     read = _read([scenario], set_, None, None)[0].with_(flow_control=flow_control)
     found = cw.sustain(
         read,
@@ -119,7 +122,7 @@ def sustain(
         seeds=seed or (),
         slowdown=slowdown,
         delay_us=delay_us,
-        keeps_up=keeps_up,
+        keeps_up=None if all_complete else keeps_up,
         threads=threads,
         told=lambda row: typer.echo(f"load {row['load']:g}, seed {row['seed']}: {'holds' if row['holds'] else 'fails'}", err=True),
         folder=out,

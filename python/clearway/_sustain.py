@@ -12,6 +12,9 @@ from clearway._results import Result
 from clearway._run import _Listener, compare
 from clearway._scenario import Scenario
 
+KEEPS_UP = 0.98
+"""What a network must deliver of what arrives for the load to be sustained, where nothing else is said: all but 2%."""
+
 COLUMNS = [
     "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit",
 ]  # fmt: skip
@@ -56,7 +59,7 @@ def sustain(
     seeds: Sequence[int] = (),
     slowdown: float | None = None,
     delay_us: float | None = None,
-    keeps_up: float | None = None,
+    keeps_up: float | None = KEEPS_UP,
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     told: Callable[[pd.Series[Any]], object] | None = None,
@@ -69,10 +72,12 @@ def sustain(
     if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given): no message of the class is
     rejected or fails, and
 
-    - every message completes, by default. This is what Harmony's paper calls sustainable;
-    - with `slowdown` or `delay_us`, none that completes is slower than that either;
-    - with `keeps_up`, they need not all complete, but over the last quarter of the time in which messages arrive so large a share of the
-      bytes that arrive is delivered. This is dcPIM's, whose long flows are still under way when a run ends.
+    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the last quarter of
+      the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of what arrives in a quarter. So
+      much of what arrives is delivered. This holds for any scheme, whether its long messages are still under way when a run ends or
+      not; traffic must last until what is under way has settled, or any load holds that is delivered in the end;
+    - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
+    - with `slowdown` or `delay_us`, none that completes is slower than that either.
 
     That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
     `told` is given the row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
@@ -170,11 +175,20 @@ def _judge(
 
 
 def _kept_up(start: Any, delivered: Any, size: Any) -> float:
-    """Bytes delivered in the last quarter of the time of arrivals, as a share of those that arrive in it; NaN if none do."""
+    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals to the last;
+    NaN if nothing arrives then.
+
+    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to quarter, which
+    a single large message at either end moves little.
+    """
     begin, end = np.nanmin(start, initial=np.inf), np.nanmax(start, initial=0.0)
-    begin += (end - begin) * 3 / 4
+    middle, last = (begin + (end - begin) * share for share in (0.5, 0.75))
+    until = np.where(np.isnan(delivered), np.inf, delivered)
 
-    def within(time: Any) -> float:
-        return float(size[(time >= begin) & (time <= end)].sum())
+    def unfinished(since: float, to: float) -> float:
+        """On average over that time."""
+        within = np.minimum(until, to) - np.maximum(start, since)
+        return float(np.nansum(size * np.clip(within, 0.0, None)) / (to - since))
 
-    return within(delivered) / within(start) if within(start) else float("nan")
+    arrived = float(size[(start >= middle) & (start <= end)].sum()) / 2
+    return 1.0 - (unfinished(last, end) - unfinished(middle, last)) / arrived if arrived and end > begin else float("nan")

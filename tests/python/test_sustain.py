@@ -64,7 +64,7 @@ def pairs_file(tmp_path: Path) -> Path:
 
 def test_the_link_sustains_its_share_of_payload() -> None:
     rows = []
-    found = cw.sustain(cw.Scenario.from_toml(PAIRS), told=rows.append)
+    found = cw.sustain(cw.Scenario.from_toml(PAIRS), keeps_up=None, told=rows.append)
     assert (found.load, found.fails) == (0.97, 0.98)
     assert str(found) == "sustains 0.97; 0.98 does not hold"
     assert len(rows) == len(found.runs) <= 7, "bisection over 96 loads"
@@ -76,10 +76,10 @@ def test_the_link_sustains_its_share_of_payload() -> None:
 
 def test_a_target_of_delay_may_fail_first() -> None:
     line = cw.Scenario.from_toml(LINE)
-    found = cw.sustain(line, slowdown=1.01, low=0.9)
+    found = cw.sustain(line, keeps_up=None, slowdown=1.01, low=0.9)
     assert (found.load, found.fails) == (0.97, 0.98)
     # Two links take 0.24 us to transmit a packet.
-    assert cw.sustain(line, delay_us=0.2, low=0.9).load is None
+    assert cw.sustain(line, keeps_up=None, delay_us=0.2, low=0.9).load is None
 
 
 def test_keeping_up_is_a_share_of_what_arrives() -> None:
@@ -90,11 +90,19 @@ def test_keeping_up_is_a_share_of_what_arrives() -> None:
         assert share == pytest.approx(min(1.0, 1460 / 1500 / load), abs=0.004)
 
 
+def test_unfinished_work_that_is_level_is_none_that_grows() -> None:
+    # Poisson arrivals at a link of which they take 0.5: as much is under way at the end as before, whatever that is.
+    poisson = cw.Scenario.from_toml(LINE).with_({"traffic.line.arrivals": {"poisson": {"load": 0.5}}, "traffic.line.flows": 40_000})
+    found = cw.sustain(poisson, low=0.5, high=1.1, resolution=0.1)
+    assert (found.load, found.fails) == (0.9, 1.0), "1,460 of 1,500 bytes are payload"
+    assert found.runs.set_index("load")["kept up"][0.9] > 0.99
+
+
 def test_ends_are_told_apart() -> None:
     line = cw.Scenario.from_toml(LINE)
     highest = cw.sustain(line, high=0.3, resolution=0.05)
     assert (highest.load, highest.fails, str(highest)) == (0.3, None, "even the highest load, 0.3, holds")
-    lowest = cw.sustain(line, slowdown=0.5, high=0.3, resolution=0.05)
+    lowest = cw.sustain(line, keeps_up=None, slowdown=0.5, high=0.3, resolution=0.05)
     assert (lowest.load, lowest.fails, str(lowest)) == (None, 0.05, "even the lowest load, 0.05, does not hold")
 
 
@@ -121,15 +129,15 @@ def test_an_interrupted_search_has_its_bracket(tmp_path: Path) -> None:
         if len(seen) == 2:
             raise KeyboardInterrupt
 
-    found = cw.sustain(line, slowdown=1.01, told=stop, folder=tmp_path / "s")
+    found = cw.sustain(line, keeps_up=None, slowdown=1.01, told=stop, folder=tmp_path / "s")
     assert found.interrupted and len(found.runs) == 2
     assert str(found).startswith("interrupted: 0.52 holds, ")
-    again = cw.sustain(line, slowdown=1.01, folder=tmp_path / "s", keep=True)
+    again = cw.sustain(line, keeps_up=None, slowdown=1.01, folder=tmp_path / "s", keep=True)
     assert again.load == 0.97
 
 
 def test_the_command_says_what_it_found(pairs_file: Path) -> None:
-    done = clearway("sustain", pairs_file, "--resolution", "0.1", "--low", "0.8", "--set", "traffic.pairs.flows=100")
+    done = clearway("sustain", pairs_file, "--all-complete", "--resolution", "0.1", "--low", "0.8", "--set", "traffic.pairs.flows=100")
     assert done.returncode == 0, done.stderr
     assert "even the highest load, 1, holds" in done.stdout, "40 KB of backlog fit"
     assert "load 0.9, seed 1: holds" in done.stderr
