@@ -16,16 +16,20 @@ from clearway._results import Result, Table
 from clearway._run import Comparison, Progress, compare, live, run
 from clearway._scenario import Scenario
 from clearway._sustain import Sustained, sustain
+from clearway._sweep import Point, Sweep, SweepResult, sweep
 
 load = Result.load
 
 __all__ = [
     "Comparison",
+    "Point",
     "Progress",
     "Result",
     "Scenario",
     "ScenarioError",
     "Sustained",
+    "Sweep",
+    "SweepResult",
     "Table",
     "__version__",
     "compare",
@@ -38,5 +42,6 @@ __all__ = [
     "schema",
     "schemes",
     "sustain",
+    "sweep",
     "workloads",
 ]

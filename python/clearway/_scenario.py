@@ -32,8 +32,9 @@ class Scenario:
     (4, 4)
     """
 
-    def __init__(self, core: _core.Scenario) -> None:
+    def __init__(self, core: _core.Scenario, folder: str | Path = ".") -> None:
         self._core = core
+        self._folder = Path(folder)
 
     @staticmethod
     def load(path: str | Path) -> Scenario:
@@ -46,12 +47,12 @@ class Scenario:
 
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
-        return Scenario(_core.Scenario.parse(text, str(path), path.parent, []))
+        return Scenario(_core.Scenario.parse(text, str(path), path.parent, []), path.parent)
 
     @staticmethod
     def from_toml(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:
         """Reads a scenario from TOML; files that it names are looked up in `folder`."""
-        return Scenario(_core.Scenario.parse(text, name, folder, []))
+        return Scenario(_core.Scenario.parse(text, name, folder, []), folder)
 
     def with_(
         self,
@@ -77,11 +78,11 @@ class Scenario:
                 raise ValueError("load: no traffic class of this scenario has arrivals by load")
             sets += [(key, _toml(float(load))) for key in keyed]
         sets += [(key, _toml(value)) for key, value in (keys or {}).items()]
-        return Scenario(self._core.with_sets(sets))
+        return Scenario(self._core.with_sets(sets), self._folder)
 
     def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
         """The same with dotted keys set to what a command line gives: TOML, or a bare word."""
-        return Scenario(self._core.with_sets(sets))
+        return Scenario(self._core.with_sets(sets), self._folder)
 
     def check(self) -> tuple[int, int]:
         """Works the scenario out without running it: (hosts, flows). Raises `ScenarioError` as a run would."""
@@ -116,6 +117,18 @@ class Scenario:
                     if isinstance(settings, dict) and "load" in settings
                 ]
         return keys
+
+    def _files(self) -> list[tuple[str, Path]]:
+        """The files that it still names after it has been read: key, place."""
+        read = self.to_dict()
+        files = []
+        if "file" in read["fabric"]:
+            # Seen from its folder already.
+            files.append(("fabric.file.path", Path(read["fabric"]["file"]["path"])))
+        for index, traffic in enumerate(read.get("traffic", [])):
+            for kind, trace in traffic.get("trace", {}).items():
+                files.append((f"traffic.{index}.trace.{kind}.path", self._folder / trace["path"]))
+        return files
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, transports={self.transports})"

@@ -1,0 +1,93 @@
+"""Axes: what is varied, crossed with each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clearway._errors import ScenarioError
+from clearway._scenario import Scenario
+from clearway._sweep.points import Label, Point
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Keys of a scenario that are varied together. `load` is every class's, as in `Scenario.with_`."""
+
+    names: Sequence[str]
+    """What each key is called."""
+    keys: Sequence[str]
+    steps: Sequence[Sequence[Any]]
+    """The values of all keys, step by step."""
+    labels: Sequence[Sequence[Label]]
+    """What they are called, likewise."""
+
+    @staticmethod
+    def of(name: str, key: str, values: Iterable[Any]) -> Axis:
+        """One key, each value called as it is written."""
+        steps = [[value] for value in values]
+        return Axis([name], [key], steps, [[label(value) for value in step] for step in steps])
+
+
+Choice = Mapping[str, Any]
+"""Values by key."""
+
+
+def cross(
+    bases: Mapping[str, Scenario],
+    axes: Sequence[Axis],
+    wanted: Callable[[Mapping[str, Label]], bool] = lambda labels: True,
+    located: Callable[[Choice, ScenarioError], ScenarioError] = lambda choice, error: error,
+) -> list[Point]:
+    """Each base with each step of each axis. An axis `scenario` tells bases apart, if there are several."""
+    points = []
+    for base, labels, choice in _combinations(bases, axes):
+        if not wanted(labels):
+            continue
+        try:
+            scenario = bases[base].with_({key: value for key, value in choice.items() if key != "load"})
+            points.append(Point(scenario.with_(load=choice.get("load")), labels))
+        except ScenarioError as error:
+            raise located(choice, error) from None
+    return points
+
+
+def _combinations(bases: Mapping[str, Scenario], axes: Sequence[Axis]) -> Iterator[tuple[str, dict[str, Label], Choice]]:
+    steps = [list(zip(axis.steps, axis.labels, strict=True)) for axis in axes]
+    for base, *chosen in itertools.product(bases, *steps):
+        labels: dict[str, Label] = {"scenario": base} if len(bases) > 1 else {}
+        choice = {}
+        for axis, (values, called) in zip(axes, chosen, strict=True):
+            labels |= dict(zip(axis.names, called, strict=True))
+            choice |= dict(zip(axis.keys, values, strict=True))
+        yield base, labels, choice
+
+
+def short_names(keys: Iterable[str]) -> dict[str, str]:
+    """The last part of each key, or the whole where two end alike.
+
+    >>> short_names(["seed", "fabric.star.rate", "host.rate"])
+    {'seed': 'seed', 'fabric.star.rate': 'fabric.star.rate', 'host.rate': 'host.rate'}
+    """
+    keys = list(keys)
+    last = [key.rpartition(".")[2] for key in keys]
+    return {key: name if last.count(name) == 1 else key for key, name in zip(keys, last, strict=True)}
+
+
+def label(value: Any) -> Label:
+    """What to call a value.
+
+    >>> label({"dcpim": {"rounds": 3, "channels": 2}})
+    'dcpim rounds 3 channels 2'
+    """
+    return value if isinstance(value, str | int | float) else _words(value)
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key} {_words(inner)}".strip() for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(map(_words, value))
+    return str(value)

@@ -1,0 +1,213 @@
+"""`sweep.toml`: base scenarios and what is varied over them. `docs/sweeps.md` explains its keys."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clearway._errors import ScenarioError
+from clearway._run import slug
+from clearway._scenario import Scenario, _toml
+from clearway._sweep.axes import Axis, Choice, cross, label, short_names
+from clearway._sweep.points import Label, Point
+from clearway._sweep.sweep import Launcher, Sweep
+from clearway._sweep.values import span
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KEYS = ("scenario", "vary", "zip", "skip", "store", "cluster")
+LONG = ("values", "name", "labels")
+RANGE = ("from", "to", "step", "factor", "count")
+CLUSTER = ("launcher", "arguments", "scale", "adapt", "address")
+
+Path_ = Sequence[str | int]
+"""The way to a value in a document: keys, and numbers of entries."""
+
+
+def load(path: Path, folder: str | Path | None, store: str | Path | None) -> Sweep:
+    """The sweep of a file; `ScenarioError` names file, line and key of what can't be right."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
+    return _File(path, text).sweep(folder, store)
+
+
+class _File:
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        try:
+            self.read: dict[str, Any] = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ScenarioError(str(path), None, "", str(error)) from None
+        self.places: dict[str, Path_] = {}
+        """Where each varied key stands."""
+
+    def sweep(self, folder: str | Path | None, store: str | Path | None) -> Sweep:
+        """Reads all of it."""
+        self.known((), self.read, KEYS)
+        bases = self.bases()
+        axes = self.axes()
+        skips = self.skips([name for axis in axes for name in axis.names] + (["scenario"] if len(bases) > 1 else []))
+        points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located)
+        if not points:
+            raise self.error((), "no combination is left to run")
+        if store is None and "store" in self.read:
+            store = self.path.parent / self.text_at(("store",))
+        name = slug(self.path.stem)
+        sweep = Sweep(points, folder if folder is not None else Path("out") / name, store=store, name=name, launcher=self.launcher())
+        sweep.located = lambda point, error: self.located({}, _of(point, error))
+        return sweep
+
+    def bases(self) -> dict[str, Scenario]:
+        """The scenarios by name: of files, or written here."""
+        given = self.read.get("scenario")
+        if isinstance(given, Mapping):
+            return {slug(self.path.stem): self.inline(given)}
+        files = [given] if isinstance(given, str) else given
+        if not isinstance(files, list) or not files or not all(isinstance(file, str) for file in files):
+            what = "missing" if given is None else f"is {given!r}"
+            raise self.error(
+                ("scenario",), f'{what}; name a file, scenario = "tiny.toml", or several in a list, or write one below [scenario]'
+            )
+        bases: dict[str, Scenario] = {}
+        for file in files:
+            scenario = Scenario.load(self.path.parent / file)
+            if scenario.name in bases:
+                raise self.error(("scenario",), f"two scenarios are called {scenario.name!r}; give them names that differ")
+            bases[scenario.name] = scenario
+        return bases
+
+    def inline(self, given: Mapping[str, Any]) -> Scenario:
+        """What stands below [scenario], each key on its own line, so that errors name the right one."""
+        lines, inside = [], False
+        for line in self.text.splitlines():
+            bare = line.strip()
+            if bare.startswith("[") and "=" not in bare.partition("]")[0]:
+                head = bare.lstrip("[").lstrip()
+                inside = head.startswith(("scenario]", "scenario."))
+                line = "" if head.startswith("scenario]") else line.replace("scenario.", "", 1)
+            lines.append(line if inside else "")
+        text = "\n".join(lines)
+        try:
+            faithful = tomllib.loads(text) == given
+        except tomllib.TOMLDecodeError:
+            faithful = False
+        if not faithful:
+            text = "\n".join(f"{key} = {_toml(value)}" for key, value in given.items())
+        return Scenario.from_toml(text, str(self.path), self.path.parent)
+
+    def axes(self) -> list[Axis]:
+        """What is varied: each key of [vary] by itself, those of a [[zip]] together."""
+        groups: list[tuple[Path_, dict[str, tuple[Path_, Any]]]] = []
+        vary = self.table_at(("vary",))
+        for key, found in self.leaves(("vary",), vary).items():
+            groups.append((found[0], {key: found}))
+        for number in range(len(self.tables_at("zip"))):
+            path = ("zip", number)
+            groups.append((path, self.leaves(path, self.at(path))))
+        keys = [key for _, group in groups for key in group]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise self.error(("vary",), f'"{twice}" is varied twice')
+        short = short_names(keys)
+        axes = [self.axis(path, group, short) for path, group in groups]
+        names = [name for axis in axes for name in axis.names]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise self.error(("vary",), f'two axes are called "{twice}"; give one of them another name')
+        return axes
+
+    def axis(self, path: Path_, group: Mapping[str, tuple[Path_, Any]], short: Mapping[str, str]) -> Axis:
+        """An axis of one key, or of several of equal length."""
+        names, columns, called = [], [], []
+        for key, (place, said) in group.items():
+            self.places[key] = place
+            long = said if isinstance(said, Mapping) else {"values": said}
+            values = self.values(place, long)
+            labels = long.get("labels", [label(value) for value in values])
+            if not isinstance(labels, list) or len(labels) != len(values):
+                raise self.error((*place, "labels"), f"one label a value is needed, {len(values)} of them")
+            if len({(str(word), type(word)) for word in labels}) < len(labels) and len(group) == 1:
+                raise self.error(place, "two values are called the same")
+            names.append(str(long.get("name", short[key])))
+            columns.append(values)
+            called.append(labels)
+        lengths = {key: len(column) for key, column in zip(group, columns, strict=True)}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{key} {count}" for key, count in lengths.items())
+            raise self.error(path, f"what is varied together has equally many values: {counts}")
+        if not columns:
+            raise self.error(path, "names no key to vary")
+        return Axis(names, list(group), list(zip(*columns, strict=True)), list(zip(*called, strict=True)))
+
+    def values(self, place: Path_, long: Mapping[str, Any]) -> list[Any]:
+        """A list, or a range."""
+        if "values" in long:
+            self.known(place, long, LONG)
+            values = long["values"]
+            if not isinstance(values, list) or not values:
+                raise self.error(place, f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as {{ from = 1, to = 5 }}")
+            return values
+        self.known(place, long, RANGE + LONG[1:])
+        try:
+            return span(**{"from_" if key == "from" else key: long[key] for key in RANGE if key in long})
+        except (TypeError, ValueError) as error:
+            raise self.error(place, str(error)) from None
+
+    def skips(self, names: Sequence[str]) -> list[Mapping[str, list[Any]]]:
+        """Combinations that are left out: by axis, the labels that are."""
+        skips = []
+        for number, skip in enumerate(self.tables_at("skip")):
+            self.known(("skip", number), skip, names)
+            skips.append({name: value if isinstance(value, list) else [value] for name, value in skip.items()})
+        return skips
+
+    def launcher(self) -> Launcher | None:
+        """The cluster, if one is named."""
+        if "cluster" not in self.read:
+            return None
+        said = self.table_at(("cluster",))
+        self.known(("cluster",), said, CLUSTER)
+        if ("launcher" in said) == ("address" in said):
+            raise self.error(("cluster",), 'name either a launcher, such as "dask_jobqueue.SLURMCluster", or the address of a scheduler')
+        for key in ("launcher", "address"):
+            if key in said:
+                self.text_at(("cluster", key))
+        for key in ("arguments", "scale", "adapt"):
+            self.table_at(("cluster", key))
+            if key in said and "address" in said:
+                raise self.error(("cluster", key), "has no effect beside an address: those are a launcher's")
+        return Launcher(
+            said.get("launcher", ""), said.get("arguments", {}), said.get("scale", {}), said.get("adapt", {}), said.get("address")
+        )
+
+    def leaves(self, path: Path_, table: Mapping[str, Any]) -> dict[str, tuple[Path_, Any]]:
+        """The keys of a scenario in a table, dotted or nested, each with its place and its values."""
+        found: dict[str, tuple[Path_, Any]] = {}
+        for key, value in table.items():
+            place = (*path, key)
+            if isinstance(value, Mapping) and not set(value) & {"from", "values"}:
+                inner = self.leaves(place, value)
+                found |= {f"{key}.{rest}": leaf for rest, leaf in inner.items()}
+            else:
+                found[key] = (place, value)
+        return found
+
+    def located(self, choice: Choice, error: ScenarioError) -> ScenarioError:
+        """An error of a scenario, with the place in this file of the value that is to blame."""
+        blamed = error.file.removeprefix("--set ").partition("=")[0] if error.file.startswith("--set ") else None
+        if blamed is not None and blamed not in self.places:
+            blamed = "load" if blamed.endswith(".load") and "load" in self.places else None
+        if blamed is None:
+            return error
+        place = self.places[blamed]
+        value = f"{_toml(choice[blamed])}: " if blamed in choice else ""
+        return self.error(place, value + error.message)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clearway import _core
+from clearway._results import Result
+from clearway._run import Progress, _row, run
+from clearway._scenario import Scenario
+
+Label = str | int | float | bool
+Told = Callable[[float, str], object]
+"""How far something is: the share of it that is done, and words."""
+
+
+class Task(ABC):
+    """What a point runs. Its class must be importable where it runs, and a task be picklable.
+
+    What it writes must be a function of `content` alone: a result is kept by that and not computed again.
+    """
+
+    @property
+    @abstractmethod
+    def content(self) -> bytes:
+        """All that makes the result."""
+
+    @abstractmethod
+    def run(self, folder: Path, threads: int, told: Told) -> None:
+        """Writes the result as `folder`. Calls `told` now and then, which raises when nobody waits for it any more."""
+
+    @abstractmethod
+    def row(self, folder: Path) -> dict[str, Any]:
+        """What a table says of the result in `folder`."""
+
+    def check(self) -> None:
+        """Raises what is known to be wrong before anything runs."""
+
+    def trouble(self, folder: Path) -> str:
+        """What is wrong with the result in `folder`, such as an audit that failed; empty if nothing is."""
+        return ""
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of the content; a letter comes first, so that no reader of a dataset takes it for a number."""
+        kind = f"{type(self).__module__}.{type(self).__qualname__}\0".encode()
+        return "r" + hashlib.blake2b(kind + self.content, digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True)
+class Simulation(Task):
+    """A run of a scenario. It has all that it needs with it, so that it runs on machines that share no files with this one."""
+
+    toml: str
+    """The scenario with every default filled in."""
+    files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
+    """Files that the scenario names: key, name, what is in them."""
+
+    @staticmethod
+    def of(scenario: Scenario) -> Simulation:
+        """The run of a scenario, with the files that it names as they are now."""
+        files = [(key, path.name, path.read_bytes()) for key, path in scenario._files()]
+        return Simulation(scenario.to_toml(), tuple(files))
+
+    @property
+    def content(self) -> bytes:
+        """The build of Clearway, the scenario without its name, which changes nothing, and the files."""
+        named, _, rest = self.toml.partition("\n")
+        toml = rest if named.startswith("name = ") else self.toml
+        parts = [_core.__version__.encode(), _core.COMMIT.encode(), toml.encode()]
+        parts += [part for key, _, content in self.files for part in (key.encode(), content)]
+        return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+    def run(self, folder: Path, threads: int, told: Told) -> None:
+        """Simulates."""
+
+        def listen(at: Progress) -> None:
+            told(at.fraction, f"{at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms")
+
+        with self._scenario() as scenario:
+            result = run(scenario, threads=threads, progress=listen)
+        result.scenario_toml = self.toml
+        result.save(folder)
+
+    def row(self, folder: Path) -> dict[str, Any]:
+        """As in a comparison's table, with what the run cost."""
+        result = Result.load(folder)
+        row = _row(result)
+        del row["run"]
+        hops, wall = result.info["packet_hops"], result.info["wall_seconds"]
+        return row | {"packet hops": hops, "wall seconds": wall, "digest": result.digest or ""}
+
+    def trouble(self, folder: Path) -> str:
+        """What the audit found wrong."""
+        audit = json.loads((folder / "run.json").read_text(encoding="utf-8"))["audit"]
+        return "; ".join(f"audit: {finding['name']}: {finding['detail']}" for finding in audit if not finding["ok"])
+
+    @contextmanager
+    def _scenario(self) -> Iterator[Scenario]:
+        with tempfile.TemporaryDirectory(prefix="clearway-") as place:
+            sets = []
+            for number, (key, name, content) in enumerate(self.files):
+                path = Path(place) / str(number) / name
+                path.parent.mkdir()
+                path.write_bytes(content)
+                sets.append((key, json.dumps(str(path))))
+            yield Scenario(_core.Scenario.parse(self.toml, "scenario", ".", sets))
+
+
+class Point:
+    """A run of a sweep: what to run, and what it is called on each axis.
+
+    >>> import clearway as cw
+    >>> tiny = cw.Scenario.load("examples/tiny.toml")
+    >>> cw.Point(tiny.with_(seed=2), {"transport": "udp", "seed": 2}).name
+    'udp, seed 2'
+    """
+
+    def __init__(self, what: Scenario | Task, labels: Mapping[str, Label]) -> None:
+        self.task = Simulation.of(what) if isinstance(what, Scenario) else what
+        self.labels = dict(labels)
+        self.check: Callable[[], object] = what.check
+
+    @property
+    def key(self) -> str:
+        """The key of its task."""
+        return self.task.key
+
+    @property
+    def name(self) -> str:
+        """All labels in a line: words as they are, numbers with the name of their axis."""
+        words = [value if isinstance(value, str) else f"{axis} {_short(value)}" for axis, value in self.labels.items()]
+        return ", ".join(words) or "run"
+
+    def __repr__(self) -> str:
+        return f"Point({self.name!r}, {self.key})"
+
+
+def _short(value: Label) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()

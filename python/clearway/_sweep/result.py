@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clearway._results import Result
+from clearway._run import _cores
+from clearway._sweep.points import Label, Point
+from clearway._sweep.store import Store
+
+# How a point stands.
+DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
+
+
+class SweepResult:
+    """What a sweep has come to. Results are read when they are asked for."""
+
+    def __init__(self, points: Sequence[Point], store: Path, folder: Path, name: str, interrupted: bool = False) -> None:
+        self.points = list(points)
+        self.folder = folder
+        self.name = name
+        self.interrupted = interrupted
+        """Whether somebody ended it."""
+        self._store = Store(store)
+
+    @cached_property
+    def status(self) -> dict[str, str]:
+        """How each point stands, by its name: `done`; `audit`: done, but its audit found something; `failed`; or `missing`."""
+        return {point.name: self._status(point) for point in self.points}
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why each run that failed did, by its point's name."""
+        errors = {point.name: self._store.failure(point.key) for point in self.points if self.status[point.name] == FAILED}
+        return {name: failure.error for name, failure in errors.items() if failure is not None}
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """What audits found, by the point's name."""
+        found = [point for point in self.points if self.status[point.name] == TROUBLE]
+        return {point.name: point.task.trouble(self._store.place(point.key)) for point in found}
+
+    @property
+    def ok(self) -> bool:
+        """Whether every run has been done, and its audit found everything in order."""
+        return set(self.status.values()) <= {DONE}
+
+    @property
+    def axes(self) -> list[str]:
+        """The names of what is varied."""
+        return list(dict.fromkeys(axis for point in self.points for axis in point.labels))
+
+    def table(self) -> pd.DataFrame:
+        """One row a point: its labels, how it stands, and what its task says of its result.
+
+        Of a simulation that is slowdown of all, short and long flows, goodput, what was lost and sent again, and what it cost.
+        """
+        return self._table.copy()
+
+    def __getitem__(self, name: str) -> Result:
+        """The result of a simulation, by its point's name."""
+        point = next((point for point in self.points if point.name == name), None)
+        if point is None:
+            raise KeyError(f"{name!r} is none of the {len(self.points)} points: {', '.join(list(self.status)[:8])}, ...")
+        return self._load(point)
+
+    def results(self) -> Iterator[tuple[Point, Result]]:
+        """The points that are done, each with its result, one after the other."""
+        for point in self._done:
+            yield point, self._load(point)
+
+    @property
+    def dataset(self) -> Path:
+        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column an axis; `runs.parquet` beside it.
+
+        Written, or brought up to date, when it is asked for. Any reader of partitioned Parquet (pandas, polars, DuckDB) reads a table's
+        folder. An axis that is called as a column of some table is `axis_NAME`.
+        """
+        place = self.folder / "dataset"
+        sources = {point.name: sorted(self._store.place(point.key).glob("*.parquet")) for point in self._done}
+        columns = self._columns([path for paths in sources.values() for path in paths])
+        wanted = set()
+        for point in self._done:
+            for source in sources[point.name]:
+                part = place / source.stem / f"run={self._runs[point.name]}" / "part.parquet"
+                wanted.add(part)
+                _write_part(source, part, {name: values[point.name] for name, values in columns.items()})
+        for part in set(place.glob("*/run=*/part.parquet")) - wanted:
+            shutil.rmtree(part.parent)
+        frame = self._table.reset_index(names="name").assign(run=list(self._runs.values())).drop(columns="key")
+        _replace(self.folder / "runs.parquet", lambda path: frame.to_parquet(path))
+        return place
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Writes a report page by axis, one file that needs no network; `report.html` in the sweep's folder if not said where."""
+        from clearway._sweep.page import write
+
+        return write(self, Path(path) if path is not None else self.folder / "report.html")
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        def row(point: Point) -> dict[str, Any]:
+            status = self.status[point.name]
+            said = point.task.row(self._store.place(point.key)) if status in (DONE, TROUBLE) else {}
+            return {"run": point.name, **point.labels, "status": status, **said, "key": point.key}
+
+        with ThreadPoolExecutor(_cores()) as pool:
+            rows = list(pool.map(row, self.points))
+        front = ["run", *self.axes, "status"]
+        frame = pd.DataFrame(rows, columns=list(dict.fromkeys([*front, *(name for row in rows for name in row)])))
+        return frame.set_index("run")
+
+    @cached_property
+    def _runs(self) -> dict[str, str]:
+        """What the dataset calls each point's run: by its key, with a number from the second on that has it."""
+        keys = [point.key for point in self.points]
+        before = [keys[:number].count(key) for number, key in enumerate(keys)] if len(set(keys)) < len(keys) else [0] * len(keys)
+        numbered = [f"{key}-{count + 1}" if count else key for key, count in zip(keys, before, strict=True)]
+        return dict(zip((point.name for point in self.points), numbered, strict=True))
+
+    def _columns(self, sources: Sequence[Path]) -> dict[str, dict[str, pa.Scalar]]:
+        """A column an axis: its value by the point's name."""
+        tables = {path.stem: path for path in sources}
+        taken = {"run", *(column for path in tables.values() for column in pq.read_schema(path).names)}
+        columns = {}
+        for axis in self.axes:
+            values = _array([point.labels.get(axis) for point in self.points])
+            name = f"axis_{axis}" if axis in taken else axis
+            columns[name] = dict(zip((point.name for point in self.points), values, strict=True))
+        return columns
+
+    @cached_property
+    def _done(self) -> list[Point]:
+        return [point for point in self.points if self.status[point.name] in (DONE, TROUBLE)]
+
+    def _load(self, point: Point) -> Result:
+        result = Result.load(self._store.place(point.key))
+        result.name = point.name
+        return result
+
+    def _status(self, point: Point) -> str:
+        if self._store.has(point.key):
+            return TROUBLE if point.task.trouble(self._store.place(point.key)) else DONE
+        return FAILED if self._store.failure(point.key) is not None else MISSING
+
+    def __repr__(self) -> str:
+        states = list(self.status.values())
+        counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        return f"SweepResult({self.name!r}: {counts})"
+
+
+def _array(values: Sequence[Label | None]) -> pa.Array:
+    """Of one type: numbers where all are, else words."""
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in known):
+        return pa.array(values, pa.bool_())
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in known):
+        return pa.array(values, pa.int64())
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        return pa.array(values, pa.float64())
+    words = [value if value is None or isinstance(value, str) else str(value).lower() for value in values]
+    return pa.array(words, pa.string())
+
+
+def _write_part(source: Path, part: Path, labels: Mapping[str, pa.Scalar]) -> None:
+    """A table of a run with a column an axis, unless that is what is there."""
+    said = json.dumps({name: [str(value.type), value.as_py()] for name, value in labels.items()}).encode()
+    if part.exists() and pq.read_schema(part).metadata.get(b"axes") == said:
+        return
+    table = pq.read_table(source)
+    for place, (name, value) in enumerate(labels.items()):
+        column = pa.repeat(value, len(table))
+        table = table.add_column(place, name, column.dictionary_encode() if pa.types.is_string(value.type) else column)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"axes": said})
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _replace(part, lambda path: pq.write_table(table, path, compression="zstd"))
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file: all of it or nothing."""
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        write(Path(part))
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise

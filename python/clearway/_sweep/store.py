@@ -1,0 +1,220 @@
+"""A store: results by key, and who is at work on what.
+
+    runs/KEY/          a result: it appears whole, by renaming, and is never changed
+    failed/KEY.json    how the last attempt failed
+    claims/KEY.N       the Nth attempt, and in it the driver whose it is
+    drivers/DRIVER/    a driver that lives: its lock and heartbeat, and below it what is being written
+    log/DRIVER.jsonl   what it did, for people
+
+A claim is a file that only one driver can create, on a shared file system too. It is never deleted, so that none is given twice by
+somebody whose view of the folder is old. It counts as long as its driver lives. A driver that ends takes its folder away; one
+that was killed leaves it, and is known to be dead because the lock on it is free, if it was on this machine, or else because its heartbeat has not
+been seen to move for a minute: that compares no clocks. Its attempts are then somebody's to claim anew, under the next number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HEARTBEAT_SECONDS = 5.0
+DEAD_SECONDS = 60.0
+
+
+class Lost(RuntimeError):
+    """Others have taken this driver for dead."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How an attempt failed."""
+
+    attempt: int
+    error: str
+    where: str
+
+
+class Store:
+    """A folder of results. Reading needs nothing; to claim and to write, `open` it as a driver."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def place(self, key: str) -> Path:
+        """Where the result of a key is, or would be."""
+        return self.folder / "runs" / key
+
+    def has(self, key: str) -> bool:
+        """Whether there is one."""
+        return self.place(key).is_dir()
+
+    def failure(self, key: str) -> Failure | None:
+        """How the last attempt failed, if it did."""
+        try:
+            said = json.loads((self.folder / "failed" / f"{key}.json").read_text(encoding="utf-8"))
+            return Failure(int(said["attempt"]), str(said["error"]), str(said["where"]))
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def open(self) -> Driver:
+        """Begins to work on it."""
+        return Driver(self.folder)
+
+
+class Driver(Store):
+    """A store as one that works on it has it. `close` gives up what it has claimed and not finished."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        for part in ("runs", "failed", "claims", "drivers", "log"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
+        self.token = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self.home = folder / "drivers" / self.token
+        # Whoever sees it sees it locked.
+        new = folder / "drivers" / f".{self.token}"
+        new.mkdir()
+        lock = new / "lock"
+        lock.write_text(json.dumps({"machine": _machine()}), encoding="utf-8")
+        self._lock = lock.open("r+")
+        with contextlib.suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        new.rename(self.home)
+        self._log = os.open(folder / "log" / f"{self.token}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._ended = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart.start()
+        self._bury()
+
+    def claim(self, key: str) -> int | None:
+        """Claims a key for this driver: the number of the attempt, or none if a driver that lives is at it."""
+        attempt = 0
+        for number, owner in self._claims(key):
+            attempt = number
+            failure = self.failure(key)
+            if (failure is None or failure.attempt < number) and not self._dead(owner, f"{key}.{number}"):
+                return None
+        attempt += 1
+        try:
+            handle = os.open(self.folder / "claims" / f"{key}.{attempt}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            return None
+        with os.fdopen(handle, "w") as file:
+            file.write(self.token)
+        return attempt
+
+    def scratch(self, key: str) -> Path:
+        """Where a result may be written before it is kept; nothing is there."""
+        place = self.home / key
+        shutil.rmtree(place, ignore_errors=True)
+        return place
+
+    def keep(self, key: str, written: Path) -> bool:
+        """Puts a result that has been written in its place; false if there is one already."""
+        self._assert_mine()
+        try:
+            written.rename(self.place(key))
+        except OSError:
+            if not self.has(key):
+                raise
+            shutil.rmtree(written, ignore_errors=True)
+            return False
+        with contextlib.suppress(FileNotFoundError):
+            (self.folder / "failed" / f"{key}.json").unlink()
+        return True
+
+    def fail(self, key: str, failure: Failure) -> None:
+        """Says how an attempt failed."""
+        self._assert_mine()
+        part = self.home / f"{key}.json"
+        said = {"attempt": failure.attempt, "error": failure.error, "where": failure.where}
+        part.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        part.replace(self.folder / "failed" / f"{key}.json")
+
+    def log(self, event: str, key: str = "", **facts: Any) -> None:
+        """Writes a line into this driver's log."""
+        line = {"time": round(time.time(), 3), "event": event, **({"run": key} if key else {}), **facts}
+        os.write(self._log, (json.dumps(line) + "\n").encode())
+
+    def close(self) -> None:
+        """Ends: what it has claimed and not finished is anybody's."""
+        self._ended.set()
+        self._heart.join()
+        shutil.rmtree(self.home, ignore_errors=True)
+        self._lock.close()
+        os.close(self._log)
+
+    def _claims(self, key: str) -> Iterable[tuple[int, str]]:
+        """The last attempt: number, and driver."""
+        number = 1
+        last = None
+        while (path := self.folder / "claims" / f"{key}.{number}").exists():
+            last = path
+            number += 1
+        return [(number - 1, last.read_text(encoding="utf-8"))] if last is not None else []
+
+    def _dead(self, owner: str, claim: str) -> bool:
+        if owner == self.token:
+            return False
+        # Killed between creating its claim and signing it.
+        home = self.folder / "drivers" / owner if owner else self.folder / "claims" / claim
+        lock = home / "lock" if owner else home
+        try:
+            if owner:
+                with lock.open("r+") as file:
+                    if json.load(file)["machine"] == _machine() and _free(file):
+                        return True
+            beat = lock.stat().st_mtime_ns
+        except (OSError, ValueError):
+            return not home.exists() if owner else False
+        before, since = self._seen.get(owner or claim, (None, 0.0))
+        if before != beat:
+            self._seen[owner or claim] = (beat, time.monotonic())
+            return False
+        return time.monotonic() - since > DEAD_SECONDS
+
+    def _bury(self) -> None:
+        """Takes away what drivers that were killed have left."""
+        for home in (self.folder / "drivers").iterdir():
+            if not home.name.startswith(".") and self._dead(home.name, ""):
+                shutil.rmtree(home, ignore_errors=True)
+
+    def _assert_mine(self) -> None:
+        if not self.home.exists():
+            raise Lost(f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not kept")
+
+    def _beat(self) -> None:
+        while not self._ended.wait(HEARTBEAT_SECONDS):
+            with contextlib.suppress(OSError):
+                os.utime(self.home / "lock")
+
+
+def _free(file: Any) -> bool:
+    """Whether nobody on this machine has a lock on a file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # No locks on this file system: the heartbeat decides.
+        return False
+    return True
+
+
+def _machine() -> str:
+    """What tells whether a lock can be seen from here."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return platform.node()
