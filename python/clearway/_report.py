@@ -7,10 +7,8 @@ is passed on explains itself.
 from __future__ import annotations
 
 import difflib
-import os
 import sys
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clearway import _core, _trees
-from clearway._plots import Floats, Picture, Plots, colours
+from clearway import _html as html
+from clearway import _trees
+from clearway._plots import Floats, Plots, colours
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,43 +32,28 @@ if TYPE_CHECKING:
 
 def write(results: Sequence[Result], path: Path) -> Path:
     """Writes a report on `results`: the whole file or nothing."""
-    page = _page(results)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
-    return path
-
-
-def _page(results: Sequence[Result]) -> str:
     title = " · ".join(dict.fromkeys(_scenario_name(result) for result in results))
     plots, trees = Plots(results), _trees.section(results)
     parts = [
         f"<h1>{escape(title)}</h1>",
         _subtitle(results),
         _warnings(results),
-        _section("Summary", _summary(results)),
-        _section(
+        html.section("Summary", _summary(results)),
+        html.section(
             "Slowdown by flow size",
-            _figure(
+            html.figure(
                 plots.slowdown(),
                 "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
                 "cut by size into groups of equal number; each point is a group, at its median size.",
             ),
         ),
-        _section(
+        html.section(
             "Completion times",
-            _figure(plots.fct_cdf(), "Of all flows: a line that ends below 1 has flows that did not complete."),
+            html.figure(plots.fct_cdf(), "Of all flows: a line that ends below 1 has flows that did not complete."),
         ),
-        _section(
+        html.section(
             "Where time went",
-            _figure(
+            html.figure(
                 plots.where_time_went(),
                 "Mean over completed flows. The parts are those of the packet that completed the flow, and sum exactly "
                 f"to its completion time. {_size_legend(results)}",
@@ -77,19 +61,15 @@ def _page(results: Sequence[Result]) -> str:
         ),
         _guarantees(results, plots),
         _over_time(results, plots),
-        _section("Congestion trees", trees),
-        _section("Not finished", _unfinished(results)),
-        _section("Lost and marked packets", _lost(results)),
-        _section("Audit", _audit(results)),
-        _section("What the transports counted", _counters(results)),
-        _section("How it was run", _runs(results)),
-        _section("Scenario", _scenarios(results)),
-        f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
+        html.section("Congestion trees", trees),
+        html.section("Not finished", _unfinished(results)),
+        html.section("Lost and marked packets", _lost(results)),
+        html.section("Audit", _audit(results)),
+        html.section("What the transports counted", _counters(results)),
+        html.section("How it was run", _runs(results)),
+        html.section("Scenario", _scenarios(results)),
     ]
-    body = "\n".join(part for part in parts if part)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    css = _CSS + (_trees.CSS if trees else "")
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{css}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
+    return html.write(title, parts, path, _trees.CSS if trees else "")
 
 
 def _scenario_name(result: Result) -> str:
@@ -134,14 +114,6 @@ def _warnings(results: Sequence[Result]) -> str:
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 
 
-def _section(title: str, body: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>\n{body}\n</section>" if body else ""
-
-
-def _figure(picture: Picture, caption: str) -> str:
-    return f"<figure>{picture.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
 def _summary(results: Sequence[Result]) -> str:
     sizes = ("all", "short", "medium", "long")
     head = (
@@ -159,7 +131,7 @@ def _summary(results: Sequence[Result]) -> str:
         name = f'<th class=run><span class=dot style="background:{colour}"></span>{escape(result.name)}'
         cells = []
         for column, value in enumerate(values[row]):
-            text = f"{value:,.0f}" if column in _COUNTS else _number(value)
+            text = f"{value:,.0f}" if column in _COUNTS else html.number(value)
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
@@ -221,17 +193,17 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
         "for it, and above it the bound as a line. Right, how long data packets waited in all switches together; a line ends "
         "at the longest wait of all. Both are of every packet of the run, not of samples."
     )
-    return _section("What was guaranteed", _figure(plots.guarantees(), caption))
+    return html.section("What was guaranteed", html.figure(plots.guarantees(), caption))
 
 
 def _over_time(results: Sequence[Result], plots: Plots) -> str:
     sampled = [result for result in results if "queues" in result.tables and len(result.queues)]
     if not sampled:
-        return _section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
-    return _section(
+        return html.section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
+    return html.section(
         "Network over time",
-        _figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
-        + _figure(plots.queues(), "The largest of all samples at a time."),
+        html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
+        + html.figure(plots.queues(), "The largest of all samples at a time."),
     )
 
 
@@ -248,7 +220,7 @@ def _unfinished(results: Sequence[Result]) -> str:
             rows.append([result.name, how, why, examples, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
     if not rows:
         return "<p>Every flow of every run completed.</p>"
-    return _table(["", "status", "reason", "first of them: flow (from → to)", "flows", "bytes"], rows, text=4)
+    return html.table(["", "status", "reason", "first of them: flow (from → to)", "flows", "bytes"], rows, text=4)
 
 
 def _lost(results: Sequence[Result]) -> str:
@@ -266,7 +238,7 @@ def _lost(results: Sequence[Result]) -> str:
                     rows.append([result.name, words, tier.replace("_", " "), f"{packets:,}", f"{sent:.3%}"])
     if not rows:
         return "<p>No packet was lost, trimmed or marked.</p>"
-    return _table(["", "what happened", "links", "packets", "of packets sent"], rows, text=3)
+    return html.table(["", "what happened", "links", "packets", "of packets sent"], rows, text=3)
 
 
 def _audit(results: Sequence[Result]) -> str:
@@ -275,7 +247,7 @@ def _audit(results: Sequence[Result]) -> str:
         for result in results
         for finding in result.info["audit"]
     ]
-    return _table(["", "", "what must hold", "found"], rows, text=4)
+    return html.table(["", "", "what must hold", "found"], rows, text=4)
 
 
 def _counters(results: Sequence[Result]) -> str:
@@ -285,7 +257,7 @@ def _counters(results: Sequence[Result]) -> str:
         for transport, counter, value in zip(counters["transport"], counters["counter"], counters["value"]):
             if value:
                 rows.append([result.name, transport, counter.replace("_", " "), f"{int(value):,}"])
-    return _table(["", "transport", "counter", "over all hosts"], rows, text=3) if rows else ""
+    return html.table(["", "transport", "counter", "over all hosts"], rows, text=3) if rows else ""
 
 
 def _runs(results: Sequence[Result]) -> str:
@@ -313,7 +285,7 @@ def _runs(results: Sequence[Result]) -> str:
     )
     # A run on the real clock has no digest: it does not repeat.
     note = f"<p class=note>{again}</p>" if all(result.digest and not result.interrupted for result in results) else ""
-    return f"{_table(head, rows, text=4)}{note}"
+    return f"{html.table(head, rows, text=4)}{note}"
 
 
 def _scenarios(results: Sequence[Result]) -> str:
@@ -329,63 +301,3 @@ def _scenarios(results: Sequence[Result]) -> str:
     return "\n".join(parts)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str:
-    """The first `text` columns are words, the others numbers. A run is named in the first of its rows."""
-    cells = "".join(f"<th{' class=text' if index < text else ''}>{escape(name)}" for index, name in enumerate(head))
-    lines, before = [], None
-    for row in rows:
-        shown = ["" if row[0] == before else row[0], *row[1:]]
-        mark = "" if row[0] == before else " class=first"
-        before = row[0]
-        line = "".join(
-            f"<td{' class=text' if index < text else ''}>{escape(str(cell))}" for index, cell in enumerate(shown)
-        )
-        lines.append(f"<tr{mark}>{line}</tr>")
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-
-
-def _number(value: Any) -> str:
-    if np.isnan(value):
-        return "–"
-    return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"
-
-
-_CSS = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #1d2025; background: #fff;
-  max-width: 62rem; margin: 2.5rem auto 4rem; padding: 0 1.5rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
-h2 { font-size: 1.15rem; margin: 2.6rem 0 0.8rem; padding-bottom: 0.25rem; border-bottom: 1px solid #dfe2e7; }
-h3 { font-size: 0.95rem; margin: 1.2rem 0 0.4rem; }
-.subtitle { color: #555b66; margin: 0.3rem 0 0; }
-.warning { margin: 1.2rem 0; padding: 0.7rem 1rem; background: #fff4e5; border-left: 4px solid #d55e00; }
-.note, figcaption { color: #555b66; font-size: 0.85rem; margin: 0.5rem 0 0; max-width: 50rem; }
-figure { margin: 0 0 1.2rem; }
-figure svg { width: 100%; height: auto; display: block; }
-figure svg text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif !important; }
-table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; width: 100%; }
-th, td { padding: 0.3rem 0.6rem; text-align: right; vertical-align: top; }
-th { color: #555b66; font-weight: 600; vertical-align: bottom; }
-thead { border-bottom: 1px solid #aab0ba; }
-th.text, td.text, th.run { text-align: left; }
-th.group { text-align: center; }
-td.text:first-child, th.run { color: #1d2025; font-weight: 600; white-space: nowrap; }
-tr.first td { border-top: 1px solid #e7e9ed; }
-tbody tr:first-child td { border-top: 0; }
-.summary tbody td, .summary tbody th { border-top: 1px solid #e7e9ed; font-size: 0.95rem; padding: 0.45rem 0.6rem; }
-small { font-weight: 400; }
-.summary td.best { font-weight: 700; }
-summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
-.dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
-pre { background: #f6f7f9; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }
-footer { color: #7b818c; font-size: 0.8rem; margin-top: 3rem; }
-@media print {
-  @page { margin: 14mm; }
-  body { font-size: 10pt; max-width: none; margin: 0; padding: 0; }
-  section, figure, tr { break-inside: avoid; }
-  section:last-of-type, pre { break-inside: auto; }
-  h2 { break-after: avoid; margin-top: 1.4rem; }
-  pre { white-space: pre-wrap; background: none; border: 1px solid #dfe2e7; }
-  * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
-}
-"""

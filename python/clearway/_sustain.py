@@ -162,19 +162,19 @@ def _judge(
     done = ~np.isnan(fct)
     slowest = float(np.max(flows["slowdown"][of_class][done], initial=0.0))
     longest_us = float(np.max(fct[done], initial=0.0)) / 1e6
-    kept_up = _kept_up(*(flows[column][of_class].astype(float) for column in ("start_ps", "delivered_ps", "bytes")))
+    kept = kept_up(*(flows[column][of_class].astype(float) for column in ("start_ps", "delivered_ps", "bytes")))
     held = [
         rejected + failed == 0,
-        unfinished == 0 if keeps_up is None else kept_up >= keeps_up,
+        unfinished == 0 if keeps_up is None else kept >= keeps_up,
         slowdown is None or slowest <= slowdown,
         delay_us is None or longest_us <= delay_us,
     ]
     audit = all(finding["ok"] for finding in result.info["audit"])
-    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept_up, audit]
+    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, audit]
     return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
 
 
-def _kept_up(start: Any, delivered: Any, size: Any) -> float:
+def kept_up(start: Any, delivered: Any, size: Any) -> float:
     """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals to the last;
     NaN if nothing arrives then.
 
