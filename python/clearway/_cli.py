@@ -141,6 +141,43 @@ def sustain(
 
 
 @app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="What is varied over which scenario, TOML: see docs/sweeps.md.", metavar="SWEEP.toml")],
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of this machine, a run each; as many as it has cores if not given.", min=1)
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Run on the workers of a Dask scheduler, such as tcp://host:8786.", metavar="ADDRESS")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what has failed before.")] = False,
+    out: Out = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Folder of results by content, which sweeps may share; in --out if not given.", metavar="DIR")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
+) -> None:
+    """Run a scenario over ranges of its keys; one dataset, one report. Go on by the same command, after whatever has ended it."""
+    read = cw.Sweep.load(file, out, store=store)
+    if plan:
+        read.check()
+        found = read.result().table()
+        _show(found[["status"]])
+        typer.echo(f"{len(found)} runs, {int((found['status'] == 'missing').sum())} of them to do")
+        raise typer.Exit(0)
+    result = read.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=True)
+    _show(result.table().drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore"))
+    for place, what in ((result.dataset, "dataset"), (result.report(), "report")):
+        typer.echo(f"{what}: {place}")
+    for kind, errors in (("FAILED", result.failed), ("AUDIT", result.troubles)):
+        for name, error in errors.items():
+            typer.echo(f"{name}: {kind}: {error}", err=True)
+    if result.interrupted:
+        typer.echo("interrupted: the same command goes on from here", err=True)
+        raise typer.Exit(EXIT_INTERRUPTED)
+    raise typer.Exit(0 if result.ok else EXIT_AUDIT)
+
+
+@app.command()
 def live(
     scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None
 ) -> None:

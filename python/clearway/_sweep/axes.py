@@ -47,18 +47,23 @@ def cross(
         if not wanted(labels):
             continue
         try:
-            scenario = bases[base].with_({key: value for key, value in choice.items() if key != "load"})
-            points.append(Point(scenario.with_(load=choice.get("load")), labels))
+            points.append(Point(chosen(bases[base], choice), labels))
         except ScenarioError as error:
             raise located(choice, error) from None
     return points
+
+
+def chosen(scenario: Scenario, choice: Choice) -> Scenario:
+    """A scenario with values chosen."""
+    scenario = scenario.with_({key: value for key, value in choice.items() if key != "load"})
+    return scenario.with_(load=choice["load"]) if "load" in choice else scenario
 
 
 def _combinations(bases: Mapping[str, Scenario], axes: Sequence[Axis]) -> Iterator[tuple[str, dict[str, Label], Choice]]:
     steps = [list(zip(axis.steps, axis.labels, strict=True)) for axis in axes]
     for base, *chosen in itertools.product(bases, *steps):
         labels: dict[str, Label] = {"scenario": base} if len(bases) > 1 else {}
-        choice = {}
+        choice: dict[str, Any] = {}
         for axis, (values, called) in zip(axes, chosen, strict=True):
             labels |= dict(zip(axis.names, called, strict=True))
             choice |= dict(zip(axis.keys, values, strict=True))

@@ -1,0 +1,178 @@
+"""A crew of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm, Kubernetes, ...).
+
+Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there with it, and its
+result comes back as bytes, which the driver writes. So there is one that writes, and no shared file system is taken for
+granted. A run whose worker dies is given to another one by the scheduler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import queue
+import secrets
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clearway import _core
+from clearway._sweep.driver import At, Begun, Died, Done, Event, Failed
+from clearway._sweep.points import Task
+from clearway._sweep.worker import throttled, told
+
+# So many runs are handed over at least, so that a cluster that grows with its work sees some.
+AHEAD = 32
+LOOK_SECONDS = 2.0
+CONNECT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A class that starts a cluster, such as `dask_jobqueue.SLURMCluster`."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Handed to it."""
+    scale: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of its `scale`, such as `{"jobs": 10}`: a cluster of one size."""
+    adapt: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of its `adapt`, such as `{"maximum_jobs": 100}`: one that grows and shrinks."""
+
+    def start(self) -> Any:
+        """The cluster."""
+        module, _, name = self.name.rpartition(".")
+        launcher = getattr(_imported(module, module.partition(".")[0].replace("_", "-")), name, None) if module else None
+        if launcher is None:
+            raise ValueError(f"cluster.launcher {self.name!r}: there is no such class; it is written as dask_jobqueue.SLURMCluster")
+        try:
+            cluster = launcher(**self.arguments)
+        except TypeError as error:
+            raise ValueError(f"cluster.arguments: {self.name}: {error}") from None
+        if self.scale:
+            cluster.scale(**self.scale)
+        if self.adapt:
+            cluster.adapt(**self.adapt)
+        return cluster
+
+
+class Cluster:
+    """Workers of a scheduler, by its address, by a `distributed.Client`, or started by a launcher."""
+
+    def __init__(self, target: Any) -> None:
+        distributed = _imported("distributed", "clearway[dask]")
+        self._stack = contextlib.ExitStack()
+        if isinstance(target, Launcher):
+            target = self._stack.enter_context(contextlib.closing(target.start()))
+        if isinstance(target, distributed.Client):
+            self._client = target
+        else:
+            try:
+                client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                self._stack.close()
+                raise ValueError(f"no Dask scheduler answers at {target}: {error}") from None
+            self._client = self._stack.enter_context(contextlib.closing(client))
+        self._said: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._futures: dict[str, Any] = {}
+        self._topic = f"clearway-{secrets.token_hex(8)}"
+        self._client.subscribe_topic(self._topic, self._hear)
+        self._lanes, self._looked = 0, float("-inf")
+
+    @property
+    def room(self) -> int:
+        """Twice what the workers can run at a time, so that none waits for this driver."""
+        if time.monotonic() - self._looked > LOOK_SECONDS:
+            self._lanes, self._looked = sum(self._client.nthreads().values()), time.monotonic()
+        return max(2 * self._lanes, AHEAD) - len(self._futures)
+
+    def submit(self, key: str, task: Task, scratch: Path) -> None:
+        """Hands a task to the scheduler."""
+        # Dask knows it by a name of its own each time: what the scheduler may still know of an earlier try is not asked for.
+        name = f"clearway-{key}-{secrets.token_hex(4)}"
+        future = self._client.submit(_work, key, task, _build(), self._topic, key=name, pure=False)
+        self._futures[key] = future
+        future.add_done_callback(partial(self._fetch, key, scratch))
+
+    def events(self, seconds: float) -> Iterator[Event]:
+        """What workers have said, and what has come back."""
+        try:
+            event = self._said.get(timeout=seconds)
+            while True:
+                if isinstance(event, Done | Failed | Died):
+                    self._futures.pop(event.key, None)
+                if isinstance(event, Died) and self._client.status != "running":
+                    raise ConnectionError(f"the Dask scheduler at {self._client.scheduler.address} is gone; what has ended is kept")
+                yield event
+                event = self._said.get_nowait()
+        except queue.Empty:
+            return
+
+    def close(self) -> None:
+        """Ends what runs, and what has been started for it."""
+        futures, self._futures = list(self._futures.values()), {}
+        with contextlib.suppress(Exception):
+            self._client.cancel(futures, force=True)
+            self._client.unsubscribe_topic(self._topic)
+        self._stack.close()
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        _, said = event
+        key = said["key"]
+        self._said.put(Begun(key, said["begun"]) if "begun" in said else At(key, said["share"], said["words"]))
+
+    def _fetch(self, key: str, scratch: Path, future: Any) -> None:
+        try:
+            files = future.result()
+            scratch.mkdir()
+            for name, content in files.items():
+                (scratch / name).write_bytes(content)
+        except CancelledError as error:
+            self._said.put(Died(key, f"the scheduler does not know of it any more: {error}"))
+        except Exception as error:
+            self._said.put(Failed(key, told(error)))
+        else:
+            self._said.put(Done(key, scratch))
+
+
+class Unwanted(Exception):
+    """Nobody waits for a run any more."""
+
+
+def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
+    """Runs a task on a worker: the files of its result."""
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    if build != _build():
+        raise RuntimeError(f"the worker {worker.address} has Clearway {_build()}, and the driver {build}: both must be of one build")
+    name = worker.get_current_task()
+    worker.log_event(topic, {"key": key, "begun": f"{worker.address}, process {os.getpid()}"})
+
+    def tell(share: float, words: str) -> None:
+        # The driver may be gone: its tasks are then cancelled, but a thread cannot be ended from outside.
+        state = worker.state.tasks.get(name)
+        if state is None or state.state == "cancelled":
+            raise Unwanted(key)
+        worker.log_event(topic, {"key": key, "share": share, "words": words})
+
+    with tempfile.TemporaryDirectory(prefix="clearway-") as place:
+        folder = Path(place) / "result"
+        task.run(folder, 1, throttled(tell))
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _build() -> str:
+    return f"{_core.__version__} ({_core.COMMIT})"
+
+
+def _imported(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{module} is not installed ({error}): pip install '{package}'") from None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clearway._errors import ScenarioError
 from clearway._run import slug
 from clearway._scenario import Scenario, _toml
-from clearway._sweep.axes import Axis, Choice, cross, label, short_names
-from clearway._sweep.points import Label, Point
-from clearway._sweep.sweep import Launcher, Sweep
+from clearway._sweep.axes import Axis, Choice, chosen, cross, label, short_names
+from clearway._sweep.cluster import Launcher
+from clearway._sweep.points import Label
+from clearway._sweep.sweep import Sweep, named
 from clearway._sweep.values import span
 
 if sys.version_info >= (3, 11):
@@ -21,10 +22,10 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("scenario", "vary", "zip", "skip", "store", "cluster")
+KEYS = ("scenario", "set", "vary", "zip", "skip", "store", "cluster")
 LONG = ("values", "name", "labels")
 RANGE = ("from", "to", "step", "factor", "count")
-CLUSTER = ("launcher", "arguments", "scale", "adapt", "address")
+CLUSTER = ("launcher", "arguments", "scale", "adapt")
 
 Path_ = Sequence[str | int]
 """The way to a value in a document: keys, and numbers of entries."""
@@ -53,7 +54,7 @@ class _File:
     def sweep(self, folder: str | Path | None, store: str | Path | None) -> Sweep:
         """Reads all of it."""
         self.known((), self.read, KEYS)
-        bases = self.bases()
+        bases = self.same(self.bases())
         axes = self.axes()
         skips = self.skips([name for axis in axes for name in axis.names] + (["scenario"] if len(bases) > 1 else []))
         points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located)
@@ -63,7 +64,7 @@ class _File:
             store = self.path.parent / self.text_at(("store",))
         name = slug(self.path.stem)
         sweep = Sweep(points, folder if folder is not None else Path("out") / name, store=store, name=name, launcher=self.launcher())
-        sweep.located = lambda point, error: self.located({}, _of(point, error))
+        sweep.located = lambda point, error: self.located({}, named(point, error))
         return sweep
 
     def bases(self) -> dict[str, Scenario]:
@@ -84,6 +85,16 @@ class _File:
                 raise self.error(("scenario",), f"two scenarios are called {scenario.name!r}; give them names that differ")
             bases[scenario.name] = scenario
         return bases
+
+    def same(self, bases: Mapping[str, Scenario]) -> dict[str, Scenario]:
+        """The scenarios with what [set] sets in all of them."""
+        sets = self.leaves(("set",), self.table_at(("set",)))
+        self.places |= {key: place for key, (place, _) in sets.items()}
+        choice = {key: value for key, (_, value) in sets.items()}
+        try:
+            return {name: chosen(scenario, choice) for name, scenario in bases.items()}
+        except ScenarioError as error:
+            raise self.located(choice, error) from None
 
     def inline(self, given: Mapping[str, Any]) -> Scenario:
         """What stands below [scenario], each key on its own line, so that errors name the right one."""
@@ -158,13 +169,13 @@ class _File:
             return values
         self.known(place, long, RANGE + LONG[1:])
         try:
-            return span(**{"from_" if key == "from" else key: long[key] for key in RANGE if key in long})
-        except (TypeError, ValueError) as error:
+            return span({key: long[key] for key in RANGE if key in long})
+        except ValueError as error:
             raise self.error(place, str(error)) from None
 
     def skips(self, names: Sequence[str]) -> list[Mapping[str, list[Any]]]:
         """Combinations that are left out: by axis, the labels that are."""
-        skips = []
+        skips: list[Mapping[str, list[Any]]] = []
         for number, skip in enumerate(self.tables_at("skip")):
             self.known(("skip", number), skip, names)
             skips.append({name: value if isinstance(value, list) else [value] for name, value in skip.items()})
@@ -176,18 +187,9 @@ class _File:
             return None
         said = self.table_at(("cluster",))
         self.known(("cluster",), said, CLUSTER)
-        if ("launcher" in said) == ("address" in said):
-            raise self.error(("cluster",), 'name either a launcher, such as "dask_jobqueue.SLURMCluster", or the address of a scheduler')
-        for key in ("launcher", "address"):
-            if key in said:
-                self.text_at(("cluster", key))
-        for key in ("arguments", "scale", "adapt"):
-            self.table_at(("cluster", key))
-            if key in said and "address" in said:
-                raise self.error(("cluster", key), "has no effect beside an address: those are a launcher's")
-        return Launcher(
-            said.get("launcher", ""), said.get("arguments", {}), said.get("scale", {}), said.get("adapt", {}), said.get("address")
-        )
+        launcher = self.text_at(("cluster", "launcher"))
+        arguments, scale, adapt = (self.table_at(("cluster", key)) for key in CLUSTER[1:])
+        return Launcher(launcher, arguments, scale, adapt)
 
     def leaves(self, path: Path_, table: Mapping[str, Any]) -> dict[str, tuple[Path_, Any]]:
         """The keys of a scenario in a table, dotted or nested, each with its place and its values."""
@@ -211,3 +213,69 @@ class _File:
         place = self.places[blamed]
         value = f"{_toml(choice[blamed])}: " if blamed in choice else ""
         return self.error(place, value + error.message)
+
+    def known(self, path: Path_, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Refuses a key that means nothing, with the nearest that does."""
+        for key in table:
+            if key not in keys:
+                near = difflib.get_close_matches(key, keys, 1)
+                hint = f'; did you mean "{near[0]}"? Known: ' if near else ". Known: "
+                raise self.error((*path, key), f'"{key}" is no key here{hint}{", ".join(keys)}')
+
+    def at(self, path: Path_) -> Any:
+        """What stands there; none if nothing does."""
+        return _at(self.read, path)
+
+    def table_at(self, path: Path_) -> Mapping[str, Any]:
+        found = self.at(path)
+        if found is not None and not isinstance(found, Mapping):
+            raise self.error(path, f"{_toml(found)} is no table")
+        return found or {}
+
+    def tables_at(self, key: str) -> list[Mapping[str, Any]]:
+        found = self.read.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(table, Mapping) for table in found):
+            raise self.error((key,), f"is no list of tables; write [[{key}]] above each")
+        return found
+
+    def text_at(self, path: Path_) -> str:
+        found = self.at(path)
+        if not isinstance(found, str):
+            raise self.error(path, "missing" if found is None else f"{_toml(found)} is no text")
+        return found
+
+    def error(self, path: Path_, message: str) -> ScenarioError:
+        """An error with the place of a key, or of the innermost of its parents that stands there."""
+        while path and _at(self.read, path) is None:
+            path = path[:-1]
+        key = ""
+        for part in path:
+            key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else part
+        return ScenarioError(str(self.path), self.line(path) if path else None, key, message)
+
+    def line(self, path: Path_) -> int:
+        """The line at which something begins: all lines before it, and none of those behind it, are a document without it."""
+        lines = self.text.splitlines()
+        begins = 1
+        for count in range(1, len(lines) + 1):
+            try:
+                read = tomllib.loads("\n".join(lines[:count]))
+            except tomllib.TOMLDecodeError:
+                continue
+            if _at(read, path) is not None:
+                return begins
+            begins = count + 1
+        return begins
+
+
+def _at(table: Any, path: Path_) -> Any:
+    for part in path:
+        try:
+            table = table[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return table
+
+
+def _matches(skip: Mapping[str, list[Any]], labels: Mapping[str, Label]) -> bool:
+    return all(labels.get(name) in values for name, values in skip.items())

@@ -10,6 +10,7 @@ from clearway._errors import ScenarioError
 from clearway._run import _cores
 from clearway._scenario import Scenario
 from clearway._sweep.axes import Axis, cross, short_names
+from clearway._sweep.cluster import Cluster, Launcher
 from clearway._sweep.driver import Board, Crew, drive
 from clearway._sweep.local import Local
 from clearway._sweep.points import Point, Task
@@ -37,7 +38,13 @@ class Sweep:
     """
 
     def __init__(
-        self, points: Iterable[Point], folder: str | Path, *, store: str | Path | None = None, name: str | None = None
+        self,
+        points: Iterable[Point],
+        folder: str | Path,
+        *,
+        store: str | Path | None = None,
+        name: str | None = None,
+        launcher: Launcher | None = None,
     ) -> None:
         self.points = list(points)
         self.folder = Path(folder)
@@ -47,7 +54,9 @@ class Sweep:
         twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
         if twice is not None:
             raise ValueError(f"two points are called {twice!r}; give them labels that differ")
-        self.located: Callable[[Point, ScenarioError], ScenarioError] = _named
+        self.launcher = launcher
+        """Starts the cluster on which it runs if nothing else is said; none: this machine."""
+        self.located: Callable[[Point, ScenarioError], ScenarioError] = named
 
     @staticmethod
     def over(
@@ -135,9 +144,9 @@ class Sweep:
         return SweepResult(self.points, self.store, self.folder, self.name)
 
     def _crew(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Crew:
+        if dask is None and workers is None:
+            dask = self.launcher
         if dask is not None:
-            from clearway._sweep.cluster import Cluster
-
             return Cluster(dask)
         return Local(workers, sum(not store.has(key) for key in tasks))
 
@@ -161,6 +170,6 @@ def sweep(
     return swept.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=progress)
 
 
-def _named(point: Point, error: ScenarioError) -> ScenarioError:
+def named(point: Point, error: ScenarioError) -> ScenarioError:
     """An error with the point that it is of."""
     return ScenarioError(error.file, error.line, error.key, f"{error.message} (in the run {point.name!r})")
