@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import queue
 import secrets
@@ -67,6 +68,7 @@ class Cluster:
     def __init__(self, target: Any) -> None:
         distributed = _imported("distributed", "clearway[dask]")
         self._stack = contextlib.ExitStack()
+        self._stack.enter_context(_quiet(logging.getLogger("distributed")))
         if isinstance(target, Launcher):
             target = self._stack.enter_context(contextlib.closing(target.start()))
         if isinstance(target, distributed.Client):
@@ -165,6 +167,17 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
         folder = Path(place) / "result"
         task.run(folder, 1, throttled(tell))
         return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@contextlib.contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    """Nothing is logged: of a lost connection tracebacks, for what is told as an error here."""
+    handlers, propagates = logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [logging.NullHandler()], False
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate = handlers, propagates
 
 
 def _build() -> str:
