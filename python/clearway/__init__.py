@@ -9,6 +9,7 @@
 """
 
 from clearway import harmony, r2c2
+from clearway._compare_all import Everything, compare_all
 from clearway._core import __version__
 from clearway._errors import ScenarioError
 from clearway._listings import fabrics, schema, schemes, workloads
@@ -22,6 +23,7 @@ load = Result.load
 
 __all__ = [
     "Comparison",
+    "Everything",
     "Point",
     "Progress",
     "Result",
@@ -33,6 +35,7 @@ __all__ = [
     "Table",
     "__version__",
     "compare",
+    "compare_all",
     "fabrics",
     "harmony",
     "live",

@@ -61,7 +61,9 @@ def run(
 
 @app.command()
 def compare(
-    scenarios: ScenarioFiles,
+    scenarios: Annotated[
+        list[Path] | None, typer.Argument(help="Scenarios, TOML; none with --all.", metavar="SCENARIO.toml...")
+    ] = None,
     transport: Annotated[
         list[str] | None, typer.Option(help="A transport to run each scenario with (again for more).")
     ] = None,
@@ -76,13 +78,67 @@ def compare(
     continue_: Annotated[
         bool, typer.Option("--continue", help="Keep what an interrupted comparison in the same folder has finished.")
     ] = False,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, --load, "
+            "--fabric and --workload choose among them. What is there already is kept.",
+        ),
+    ] = False,
+    fabric: Annotated[list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (again for more).")] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).")
+    ] = None,
+    duration: Annotated[str | None, typer.Option(help="With --all: how long messages arrive in a run; 5ms if not given.")] = None,
+    sustained: Annotated[
+        str | None, typer.Option(help="With --all: how long where the sustained load is looked for, 15ms if not given; none to leave it out.")
+    ] = None,
 ) -> None:
     """Run several schemes or scenarios; one table, one report."""
+    of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
+    if all_:
+        if scenarios or flow_control:
+            raise ValueError("--all has scenarios and flow controls of its own: name none")
+        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out)
+        return
+    for option, value in of_all.items():
+        if value:
+            raise ValueError(f"{option} goes with --all")
+    if not scenarios:
+        raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or say --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
     comparison = cw.compare(read, transport or (), flow_control or (), threads=threads, folder=folder, keep=continue_)
     _show(comparison.table())
     _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
+
+
+def _compare_all(
+    transport: list[str] | None,
+    fabric: list[str] | None,
+    workload: list[str] | None,
+    load: float | None,
+    duration: str | None,
+    sustained: str | None,
+    set_: list[str] | None,
+    seed: int | None,
+    workers: int | None,
+    out: Path | None,
+) -> None:
+    folder = out or Path("out") / "all"
+    chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, "seed": seed}
+    chosen |= {"sustained": "" if sustained == "none" else sustained, "loads": [load] if load is not None else None}
+    found = cw.compare_all(
+        folder, only=transport or (), sets=_pairs(set_), workers=workers, **{key: value for key, value in chosen.items() if value is not None}
+    )
+    _show(found.table())
+    for name, why in found.absent.items():
+        typer.echo(f"{name} did not take part: {why}", err=True)
+    typer.echo(f"results: {folder}")
+    typer.echo(f"report: {found.report(folder / 'report.html')}")
+    if not found.ok:
+        typer.echo("AUDIT: a run is not in order; the column audit of the runs says which", err=True)
+        raise typer.Exit(EXIT_AUDIT)
 
 
 @app.command()
@@ -247,15 +303,20 @@ def _results_in(folder: Path) -> list[Path]:
     return sorted(run.parent for run in folder.glob("*/run.json")) or [folder]
 
 
-def _read(
-    paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
-) -> list[cw.Scenario]:
+def _pairs(sets: list[str] | None) -> list[tuple[str, str]]:
     pairs = []
     for text in sets or []:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise cw.ScenarioError(f"--set {text}", None, "", "write KEY=VALUE, such as --set seed=2")
         pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def _read(
+    paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
+) -> list[cw.Scenario]:
+    pairs = _pairs(sets)
     read = []
     for path in paths:
         scenario = cw.Scenario.load(path)

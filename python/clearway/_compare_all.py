@@ -1,0 +1,262 @@
+"""Every scheme of the house on one ground: what `clearway compare --all` runs, and what it measures.
+
+The ground is dcPIM's (SIGCOMM 2022, section 4.1): three workloads, a leaf-spine and a fat-tree, links of 100 Gbps. All transports of the
+catalogue take part, those made for lossless networks over PFC, and all flow controls, over a transport that leaves everything to them.
+What shares bandwidth among entities (Augmented Queue and its rivals) does not: without entities there is nothing that it would do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clearway import _core
+from clearway._errors import ScenarioError
+from clearway._listings import schemes
+from clearway._results import Result
+from clearway._scenario import Scenario, Value
+from clearway._sustain import KEEPS_UP, kept_up
+from clearway._sweep import Point as Run
+from clearway._sweep import Simulation, Sweep
+
+FOLDER = Path(__file__).parent / "comparison"
+FABRICS = ("leaf-spine", "fat-tree")
+WORKLOADS = {"websearch": "web search", "imc10": "IMC10", "datamining": "data mining"}
+LOADS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+SUSTAINED_ON = "imc10"
+"""Sustained loads are of the workload for which dcPIM's paper has them (figure 3a)."""
+SUSTAINED_LOADS = tuple(round(0.3 + 0.05 * step, 2) for step in range(14))
+
+FAMILIES = ("proactive", "reactive", "lossless")
+
+_TCP = ("newreno", "cubic", "dctcp", "swift", "illinois", "bbr", "udp")
+_LOSSLESS = ("rdma", "dcqcn", "timely", "hpcc")
+_REJECTING = ("harmony", "rsvp", "fastpass")
+
+# 16 MB a switch, as dcPIM has it for HPCC (table 1): what flow controls leave room in, in place of 500 KB a port.
+_SHARED: dict[str, Value] = {"switch.buffer": {"shared": {"bytes": "16MB"}}}
+# What Harmony's section 4 leaves to applications: twice again, then by TCP.
+_AGAIN: dict[str, Value] = {"traffic.all.resubmit": [{"times": 2, "after": "100us"}, {"over": "dctcp"}]}
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A transport, with what must be beneath it."""
+
+    name: str
+    family: str
+    keys: Mapping[str, Value] = field(compare=False)
+    uses: tuple[str, ...]
+    """The schemes of the catalogue that it is made of."""
+
+
+def contenders() -> list[Contender]:
+    """All of them, family by family, in the order of the catalogue.
+
+    >>> [c.name for c in contenders() if c.family == "lossless"][:2]
+    ['rdma over pfc', 'dcqcn over pfc']
+    """
+    kinds = schemes()["kind"]
+    found = []
+    for name in kinds.index[kinds == "transport"]:
+        if name in _LOSSLESS:
+            found.append(_over(name, "pfc"))
+        else:
+            keys = {"transport": name, **(_AGAIN if name in _REJECTING else {})}
+            uses = (name, "dctcp") if name in _REJECTING else (name,)
+            found.append(Contender(name, "reactive" if name in _TCP else "proactive", keys, uses))
+    for name in kinds.index[kinds == "flow control"]:
+        if name not in ("none", "pfc"):
+            found.append(_over("rdma", name))
+    return sorted(found, key=lambda one: FAMILIES.index(one.family))
+
+
+def _over(transport: str, flow_control: str) -> Contender:
+    keys = {"transport": transport, "flow_control": flow_control, **_SHARED}
+    return Contender(f"{transport} over {flow_control}", "lossless", keys, (transport, flow_control))
+
+
+class Measured(Simulation):
+    """A run, and what the comparison says of it."""
+
+    @staticmethod
+    def of(scenario: Scenario) -> Measured:
+        """The run of a scenario."""
+        plain = Simulation.of(scenario)
+        return Measured(plain.toml, plain.files)
+
+    def row(self, folder: Path) -> dict[str, Any]:
+        """As the table of a comparison has it."""
+        return dict(measure(Result.load(folder)))
+
+
+def compare_all(
+    folder: str | Path,
+    *,
+    only: Sequence[str] = (),
+    fabrics: Sequence[str] = FABRICS,
+    workloads: Sequence[str] = tuple(WORKLOADS),
+    loads: Sequence[float] = LOADS,
+    duration: str = "5ms",
+    sustained: str = "15ms",
+    sets: Sequence[tuple[str, str]] = (),
+    seed: int = 1,
+    workers: int | None = None,
+    dask: Any = None,
+    progress: bool | None = None,
+) -> Everything:
+    """Runs every scheme of the house, or `only` those whose name has one of these words, on dcPIM's ground, and measures them.
+
+    Messages arrive for `duration` at each of `loads`; sustained loads are found by bisection over steps of 0.05, in runs that last as long as
+    `sustained` says (none are looked for if it is empty). `sets` are set over the scenarios as a command line has them, such as
+    `("fabric.fat_tree.k", "16")`; a key of one fabric says nothing about the other. What
+    `folder` has is not run again; after Ctrl-C it goes on where it was. `workers`, `dask` and `progress` are as for a sweep.
+    """
+    known = contenders()
+    who = [one for one in known if not only or any(word in one.name.split() for word in only)]
+    lost = [word for word in only if not any(word in one.name.split() for one in known)]
+    if lost:
+        raise ValueError(f"{lost[0]!r} is none of {', '.join(one.name for one in known)}")
+    absent, folder = dict[str, str](), Path(folder)
+    unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
+
+    def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
+        """A row a run; who can't run on this ground is left out from now on."""
+        runs = []
+        for one, labels, scenario in wanted:
+            try:
+                if one.name not in absent:
+                    scenario.check()
+                    runs.append(Run(Measured.of(scenario), {"scheme": one.name, **labels}))
+            except ScenarioError as error:
+                absent[one.name] = f"{error.key}: {error.message}"
+        runs = [point for point in runs if point.labels["scheme"] not in absent]
+        result = Sweep(runs, folder).run(workers=workers, dask=dask, progress=progress)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result.table()
+
+    def at(one: Contender, fabric: str, workload: str, load: float, lasting: str) -> tuple[Contender, dict[str, Any], Scenario]:
+        base = _base(fabric, sets)
+        keys = {"traffic.all.sizes": workload, "traffic.all.duration": lasting, **one.keys}
+        return one, {"fabric": fabric, "workload": workload, "load": load}, base.with_(keys, load=load, seed=seed)
+
+    grid = run(at(one, *point, duration) for one in who for point in itertools.product(fabrics, workloads, loads))
+    shared = run((one, {"traffic": "fairness"}, _base("fairness", sets).with_(one.keys, seed=seed)) for one in who)
+    searches = {(one.name, fabric): Bisection() for one in who for fabric in fabrics if sustained}
+    named = {one.name: one for one in who}
+    while open_ := {key: search.next for key, search in searches.items() if search.next is not None and key[0] not in absent}:
+        table = run(at(named[name], fabric, SUSTAINED_ON, load, sustained) for (name, fabric), load in open_.items())
+        for (name, fabric), load in open_.items():
+            row = table[(table["scheme"] == name) & (table["fabric"] == fabric)].iloc[0]
+            searches[name, fabric].tell(load, row["kept up"], row["refused"])
+    answers = pd.Series({key: search.answer for key, search in searches.items()}, dtype=float)
+    return Everything(
+        grid.reset_index(drop=True),
+        answers.unstack() if len(answers) else pd.DataFrame(),
+        shared.set_index("scheme")["jain"].astype(float),
+        [one for one in who if one.name not in absent],
+        absent,
+        f"{duration} of arrivals a run, seed {seed}, Clearway {_core.__version__} ({_core.COMMIT[:12]})",
+    )
+
+
+@dataclass(frozen=True)
+class Everything:
+    """What became of every scheme."""
+
+    runs: pd.DataFrame
+    """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
+    sustained: pd.DataFrame
+    """By scheme and fabric, the highest load sustained; NaN if not even 0.3 is."""
+    fairness: pd.Series[float]
+    """By scheme, Jain's index of 16 flows that share a link."""
+    contenders: Sequence[Contender]
+    absent: Mapping[str, str]
+    """Who could not run on this ground, and why."""
+    setting: str
+    """What all runs have in common, in words."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the audits of all runs found everything in order."""
+        return bool((self.runs["audit"] == 1).all())
+
+    def table(self) -> pd.DataFrame:
+        """A row a scheme: means over the runs of the grid, sustained loads, fairness."""
+        grid = self.runs.groupby("scheme")[["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]].mean()
+        sustained = self.sustained.add_prefix("sustained ")
+        return grid.join(sustained).assign(fairness=self.fairness).reindex([one.name for one in self.contenders]).rename_axis("scheme")
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page."""
+        from clearway import _html
+        from clearway._compare_all_page import CSS, TITLE, page
+
+        return _html.write(TITLE, page(self), Path(path), CSS)
+
+
+def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
+    """A scenario of the comparison, with those keys set that are its fabric's own, or nobody's."""
+    scenario = Scenario.load(FOLDER / f"{name}.toml")
+    kinds = list(scenario.to_dict()["fabric"])
+    return scenario.with_text([(key, value) for key, value in sets if not key.startswith("fabric.") or key.split(".")[1] in kinds])
+
+
+def measure(result: Result) -> dict[str, float]:
+    """What the comparison says of a run."""
+    flows, links = result.flows, result.links
+    sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
+    row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in ("mean", "p99")}
+    delivered = ~np.isnan(flows["delivered_ps"].astype(float))
+    payload = float(flows["bytes"][delivered].sum())
+    of_switches, of_hosts = links["tier"] != "from_host", links["tier"] == "from_host"
+    fct = flows["fct_ps"].astype(float)
+    rates = np.nan_to_num(flows["bytes"] / fct)
+    ended = flows["status"]
+    return {
+        **row,
+        "kept up": kept_up(*(flows[name].astype(float) for name in ("start_ps", "delivered_ps", "bytes"))),
+        "undelivered": float(1 - delivered.mean()),
+        "refused": float(np.isin(ended, ("rejected", "failed")).mean()),
+        "longest queue KB": float(links["queued_bytes_max"][of_switches].max()) / 1e3,
+        "overhead": float(links["sent_bytes"][of_hosts].sum()) / payload - 1 if payload else float("nan"),
+        "dropped": float(result.dropped) / max(1.0, float(links["sent_packets"].sum())),
+        "jain": float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else float("nan"),
+        "cpu us a packet": result.info["cpu_seconds"] * 1e6 / max(1.0, payload / 1_460),
+        "audit": float(all(finding["ok"] for finding in result.info["audit"])),
+    }
+
+
+class Bisection:
+    """The highest of some loads that is sustained, a run at a time: all contenders go on side by side."""
+
+    def __init__(self) -> None:
+        self.best, self.worst = -1, len(SUSTAINED_LOADS)
+
+    @property
+    def next(self) -> float | None:
+        """The load to try; none if the answer is known."""
+        return SUSTAINED_LOADS[(self.best + self.worst) // 2] if self.worst - self.best > 1 else None
+
+    def tell(self, load: float, kept: float, refused: float) -> None:
+        """What a run at that load has given."""
+        index = SUSTAINED_LOADS.index(load)
+        if kept >= KEEPS_UP and refused == 0:
+            self.best = max(self.best, index)
+        else:
+            self.worst = min(self.worst, index)
+
+    @property
+    def answer(self) -> float:
+        """NaN if not even the lowest is sustained."""
+        return SUSTAINED_LOADS[self.best] if self.best >= 0 else float("nan")

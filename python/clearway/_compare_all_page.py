@@ -1,0 +1,210 @@
+"""The page of `clearway compare --all`: what a person reads in five minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
+from clearway._listings import schemes
+from clearway._plots import COLOURS, STYLE, Picture
+from clearway._html import figure, number, section, table
+
+TITLE = "Every scheme on one ground"
+
+WORDS = {
+    "proactive": "told before they send: matched, granted, pulled, scheduled or reserved",
+    "reactive": "told by loss, marks or delay after they have sent; and UDP, which is not told",
+    "lossless": "held back link by link: RDMA over PFC, and flow controls under senders at line rate",
+}
+
+# Of the table: heading, unit, column of the frame, whether more is better.
+_COSTS = [
+    ("longest queue", "KB", "longest queue KB", False),
+    ("sent beyond payload", "%", "overhead", False),
+    ("lost", "%", "dropped", False),
+    ("fairness", "Jain", "fairness", True),
+    ("computing", "µs/packet", "cpu us a packet", False),
+]
+
+
+def page(found: Everything) -> list[str]:
+    """The parts of the page, one after the other."""
+    frame, sustained, who = found.runs, found.sustained, found.contenders
+    load = _nearest(frame, 0.6)
+    at = frame[frame["load"] == load]
+    parts = [
+        f"<h1>{TITLE}</h1>",
+        f"<p class=subtitle>{escape(_setting(found))}</p>",
+        section(f"At a glance, at load {load:g}", _glance(at, sustained, found.fairness, who) + _highlights(at, sustained, who)),
+    ]
+    for family, words in WORDS.items():
+        names = [one.name for one in who if one.family == family]
+        if names:
+            parts.append(section(f"Slowdown by load: {family}", f"<p>{escape(words[0].upper() + words[1:])}.</p>" + _by_load(frame, names)))
+    parts.append(section("What each needs", _needs(who)))
+    if found.absent:
+        rows = [[name, why] for name, why in found.absent.items()]
+        parts.append(section("Did not take part", table(["", "why"], rows, text=2)))
+    return parts
+
+
+def _setting(found: Everything) -> str:
+    fabrics = " and ".join(dict.fromkeys(found.runs["fabric"]))
+    workloads = ", ".join(WORKLOADS[name] for name in dict.fromkeys(found.runs["workload"]))
+    loads = sorted(set(found.runs["load"]))
+    return f"{len(found.contenders)} schemes, {fabrics}, {workloads}, loads {loads[0]:g} to {loads[-1]:g}; {found.setting}"
+
+
+def _nearest(frame: pd.DataFrame, load: float) -> float:
+    loads = frame["load"].unique()
+    return float(loads[np.abs(loads - load).argmin()])
+
+
+def _glance(at: pd.DataFrame, sustained: pd.DataFrame, fairness: pd.Series[float], who: Sequence[Contender]) -> str:
+    fabrics = [fabric for fabric in FABRICS if (at["fabric"] == fabric).any()]
+    workloads = [name for name in WORKLOADS if (at["workload"] == name).any()]
+    ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
+    names = [one.name for one in who]
+    columns: list[tuple[str, str, pd.Series[float], bool]] = []
+    for workload in workloads:
+        of = ground.loc[workload].reindex(names)
+        for heading, column in (("short", "short mean"), ("short 99%", "short p99"), ("long", "long mean")):
+            columns.append((WORKLOADS[workload], heading, of[column], False))
+    for fabric in fabrics:
+        if fabric in sustained:
+            columns.append(("sustained", fabric, sustained[fabric].reindex(names), True))
+    first = ground.loc[workloads[0]].reindex(names).assign(fairness=fairness.reindex(names))
+    for heading, unit, column, more in _COSTS:
+        scale = 100 if unit == "%" else 1
+        columns.append((heading, unit, first[column] * scale, more))
+    undelivered = ground.groupby(level="scheme")["undelivered"].max().reindex(names)
+
+    groups: list[tuple[str, int]] = []
+    for group, *_ in columns:
+        if groups and groups[-1][0] == group:
+            groups[-1] = (group, groups[-1][1] + 1)
+        else:
+            groups.append((group, 1))
+    head = "<tr><th rowspan=2>" + "".join(f"<th colspan={wide} class=group>{escape(group)}" for group, wide in groups)
+    head += "<tr>" + "".join(f"<th><small>{escape(sub)}</small>" for _, sub, _, _ in columns)
+    lines = []
+    before = ""
+    for one in who:
+        if one.family != before:
+            before = one.family
+            lines.append(f"<tr><th class=family colspan={len(columns) + 1}>{escape(before)}: {escape(WORDS[before])}")
+        cells = "".join(_cell(values, one.name, more) for _, _, values, more in columns)
+        mark = " *" if undelivered[one.name] > 0 else ""
+        lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
+    note = (
+        f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short flows have up to one "
+        "bandwidth-delay product, long ones more than eight; means, and 99th percentiles. The darker a cell, the further from the column's best: white is the best, the "
+        "darkest ten times that. Sustained: the highest load of IMC10 at which unfinished work does not grow. Longest queue, bytes sent by hosts beyond payload "
+        f"(headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: 16 flows that begin at once on one link, "
+        "Jain's index of their rates; 1 is equal, and schemes that finish one flow after the other are at 0.45 by intent. Computing: CPU time of the "
+        "simulation for a packet of payload delivered, all that hosts and switches do for it."
+    )
+    if (undelivered > 0).any():
+        note += " * did not deliver every message: those have no slowdown, and what is shown flatters."
+    return f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table><p class=note>{escape(note)}</p>"
+
+
+def _cell(values: pd.Series[float], name: str, more: bool) -> str:
+    value, known = float(values[name]), values.dropna()
+    if np.isnan(value) or not len(known):
+        return "<td>–"
+    best = float(known.max() if more else known.min())
+    # How far from the best: tenfold is as far as shades tell.
+    floor = max(abs(best), 1e-3)
+    far = np.log10(max(floor / max(value, 1e-9), 1.0) if more else max(value, floor) / floor)
+    shade = 0.55 * min(1.0, float(far) * (3 if more else 1))
+    return f'<td style="background:rgba(213,94,0,{shade:.2f})">{number(value)}'
+
+
+def _highlights(at: pd.DataFrame, sustained: pd.DataFrame, who: Sequence[Contender]) -> str:
+    """What a reader would look for first, in words: the best three of those that delivered every message."""
+    whole = at.groupby("scheme")["undelivered"].max() == 0
+    names = [one.name for one in who if whole[one.name]]
+    fabrics = list(dict.fromkeys(at["fabric"]))
+
+    def best(values: pd.Series[float], more: bool) -> str:
+        order = values.reindex(names).dropna().sort_values(ascending=not more, kind="stable").head(3)
+        return ", ".join(f"{name} ({number(value)})" for name, value in order.items())
+
+    mean = at.groupby("scheme")[["short p99", "long mean", "all mean", "longest queue KB"]].mean()
+    items = [
+        ("Shortest tail of short flows (99%, mean over workloads and fabrics)", best(mean["short p99"], False)),
+        ("Fastest long flows (mean)", best(mean["long mean"], False)),
+        ("Fastest on average over all flows", best(mean["all mean"], False)),
+        ("Shortest queues (KB)", best(mean["longest queue KB"], False)),
+    ]
+    items += [(f"Highest sustained load, {fabric}", best(sustained[fabric], True)) for fabric in fabrics if fabric in sustained]
+    return "<ul>" + "".join(f"<li>{escape(what)}: <b>{escape(who_)}</b>" for what, who_ in items if who_) + "</ul>"
+
+
+def _by_load(frame: pd.DataFrame, names: Sequence[str]) -> str:
+    figures = []
+    for column, words in (("short p99", "99th percentile of short flows"), ("long mean", "mean of long flows")):
+        caption = f"Slowdown by load: {words}. Rows are fabrics, columns workloads. A hollow point did not deliver every message."
+        figures.append(figure(_panels(frame, names, column), caption))
+    return "".join(figures)
+
+
+def _panels(frame: pd.DataFrame, names: Sequence[str], column: str) -> Picture:
+    fabrics = [fabric for fabric in FABRICS if (frame["fabric"] == fabric).any()]
+    workloads = [name for name in WORKLOADS if (frame["workload"] == name).any()]
+    with mpl.rc_context(STYLE):
+        picture = Picture(figsize=(9.6, 0.6 + 2.1 * len(fabrics)), layout="constrained")
+        grid = picture.subplots(len(fabrics), len(workloads), sharex=True, sharey=True, squeeze=False)
+        for row, fabric in zip(grid, fabrics):
+            for axes, workload in zip(row, workloads):
+                of = frame[(frame["fabric"] == fabric) & (frame["workload"] == workload)]
+                _panel(axes, of, names, column)
+                axes.set_title(f"{WORKLOADS[workload]}, {fabric}")
+                if axes in grid[-1]:
+                    axes.set_xlabel("load")
+            row[0].set_ylabel("slowdown")
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        picture.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+        return picture
+
+
+def _panel(axes: Axes, of: pd.DataFrame, names: Sequence[str], column: str) -> None:
+    for index, name in enumerate(names):
+        line = of[of["scheme"] == name].sort_values("load")
+        whole = line["undelivered"] == 0
+        colour, dash = COLOURS[index % len(COLOURS)], ("-", (0, (4, 2)))[index // len(COLOURS) % 2]
+        axes.plot(line["load"], line[column], color=colour, linestyle=dash, label=name, linewidth=1.4)
+        for shown, fill in ((whole, colour), (~whole, "white")):
+            axes.plot(line["load"][shown], line[column][shown], "o", color=colour, markerfacecolor=fill, markersize=3.5)
+    axes.set_yscale("log")
+    axes.axhline(1, color="#8a8f98", linewidth=0.8)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _needs(who: Sequence[Contender]) -> str:
+    catalogue = schemes()
+    used = list(dict.fromkeys(name for one in who for name in one.uses))
+    rows: list[list[Any]] = [
+        [name, str(catalogue.loc[name, "summary"]), str(catalogue.loc[name, "needs"]), str(catalogue.loc[name, "source"])] for name in used
+    ]
+    return table(["", "what it does", "what hosts and switches must have", "described in"], rows, text=4)
+
+
+CSS = """
+body { max-width: 82rem; }
+.glance { width: auto; }
+.glance td, .glance th { padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid #eef0f3; white-space: nowrap; }
+.glance th.group { white-space: normal; }
+.glance th.family { text-align: left; padding-top: 0.8rem; font-weight: 400; white-space: normal; }
+"""
