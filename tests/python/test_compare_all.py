@@ -37,7 +37,7 @@ def test_each_transport_and_flow_control_takes_part_on_a_ground_where_it_can_run
 
 def test_a_lone_flow_is_fair_and_costs_its_headers() -> None:
     row = all_.measure(cw.run(cw.Scenario.from_toml(LONE), threads=1))
-    # 100 packets of 1,460 B and 40 B of headers; and one of 40 B with which the sender says that it is done.
+    # 100 packets of 1,460 B and 40 B of headers; and the answer, 40 B.
     assert row["overhead"] == pytest.approx((100 * 40 + 40) / 146_000)
     assert row["jain"] == 1.0
     assert row["undelivered"] == row["dropped"] == row["refused"] == 0.0
