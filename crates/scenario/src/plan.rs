@@ -229,7 +229,8 @@ impl Plan {
     /// A switch's part of the flow control, or the queues that a transport brings.
     fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
         if let Some(index) = self.queueing {
-            return Ok(self.transports[index].queueing(&self.ground, switch));
+            let site = Site { transport: index as u8, ..self.ground.site.clone() };
+            return Ok(self.transports[index].queueing(&Ground { site, ..self.ground.clone() }, switch));
         }
         let control = self.scenario.flow_control.switch_control(&self.link_ground(), switch);
         control.map_err(|problem| problem.under("flow_control"))

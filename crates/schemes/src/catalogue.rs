@@ -138,6 +138,7 @@ catalogue! {
     "rsvp" Rsvp(crate::harmony::rsvp::Config),
     "fastpass" Fastpass(crate::fastpass::Config),
     "r2c2" R2c2(crate::r2c2::Config),
+    "ndp" Ndp(crate::ndp::Config),
     "udp" Udp(crate::udp::Config),
 }
 

@@ -14,6 +14,7 @@ mod flow_queues;
 pub mod harmony;
 pub mod limiter;
 pub mod link_scheme;
+pub mod ndp;
 pub mod per_flow_queues;
 pub mod pfc;
 pub mod pyrrha;

@@ -1,0 +1,92 @@
+//! A host of NDP: both sides on one NIC.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+
+use super::Header;
+use super::header::{kind, marks};
+use super::paths::{Order, Paths};
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::{CONTROL, DATA, Terms};
+
+pub(super) struct Ndp {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    /// None where switches choose.
+    paths: Option<Paths>,
+    /// Control packets for the NIC.
+    control: VecDeque<Packet>,
+}
+
+impl Ndp {
+    pub fn new(terms: Terms, paths: Option<Paths>) -> Ndp {
+        Ndp { sender: Sender::default(), receiver: Receiver::default(), paths, control: VecDeque::new(), terms }
+    }
+
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        let paths = self.paths.as_mut();
+        match header.kind {
+            kind::DATA if header.marks & marks::RETURNED != 0 => {
+                self.sender.returned(cx.now, packet, &header, &self.terms, paths);
+            }
+            kind::DATA => self.receiver.receive(cx, packet, &header, &self.terms, &mut self.control),
+            _ => self.sender.hear(cx, packet, &header, &self.terms, paths),
+        }
+    }
+}
+
+impl Endpoint for Ndp {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::Send(message) => self.sender.start(cx.now, message, &self.terms),
+            Input::Packet(packet) => self.receive(cx, packet),
+            Input::Deadline => self.sender.deadline(cx.now, &self.terms, self.paths.as_mut()),
+        }
+        self.receiver.send_pulls(cx.now, &self.terms, &mut self.control);
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if cx.gate.open(CONTROL)
+            && let Some(mut packet) = self.control.pop_front()
+        {
+            if let Some(paths) = &mut self.paths {
+                paths.route(&mut packet, Order::Control, None, cx.random);
+            }
+            return Some(packet);
+        }
+        if cx.gate.open(DATA) { self.sender.poll_data(cx, &self.terms, self.paths.as_mut()) } else { None }
+    }
+
+    fn poll_at(&self) -> PollAt {
+        PollAt::At(self.sender.next_deadline().min(self.receiver.next_pull()))
+    }
+
+    fn set_routes(&mut self, _: &mut Cx<'_>, routes: &Arc<Routes>) {
+        if let Some(paths) = &mut self.paths {
+            paths.set_routes(routes);
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sender, receiver) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("acks", receiver.acks),
+            ("nacks", receiver.nacks),
+            ("pulls", receiver.pulls),
+            ("pulls_with_answers", receiver.pulls_with_answers),
+            ("pulls_removed", receiver.pulls_removed),
+            ("duplicates", receiver.duplicates),
+            ("returned", sender.returned),
+            ("returned_resent", sender.returned_resent),
+            ("timeouts", sender.timeouts),
+            ("pulls_missed", sender.pulls_missed),
+            ("paths_left_out", self.paths.as_ref().map_or(0, |paths| paths.left_out)),
+        ]
+    }
+}

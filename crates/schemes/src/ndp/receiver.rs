@@ -1,0 +1,218 @@
+//! The receiver's side (section 3.2): ACKs and NACKs at once, and one pull queue for all that comes in, emptied at the rate of the link.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Packet};
+use rustc_hash::FxHashSet;
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::{kind, marks};
+use super::terms::Terms;
+use crate::bits::Bits;
+
+#[derive(Default)]
+pub(super) struct Receiver {
+    flows: FlowMap<Incoming>,
+    /// Messages that are wholly here (section 3.2.2: no connection is processed twice).
+    finished: FxHashSet<FlowId>,
+    /// The pull queue: by class, flows that have pulls in it, in turn. A flow may have lost its pulls meanwhile, or be gone.
+    turns: BTreeMap<u16, VecDeque<FlowId>>,
+    /// Pulls in the queue.
+    queued: u64,
+    /// When the next pull may go.
+    pull_at: Time,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub acks: u64,
+    pub nacks: u64,
+    pub pulls: u64,
+    pub pulls_with_answers: u64,
+    pub pulls_removed: u64,
+    pub duplicates: u64,
+}
+
+/// A message of which something is missing.
+struct Incoming {
+    src: HostId,
+    class: u16,
+    packets: u32,
+    received: Bits,
+    /// Packets of which only headers have come.
+    trimmed: BTreeSet<u32>,
+    /// Pulls sent.
+    pulls: u32,
+    /// Pulls in the queue, and whether the flow stands in it.
+    queued: u32,
+    listed: bool,
+    /// The sender had nothing more to send: data that was under way brings no pulls.
+    last_seen: bool,
+}
+
+impl Receiver {
+    /// A data packet, or its headers.
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        let packets = terms.packets(header.message_bytes);
+        let answer = |kind, pull, acked| {
+            let header = Header { packet: header.packet, pull, acked, ..Header::of(kind) };
+            terms.control(packet.flow, packet.src, header)
+        };
+        if self.finished.contains(&packet.flow) {
+            self.counts.duplicates += 1;
+            control.push_back(answer(kind::ACK, 0, packets));
+            return;
+        }
+        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| {
+            let new = Incoming {
+                src: packet.src,
+                class: header.class,
+                packets,
+                received: Bits::default(),
+                trimmed: BTreeSet::new(),
+                pulls: 0,
+                queued: 0,
+                listed: false,
+                last_seen: false,
+            };
+            self.flows.insert(packet.flow, new)
+        });
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.src != packet.src || header.packet >= flow.packets {
+            return;
+        }
+        // What comes a second time was sent unasked, and so brings no pull.
+        let known = flow.received.next_missing(header.packet) != header.packet;
+        let trimmed = packet.has(flags::TRIMMED);
+        let pulls = match (known, trimmed) {
+            (true, _) => {
+                self.counts.duplicates += 1;
+                false
+            }
+            (false, true) => {
+                flow.trimmed.insert(header.packet);
+                true
+            }
+            (false, false) => {
+                flow.received.insert(header.packet);
+                flow.trimmed.remove(&header.packet);
+                !flow.last_seen
+            }
+        };
+        let kind = if trimmed && !known { kind::NACK } else { kind::ACK };
+        match kind {
+            kind::NACK => self.counts.nacks += 1,
+            _ => self.counts.acks += 1,
+        }
+        if flow.received.count == flow.packets {
+            control.push_back(answer(kind, flow.pulls, packets));
+            self.keep(slot, 0);
+            self.flows.remove(slot);
+            self.finished.insert(packet.flow);
+            cx.events.push(Event::Delivered { flow: packet.flow });
+            return;
+        }
+        if header.marks & marks::LAST != 0 && !trimmed {
+            flow.last_seen = true;
+            // Trimmed packets need theirs, those sent again behind the mark too.
+            let need = flow.trimmed.len() as u32;
+            self.keep(slot, need);
+        } else if pulls {
+            self.add(slot, packet.flow);
+        }
+        let combined = self.queued == 1 && self.take_own(slot, cx.now, terms);
+        let (_, flow) = self.flows.get(slot).expect("it has not ended");
+        self.counts.pulls_with_answers += u64::from(combined);
+        control.push_back(answer(kind, flow.pulls, flow.received.first_missing));
+    }
+
+    /// Adds a pull to the queue.
+    fn add(&mut self, slot: u32, id: FlowId) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        flow.queued += 1;
+        self.queued += 1;
+        if !flow.listed {
+            flow.listed = true;
+            self.turns.entry(flow.class).or_default().push_back(id);
+        }
+    }
+
+    /// Removes all pulls of a flow but so many.
+    fn keep(&mut self, slot: u32, most: u32) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let removed = flow.queued.saturating_sub(most);
+        flow.queued -= removed;
+        self.queued -= u64::from(removed);
+        self.counts.pulls_removed += u64::from(removed);
+    }
+
+    /// The only pull in the queue is this flow's and may go now: it goes with the answer (section 3.2, "a combined PULLACK").
+    fn take_own(&mut self, slot: u32, now: Time, terms: &Terms) -> bool {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        if flow.queued != 1 || now < self.pull_at {
+            return false;
+        }
+        flow.queued = 0;
+        flow.pulls += 1;
+        self.queued = 0;
+        self.pace(now, terms);
+        true
+    }
+
+    /// A pull goes: the next when its packet has come in. One that is late by less than that does not make all others late.
+    fn pace(&mut self, now: Time, terms: &Terms) {
+        let due = if now < self.pull_at + terms.packet_time { self.pull_at } else { now };
+        self.pull_at = due + terms.packet_time;
+        self.counts.pulls += 1;
+    }
+
+    /// Sends the pulls that are due.
+    pub fn send_pulls(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while self.queued > 0 && self.pull_at <= now {
+            let (id, slot) = self.take_turn();
+            let (_, flow) = self.flows.get_mut(slot).expect("it has a pull");
+            flow.pulls += 1;
+            let header = Header { pull: flow.pulls, acked: flow.received.first_missing, ..Header::of(kind::PULL) };
+            control.push_back(terms.control(id, flow.src, header));
+            self.pace(now, terms);
+        }
+    }
+
+    /// Takes a pull of the flow whose turn it is.
+    fn take_turn(&mut self) -> (FlowId, u32) {
+        loop {
+            let mut first = self.turns.first_entry().expect("flows with pulls are listed");
+            let Some(id) = first.get_mut().pop_front() else {
+                first.remove();
+                continue;
+            };
+            let Some(slot) = self.flows.slot(id) else { continue };
+            let (_, flow) = self.flows.get_mut(slot).expect("just found");
+            flow.listed = flow.queued > 1;
+            if flow.listed {
+                first.get_mut().push_back(id);
+            }
+            if flow.queued > 0 {
+                flow.queued -= 1;
+                self.queued -= 1;
+                return (id, slot);
+            }
+        }
+    }
+
+    /// When a pull is due.
+    pub fn next_pull(&self) -> Time {
+        if self.queued > 0 { self.pull_at } else { Time::MAX }
+    }
+}

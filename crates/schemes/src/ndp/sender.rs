@@ -1,0 +1,348 @@
+//! The sender's side (sections 3.2 and 3.2.4): a first window at once, then what is pulled, trimmed packets first.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{Duration, FlowId, HostId, Time};
+
+use super::Header;
+use super::header::{kind, marks};
+use super::paths::{Order, Outcome, PathId, Paths};
+use super::terms::{DATA, Terms};
+use crate::bits::Bits;
+
+/// A message is silent when everything that was sent has been answered and what was promised does not come: its last pulls are lost. In a
+/// large incast pulls take long, so it is only after many timeouts that a sender sends a packet unasked.
+const PATIENCE: u32 = 64;
+/// A timeout after which nothing is heard doubles, up to so many times.
+const BACKOFF_MAX: u32 = 8;
+/// How many of the last answers say whether "most packets recently were ACKed".
+const RECENT: u32 = 16;
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Flows that may send, in turn.
+    ready: VecDeque<(FlowId, u32)>,
+    /// One a flow: the oldest packet in flight, or the pull that does not come.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub returned: u64,
+    pub returned_resent: u64,
+    pub timeouts: u64,
+    pub pulls_missed: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    class: u16,
+    bytes: u64,
+    packets: u32,
+    /// The first packet that was never sent.
+    next: u32,
+    /// Packets to be sent again.
+    again: BTreeMap<u32, Again>,
+    /// How many packets may go now: the first window, what has been pulled, and what goes without.
+    credit: u32,
+    /// The highest pull counter seen.
+    pulled: u32,
+    /// Answers so far, each of which stands for a pull.
+    answered: u32,
+    /// Packets sent of which nothing is known, oldest first.
+    in_flight: VecDeque<Sent>,
+    acked: Bits,
+    sent_packets: u64,
+    /// The last answers: a bit each, set for an ACK, and how many there are.
+    recent: (u32, u32),
+    /// When something was last heard or sent, and how many timeouts since.
+    heard_at: Time,
+    timeouts: u32,
+    listed: bool,
+}
+
+/// A packet to be sent again.
+struct Again {
+    /// It was trimmed, and a pull comes for it.
+    trimmed: bool,
+    avoid: Option<PathId>,
+}
+
+/// A packet in flight.
+struct Sent {
+    packet: u32,
+    path: Option<PathId>,
+    last: bool,
+    at: Time,
+}
+
+impl Outgoing {
+    fn has_work(&self) -> bool {
+        !self.again.is_empty() || self.next < self.packets
+    }
+
+    fn may_send(&self) -> bool {
+        self.credit > 0 && self.has_work()
+    }
+
+    /// Pulls that should still come: packets ACKed or NACKed and not yet pulled.
+    fn expected(&self) -> u32 {
+        self.answered.saturating_sub(self.pulled)
+    }
+
+    fn note(&mut self, ack: bool) {
+        let (bits, known) = self.recent;
+        self.recent = (bits << 1 | u32::from(ack), (known + 1).min(RECENT));
+    }
+
+    /// Whether most packets recently were ACKed.
+    fn mostly_acked(&self) -> bool {
+        let (bits, known) = self.recent;
+        2 * (bits & ((1 << RECENT) - 1)).count_ones() > known
+    }
+
+    /// A packet is no longer in flight.
+    fn land(&mut self, packet: u32) -> Option<Sent> {
+        let at = self.in_flight.iter().position(|sent| sent.packet == packet)?;
+        self.in_flight.remove(at)
+    }
+
+    /// All packets below `acked` are there.
+    fn ack_below(&mut self, acked: u32) {
+        while self.acked.first_missing < acked.min(self.packets) {
+            let packet = self.acked.first_missing;
+            self.acked.insert(packet);
+            self.again.remove(&packet);
+            self.land(packet);
+        }
+    }
+
+    /// If neither an answer nor a pull is to come and something is left, one packet goes without: the pull clock must not stop.
+    fn keep_going(&mut self) -> bool {
+        let stuck = self.credit == 0 && self.in_flight.is_empty() && self.expected() == 0 && self.has_work();
+        self.credit += u32::from(stuck);
+        stuck
+    }
+
+    fn timeout(&self, terms: &Terms) -> Option<Time> {
+        let times = 1u64 << self.timeouts.min(BACKOFF_MAX);
+        let wait: Duration = terms.rto * times;
+        match self.in_flight.front() {
+            Some(oldest) => Some(oldest.at + wait),
+            None if self.may_send() => None,
+            None => Some(self.heard_at + wait * u64::from(PATIENCE)),
+        }
+    }
+}
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms) {
+        let slot = self.flows.insert(
+            message.flow,
+            Outgoing {
+                dst: message.dst,
+                class: if terms.by_class { message.class } else { 0 },
+                bytes: message.bytes,
+                packets: terms.packets(message.bytes),
+                next: 0,
+                again: BTreeMap::new(),
+                credit: terms.window,
+                pulled: 0,
+                answered: 0,
+                in_flight: VecDeque::new(),
+                acked: Bits::default(),
+                sent_packets: 0,
+                recent: (0, 0),
+                heard_at: now,
+                timeouts: 0,
+                listed: false,
+            },
+        );
+        self.settle(slot, terms);
+    }
+
+    /// A control packet from a receiver.
+    pub fn hear(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        mut paths: Option<&mut Paths>,
+    ) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.dst != packet.src {
+            return;
+        }
+        (flow.heard_at, flow.timeouts) = (cx.now, 0);
+        // Cumulative, so that lost and late pulls do no harm (section 3.2.1).
+        let more = header.pull.saturating_sub(flow.pulled);
+        flow.pulled += more;
+        flow.credit += more;
+        let mut count = |dst, sent: &Sent, outcome| {
+            if let (Some(paths), Some(path)) = (&mut paths, sent.path) {
+                paths.count(dst, path, outcome);
+            }
+        };
+        match header.kind {
+            kind::ACK if header.packet < flow.packets => {
+                flow.note(true);
+                flow.answered += 1;
+                flow.again.remove(&header.packet);
+                flow.acked.insert(header.packet);
+                if let Some(sent) = flow.land(header.packet) {
+                    count(packet.src, &sent, Outcome::Acked);
+                    if sent.last {
+                        // Its receiver has removed the pulls that it had for us, but for what it knows to be trimmed.
+                        let trimmed = flow.again.values().filter(|again| again.trimmed).count() as u32;
+                        flow.answered = flow.pulled + trimmed.saturating_sub(flow.credit);
+                    }
+                }
+            }
+            kind::NACK if header.packet < flow.packets => {
+                flow.note(false);
+                flow.answered += 1;
+                if let Some(sent) = flow.land(header.packet) {
+                    count(packet.src, &sent, Outcome::Nacked);
+                    flow.again.insert(header.packet, Again { trimmed: true, avoid: None });
+                }
+            }
+            _ => {}
+        }
+        flow.ack_below(header.acked);
+        if flow.acked.count == flow.packets {
+            let (sent_packets, resent_packets) = (flow.sent_packets, flow.sent_packets - u64::from(flow.next));
+            self.timers.clear(slot);
+            self.flows.remove(slot);
+            cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+            return;
+        }
+        flow.keep_going();
+        self.settle(slot, terms);
+    }
+
+    /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for anything, or if
+    /// most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and the window is smaller by one.
+    pub fn returned(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        paths: Option<&mut Paths>,
+    ) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        // The switch has swapped the addresses.
+        let Some(sent) = flow.land(header.packet).filter(|_| flow.dst == packet.src) else { return };
+        self.counts.returned += 1;
+        (flow.heard_at, flow.timeouts) = (now, 0);
+        if let (Some(paths), Some(path)) = (paths, sent.path) {
+            paths.count(flow.dst, path, Outcome::Nacked);
+        }
+        flow.note(false);
+        flow.again.insert(header.packet, Again { trimmed: false, avoid: sent.path });
+        if flow.mostly_acked() {
+            flow.credit += 1;
+            self.counts.returned_resent += 1;
+        } else {
+            self.counts.returned_resent += u64::from(flow.keep_going());
+        }
+        self.settle(slot, terms);
+    }
+
+    /// The next data packet for the NIC: flows that may send take turns.
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, paths: Option<&mut Paths>) -> Option<Packet> {
+        while let Some((id, slot)) = self.ready.pop_front() {
+            // The slot of a flow that has ended may be another's by now.
+            let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
+            flow.listed = false;
+            if flow.may_send() {
+                let packet = Self::data(cx, id, flow, terms, paths);
+                self.settle(slot, terms);
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, terms: &Terms, paths: Option<&mut Paths>) -> Packet {
+        let (number, avoid) = match flow.again.pop_first() {
+            Some((number, again)) => (number, again.avoid),
+            None => {
+                flow.next += 1;
+                (flow.next - 1, None)
+            }
+        };
+        flow.credit -= 1;
+        let offset = u64::from(number) * u64::from(terms.site.payload_max());
+        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let last = !flow.has_work();
+        let header = Header {
+            marks: if last { marks::LAST } else { 0 },
+            class: flow.class,
+            packet: number,
+            message_bytes: flow.bytes,
+            offset,
+            ..Header::of(kind::DATA)
+        };
+        let mut packet = Packet::new(id, terms.site.host, flow.dst, header);
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + terms.site.header_bytes;
+        packet.class = DATA;
+        packet.transport = terms.site.transport;
+        let path = paths.and_then(|paths| paths.route(&mut packet, Order::Data, avoid, cx.random));
+        flow.sent_packets += 1;
+        flow.heard_at = cx.now;
+        flow.in_flight.push_back(Sent { packet: number, path, last, at: cx.now });
+        packet
+    }
+
+    /// What neither ACK nor NACK nor return came for is lost and goes again, unasked: it brings no pull either.
+    pub fn deadline(&mut self, now: Time, terms: &Terms, mut paths: Option<&mut Paths>) {
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
+            let wait = terms.rto * (1u64 << flow.timeouts.min(BACKOFF_MAX));
+            let mut lost = 0;
+            while let Some(sent) = flow.in_flight.pop_front_if(|sent| sent.at + wait <= now) {
+                if let (Some(paths), Some(path)) = (&mut paths, sent.path) {
+                    paths.count(flow.dst, path, Outcome::Lost);
+                }
+                flow.again.insert(sent.packet, Again { trimmed: false, avoid: sent.path });
+                lost += 1;
+            }
+            if lost == 0 && flow.in_flight.is_empty() && flow.credit == 0 && flow.has_work() {
+                self.counts.pulls_missed += 1;
+                lost = 1;
+            } else {
+                self.counts.timeouts += u64::from(lost);
+            }
+            flow.credit += lost;
+            flow.timeouts += u32::from(lost > 0);
+            self.settle(slot, terms);
+        }
+    }
+
+    /// Lists a flow that may send, and sets its timer.
+    fn settle(&mut self, slot: u32, terms: &Terms) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        if flow.may_send() && !flow.listed {
+            flow.listed = true;
+            self.ready.push_back((id, slot));
+        }
+        match flow.timeout(terms) {
+            Some(at) => self.timers.set(slot, at),
+            None => self.timers.clear(slot),
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+}
