@@ -18,6 +18,7 @@ mod interrupt;
 mod limiters;
 mod losses;
 mod models;
+mod ndp;
 mod paths;
 mod pyrrha;
 mod r2c2;
