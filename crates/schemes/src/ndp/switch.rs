@@ -197,3 +197,6 @@ impl FlowControl for SwitchPart {
         vec![("headers_returned", self.returned), ("headers_lost", self.headers_lost)]
     }
 }
+
+#[cfg(test)]
+mod tests;
