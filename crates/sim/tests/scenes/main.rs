@@ -53,6 +53,14 @@ fn reserves(transport: &str) -> bool {
     plan.expect("it can be planned").reserved.is_some()
 }
 
+/// Whether a transport brings queues of its own to switches, which rules out settings of theirs that others take.
+fn brings_queues(transport: &str) -> bool {
+    let plan = scenario::Plan::new(&scenario(&format!(
+        "transport = '{transport}'\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
+    )));
+    plan.expect("it can be planned").queueing.is_some()
+}
+
 /// The audit is clean, no flow is faster than alone, and where its time went is its whole time.
 fn check(result: &RunResult) {
     for finding in &result.info.audit {

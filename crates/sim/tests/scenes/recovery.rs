@@ -77,6 +77,8 @@ fn an_incast_into_a_buffer_of_20_packets_loses_packets_and_no_flow() {
     for transport in reliable() {
         let buffer = r#"switch.buffer.per_port.bytes = "30KB""#;
         let result = all_complete(&scene(transport, buffer, incast));
-        assert!(lost(&result, "overflow_packets") > 0, "{transport}: nothing was too much");
+        // Queues that a transport brings may cut packets off in place of losing them.
+        let too_much = lost(&result, "overflow_packets") + lost(&result, "trimmed_packets");
+        assert!(too_much > 0, "{transport}: nothing was too much");
     }
 }
