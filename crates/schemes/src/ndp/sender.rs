@@ -229,14 +229,7 @@ impl Sender {
 
     /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for anything, or if
     /// most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and the window is smaller by one.
-    pub fn returned(
-        &mut self,
-        now: Time,
-        packet: &Packet,
-        header: &Header,
-        terms: &Terms,
-        paths: Option<&mut Paths>,
-    ) {
+    pub fn returned(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, paths: Option<&mut Paths>) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         // The switch has swapped the addresses.

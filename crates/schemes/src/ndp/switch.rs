@@ -126,8 +126,8 @@ impl FlowControl for SwitchPart {
         }
         let headers_fit = headers.bytes + self.header_bytes <= self.queue_bytes;
         let last = data.packets.last().map(|last| cx.pool.get(last).packet);
-        let gives_way =
-            last.is_some_and(|last| last.transport == self.transport && data.bytes - u32::from(last.wire_bytes) <= room);
+        let gives_way = last
+            .is_some_and(|last| last.transport == self.transport && data.bytes - u32::from(last.wire_bytes) <= room);
         if headers_fit
             && gives_way
             && cx.random.chance(0.5)

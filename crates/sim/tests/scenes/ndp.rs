@@ -23,7 +23,9 @@ fn run_both(toml: &str) -> RunResult {
 }
 
 fn messages(size: &str, rest: &str) -> String {
-    format!("transport = \"ndp\"\nmeasure.interval = \"0s\"\n{rest}\n[[traffic]]\nsizes = {{ constant = \"{size}\" }}\n")
+    format!(
+        "transport = \"ndp\"\nmeasure.interval = \"0s\"\n{rest}\n[[traffic]]\nsizes = {{ constant = \"{size}\" }}\n"
+    )
 }
 
 #[test]
@@ -43,10 +45,17 @@ fn a_lone_message_goes_at_line_rate() {
 fn print_incast() {
     for n in [4, 16, 50] {
         let text = messages("146KB", "fabric.leaf_spine = {}");
-        let incast = format!("arrivals = \"all_at_once\"\npattern = {{ incast = {{ degree = {n} }} }}\nreceivers = \"20\"\nflows = {n}\n");
+        let incast = format!(
+            "arrivals = \"all_at_once\"\npattern = {{ incast = {{ degree = {n} }} }}\nreceivers = \"20\"\nflows = {n}\n"
+        );
         let result = run_both(&(text + &incast));
         let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
-        println!("{n}: {last} optimal {} trimmed {} overflow {}", n * 100 * 120_000 + 2_450_000, sum(&result, "trimmed_packets"), sum(&result, "overflow_packets"));
+        println!(
+            "{n}: {last} optimal {} trimmed {} overflow {}",
+            n * 100 * 120_000 + 2_450_000,
+            sum(&result, "trimmed_packets"),
+            sum(&result, "overflow_packets")
+        );
     }
 }
 
@@ -58,6 +67,12 @@ fn print_permutation() {
         let fct = of_flows(&result, "fct_ps");
         let mut rates: Vec<f64> = fct.iter().map(|&ps| 20e6 * 8.0 / (ps as f64 / 1e12) / 1e9).collect();
         rates.sort_by(f64::total_cmp);
-        println!("{} flows mean {} min {} trimmed {}", rates.len(), rates.iter().sum::<f64>() / rates.len() as f64, rates[0], sum(&result, "trimmed_packets"));
+        println!(
+            "{} flows mean {} min {} trimmed {}",
+            rates.len(),
+            rates.iter().sum::<f64>() / rates.len() as f64,
+            rates[0],
+            sum(&result, "trimmed_packets")
+        );
     }
 }

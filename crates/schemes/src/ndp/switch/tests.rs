@@ -77,8 +77,7 @@ impl Scene {
 }
 
 fn data(number: u32) -> Packet {
-    let mut packet =
-        Packet::new(FlowId(0), HostId(0), HostId(1), Header { packet: number, ..Header::of(kind::DATA) });
+    let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), Header { packet: number, ..Header::of(kind::DATA) });
     (packet.wire_bytes, packet.payload_bytes, packet.class) = (1500, 1460, 1);
     packet
 }
