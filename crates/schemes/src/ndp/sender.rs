@@ -142,16 +142,17 @@ impl Outgoing {
 impl Sender {
     /// A message to send.
     pub fn start(&mut self, now: Time, message: &Message, terms: &Terms) {
+        let packets = terms.packets(message.bytes);
         let slot = self.flows.insert(
             message.flow,
             Outgoing {
                 dst: message.dst,
                 class: if terms.by_class { message.class } else { 0 },
                 bytes: message.bytes,
-                packets: terms.packets(message.bytes),
+                packets,
                 next: 0,
                 again: BTreeMap::new(),
-                credit: terms.window,
+                credit: terms.window.min(packets),
                 pulled: 0,
                 answered: 0,
                 in_flight: VecDeque::new(),

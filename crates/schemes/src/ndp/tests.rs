@@ -8,7 +8,7 @@ use std::rc::Rc;
 use node::packet::flags;
 use node::scene::{Fate, Scene, Wire};
 use node::{Event, Packet};
-use units::{Duration, FlowId, HostId, Time};
+use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{kind, marks};
 use super::{Config, Header};
@@ -26,6 +26,12 @@ const RTO: Duration = Duration::from_ps(5_246_400 + 3 * 8 * 120_000);
 
 fn scene(hosts: u32) -> Scene {
     Scene::new(hosts, Wire::default(), |site| Config::default().endpoint(site))
+}
+
+/// The same with links of 400 Gbps to hosts, which pull for 100.
+fn fast(hosts: u32) -> Scene {
+    let wire = Wire { down_rate: Some(Rate::from_gbps(400)), ..Wire::default() };
+    Scene::new(hosts, wire, |site| Config::default().endpoint(site))
 }
 
 const fn packets(count: u64) -> u64 {
@@ -90,7 +96,7 @@ fn a_window_is_pushed_at_line_rate_and_then_nothing_until_pulled() {
     scene.spoil(|_, packet| if packet.src == HostId(1) { Fate::Drop } else { Fate::Pass });
     scene.send(Time::ZERO, 0, 1, packets(500));
     scene.run_until(Time::ZERO + RTO - Duration::from_ps(1));
-    let sent: Vec<Time> = scene.sent.iter().map(|sent| sent.0).collect();
+    let sent: Vec<Time> = of_kind(&scene, kind::DATA).iter().map(|sent| sent.0).collect();
     let expected: Vec<Time> = (0..WINDOW).map(|packet| Time::ZERO + PACKET * packet).collect();
     assert_eq!(sent, expected);
 }
@@ -162,14 +168,15 @@ fn what_nothing_is_heard_of_goes_again_after_the_timeout() {
 fn lost_pulls_are_made_up_for_by_later_ones() {
     let mut scene = scene(3);
     let mut pulls = 0;
-    scene.spoil(move |_, packet| {
-        pulls += u32::from(packet.header::<Header>().kind == kind::PULL);
-        if packet.header::<Header>().kind == kind::PULL && pulls % 3 != 0 { Fate::Drop } else { Fate::Pass }
+    scene.spoil(move |now, packet| {
+        let pull = packet.header::<Header>().kind == kind::PULL && now < Time::from_us(50);
+        pulls += u32::from(pull);
+        if pull && pulls % 3 != 0 { Fate::Drop } else { Fate::Pass }
     });
     let flows = [scene.send(Time::ZERO, 0, 2, packets(400)), scene.send(Time::ZERO, 1, 2, packets(400))];
     scene.run_until(ms(1));
     assert!(flows.iter().all(|&flow| scene.delivered_at(flow).is_some()));
-    assert!(of_kind(&scene, kind::PULL).len() > 100);
+    assert!(of_kind(&scene, kind::PULL).len() > 50);
     let sum = |name| count(&scene, 0, name) + count(&scene, 1, name);
     assert_eq!((sum("timeouts"), sum("pulls_missed"), of_kind(&scene, kind::DATA).len()), (0, 0, 800));
 }
@@ -195,7 +202,8 @@ fn when_the_last_pulls_are_lost_a_sender_goes_on_after_a_while() {
 
 #[test]
 fn pulls_go_at_the_rate_at_which_full_packets_come_in_and_to_all_alike() {
-    let mut scene = scene(9);
+    // Packets come out of the network four times as fast, so that the pull queue is long.
+    let mut scene = fast(9);
     for src in 1..9 {
         scene.send(Time::ZERO, src, 0, packets(300));
     }
@@ -217,11 +225,6 @@ fn pulls_go_at_the_rate_at_which_full_packets_come_in_and_to_all_alike() {
         let share = steady.iter().filter(|pull| pull.1 == FlowId(flow)).count();
         assert!((124..=126).contains(&share), "flow {flow}: {share}");
     }
-    // The receiver's link is never idle: 2,400 packets, the last but for the pulls removed too late.
-    let last =
-        scene.events.iter().filter(|event| matches!(event.2, Event::Delivered { .. })).map(|event| event.0).max();
-    let busy = Time::ZERO + PACKET * 2_399 + DATA_WAY;
-    assert!(last.unwrap().since(busy) < Duration::from_us(6), "{last:?}");
 }
 
 #[test]
@@ -281,7 +284,7 @@ fn a_packet_sent_back_while_others_get_through_goes_again_at_once() {
 
 #[test]
 fn nothing_is_pulled_for_what_has_come() {
-    let mut scene = scene(5);
+    let mut scene = fast(5);
     let short: Vec<FlowId> = (1..5).map(|src| scene.send(Time::ZERO, src, 0, packets(30))).collect();
     scene.run_until(ms(1));
     for flow in short {
@@ -289,8 +292,8 @@ fn nothing_is_pulled_for_what_has_come() {
         let late = of_kind(&scene, kind::PULL).iter().any(|pull| pull.1.flow == flow && pull.0 > done + PACKET);
         assert!(!late, "{flow:?}");
     }
-    // 120 packets of four senders came within 30 packet times of each other's: most of their pulls were still waiting.
-    assert!(count(&scene, 0, "pulls_removed") > 40);
+    // 120 packets of four senders came in the time of 30: most of their pulls were still waiting.
+    assert!(count(&scene, 0, "pulls_removed") > 60);
 }
 
 proptest::proptest! {

@@ -41,38 +41,183 @@ fn a_lone_message_goes_at_line_rate() {
     assert_eq!((of_flows(&result, "sent_packets"), sum(&result, "trimmed_packets")), (&[1_000][..], 0));
 }
 
-#[test]
-fn print_incast() {
-    for n in [4, 16, 50] {
-        let text = messages("146KB", "fabric.leaf_spine = {}");
-        let incast = format!(
-            "arrivals = \"all_at_once\"\npattern = {{ incast = {{ degree = {n} }} }}\nreceivers = \"20\"\nflows = {n}\n"
-        );
-        let result = run_both(&(text + &incast));
-        let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
-        println!(
-            "{n}: {last} optimal {} trimmed {} overflow {}",
-            n * 100 * 120_000 + 2_450_000,
-            sum(&result, "trimmed_packets"),
-            sum(&result, "overflow_packets")
-        );
-    }
+/// The network of the paper's section 6, with so many ports a switch: 10 Gbps, 9 KB packets of which 64 B are headers, 1 us of cable a
+/// link, a first window of 30 packets.
+fn fat_tree(k: u32, settings: &str) -> String {
+    format!(
+        "transport = {{ ndp = {{ initial_window = \"270KB\" {settings} }} }}\nmeasure.interval = \"0s\"\n\
+         host = {{ mtu = \"9000B\", header = \"64B\" }}\n\
+         fabric.fat_tree = {{ k = {k}, rate = \"10Gbps\", propagation = \"1us\", switch_delay = \"0s\" }}\n"
+    )
+}
+
+fn incast(senders: &str, degree: u32, size: u64) -> String {
+    format!(
+        "[[traffic]]\nname = \"{senders}\"\nsizes = {{ constant = \"{size}B\" }}\narrivals = \"all_at_once\"\n\
+         pattern = {{ incast = {{ degree = {degree} }} }}\nsenders = \"{senders}\"\nreceivers = \"0\"\nflows = {degree}\n"
+    )
+}
+
+/// A full packet at 10 Gbps, and the message bytes in it.
+const JUMBO_PS: u64 = 7_200_000;
+const JUMBO_BYTES: u64 = 8_936;
+
+/// When the last of so many packets to one receiver can have come in, at the earliest: the first has its whole way, of six links, before it.
+fn optimum(packets: u64) -> u64 {
+    packets * JUMBO_PS + 5 * JUMBO_PS + 6 * 1_000_000
 }
 
 #[test]
-fn print_permutation() {
-    for fabric in ["fat_tree = { k = 8, rate = \"10Gbps\" }"] {
-        let text = messages("20MB", &format!("fabric.{fabric}\nhost = {{ mtu = \"9000B\", header = \"64B\" }}"));
-        let result = run_on(2, &(text + "arrivals = \"all_at_once\"\npattern = \"permutation\"\n"));
-        let fct = of_flows(&result, "fct_ps");
-        let mut rates: Vec<f64> = fct.iter().map(|&ps| 20e6 * 8.0 / (ps as f64 / 1e12) / 1e9).collect();
-        rates.sort_by(f64::total_cmp);
-        println!(
-            "{} flows mean {} min {} trimmed {}",
-            rates.len(),
-            rates.iter().sum::<f64>() / rates.len() as f64,
-            rates[0],
-            sum(&result, "trimmed_packets")
-        );
+fn an_incast_ends_near_the_optimum_with_all_senders_alike() {
+    // Figure 16: 100 responses of 450 KB in a fat-tree of 432 hosts; 1% slower than optimal, the slowest 20% behind the fastest at most.
+    let result = run_both(&(fat_tree(12, "") + &incast("1-431", 100, 50 * JUMBO_BYTES)));
+    let delivered = of_flows(&result, "delivered_ps");
+    let (first, last) = (*delivered.iter().min().unwrap(), *delivered.iter().max().unwrap());
+    println!(
+        "incast 100 x 50: {:.4} of the optimum, slowest {:.3} of the fastest",
+        last as f64 / optimum(5_000) as f64,
+        last as f64 / first as f64
+    );
+    assert!(last * 100 <= optimum(5_000) * 101, "{last}");
+    assert!(last * 100 <= first * 120, "{first} {last}");
+    // Nothing is lost: what is trimmed is NACKed, what finds no room for its headers is sent back.
+    assert_eq!((sum(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
+}
+
+#[test]
+fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
+    // Figure 4: 100 times 135 KB, all of it in the first window; a quarter of the headers is sent back (a queue of 72 KB holds 1,125 of
+    // them), and the last packet comes 2% later than the best that is possible.
+    let result = run_both(&(fat_tree(12, "") + &incast("1-431", 100, 15 * JUMBO_BYTES)));
+    let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
+    let (trimmed, returned) = (sum(&result, "trimmed_packets"), counter(&result, "headers_returned"));
+    println!(
+        "incast 100 x 15: {:.4} of the optimum, {trimmed} trimmed, {returned} returned",
+        last as f64 / optimum(1_500) as f64
+    );
+    assert!(last * 1_000 <= optimum(1_500) * 1_025, "{last}");
+    assert!((0.2..0.3).contains(&(returned as f64 / trimmed as f64)), "{returned} of {trimmed}");
+    assert_eq!((counter(&result, "returned"), counter(&result, "timeouts")), (returned, 0));
+    assert_eq!(sum(&result, "overflow_packets"), 0);
+}
+
+#[test]
+fn a_preferred_sender_is_pulled_first() {
+    // Section 6.1: one of 100 senders of 450 KB is preferred and done in 1 ms, where all together take 36.
+    let preferred = incast("1", 1, 50 * JUMBO_BYTES);
+    let others = incast("2-431", 99, 50 * JUMBO_BYTES);
+    let result = run_both(&(fat_tree(12, ", pulls = \"by_class\"") + &preferred + &others));
+    let delivered = of_flows(&result, "delivered_ps");
+    let classes = column(table(&result, "flows"), "bytes").len();
+    println!("preferred: {} ps of {classes} flows", delivered[0]);
+    assert!(delivered[0] < 1_100_000_000, "{}", delivered[0]);
+    assert!(*delivered.iter().max().unwrap() * 100 <= optimum(5_000) * 101);
+}
+
+/// Mean and least rate, as parts of the link's, of a permutation of messages of 2,500 packets.
+fn permutation(k: u32, settings: &str) -> (RunResult, f64, f64) {
+    let traffic = format!(
+        "[[traffic]]\nsizes = {{ constant = \"{}B\" }}\narrivals = \"all_at_once\"\npattern = \"permutation\"\n",
+        2_500 * JUMBO_BYTES
+    );
+    let result = run_on(2, &(fat_tree(k, settings) + &traffic));
+    let best = 2_500 * JUMBO_PS;
+    let rates: Vec<f64> = of_flows(&result, "fct_ps").iter().map(|&ps| best as f64 / ps as f64).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let least = rates.iter().copied().fold(f64::MAX, f64::min);
+    println!("permutation of {} hosts {settings}: mean {mean:.4}, least {least:.4}", rates.len());
+    (result, mean, least)
+}
+
+/// Packets trimmed on the way up, as part of all that went up.
+fn trimmed_up(result: &RunResult) -> f64 {
+    let links = table(result, "links");
+    let up = names(links, "tier").into_iter().map(|tier| tier == "up");
+    let of = |name| column(links, name).iter().zip(up.clone()).filter(|of| of.1).map(|of| *of.0).sum::<u64>();
+    of("trimmed_packets") as f64 / of("sent_packets") as f64
+}
+
+#[test]
+fn a_permutation_fills_a_fat_tree() {
+    // Section 6.2: 98% of 128 hosts' links. Section 3.2.5: 0.01% are trimmed on the way up when senders choose paths, 2.4% when switches do.
+    let (by_senders, mean, least) = permutation(8, "");
+    assert!(mean >= 0.95 && least >= 0.9, "{mean} {least}");
+    let (by_switches, other_mean, _) = permutation(8, ", paths = \"switches\"");
+    println!("trimmed up: {:.5} by senders, {:.5} by switches", trimmed_up(&by_senders), trimmed_up(&by_switches));
+    assert!(trimmed_up(&by_senders) < 0.001 && trimmed_up(&by_switches) > 0.01);
+    assert!(other_mean < mean);
+}
+
+#[test]
+fn a_sender_that_is_short_of_bandwidth_wastes_none_of_its_receivers() {
+    // Figure 21: host 0 sends to 1, 2, 3 and 4, host 5 to 4. Links from 0 and to 4 are full when each of 0's has a quarter of it and 5
+    // has the rest of 4's: with messages like that all end together, after 10,000 packet times.
+    let message = |src: u32, dst: u32, packets: u64| {
+        format!(
+            "[[traffic]]\nname = \"{src} to {dst}\"\nsizes = {{ constant = \"{}B\" }}\narrivals = \"all_at_once\"\n\
+             senders = \"{src}\"\nreceivers = \"{dst}\"\nflows = 1\n",
+            packets * 1_460
+        )
+    };
+    let traffic: String = (1..5).map(|dst| message(0, dst, 2_500)).collect::<String>() + &message(5, 4, 7_500);
+    let result =
+        run_both(&format!("transport = \"ndp\"\nmeasure.interval = \"0s\"\nfabric.star = {{ hosts = 6 }}\n{traffic}"));
+    let parts: Vec<f64> =
+        of_flows(&result, "delivered_ps").iter().map(|&at| at as f64 / (10_000.0 * 120_000.0)).collect();
+    println!("sender-limited: {parts:?}");
+    assert!(parts.iter().all(|part| (0.9..1.05).contains(part)), "{parts:?}");
+}
+
+#[test]
+fn an_overload_of_the_core_does_not_starve_data() {
+    // Eight senders through a link of one's rate: at ten headers of 40 B a packet, 1,500 of 1,900 B are data at least.
+    let traffic = "[[traffic]]\nsizes = { constant = \"2920KB\" }\narrivals = \"all_at_once\"\npattern = \"permutation\"\n\
+                   senders = \"0-7\"\nreceivers = \"8-15\"\n";
+    let result = run_both(&format!(
+        "transport = \"ndp\"\nmeasure.interval = \"0s\"\nfabric.dumbbell = {{ hosts_per_side = 8, bottleneck_rate = \"100Gbps\" }}\n{traffic}"
+    ));
+    let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
+    let share = 8.0 * 2_000.0 * 120_000.0 / last as f64;
+    println!("overload: {share:.3} of the bottleneck is data, {} trimmed", sum(&result, "trimmed_packets"));
+    assert_eq!(result.info.flows_completed, 8);
+    assert!(share >= 1_500.0 / 1_900.0, "{share}");
+    let bottleneck = of_link(&result, "left", "right", "trimmed_packets");
+    assert!(bottleneck > 8_000, "{bottleneck}");
+}
+
+#[test]
+fn a_path_that_loses_everything_costs_little_where_senders_note_it() {
+    // One of four spines is cut off from a rack, and no routes change while these messages last.
+    let scene = |settings: &str| {
+        format!(
+            "transport = {{ ndp = {{ path_penalty = {settings} }} }}\nmeasure.interval = \"0s\"\nreroute_delay = \"50ms\"\n\
+             fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 4, spine_rate = \"200Gbps\" }}\n\
+             failure = [{{ at = \"20us\", link = [\"leaf0\", \"spine1\"] }}]\n\
+             [[traffic]]\nsizes = {{ constant = \"7300KB\" }}\narrivals = \"all_at_once\"\npattern = \"permutation\"\n\
+             senders = \"0-3\"\nreceivers = \"4-7\"\n"
+        )
+    };
+    let (with, without) = (run_both(&scene("true")), run_both(&scene("false")));
+    let timeouts = [&with, &without].map(|result| counter(result, "timeouts"));
+    let last = [&with, &without].map(|result| *of_flows(result, "delivered_ps").iter().max().unwrap());
+    println!("a dead path: {timeouts:?} timeouts, {last:?} ps");
+    assert!(timeouts[0] * 5 < timeouts[1], "{timeouts:?}");
+    // 5,000 packets each take 600 us.
+    assert!(last[0] < 700_000_000 && last[0] < last[1], "{last:?}");
+}
+
+#[test]
+fn other_transports_run_through_its_queues() {
+    // A TCP beside it loses what finds eight packets waiting, and ends all the same.
+    let traffic = |transport: &str| {
+        format!(
+            "[[traffic]]\nname = \"{transport}\"\ntransport = \"{transport}\"\nsizes = {{ uniform = {{ min = \"1KB\", max = \"200KB\" }} }}\n\
+             arrivals = {{ poisson = {{ load = 0.3 }} }}\nflows = 100\n"
+        )
+    };
+    let fabric = "measure.interval = \"0s\"\nfabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"200Gbps\" }\n";
+    for pair in [["ndp", "dctcp"], ["newreno", "ndp"]] {
+        let result = run_both(&format!("{fabric}{}{}", traffic(pair[0]), traffic(pair[1])));
+        assert_eq!(result.info.flows_completed, 200);
     }
 }
