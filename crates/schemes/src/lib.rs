@@ -17,6 +17,7 @@ pub mod link_scheme;
 pub mod ndp;
 pub mod per_flow_queues;
 pub mod pfc;
+pub mod phost;
 pub mod pyrrha;
 pub mod r2c2;
 pub mod rdma;

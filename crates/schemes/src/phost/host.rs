@@ -1,0 +1,69 @@
+//! A host of pHost: both sides on one NIC.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+
+use super::Header;
+use super::header::kind;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::{CONTROL, Terms};
+
+pub(super) struct Phost {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    /// Control packets for the NIC.
+    control: VecDeque<Packet>,
+}
+
+impl Phost {
+    pub fn new(terms: Terms) -> Phost {
+        Phost { terms, sender: Sender::default(), receiver: Receiver::default(), control: VecDeque::new() }
+    }
+}
+
+impl Endpoint for Phost {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut self.control),
+            Input::Packet(packet) => {
+                let header: Header = packet.header();
+                match header.kind {
+                    kind::RTS | kind::DATA => {
+                        self.receiver.receive(cx, packet, &header, &self.terms, &mut self.control);
+                    }
+                    _ => self.sender.receive(cx, packet, &header, &self.terms),
+                }
+            }
+            Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut self.control),
+        }
+        self.receiver.send_tokens(cx.now, &self.terms, &mut self.control);
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if cx.gate.open(CONTROL)
+            && let Some(packet) = self.control.pop_front()
+        {
+            return Some(packet);
+        }
+        self.sender.poll_data(cx, &self.terms)
+    }
+
+    fn poll_at(&self) -> PollAt {
+        PollAt::At(self.receiver.next_token().min(self.sender.next_deadline()))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sender, receiver) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("tokens", receiver.tokens),
+            ("tokens_again", receiver.tokens_again),
+            ("tokens_expired", sender.tokens_expired),
+            ("downgrades", receiver.downgrades),
+            ("requests_resent", sender.requests_resent),
+            ("duplicates", receiver.duplicates),
+        ]
+    }
+}

@@ -1,0 +1,244 @@
+//! The receiver's side (section 3, Algorithm 2): tokens, a packet time apart, to the flow that the policy likes best.
+
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Packet};
+use rustc_hash::FxHashSet;
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::kind;
+use super::policy::Turns;
+use super::terms::Terms;
+use crate::bits::Bits;
+
+#[derive(Default)]
+pub(super) struct Receiver {
+    flows: FlowMap<Incoming>,
+    /// Flows that are not all here.
+    pending: Vec<u32>,
+    finished: FxHashSet<FlowId>,
+    turns: Turns,
+    /// Until when this host's link is booked: the last packet that has been admitted will have come in whole.
+    booked: Time,
+    /// When to give the next token; if stalled, when to look again though nothing comes.
+    next_at: Option<Time>,
+    stalled: bool,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub tokens: u64,
+    pub tokens_again: u64,
+    pub downgrades: u64,
+    pub duplicates: u64,
+}
+
+/// A flow of which something is missing.
+struct Incoming {
+    src: HostId,
+    tenant: u16,
+    packets: u32,
+    received: Bits,
+    /// Packets below it may come.
+    admitted: u32,
+    /// Where the next token's packet is looked for, and whether all that was missing has been admitted since it began there.
+    next: u32,
+    anew: bool,
+    /// Tokens given, free ones counted, and one more than the highest number answered.
+    tokens: u32,
+    answered: u32,
+    /// When the answer to the last token is due, and when the last answer to any came.
+    due_at: Time,
+    heard_at: Time,
+    last_turn: u64,
+}
+
+/// More free tokens than a sender may claim.
+const FREE_MAX: u32 = 1 << 20;
+
+impl Incoming {
+    fn missing(&self) -> u32 {
+        self.packets - self.received.count
+    }
+
+    fn unanswered(&self) -> u32 {
+        self.tokens - self.answered
+    }
+
+    /// When it may have a token.
+    fn eligible_at(&self, terms: &Terms) -> Time {
+        let downgraded = self.unanswered() >= terms.window;
+        let upgraded_at = if downgraded { self.due_at + terms.timeout.saturating_sub(terms.rtt) } else { Time::ZERO };
+        if !self.anew {
+            return upgraded_at;
+        }
+        // While answers come, more may be on the way: they wait in switches.
+        let silent_at = if self.unanswered() > 0 { self.heard_at + terms.rtt } else { Time::ZERO };
+        upgraded_at.max(silent_at.max(self.due_at) + terms.lifetime)
+    }
+
+    /// Gives a token, and says for which packet.
+    fn give(&mut self, now: Time, terms: &Terms) -> u32 {
+        let packet = self.received.next_missing(self.next);
+        self.tokens += 1;
+        self.due_at = now + terms.rtt;
+        self.admitted = self.admitted.max(packet + 1);
+        (self.next, self.anew) = (packet + 1, false);
+        self.go_round();
+        packet
+    }
+
+    /// Behind the last missing packet comes the first.
+    fn go_round(&mut self) {
+        if self.received.next_missing(self.next) >= self.packets {
+            (self.next, self.anew) = (self.received.first_missing, true);
+        }
+    }
+}
+
+impl Receiver {
+    /// A packet from a sender.
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
+        if trimmed || header.packets == 0 {
+            return;
+        }
+        if self.finished.contains(&packet.flow) {
+            match header.kind {
+                kind::RTS => control.push_back(terms.control(packet.flow, packet.src, Header::of(kind::ACK))),
+                _ => self.counts.duplicates += 1,
+            }
+            return;
+        }
+        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| self.learn(cx.now, packet, header, terms));
+        self.wake(cx.now, terms);
+        if header.kind == kind::RTS {
+            return;
+        }
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if header.packet >= flow.admitted || flow.src != packet.src {
+            return;
+        }
+        flow.answered = flow.answered.max(header.token.saturating_add(1)).min(flow.tokens);
+        flow.heard_at = cx.now;
+        if !flow.received.insert(header.packet) {
+            self.counts.duplicates += 1;
+            return;
+        }
+        if flow.missing() == 0 {
+            control.push_back(terms.control(packet.flow, packet.src, Header::of(kind::ACK)));
+            self.pending.retain(|&pending| pending != slot);
+            self.flows.remove(slot);
+            self.finished.insert(packet.flow);
+            cx.events.push(Event::Delivered { flow: packet.flow });
+        } else {
+            flow.go_round();
+        }
+    }
+
+    /// The slot of a new flow.
+    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms) -> u32 {
+        let free = header.free.min(header.packets).min(FREE_MAX);
+        let mut flow = Incoming {
+            src: packet.src,
+            tenant: header.tenant,
+            packets: header.packets,
+            received: Bits::default(),
+            admitted: free,
+            next: free,
+            anew: false,
+            tokens: free,
+            answered: 0,
+            due_at: now,
+            heard_at: now,
+            last_turn: 0,
+        };
+        if free > 0 {
+            let others = terms.packet_time * u64::from(free - 1);
+            flow.due_at = now + terms.data_lag + others;
+            flow.go_round();
+            let first = (self.booked + terms.packet_time).max(now + terms.data_lag);
+            self.booked = self.booked.max((first + others).min(now + terms.rtt * 2));
+        }
+        let slot = self.flows.insert(packet.flow, flow);
+        self.pending.push(slot);
+        slot
+    }
+
+    /// Something has changed: there may be a flow for the next token.
+    fn wake(&mut self, now: Time, terms: &Terms) {
+        // The packet that a token admits is there a round trip later, behind what is booked.
+        let free_at = (self.booked + terms.packet_time).since(Time::ZERO).saturating_sub(terms.rtt);
+        self.next_at = Some(now.max(Time::ZERO + free_at));
+        self.stalled = false;
+    }
+
+    /// Gives the tokens that are due.
+    pub fn send_tokens(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while self.next_at.is_some_and(|at| at <= now) {
+            if self.stalled {
+                self.wake(now, terms);
+                continue;
+            }
+            match self.choose(now, terms) {
+                Ok(slot) => self.send_token(slot, now, terms, control),
+                Err(retry_at) => (self.next_at, self.stalled) = (retry_at, true),
+            }
+        }
+    }
+
+    fn send_token(&mut self, slot: u32, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
+        if flow.unanswered() >= terms.window {
+            // Its timeout is over: one token to see whether the source answers.
+            flow.answered = flow.tokens - (terms.window - 1);
+            self.counts.downgrades += 1;
+        }
+        let (number, admitted) = (flow.tokens, flow.admitted);
+        flow.last_turn = self.turns.take(terms.policy, flow.tenant);
+        let packet = flow.give(now, terms);
+        debug_assert!(flow.unanswered() <= terms.window && packet < flow.packets);
+        self.counts.tokens += 1;
+        self.counts.tokens_again += u64::from(packet < admitted);
+        let class = terms.class(flow.packets);
+        let remaining = flow.missing();
+        let header = Header { class, packet, token: number, remaining, ..Header::of(kind::TOKEN) };
+        control.push_back(terms.control(id, flow.src, header));
+        self.booked = (self.booked + terms.packet_time).max(now + terms.rtt);
+        self.next_at = Some(now + terms.packet_time);
+    }
+
+    /// The flow for the next token: of those that may have one, the one that the policy likes best. If there is none, when to look
+    /// again though nothing comes.
+    fn choose(&self, now: Time, terms: &Terms) -> Result<u32, Option<Time>> {
+        let mut retry_at: Option<Time> = None;
+        let mut best: Option<(u64, u32, FlowId, u32)> = None;
+        for &slot in &self.pending {
+            let (id, flow) = self.flows.get(slot).expect("a pending flow is known");
+            let at = flow.eligible_at(terms);
+            if at > now {
+                retry_at = Some(retry_at.map_or(at, |retry_at| retry_at.min(at)));
+                continue;
+            }
+            let key = (self.turns.rank(terms.policy, flow.last_turn, flow.tenant), flow.missing(), id, slot);
+            best = Some(best.map_or(key, |best| best.min(key)));
+        }
+        best.map(|(_, _, _, slot)| slot).ok_or(retry_at)
+    }
+
+    /// When a token may be due.
+    pub fn next_token(&self) -> Time {
+        self.next_at.unwrap_or(Time::MAX)
+    }
+}

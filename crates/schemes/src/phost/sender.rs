@@ -1,0 +1,219 @@
+//! The sender's side (section 3, Algorithm 1): requests to send, and tokens to use.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::kind;
+use super::policy::Turns;
+use super::terms::Terms;
+use crate::bits::Bits;
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Flows that have, or have had, tokens to use.
+    admitted: Vec<u32>,
+    turns: Turns,
+    /// One a flow: nothing has been sent or heard of it.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub tokens_expired: u64,
+    pub requests_resent: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    tenant: u16,
+    bytes: u64,
+    packets: u32,
+    /// Free tokens, those before `next_free` used.
+    free: u32,
+    next_free: u32,
+    /// Tokens of its receiver, as they came.
+    tokens: VecDeque<Token>,
+    /// Whether it is in the list of flows with tokens.
+    listed: bool,
+    /// Packets that its receiver lacks, as it last said.
+    remaining: u32,
+    last_turn: u64,
+    sent: Bits,
+    sent_packets: u64,
+    /// Requests repeated since something was sent or heard.
+    repeated: u32,
+}
+
+/// Leave to send one packet.
+#[derive(Clone, Copy)]
+struct Token {
+    packet: u32,
+    number: u32,
+    class: u8,
+    expires: Time,
+}
+
+/// A silent flow's requests are repeated at intervals that double so often.
+const DOUBLINGS_MAX: u32 = 6;
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let packets = terms.packets(message.bytes);
+        let free = terms.free(packets);
+        let flow = Outgoing {
+            dst: message.dst,
+            tenant: message.class,
+            bytes: message.bytes,
+            packets,
+            free,
+            next_free: 0,
+            tokens: VecDeque::new(),
+            listed: free > 0,
+            remaining: packets,
+            last_turn: 0,
+            sent: Bits::default(),
+            sent_packets: 0,
+            repeated: 0,
+        };
+        control.push_back(flow.request(message.flow, terms));
+        let slot = self.flows.insert(message.flow, flow);
+        self.timers.set(slot, now + terms.silence);
+        if free > 0 {
+            self.admitted.push(slot);
+        }
+    }
+
+    /// A control packet from a receiver.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.dst != packet.src {
+            return;
+        }
+        if header.kind == kind::ACK {
+            let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
+            let resent_packets = sent_packets - distinct;
+            self.timers.clear(slot);
+            self.admitted.retain(|&listed| listed != slot);
+            self.flows.remove(slot);
+            cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+            return;
+        }
+        if header.packet >= flow.packets {
+            return;
+        }
+        flow.remaining = header.remaining;
+        let expires = cx.now + terms.lifetime;
+        let token = Token { packet: header.packet, number: header.token, class: header.class, expires };
+        flow.tokens.push_back(token);
+        if !flow.listed {
+            flow.listed = true;
+            self.admitted.push(slot);
+        }
+        self.heard(slot, cx.now, terms);
+    }
+
+    /// The next data packet for the NIC: of the flow that the policy likes best among those with tokens.
+    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms) -> Option<Packet> {
+        let mut best: Option<(u64, u32, FlowId, u32)> = None;
+        let mut index = 0;
+        while let Some(&slot) = self.admitted.get(index) {
+            let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
+            self.counts.tokens_expired += flow.drop_expired(cx.now);
+            let Some(class) = flow.next_class(terms) else {
+                flow.listed = false;
+                self.admitted.swap_remove(index);
+                continue;
+            };
+            if cx.gate.open(class) {
+                let key = (self.turns.rank(terms.policy, flow.last_turn, flow.tenant), flow.remaining, id, slot);
+                best = Some(best.map_or(key, |best| best.min(key)));
+            }
+            index += 1;
+        }
+        let (_, _, id, slot) = best?;
+        let (_, flow) = self.flows.get_mut(slot).expect("just seen");
+        flow.last_turn = self.turns.take(terms.policy, flow.tenant);
+        let packet = flow.data(id, terms);
+        self.heard(slot, cx.now, terms);
+        Some(packet)
+    }
+
+    /// A flow is not silent.
+    fn heard(&mut self, slot: u32, now: Time, terms: &Terms) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        flow.repeated = 0;
+        self.timers.set(slot, now + terms.silence);
+    }
+
+    /// Repeats the requests of flows that have been silent for too long.
+    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
+            control.push_back(flow.request(id, terms));
+            self.counts.requests_resent += 1;
+            flow.repeated = (flow.repeated + 1).min(DOUBLINGS_MAX);
+            self.timers.set(slot, now + terms.silence * (1 << flow.repeated));
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+}
+
+impl Outgoing {
+    fn request(&self, id: FlowId, terms: &Terms) -> Packet {
+        let (tenant, packets, free) = (self.tenant, self.packets, self.free);
+        terms.control(id, self.dst, Header { tenant, packets, free, ..Header::of(kind::RTS) })
+    }
+
+    /// Drops the tokens that are void, and says how many had expired.
+    fn drop_expired(&mut self, now: Time) -> u64 {
+        let before = self.tokens.len();
+        while self.tokens.front().is_some_and(|token| token.expires < now) {
+            self.tokens.pop_front();
+        }
+        (before - self.tokens.len()) as u64
+    }
+
+    /// The class of the packet that it would send next, if it may send one.
+    fn next_class(&mut self, terms: &Terms) -> Option<u8> {
+        self.next_free = self.sent.next_missing(self.next_free);
+        let free = (self.next_free < self.free).then(|| terms.class(self.packets));
+        self.tokens.front().map(|token| token.class).or(free)
+    }
+
+    fn data(&mut self, id: FlowId, terms: &Terms) -> Packet {
+        let (number, token, class) = match self.tokens.pop_front() {
+            Some(token) => (token.packet, token.number, token.class),
+            None => (self.next_free, self.next_free, terms.class(self.packets)),
+        };
+        let offset = u64::from(number) * u64::from(terms.site.payload_max());
+        let payload = (self.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let header = Header {
+            tenant: self.tenant,
+            packet: number,
+            packets: self.packets,
+            token,
+            free: self.free,
+            bytes: offset,
+            ..Header::of(kind::DATA)
+        };
+        let mut packet = Packet::new(id, terms.site.host, self.dst, header);
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + terms.site.header_bytes;
+        packet.class = class;
+        packet.transport = terms.site.transport;
+        self.sent_packets += 1;
+        self.sent.insert(number);
+        packet
+    }
+}

@@ -1,0 +1,84 @@
+use node::{Packet, Site};
+use units::{Duration, FlowId, HostId};
+
+use super::{Config, FreeTokensFor, Header, Policy};
+
+/// What follows from the configuration and the place, worked out once.
+pub(super) struct Terms {
+    pub site: Site,
+    pub policy: Policy,
+    /// From a token to the data packet that answers it, over the longest way.
+    pub rtt: Duration,
+    /// By how much a data packet's way is longer than a control packet's.
+    pub data_lag: Duration,
+    /// Transmission time of a full packet: tokens are so far apart.
+    pub packet_time: Duration,
+    /// How long a token may be used once it is there.
+    pub lifetime: Duration,
+    /// So many unanswered tokens downgrade a source.
+    pub window: u32,
+    /// For how long.
+    pub timeout: Duration,
+    /// After which silence a request is repeated: longer than that of a receiver that has downgraded its source.
+    pub silence: Duration,
+    free: u32,
+    free_for: FreeTokensFor,
+    short: u32,
+    lowest_class: u8,
+}
+
+/// Priority class of control packets.
+pub(super) const CONTROL: u8 = 0;
+/// Priority class of short flows' packets.
+const SHORT: u8 = 1;
+
+impl Terms {
+    pub fn new(config: &Config, site: &Site) -> Terms {
+        let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
+        let bdp_bytes = site.bdp_bytes();
+        let packets = |bytes: u64| bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32;
+        let lifetime = packet_time.mul_f64(config.token_lifetime);
+        Terms {
+            policy: config.policy,
+            rtt: site.data_rtt,
+            data_lag: site.data_rtt.saturating_sub(site.control_rtt),
+            packet_time,
+            lifetime,
+            window: config.token_window.map_or(packets(bdp_bytes), |bytes| packets(bytes.get())).max(1),
+            timeout: site.data_rtt.mul_f64(config.timeout),
+            silence: site.data_rtt.mul_f64(config.timeout) + site.data_rtt,
+            free: config.free_tokens.map_or(packets(bdp_bytes), |bytes| packets(bytes.get())),
+            free_for: config.free_tokens_for,
+            short: config.short_flow.map_or(packets(bdp_bytes), |bytes| packets(bytes.get())),
+            lowest_class: config.priorities - 1,
+            site: site.clone(),
+        }
+    }
+
+    /// Packets of a message.
+    pub fn packets(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Free tokens of a flow of so many packets.
+    pub fn free(&self, packets: u32) -> u32 {
+        match self.free_for {
+            FreeTokensFor::ShortFlows if packets > self.free => 0,
+            FreeTokensFor::EveryFlow | FreeTokensFor::ShortFlows => packets.min(self.free),
+        }
+    }
+
+    /// The class of the data packets of a flow of so many.
+    pub fn class(&self, packets: u32) -> u8 {
+        if packets <= self.short { SHORT } else { self.lowest_class }
+    }
+
+    /// A control packet.
+    pub fn control(&self, flow: FlowId, to: HostId, header: Header) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, to, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = CONTROL;
+        packet.transport = self.site.transport;
+        packet
+    }
+}
