@@ -226,6 +226,19 @@ impl Fifo {
         }
         Some(id)
     }
+
+    /// Takes a packet that is in it, wherever.
+    pub fn remove(&mut self, pool: &mut Pool, id: PacketId) {
+        let Transit { next, prev, .. } = pool.get(id).transit;
+        match (self.head == id.0, prev) {
+            (true, _) => self.head = next,
+            (false, prev) => pool.slots[prev as usize].transit.next = next,
+        }
+        match (self.tail == id.0, next) {
+            (true, _) => self.tail = if self.head == NIL { NIL } else { prev },
+            (false, next) => pool.slots[next as usize].transit.prev = prev,
+        }
+    }
 }
 
 /// The packets in flight on a link, first to come out first, and when each does.
@@ -331,7 +344,7 @@ mod tests {
     proptest::proptest! {
         /// Two queues through one pool against two deques.
         #[test]
-        fn queues_through_the_pool_behave_as_deques(steps in proptest::collection::vec((0usize..2, 0u8..4), 1..300)) {
+        fn queues_through_the_pool_behave_as_deques(steps in proptest::collection::vec((0usize..2, 0u8..5), 1..300)) {
             let mut pool = Pool::default();
             let mut queues = [Fifo::default(); 2];
             let mut models = [VecDeque::new(), VecDeque::new()];
@@ -346,6 +359,11 @@ mod tests {
                         continue;
                     }
                     2 => (queue.pop(&pool), model.pop_front()),
+                    3 => {
+                        let middle = queue.iter(&pool).nth(model.len() / 2);
+                        middle.into_iter().for_each(|id| queue.remove(&mut pool, id));
+                        (middle, model.remove(model.len() / 2))
+                    }
                     _ => (queue.pop_last(&mut pool), model.pop_back()),
                 };
                 let flow = taken.0.map(|id| pool.remove(id).packet.flow.0);
