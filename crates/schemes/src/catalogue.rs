@@ -125,6 +125,7 @@ macro_rules! catalogue {
 catalogue! {
     "dcpim" Dcpim(crate::dcpim::Config),
     "phost" Phost(crate::phost::Config),
+    "pfabric" Pfabric(crate::pfabric::Config),
     "newreno" NewReno(crate::tcp::Config<crate::tcp::newreno::Config>),
     "cubic" Cubic(crate::tcp::Config<crate::tcp::cubic::Config>),
     "dctcp" Dctcp(crate::tcp::Config<crate::tcp::dctcp::Config>),

@@ -16,6 +16,7 @@ pub mod limiter;
 pub mod link_scheme;
 pub mod ndp;
 pub mod per_flow_queues;
+pub mod pfabric;
 pub mod pfc;
 pub mod phost;
 pub mod pyrrha;

@@ -1,0 +1,56 @@
+//! A host of pFabric: acknowledgements, then the flow with the least remaining.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+
+use super::Header;
+use super::header::kind;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::Terms;
+
+pub(super) struct Pfabric {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    acks: VecDeque<Packet>,
+}
+
+impl Pfabric {
+    pub fn new(terms: Terms) -> Pfabric {
+        Pfabric { terms, sender: Sender::default(), receiver: Receiver::default(), acks: VecDeque::new() }
+    }
+}
+
+impl Endpoint for Pfabric {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::Send(message) => self.sender.start(message, &self.terms),
+            Input::Packet(packet) => {
+                let header: Header = packet.header();
+                match header.kind {
+                    kind::ACK => self.sender.acknowledged(cx, packet, &header, &self.terms),
+                    _ => self.acks.extend(self.receiver.receive(cx, packet, &header, &self.terms)),
+                }
+            }
+            Input::Deadline => self.sender.deadline(cx.now, &self.terms),
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if !self.terms.open(cx.gate) {
+            return None;
+        }
+        self.acks.pop_front().or_else(|| self.sender.poll(cx.now, &self.terms))
+    }
+
+    fn poll_at(&self) -> PollAt {
+        self.sender.next_deadline().into()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counts = &self.sender.counts;
+        vec![("timeouts", counts.timeouts), ("probes", counts.probes), ("duplicates", self.receiver.duplicates)]
+    }
+}

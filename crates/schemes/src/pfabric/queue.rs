@@ -1,0 +1,267 @@
+//! A switch's part (section 4.1): at each port a small queue that is searched, not sorted.
+//!
+//! With two bandwidth-delay products of packets at most, the paper finds the least and the greatest in a comparator tree; here a list
+//! in the order of arrival is gone through.
+
+use node::link::{Admission, Cause, Dequeued, LinkCx, QueueView};
+use node::pool::{Fifo, PacketId};
+use node::{FlowControl, Packet, Port};
+use units::{FlowId, HostId, PortId};
+
+use super::Header;
+
+/// What the queue reads of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Least first.
+    pub priority: u64,
+    /// Whose packet it is: a flow's data and its acknowledgements are two.
+    pub flow: (FlowId, HostId),
+    /// On the wire.
+    pub bytes: u32,
+}
+
+/// One port's queue, of packets named by `T`: in the order of arrival.
+#[derive(Clone, Debug)]
+pub struct Queue<T> {
+    packets: Vec<(Label, T)>,
+    bytes: u32,
+    bytes_max: u32,
+}
+
+/// What becomes of a packet that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer<T> {
+    /// It fits.
+    Fits,
+    /// This one, taken out just now, has to go for it, and perhaps another.
+    Evicts(T),
+    /// It has to go itself.
+    Loses,
+}
+
+impl<T: Copy> Queue<T> {
+    /// An empty queue that takes so many bytes.
+    pub fn new(bytes_max: u32) -> Queue<T> {
+        Queue { packets: Vec::new(), bytes: 0, bytes_max }
+    }
+
+    /// Bytes in it.
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Whether there is room for a packet. If not, the one with the greatest number goes, the last of equals.
+    pub fn offer(&mut self, label: Label) -> Offer<T> {
+        if self.bytes + label.bytes <= self.bytes_max {
+            return Offer::Fits;
+        }
+        match self.greatest() {
+            Some(last) if self.packets[last].0.priority > label.priority => Offer::Evicts(self.take(last).1),
+            _ => Offer::Loses,
+        }
+    }
+
+    /// Appends a packet.
+    pub fn push(&mut self, label: Label, packet: T) {
+        self.bytes += label.bytes;
+        self.packets.push((label, packet));
+    }
+
+    /// Takes the packet to send: of the flow that has the one with the least number, the first that came.
+    pub fn pop(&mut self) -> Option<T> {
+        let (least, _) = self.packets.iter().min_by_key(|(label, _)| label.priority)?;
+        let flow = least.flow;
+        let first = self.packets.iter().position(|(label, _)| label.flow == flow)?;
+        Some(self.take(first).1)
+    }
+
+    fn greatest(&self) -> Option<usize> {
+        let all = self.packets.iter().enumerate();
+        all.max_by_key(|(_, (label, _))| label.priority).map(|(index, _)| index)
+    }
+
+    fn take(&mut self, index: usize) -> (Label, T) {
+        let taken = self.packets.remove(index);
+        self.bytes -= taken.0.bytes;
+        taken
+    }
+}
+
+/// A switch's queues.
+pub(super) struct SwitchPart {
+    ports: Vec<Queue<PacketId>>,
+    /// The same packets, as others may see them.
+    shown: Vec<Fifo>,
+    transport: u8,
+    evicted: u64,
+}
+
+impl SwitchPart {
+    /// Queues of so many bytes at so many ports; packets of `transport` carry priorities.
+    pub fn new(ports: usize, bytes_max: u32, transport: u8) -> SwitchPart {
+        let queue = |_| Queue::new(bytes_max);
+        SwitchPart {
+            ports: (0..ports).map(queue).collect(),
+            shown: vec![Fifo::default(); ports],
+            transport,
+            evicted: 0,
+        }
+    }
+
+    fn label(&self, packet: &Packet) -> Label {
+        let ours = packet.transport == self.transport;
+        let priority = if ours { packet.header::<Header>().remaining } else { u64::MAX };
+        Label { priority, flow: (packet.flow, packet.src), bytes: u32::from(packet.wire_bytes) }
+    }
+
+    fn left(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
+        self.shown[out.index()].remove(cx.pool, id);
+        cx.ports[out.index()].release(cx.pool, id);
+    }
+}
+
+impl FlowControl for SwitchPart {
+    fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
+        let label = self.label(&cx.pool.get(id).packet);
+        match self.ports[out.index()].offer(label) {
+            Offer::Fits => Admission::ByBuffer,
+            Offer::Loses => Admission::Full,
+            Offer::Evicts(victim) => {
+                self.evicted += 1;
+                self.left(cx, out, victim);
+                Admission::Evict(victim)
+            }
+        }
+    }
+
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        let label = self.label(&cx.pool.get(id).packet);
+        self.ports[out.index()].push(label, id);
+        self.shown[out.index()].push(cx.pool, id);
+        cx.ports[out.index()].hold(cx.now, cx.pool, id);
+        self.ports[out.index()].bytes()
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        let id = self.ports[out.index()].pop()?;
+        self.left(cx, out, id);
+        Some(Dequeued { id, left_bytes: self.ports[out.index()].bytes() })
+    }
+
+    fn ready(&self, _: &[Port], out: PortId) -> bool {
+        !self.ports[out.index()].is_empty()
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        self.dequeue(cx, port).map(|dequeued| dequeued.id)
+    }
+
+    /// All are of one class: none is less urgent.
+    fn push_out(&mut self, _: &mut LinkCx<'_>, _: PortId, _: u8) -> Option<PacketId> {
+        None
+    }
+
+    fn queues(&self, _: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        let (bytes, packets) = (self.ports[port.index()].bytes(), self.shown[port.index()]);
+        if bytes > 0 {
+            see(QueueView { cause: Cause::Class(0), paused: false, root: false, bytes, packets });
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("evicted", self.evicted)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn label(priority: u64, flow: u32) -> Label {
+        Label { priority, flow: (FlowId(flow), HostId(0)), bytes: 1 }
+    }
+
+    /// Offers a packet as a switch does; those that are lost.
+    fn offer<T: Copy>(queue: &mut Queue<T>, label: Label, packet: T) -> Vec<T> {
+        let mut lost = Vec::new();
+        loop {
+            match queue.offer(label) {
+                Offer::Fits => {
+                    queue.push(label, packet);
+                    return lost;
+                }
+                Offer::Evicts(victim) => lost.push(victim),
+                Offer::Loses => {
+                    lost.push(packet);
+                    return lost;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_packet_of_the_flow_with_the_least_goes_first() {
+        // Section 4.1's example of starvation: a flow's later packets have smaller numbers.
+        let mut queue = Queue::new(10);
+        for (packet, (flow, priority)) in [(1, 9), (2, 7), (1, 6), (1, 3), (2, 4)].into_iter().enumerate() {
+            assert!(offer(&mut queue, label(priority, flow), packet).is_empty());
+        }
+        assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [0, 2, 3, 1, 4]);
+    }
+
+    #[test]
+    fn small_packets_make_room_for_a_large_one_only_as_far_as_they_are_less_urgent() {
+        let mut queue = Queue::new(4);
+        for (packet, priority) in [8, 1, 9, 7].into_iter().enumerate() {
+            offer(&mut queue, label(priority, packet as u32), packet);
+        }
+        let large = |priority| Label { bytes: 3, ..label(priority, 9) };
+        // For 3 bytes of number 5, the three greater ones go, the greatest first.
+        assert_eq!(offer(&mut queue, large(5), 4), [2, 0, 3]);
+        assert_eq!(offer(&mut queue, large(5), 5), [5]);
+        assert_eq!((queue.bytes(), queue.pop(), queue.pop(), queue.pop()), (4, Some(1), Some(4), None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
+
+        /// Of packets of one size that were offered and have not left, it holds the most urgent; what leaves is the first of its
+        /// flow; and the flow that it is of has the most urgent of all.
+        #[test]
+        fn the_most_urgent_of_all_that_were_offered_are_there(
+            steps in proptest::collection::vec((0u64..50, 0u32..5, any::<bool>()), 1..200),
+            room in 1u32..20,
+        ) {
+            let mut queue = Queue::new(room);
+            // Number and flow, in the order of arrival; a packet's name is when it came.
+            let mut model: Vec<(u64, usize, u32)> = Vec::new();
+            for (now, (priority, flow, leaves)) in steps.into_iter().enumerate() {
+                offer(&mut queue, label(priority, flow), now);
+                model.push((priority, now, flow));
+                if model.len() > room as usize {
+                    let worst = *model.iter().max().unwrap();
+                    model.retain(|packet| *packet != worst);
+                }
+                let mut held: Vec<usize> = queue.packets.iter().map(|(_, packet)| *packet).collect();
+                held.sort_unstable();
+                let mut expected: Vec<usize> = model.iter().map(|packet| packet.1).collect();
+                expected.sort_unstable();
+                prop_assert_eq!(held, expected);
+                if leaves {
+                    let urgent = model.iter().min().unwrap().2;
+                    let first = model.iter().filter(|packet| packet.2 == urgent).map(|packet| packet.1).min();
+                    prop_assert_eq!(queue.pop(), first);
+                    model.retain(|packet| Some(packet.1) != first);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The sender's side: minimal rate control (section 4.3), and the flow with the least remaining first (section 4.2).
+
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::{NONE, kind};
+use super::terms::Terms;
+use crate::bits::Bits;
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Flows that may send, or could.
+    ready: Vec<u32>,
+    /// One a flow with packets on their way.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub timeouts: u64,
+    pub probes: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    packets: u32,
+    /// Message bytes that are not acknowledged.
+    remaining: u64,
+    acked: Bits,
+    sent: Bits,
+    sent_packets: u64,
+    /// Packets below it that are not acknowledged have been sent since the last timeout, so many.
+    next: u32,
+    on_the_way: u32,
+    window: u32,
+    threshold: u32,
+    /// Acknowledgements towards the next packet of the window, above the threshold.
+    credit: u32,
+    /// Timeouts since the last acknowledgement.
+    timeouts: u32,
+    /// A probe is to be sent.
+    probe: bool,
+    /// Whether it is in the list of ready flows.
+    listed: bool,
+}
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, message: &Message, terms: &Terms) {
+        let flow = Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            packets: terms.packets(message.bytes),
+            remaining: message.bytes,
+            acked: Bits::default(),
+            sent: Bits::default(),
+            sent_packets: 0,
+            next: 0,
+            on_the_way: 0,
+            window: terms.window,
+            threshold: u32::MAX,
+            credit: 0,
+            timeouts: 0,
+            probe: false,
+            listed: true,
+        };
+        let slot = self.flows.insert(message.flow, flow);
+        self.ready.push(slot);
+    }
+
+    /// An acknowledgement.
+    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.dst != packet.src || header.acked > flow.packets {
+            return;
+        }
+        let before = flow.acked.first_missing;
+        (before..header.acked).for_each(|number| flow.acknowledge(number, terms));
+        if header.packet < flow.packets {
+            flow.acknowledge(header.packet, terms);
+        }
+        if flow.acked.count == flow.packets {
+            let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
+            self.timers.clear(slot);
+            self.ready.retain(|&ready| ready != slot);
+            self.flows.remove(slot);
+            let resent_packets = sent_packets - distinct;
+            cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+            return;
+        }
+        // Section 4.3: a flow that probes starts slowly with the first acknowledgement.
+        flow.probe = false;
+        flow.timeouts = 0;
+        if flow.acked.first_missing > before {
+            flow.grow(terms);
+            self.timers.set(slot, cx.now + terms.timeout);
+        }
+        if flow.on_the_way == 0 {
+            // What has not been sent can't be late.
+            self.timers.clear(slot);
+        }
+        self.list(slot);
+    }
+
+    /// The next packet for the NIC: of the flow with the least remaining that may send.
+    pub fn poll(&mut self, now: Time, terms: &Terms) -> Option<Packet> {
+        let mut best: Option<(u64, FlowId, u32)> = None;
+        let mut index = 0;
+        while let Some(&slot) = self.ready.get(index) {
+            let (id, flow) = self.flows.get_mut(slot).expect("a listed flow is known");
+            if !flow.may_send(terms) {
+                flow.listed = false;
+                self.ready.swap_remove(index);
+                continue;
+            }
+            let key = (flow.remaining, id, slot);
+            best = Some(best.map_or(key, |best| best.min(key)));
+            index += 1;
+        }
+        let (_, id, slot) = best?;
+        let (_, flow) = self.flows.get_mut(slot).expect("just seen");
+        let idle = self.timers.get(slot).is_none();
+        self.counts.probes += u64::from(flow.probe);
+        let packet = flow.send(id, terms);
+        if idle {
+            self.timers.set(slot, now + terms.timeout);
+        }
+        Some(packet)
+    }
+
+    /// Timers that have run out.
+    pub fn deadline(&mut self, now: Time, terms: &Terms) {
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
+            self.counts.timeouts += 1;
+            flow.time_out(terms);
+            self.list(slot);
+        }
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    fn list(&mut self, slot: u32) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        if !std::mem::replace(&mut flow.listed, true) {
+            self.ready.push(slot);
+        }
+    }
+}
+
+impl Outgoing {
+    fn payload(&self, number: u32, terms: &Terms) -> (u64, u16) {
+        let payload_max = u64::from(terms.site.payload_max());
+        let offset = u64::from(number) * payload_max;
+        (offset, (self.bytes - offset).min(payload_max) as u16)
+    }
+
+    fn acknowledge(&mut self, number: u32, terms: &Terms) {
+        if self.acked.insert(number) {
+            self.remaining -= u64::from(self.payload(number, terms).1);
+            self.on_the_way -= u32::from(number < self.next);
+        }
+    }
+
+    /// An acknowledgement of all up to a further packet has come.
+    fn grow(&mut self, terms: &Terms) {
+        if self.window >= self.threshold {
+            self.credit += 1;
+            if self.credit < self.window {
+                return;
+            }
+            self.credit = 0;
+        }
+        self.window = (self.window + 1).min(terms.window_max);
+    }
+
+    fn time_out(&mut self, terms: &Terms) {
+        self.timeouts += 1;
+        self.threshold = (self.window / 2).max(2);
+        (self.window, self.credit) = (1, 0);
+        (self.next, self.on_the_way) = (self.acked.first_missing, 0);
+        self.probe = self.timeouts >= terms.probe_after;
+    }
+
+    fn may_send(&mut self, terms: &Terms) -> bool {
+        if self.timeouts >= terms.probe_after {
+            return self.probe;
+        }
+        self.acked.next_missing(self.next) < self.packets && self.on_the_way < self.window
+    }
+
+    fn send(&mut self, id: FlowId, terms: &Terms) -> Packet {
+        let (packets, remaining) = (self.packets, self.remaining);
+        if std::mem::take(&mut self.probe) {
+            let header = Header { packet: NONE, packets, remaining, ..Header::of(kind::PROBE) };
+            return terms.packet(id, self.dst, header, 0);
+        }
+        let number = self.acked.next_missing(self.next);
+        self.next = number + 1;
+        self.on_the_way += 1;
+        self.sent_packets += 1;
+        self.sent.insert(number);
+        let (bytes, payload) = self.payload(number, terms);
+        let header = Header { packet: number, packets, remaining, bytes, ..Header::of(kind::DATA) };
+        terms.packet(id, self.dst, header, payload)
+    }
+}

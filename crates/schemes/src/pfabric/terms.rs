@@ -1,0 +1,53 @@
+use node::{Packet, Site};
+use units::{Duration, FlowId, HostId};
+
+use super::{Config, Header};
+
+/// What follows from the configuration and the place, worked out once.
+pub(super) struct Terms {
+    pub site: Site,
+    /// Window that a flow starts with, in packets, and the greatest.
+    pub window: u32,
+    pub window_max: u32,
+    /// Retransmission timeout.
+    pub timeout: Duration,
+    /// After so many of them a flow probes.
+    pub probe_after: u32,
+}
+
+/// The class of all packets: switches look at what remains.
+const CLASS: u8 = 0;
+
+impl Terms {
+    pub fn new(config: &Config, site: &Site) -> Terms {
+        let window_bytes = config.initial_window.map_or(site.bdp_bytes(), |bytes| bytes.get());
+        let window = window_bytes.div_ceil(u64::from(site.mtu_bytes)).clamp(1, 1 << 20) as u32;
+        Terms {
+            window,
+            window_max: (f64::from(window) * config.window_max).min(f64::from(1 << 20)) as u32,
+            timeout: site.data_rtt.mul_f64(config.timeout),
+            probe_after: config.probe_after,
+            site: site.clone(),
+        }
+    }
+
+    /// Packets of a message.
+    pub fn packets(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX - 1)) as u32
+    }
+
+    /// Whether a host may send now.
+    pub fn open(&self, gate: node::Gate<'_>) -> bool {
+        gate.open(CLASS)
+    }
+
+    /// A packet of headers and so much of the message.
+    pub fn packet(&self, flow: FlowId, to: HostId, header: Header, payload_bytes: u16) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, to, header);
+        packet.payload_bytes = payload_bytes;
+        packet.wire_bytes = payload_bytes + self.site.header_bytes;
+        packet.class = CLASS;
+        packet.transport = self.site.transport;
+        packet
+    }
+}
