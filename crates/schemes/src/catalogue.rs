@@ -139,6 +139,8 @@ catalogue! {
     "harmony" Harmony(crate::harmony::Config),
     "rsvp" Rsvp(crate::harmony::rsvp::Config),
     "fastpass" Fastpass(crate::fastpass::Config),
+    "homa" Homa(crate::homa::Config),
+    "homa_aeolus" HomaAeolus(crate::homa::aeolus::Config),
     "r2c2" R2c2(crate::r2c2::Config),
     "ndp" Ndp(crate::ndp::Config),
     "udp" Udp(crate::udp::Config),

@@ -12,6 +12,7 @@ pub mod fastpass;
 pub mod flow_control;
 mod flow_queues;
 pub mod harmony;
+pub mod homa;
 pub mod limiter;
 pub mod link_scheme;
 pub mod ndp;

@@ -1,0 +1,73 @@
+//! A host of Homa: both sides on one NIC, control packets first.
+
+use std::collections::VecDeque;
+
+use node::{Cx, Endpoint, Input, Packet, PollAt};
+
+use super::Header;
+use super::header::kind;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::terms::Terms;
+
+pub(super) struct Homa {
+    terms: Terms,
+    sender: Sender,
+    receiver: Receiver,
+    /// Packets without payload for the NIC.
+    control: VecDeque<Packet>,
+}
+
+impl Homa {
+    pub fn new(terms: Terms) -> Homa {
+        Homa { sender: Sender::default(), receiver: Receiver::new(&terms), control: VecDeque::new(), terms }
+    }
+}
+
+impl Endpoint for Homa {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        let (terms, control) = (&self.terms, &mut self.control);
+        match input {
+            Input::Send(message) => self.sender.start(cx.now, message, terms),
+            Input::Packet(packet) => {
+                let header: Header = packet.header();
+                match header.kind {
+                    kind::UNSCHEDULED | kind::SCHEDULED | kind::BUSY | kind::PROBE => {
+                        self.receiver.receive(cx, packet, &header, terms, control);
+                    }
+                    _ => self.sender.receive(cx, packet, &header, terms, control),
+                }
+            }
+            Input::Deadline => {
+                self.sender.deadline(cx.now, terms, control);
+                self.receiver.deadline(cx.now, terms, control);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if let Some(open) = self.control.iter().position(|packet| cx.gate.open(packet.class)) {
+            return self.control.remove(open);
+        }
+        self.sender.poll_data(cx, &self.terms, &mut self.control)
+    }
+
+    fn poll_at(&self) -> PollAt {
+        PollAt::At(self.sender.next_deadline().min(self.receiver.next_deadline()))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sender, receiver) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("unscheduled", sender.unscheduled),
+            ("scheduled", sender.scheduled),
+            ("resent", sender.resent),
+            ("known_lost", sender.lost),
+            ("grants", receiver.grants),
+            ("resends", receiver.resends),
+            ("busy", sender.busy),
+            ("probes", sender.probes),
+            ("duplicates", receiver.duplicates),
+        ]
+    }
+}

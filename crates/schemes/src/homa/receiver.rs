@@ -1,0 +1,344 @@
+//! The receiver's side (sections 3.3 to 3.7): it grants packets to a few messages at a time, those with the fewest bytes missing,
+//! and says at what priority they come; asks again for what must have been lost; and notes its traffic.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Packet, Timers};
+use rustc_hash::FxHashSet;
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::kind;
+use super::terms::Terms;
+use super::traffic::Traffic;
+use crate::bits::Bits;
+
+pub(super) struct Receiver {
+    flows: FlowMap<Incoming>,
+    /// By sender, its messages that need grants, by the bytes that are missing of them.
+    peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
+    /// Of each sender the one with the fewest bytes missing, in the same order.
+    order: BTreeSet<(u64, FlowId, u32)>,
+    finished: FxHashSet<FlowId>,
+    /// One a message of which packets must be on their way.
+    timers: Timers,
+    traffic: Traffic,
+    /// The messages that have had grants in this turn.
+    active: Vec<u32>,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub grants: u64,
+    pub resends: u64,
+    pub duplicates: u64,
+}
+
+/// A message of which something is missing.
+struct Incoming {
+    src: HostId,
+    bytes: u64,
+    packets: u32,
+    /// Packets that its sender sends unasked.
+    unscheduled: u32,
+    /// Those of them that have not been given up.
+    base: u32,
+    /// Scheduled packets granted in all.
+    allowed: u32,
+    received: Bits,
+    /// The class that its scheduled packets were last given.
+    class: u8,
+    probed: bool,
+    /// Its key among the messages of its sender that need grants.
+    listed: Option<u64>,
+}
+
+impl Incoming {
+    /// Packets that have been sent unasked or granted, and have not come.
+    fn in_flight(&self) -> u32 {
+        (self.base + self.allowed).saturating_sub(self.received.count)
+    }
+
+    /// Packets that need grants yet.
+    fn ungranted(&self) -> u32 {
+        self.packets.saturating_sub(self.base + self.allowed)
+    }
+
+    fn bytes_missing(&self, terms: &Terms) -> u64 {
+        self.bytes.saturating_sub(terms.bytes(self.received.count))
+    }
+}
+
+impl Receiver {
+    pub fn new(terms: &Terms) -> Receiver {
+        Receiver {
+            flows: FlowMap::default(),
+            peers: BTreeMap::new(),
+            order: BTreeSet::new(),
+            finished: FxHashSet::default(),
+            timers: Timers::default(),
+            traffic: terms.traffic(),
+            active: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A packet from a sender.
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        if packet.has(flags::TRIMMED) {
+            return; // its payload is lost as any other
+        }
+        if self.finished.contains(&packet.flow) {
+            self.counts.duplicates += u64::from(packet.payload_bytes > 0);
+            control.push_back(self.answer(packet.flow, packet.src, Header::of(kind::DONE), terms));
+            return;
+        }
+        let known = self.flows.slot(packet.flow);
+        let slot = match known {
+            Some(slot) => slot,
+            None if matches!(header.kind, kind::UNSCHEDULED | kind::PROBE) && header.length > 0 => {
+                self.learn(packet, header, terms)
+            }
+            None => return,
+        };
+        let (_, flow) = self.flows.get(slot).expect("just found");
+        if flow.src != packet.src {
+            return;
+        }
+        match header.kind {
+            kind::UNSCHEDULED | kind::SCHEDULED => {
+                if self.data(cx, slot, header, terms, control) {
+                    return;
+                }
+                self.arm(slot, cx.now, terms);
+            }
+            // A question is no answer: what was waited for is waited for no longer.
+            kind::PROBE => {
+                self.probe(slot, known.is_none(), terms, control);
+                if self.timers.get(slot).is_none() {
+                    self.arm(slot, cx.now, terms);
+                }
+            }
+            _ => self.arm(slot, cx.now, terms),
+        }
+        self.list(slot, terms);
+        self.grant(cx.now, terms, control);
+    }
+
+    fn learn(&mut self, packet: &Packet, header: &Header, terms: &Terms) -> u32 {
+        let packets = terms.packets(header.length);
+        let unscheduled = u32::from(header.unscheduled).min(packets);
+        self.traffic.saw(header.length, header.length.min(terms.bytes(unscheduled)));
+        let flow = Incoming {
+            src: packet.src,
+            bytes: header.length,
+            packets,
+            unscheduled,
+            base: unscheduled,
+            allowed: 0,
+            received: Bits::default(),
+            class: terms.lowest_class(),
+            probed: false,
+            listed: None,
+        };
+        self.flows.insert(packet.flow, flow)
+    }
+
+    /// A part of a message. Whether that is all of it now.
+    fn data(
+        &mut self,
+        cx: &mut Cx<'_>,
+        slot: u32,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) -> bool {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let number = header.offset / u64::from(terms.site.payload_max());
+        if number >= u64::from((flow.unscheduled + flow.allowed).min(flow.packets)) {
+            return false; // nobody asked for it
+        }
+        if !flow.received.insert(number as u32) {
+            self.counts.duplicates += 1;
+            if terms.aeolus.is_some() && header.kind == kind::SCHEDULED {
+                // What was thought lost has come twice, and taken the grant of another.
+                flow.base = flow.base.saturating_sub(1);
+            }
+        }
+        let src = flow.src;
+        if flow.received.count == flow.packets {
+            self.complete(cx, slot, terms, control);
+            return true;
+        }
+        if terms.aeolus.is_some() && header.kind == kind::UNSCHEDULED {
+            let ack = Header { offset: header.offset, ..Header::of(kind::ACK) };
+            control.push_back(self.answer(id, src, ack, terms));
+        }
+        false
+    }
+
+    /// Its sender asks what is here: Aeolus behind the last unscheduled packet, and either after a long silence.
+    fn probe(&mut self, slot: u32, news: bool, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let src = flow.src;
+        if terms.aeolus.is_some() && !flow.probed {
+            // What has not come by now is lost, and needs grants like all that has never been sent.
+            flow.probed = true;
+            let lost = (0..flow.unscheduled).filter(|&number| flow.received.next_missing(number) == number).count();
+            flow.base -= lost as u32;
+        } else if news {
+            // Nothing of it has come.
+            self.ask_again(slot, terms, control);
+        }
+        let (_, flow) = self.flows.get(slot).expect("the caller has it");
+        let kind = if terms.aeolus.is_some() { kind::PROBED } else { kind::GRANT };
+        let header = Header { class: flow.class, allowed: flow.allowed, ..Header::of(kind) };
+        control.push_back(self.answer(id, src, header, terms));
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let src = flow.src;
+        (flow.base, flow.allowed) = (flow.packets, 0);
+        self.list(slot, terms);
+        self.flows.remove(slot);
+        self.timers.clear(slot);
+        self.finished.insert(id);
+        cx.events.push(Event::Delivered { flow: id });
+        control.push_back(self.answer(id, src, Header::of(kind::DONE), terms));
+        self.grant(cx.now, terms, control);
+    }
+
+    /// Keeps a message where it belongs among those that need grants.
+    fn list(&mut self, slot: u32, terms: &Terms) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let key = (flow.ungranted() > 0).then(|| flow.bytes_missing(terms));
+        if key == flow.listed {
+            return;
+        }
+        let peer = self.peers.entry(flow.src).or_default();
+        let best = peer.first().copied();
+        if let Some(before) = flow.listed {
+            peer.remove(&(before, id, slot));
+        }
+        peer.extend(key.map(|key| (key, id, slot)));
+        flow.listed = key;
+        let now_best = peer.first().copied();
+        if best != now_best {
+            if let Some(best) = best {
+                self.order.remove(&best);
+            }
+            self.order.extend(now_best);
+        }
+        if now_best.is_none() {
+            self.peers.remove(&flow.src);
+        }
+    }
+
+    /// Sections 3.3 to 3.5: the messages with the fewest bytes missing, one of each sender and as many as the degree of
+    /// overcommitment, have grants for what keeps RTTbytes of each on the way.
+    fn grant(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let levels = self.traffic.levels();
+        let degree = terms.overcommitment(&levels);
+        loop {
+            let count = self.order.len().min(degree);
+            let mut active = std::mem::take(&mut self.active);
+            active.clear();
+            active.extend(self.order.iter().take(degree).map(|&(_, _, slot)| slot));
+            for (rank, &slot) in active.iter().enumerate() {
+                let (id, flow) = self.flows.get_mut(slot).expect("a listed message is known");
+                let target = flow.packets.min(flow.received.count.saturating_add(terms.rtt_packets));
+                let more = target.saturating_sub(flow.base + flow.allowed);
+                if more == 0 {
+                    continue;
+                }
+                let ungranted = flow.bytes.saturating_sub(terms.bytes(flow.base + flow.allowed));
+                flow.allowed += more;
+                flow.class = terms.scheduled_class(&levels, rank, count);
+                if terms.graduated && ungranted <= terms.bytes(terms.rtt_packets) {
+                    flow.class = flow.class.min(terms.unscheduled_class(&levels, ungranted));
+                }
+                let (src, class, allowed) = (flow.src, flow.class, flow.allowed);
+                let header = Header { class, allowed, ..Header::of(kind::GRANT) };
+                control.push_back(self.answer(id, src, header, terms));
+                self.counts.grants += 1;
+                self.arm(slot, now, terms);
+            }
+            // Messages that are wholly granted make room for others.
+            let mut room = false;
+            for &slot in &active {
+                self.list(slot, terms);
+                room |= self.flows.get(slot).is_some_and(|(_, flow)| flow.listed.is_none());
+            }
+            self.active = active;
+            if !room {
+                return;
+            }
+        }
+    }
+
+    /// A receiver waits for what is on its way, and for nothing else.
+    fn arm(&mut self, slot: u32, now: Time, terms: &Terms) {
+        match self.flows.get(slot) {
+            Some((_, flow)) if flow.in_flight() > 0 => self.timers.set(slot, now + terms.resend_after),
+            _ => self.timers.clear(slot),
+        }
+    }
+
+    /// Section 3.7: asks for what must be lost, one packet a gap.
+    fn ask_again(&mut self, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get(slot).expect("the caller has it");
+        let levels = self.traffic.levels();
+        let short = flow.packets <= flow.unscheduled;
+        let class = if short { terms.unscheduled_class(&levels, flow.bytes) } else { flow.class };
+        let (src, allowed) = (flow.src, flow.allowed);
+        let mut left = flow.in_flight();
+        let mut gaps: Vec<(u32, u32)> = Vec::new();
+        let mut number = 0;
+        while left > 0 {
+            number = flow.received.next_missing(number);
+            match gaps.last_mut() {
+                Some((_, end)) if *end == number => *end += 1,
+                _ => gaps.push((number, number + 1)),
+            }
+            (number, left) = (number + 1, left - 1);
+        }
+        for (first, end) in gaps {
+            let offset = terms.bytes(first);
+            let header =
+                Header { class, allowed, offset, length: terms.bytes(end - first), ..Header::of(kind::RESEND) };
+            control.push_back(self.answer(id, src, header, terms));
+            self.counts.resends += 1;
+        }
+    }
+
+    /// Asks again for what should have come by now.
+    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while let Some(slot) = self.timers.expire(now) {
+            if self.flows.get(slot).is_some() {
+                self.ask_again(slot, terms, control);
+                self.arm(slot, now, terms);
+            }
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+
+    /// A packet to a sender: it tells this receiver's levels too (section 3.4).
+    fn answer(&self, flow: FlowId, to: HostId, header: Header, terms: &Terms) -> Packet {
+        let header = if terms.tells() { header.telling(self.traffic.levels()) } else { header };
+        terms.control(flow, to, header)
+    }
+}

@@ -1,0 +1,291 @@
+//! The sender's side (sections 3.2 and 3.3): the first RTTbytes of a message unasked, the rest as it is granted, and of all that
+//! may go the message with the fewest bytes left first.
+//!
+//! A grant says how many scheduled packets of its message may have been sent in all, so that a later one makes up for one that is
+//! lost. Which packets they are is the sender's choice: with Aeolus, unscheduled ones that are known to be lost before any new.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use rustc_hash::FxHashMap;
+use units::{FlowId, HostId, Time};
+
+use super::Header;
+use super::header::kind;
+use super::terms::Terms;
+use super::traffic::Levels;
+use crate::bits::Bits;
+
+#[derive(Default)]
+pub(super) struct Sender {
+    flows: FlowMap<Outgoing>,
+    /// Messages that have a packet to send, by the bytes that are left of them (SRPT).
+    ready: BTreeSet<(u64, FlowId, u32)>,
+    /// By receiver, what it has told of its levels.
+    told: FxHashMap<HostId, Levels>,
+    /// One a message: its receiver has not been heard of.
+    timers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub unscheduled: u64,
+    pub scheduled: u64,
+    pub resent: u64,
+    pub lost: u64,
+    pub busy: u64,
+    pub probes: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    packets: u32,
+    /// Packets that go unasked.
+    unscheduled: u32,
+    /// The first packet that has never been sent.
+    next: u32,
+    /// Scheduled packets that its receiver has allowed, and those of them that have been sent.
+    allowed: u32,
+    spent: u32,
+    /// Their class, as last told.
+    class: u8,
+    /// Asked for again: they need no grant.
+    again: VecDeque<u32>,
+    /// Aeolus: unscheduled packets that are known to be there, and those that are known to be lost, which go first when more
+    /// is granted. Known since the probe was answered.
+    acked: Bits,
+    lost: VecDeque<u32>,
+    probed: bool,
+    sent_packets: u64,
+    /// Its key in the list of those that have a packet to send.
+    ready: Option<u64>,
+}
+
+impl Outgoing {
+    /// The packet to send now, and on what ground.
+    fn next_packet(&self) -> Option<(u32, Ground)> {
+        if let Some(&packet) = self.again.front() {
+            return Some((packet, Ground::Again));
+        }
+        if self.next < self.unscheduled {
+            return Some((self.next, Ground::Unscheduled));
+        }
+        if self.spent == self.allowed {
+            return None;
+        }
+        let fresh = (self.next < self.packets).then_some((self.next, Ground::Granted));
+        self.lost.front().map(|&packet| (packet, Ground::Lost)).or(fresh)
+    }
+
+    fn bytes_left(&self, terms: &Terms) -> u64 {
+        let again = (self.again.len() + self.lost.len()) as u32;
+        self.bytes.saturating_sub(terms.bytes(self.next)) + terms.bytes(again)
+    }
+}
+
+/// Why a packet may be sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    Again,
+    Unscheduled,
+    Lost,
+    Granted,
+}
+
+impl Sender {
+    /// A message to send.
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms) {
+        let packets = terms.packets(message.bytes);
+        let flow = Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            packets,
+            unscheduled: packets.min(terms.rtt_packets),
+            next: 0,
+            allowed: 0,
+            spent: 0,
+            class: terms.lowest_class(),
+            again: VecDeque::new(),
+            acked: Bits::default(),
+            lost: VecDeque::new(),
+            probed: false,
+            sent_packets: 0,
+            ready: None,
+        };
+        let slot = self.flows.insert(message.flow, flow);
+        self.list(slot, terms);
+        self.timers.set(slot, now + terms.resend_after);
+    }
+
+    /// Keeps a message where it belongs among those that have a packet to send.
+    fn list(&mut self, slot: u32, terms: &Terms) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let key = flow.next_packet().map(|_| flow.bytes_left(terms));
+        if key != flow.ready {
+            if let Some(before) = flow.ready {
+                self.ready.remove(&(before, id, slot));
+            }
+            self.ready.extend(key.map(|key| (key, id, slot)));
+            flow.ready = key;
+        }
+    }
+
+    /// A packet from a receiver.
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) {
+        if terms.tells()
+            && let Some(levels) = header.told()
+        {
+            self.told.insert(packet.src, levels);
+        }
+        let Some(slot) = self.flows.slot(packet.flow) else { return };
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.dst != packet.src {
+            return;
+        }
+        if header.kind == kind::DONE {
+            self.complete(cx, slot);
+            return;
+        }
+        flow.allowed = flow.allowed.max(header.allowed.min(flow.packets));
+        match header.kind {
+            kind::GRANT => flow.class = header.class,
+            kind::RESEND => {
+                flow.class = header.class;
+                self.resend(slot, header, terms, control);
+            }
+            kind::ACK => {
+                let number = (header.offset / u64::from(terms.site.payload_max())).min(u64::from(flow.unscheduled));
+                if number < u64::from(flow.unscheduled) && flow.acked.insert(number as u32) {
+                    flow.lost.retain(|&lost| u64::from(lost) != number);
+                }
+            }
+            kind::PROBED if !flow.probed => {
+                flow.probed = true;
+                let (end, acked) = (flow.unscheduled.min(flow.next), &flow.acked);
+                let missing = |from: u32| Some(acked.next_missing(from)).filter(|&number| number < end);
+                flow.lost = std::iter::successors(missing(0), |&number| missing(number + 1)).collect();
+                self.counts.lost += flow.lost.len() as u64;
+            }
+            _ => {}
+        }
+        self.list(slot, terms);
+        self.timers.set(slot, cx.now + terms.resend_after);
+    }
+
+    /// Section 3.7: its receiver misses packets that it thinks were sent. If they were, they are sent again; if they wait for
+    /// shorter messages, the receiver is told so.
+    fn resend(&mut self, slot: u32, header: &Header, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        let payload = u64::from(terms.site.payload_max());
+        let end = header.offset.saturating_add(header.length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
+        // What it asks for it has granted, though the grants be lost.
+        let fresh = end.saturating_sub(flow.next.max(flow.unscheduled));
+        if fresh > 0 {
+            flow.allowed = flow.allowed.max(flow.spent + flow.lost.len() as u32 + fresh);
+        }
+        let end = end.min(flow.next);
+        let first = (header.offset / payload).min(u64::from(end)) as u32;
+        let before = flow.again.len();
+        for packet in first..end {
+            if !flow.again.contains(&packet) {
+                flow.again.push_back(packet);
+            }
+        }
+        flow.lost.retain(|lost| !(first..end).contains(lost));
+        if flow.again.len() == before && flow.next_packet().is_some() {
+            self.counts.busy += 1;
+            control.push_back(terms.control(id, flow.dst, Header::of(kind::BUSY)));
+        }
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32) {
+        let (id, _) = self.flows.get(slot).expect("the caller has it");
+        let flow = self.flows.remove(slot).expect("just seen");
+        if let Some(key) = flow.ready {
+            self.ready.remove(&(key, id, slot));
+        }
+        self.timers.clear(slot);
+        let resent_packets = flow.sent_packets.saturating_sub(u64::from(flow.packets));
+        cx.events.push(Event::Completed { flow: id, sent_packets: flow.sent_packets, resent_packets });
+    }
+
+    /// The next data packet for the NIC: of the message with the fewest bytes left whose class may go.
+    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+        let choice = self.ready.iter().find_map(|&(_, _, slot)| {
+            let (_, flow) = self.flows.get(slot)?;
+            let (packet, ground) = flow.next_packet()?;
+            let class = self.class(flow, packet, ground, terms);
+            cx.gate.open(class).then_some((slot, packet, ground, class))
+        });
+        let (slot, packet, ground, class) = choice?;
+        let (id, flow) = self.flows.get_mut(slot).expect("just found");
+        match ground {
+            Ground::Again => _ = flow.again.pop_front(),
+            Ground::Lost => _ = flow.lost.pop_front(),
+            Ground::Unscheduled | Ground::Granted => flow.next += 1,
+        }
+        flow.spent += u32::from(matches!(ground, Ground::Lost | Ground::Granted));
+        flow.sent_packets += 1;
+        let kind = if ground == Ground::Unscheduled { kind::UNSCHEDULED } else { kind::SCHEDULED };
+        let (unscheduled, length, offset) = (flow.unscheduled as u16, flow.bytes, terms.bytes(packet));
+        let header = Header { unscheduled, length, ..Header::of(kind) };
+        let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
+        let mut data = terms.packet(id, flow.dst, class, Header { offset, ..header });
+        data.payload_bytes = payload;
+        data.wire_bytes += payload;
+        if ground == Ground::Unscheduled {
+            data.flags &= !flags::ECT;
+            if terms.aeolus.is_some() && flow.next == flow.unscheduled {
+                // In the queue of the packets that it must not overtake.
+                control.push_back(terms.packet(id, flow.dst, class, Header { kind: kind::PROBE, ..header }));
+                self.counts.probes += 1;
+            }
+        }
+        match ground {
+            Ground::Unscheduled => self.counts.unscheduled += 1,
+            Ground::Granted => self.counts.scheduled += 1,
+            Ground::Again | Ground::Lost => self.counts.resent += 1,
+        }
+        self.list(slot, terms);
+        self.timers.set(slot, cx.now + terms.resend_after);
+        Some(data)
+    }
+
+    fn class(&self, flow: &Outgoing, packet: u32, ground: Ground, terms: &Terms) -> u8 {
+        if ground != Ground::Unscheduled {
+            return flow.class;
+        }
+        let assumed = terms.assumed();
+        let bytes = if terms.graduated { flow.bytes - terms.bytes(packet) } else { flow.bytes };
+        terms.unscheduled_class(self.told.get(&flow.dst).unwrap_or(&assumed), bytes)
+    }
+
+    /// Asks receivers that have said nothing for too long though it is their turn.
+    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while let Some(slot) = self.timers.expire(now) {
+            let Some((id, flow)) = self.flows.get(slot) else { continue };
+            if flow.next_packet().is_none() {
+                self.counts.probes += 1;
+                let (unscheduled, length) = (flow.unscheduled as u16, flow.bytes);
+                let header = Header { unscheduled, length, ..Header::of(kind::PROBE) };
+                control.push_back(terms.control(id, flow.dst, header));
+            }
+            self.timers.set(slot, now + terms.resend_after);
+        }
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.timers.next().unwrap_or(Time::MAX)
+    }
+}

@@ -1,0 +1,121 @@
+use node::packet::flags;
+use node::{Packet, Site};
+use units::{Duration, FlowId, HostId};
+
+use super::aeolus::Queue;
+use super::traffic::{LEVELS_MAX, Levels, Traffic};
+use super::{Config, Header};
+
+/// What follows from the configuration and the place, worked out once.
+pub(super) struct Terms {
+    pub site: Site,
+    /// RTTbytes, in full packets.
+    pub rtt_packets: u32,
+    priorities: u8,
+    unscheduled: Option<u8>,
+    /// Sizes between unscheduled levels, if they are fixed.
+    cutoffs: Vec<u64>,
+    overcommitment: Option<u8>,
+    /// How long a receiver waits for what must be on its way before it asks again, and a sender for any word.
+    pub resend_after: Duration,
+    pub graduated: bool,
+    /// Where unscheduled packets queue, if they may be dropped (Aeolus).
+    pub aeolus: Option<Queue>,
+}
+
+/// Priority class of control packets (section 3.2: all but data have the highest).
+pub(super) const CONTROL: u8 = 0;
+/// Aeolus in one queue: the class of all data.
+const DATA: u8 = 1;
+
+impl Terms {
+    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site) -> Terms {
+        let bytes = config.rtt_bytes.map(|bytes| bytes.get().div_ceil(u64::from(site.payload_max())));
+        let packets = bytes.unwrap_or_else(|| site.bdp_bytes().div_ceil(u64::from(site.mtu_bytes)));
+        let fixed = (!config.cutoffs.is_empty()).then_some(config.cutoffs.len() as u8 + 1);
+        Terms {
+            site: site.clone(),
+            rtt_packets: packets.clamp(1, u64::from(u16::MAX)) as u32,
+            priorities: config.priorities,
+            unscheduled: fixed.or(config.unscheduled_levels),
+            cutoffs: config.cutoffs.iter().map(|bytes| bytes.get()).collect(),
+            overcommitment: config.overcommitment,
+            resend_after: config.resend_after,
+            graduated: config.graduated,
+            aeolus,
+        }
+    }
+
+    /// Packets of a message.
+    pub fn packets(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// Message bytes in so many packets, counted from the first.
+    pub fn bytes(&self, packets: u32) -> u64 {
+        u64::from(packets) * u64::from(self.site.payload_max())
+    }
+
+    /// What a receiver notes of its traffic.
+    pub fn traffic(&self) -> Traffic {
+        Traffic::new(self.priorities, self.unscheduled, self.assumed())
+    }
+
+    /// What a sender thinks of a receiver that has told it nothing: half of the levels are unscheduled.
+    pub fn assumed(&self) -> Levels {
+        let count = self.unscheduled.unwrap_or(self.priorities / 2).clamp(1, LEVELS_MAX as u8);
+        Levels::assumed(count, self.bytes(self.rtt_packets))
+    }
+
+    /// Whether receivers tell cutoffs.
+    pub fn tells(&self) -> bool {
+        self.cutoffs.is_empty()
+    }
+
+    /// Class of the unscheduled packets of a message of so many bytes.
+    pub fn unscheduled_class(&self, levels: &Levels, bytes: u64) -> u8 {
+        if self.aeolus == Some(Queue::One) {
+            return DATA;
+        }
+        if self.tells() { levels.of(bytes) } else { self.cutoffs.partition_point(|&cutoff| bytes > cutoff) as u8 }
+    }
+
+    /// Messages that may have grants at one time (section 3.5: as many as there are scheduled levels).
+    pub fn overcommitment(&self, levels: &Levels) -> usize {
+        usize::from(self.overcommitment.unwrap_or(self.priorities - levels.count))
+    }
+
+    /// Class of the scheduled packets of the `rank`-th of so many active messages, fewest remaining bytes first. The lowest
+    /// levels are used first, so that a new shorter message finds a level above (section 3.4).
+    pub fn scheduled_class(&self, levels: &Levels, rank: usize, active: usize) -> u8 {
+        if self.aeolus == Some(Queue::One) {
+            return DATA;
+        }
+        let scheduled = usize::from(self.priorities - levels.count);
+        let above = usize::from(levels.count) + scheduled.saturating_sub(active);
+        (above + rank).min(usize::from(self.priorities) - 1) as u8
+    }
+
+    /// The class of scheduled packets before any grant has said one.
+    pub fn lowest_class(&self) -> u8 {
+        if self.aeolus == Some(Queue::One) { DATA } else { self.priorities - 1 }
+    }
+
+    /// A packet of this class without payload.
+    pub fn packet(&self, flow: FlowId, to: HostId, class: u8, header: Header) -> Packet {
+        let mut packet = Packet::new(flow, self.site.host, to, header);
+        packet.wire_bytes = self.site.header_bytes;
+        packet.class = class;
+        packet.transport = self.site.transport;
+        if self.aeolus.is_some() {
+            // Not to be dropped before there is no room at all.
+            packet.flags = flags::ECT;
+        }
+        packet
+    }
+
+    /// A control packet.
+    pub fn control(&self, flow: FlowId, to: HostId, header: Header) -> Packet {
+        self.packet(flow, to, CONTROL, header)
+    }
+}
