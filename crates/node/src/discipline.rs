@@ -71,6 +71,15 @@ pub enum Marking {
     },
 }
 
+/// When packets that are not ECN-capable are lost, though there is room (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EarlyDrop {
+    /// Where packets would be marked.
+    pub at: Marking,
+    /// Whether all that waits at the port counts, and not only what waits in the packet's class.
+    pub by_port: bool,
+}
+
 /// When a packet is marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -21,7 +21,7 @@ mod switch;
 mod timers;
 
 pub use agent::{Agent, AgentCx};
-pub use discipline::{Balancing, MarkAt, Marking};
+pub use discipline::{Balancing, EarlyDrop, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;
 pub use link::{FlowControl, NicControl};

@@ -25,7 +25,7 @@ use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
-use crate::{Agent, AgentCx, FlowControl, MarkAt, Marking, Packet, Port};
+use crate::{Agent, AgentCx, EarlyDrop, FlowControl, MarkAt, Marking, Packet, Port};
 
 /// How a switch's memory is divided among its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub struct Settings {
     /// When in its passage a packet is marked.
     pub mark_at: MarkAt,
     /// Per transport, when its packets that are not ECN-capable are lost early (RFC 3168 section 5); empty if none ever is.
-    pub early_drop: Vec<Option<Marking>>,
+    pub early_drop: Vec<Option<EarlyDrop>>,
     /// Bytes of a packet whose payload has been trimmed.
     pub header_bytes: u16,
 }
@@ -605,10 +605,11 @@ impl Switch {
     #[cold]
     fn drops_early(&mut self, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
-        let queue = port.class_bytes(packet.class) + u32::from(packet.wire_bytes);
         !packet.has(flags::ECT)
-            && self.settings.early_drop[usize::from(packet.transport)]
-                .is_some_and(|marking| marks(marking, port.rate(), queue, &mut self.random))
+            && self.settings.early_drop[usize::from(packet.transport)].is_some_and(|EarlyDrop { at, by_port }| {
+                let waiting = if by_port { port.queued_bytes() } else { port.class_bytes(packet.class) };
+                marks(at, port.rate(), waiting + u32::from(packet.wire_bytes), &mut self.random)
+            })
     }
 
     fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
@@ -825,7 +826,8 @@ impl Settings {
                 seen |= 1 << class;
             }
         }
-        for marking in self.marking.iter().chain(&self.early_drop).flatten() {
+        let early = self.early_drop.iter().flatten().map(|early| &early.at);
+        for marking in self.marking.iter().flatten().chain(early) {
             if let Marking::Ramp { min, max, probability_max, .. } | Marking::GentleRamp { min, max, probability_max } =
                 *marking
                 && !(min < max && (0.0..=1.0).contains(&probability_max))

@@ -10,8 +10,8 @@ use node::link::{Admission, Dequeued, FlowControl, LinkCx, QueueView};
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{
-    Agent, AgentCx, Balancing, Buffer, KeptRoom, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, Settings,
-    Stages, Switch,
+    Agent, AgentCx, Balancing, Buffer, EarlyDrop, KeptRoom, Loss, MarkAt, Marking, Overflow, Packet, Port, Received,
+    Settings, Stages, Switch,
 };
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
@@ -332,10 +332,23 @@ fn a_dead_link_loses_what_waits_and_what_comes() {
 }
 
 #[test]
+fn early_drop_by_port_counts_all_that_waits_there() {
+    let at = Marking::Step { threshold: Bytes(6_000) };
+    for (by_port, fate) in [(false, Received::Queued(PortId(1))), (true, Received::Lost(Loss::Overflow))] {
+        let mut scene = Scene::star(Settings { early_drop: vec![Some(EarlyDrop { at, by_port })], ..settings() });
+        for number in 0..4 {
+            let class = if number < 2 { 5 } else { 6 };
+            assert_eq!(scene.receive(packet(number, 1, class)), Received::Queued(PortId(1)), "6,000 bytes");
+        }
+        assert_eq!(scene.receive(packet(4, 1, 5)), fate);
+    }
+}
+
+#[test]
 fn what_cannot_be_marked_is_dropped_where_red_would_mark_it() {
     let marking = Marking::Step { threshold: Bytes(4_500) };
-    let mut scene =
-        Scene::star(Settings { marking: vec![Some(marking)], early_drop: vec![Some(marking)], ..settings() });
+    let early_drop = vec![Some(EarlyDrop { at: marking, by_port: false })];
+    let mut scene = Scene::star(Settings { marking: vec![Some(marking)], early_drop, ..settings() });
     let mut capable = packet(0, 1, 1);
     capable.flags |= flags::ECT;
     for _ in 0..3 {

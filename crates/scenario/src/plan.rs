@@ -10,7 +10,8 @@ use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
 use node::{
-    Agent, Balancing, Buffer, Clock, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch,
+    Agent, Balancing, Buffer, Clock, EarlyDrop, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages,
+    Switch,
 };
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
@@ -389,8 +390,8 @@ fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
     }
     let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
-    let early: Vec<_> =
-        asks.iter().map(|asks| if switch.early_drop { switch.marking } else { asks.early_drop }).collect();
+    let said = switch.marking.filter(|_| switch.early_drop).map(|at| EarlyDrop { at, by_port: false });
+    let early: Vec<_> = asks.iter().map(|asks| said.or(asks.early_drop)).collect();
     let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
     let settings = Settings {
         buffer: switch.buffer,

@@ -34,7 +34,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fabric::{Fabric, Failures, Routes};
-use node::{Agent, Balancing, Endpoint, FlowControl as SwitchControl, Marking, Overflow, Site};
+use node::{Agent, Balancing, EarlyDrop, Endpoint, FlowControl as SwitchControl, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
@@ -179,7 +179,7 @@ pub struct Asks {
     /// What shall happen to a packet that finds no room, if it is not all the same.
     pub overflow: Option<Overflow>,
     /// When its packets that are not ECN-capable shall be lost early, if ever (Aeolus's selective dropping).
-    pub early_drop: Option<Marking>,
+    pub early_drop: Option<EarlyDrop>,
     /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
     /// scheme that shares all.
     pub reserved_classes: u8,

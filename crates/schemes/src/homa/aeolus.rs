@@ -7,7 +7,7 @@
 //! then is lost, and is sent again as scheduled packets, before any that has never been sent. The receiver knows as much from the
 //! probe, and grants what was lost like the rest. The scheduled part is Homa's.
 
-use node::{Endpoint, Marking, Site};
+use node::{EarlyDrop, Endpoint, Marking, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
@@ -73,6 +73,8 @@ impl Scheme for Config {
     }
 
     fn asks(&self, site: &Site) -> Asks {
-        Asks { early_drop: Some(Marking::Step { threshold: self.threshold }), ..self.homa.asks(site) }
+        let at = Marking::Step { threshold: self.threshold };
+        let by_port = self.queue == Queue::Port;
+        Asks { early_drop: Some(EarlyDrop { at, by_port }), ..self.homa.asks(site) }
     }
 }
