@@ -3,7 +3,7 @@
 //! A [`FabricSpec`] is what a scenario says ("a leaf-spine of 9 racks"); [`FabricSpec::build`] turns it into a
 //! [`Fabric`], flat vectors of nodes, ports and directed links, which everything above reads and nothing changes.
 //! [`Routes`] holds every shortest path as sets of equal-cost ports, for the whole fabric or for what [`Failures`] leave
-//! of it; [`epochs`] works out beforehand what the fabric looks like after each failure, so that a simulator only has
+//! of it; [`Quotient`] folds a fabric along its symmetries; [`epochs`] works out beforehand what the fabric looks like after each failure, so that a simulator only has
 //! to apply precomputed tables at precomputed times. Which port of a set a packet takes is a load balancer's business
 //! and lives one floor up.
 //!
@@ -19,6 +19,7 @@
 mod fabric;
 mod failure;
 mod names;
+mod quotient;
 mod routes;
 pub mod routing;
 mod source_route;
@@ -27,6 +28,7 @@ mod unloaded;
 
 pub use fabric::{Builder, Fabric, Lattice, Link, Tier};
 pub use failure::{Change, Epoch, FailureSpec, epochs};
+pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};

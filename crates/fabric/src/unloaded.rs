@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use petgraph::algo::dinics;
 use petgraph::graph::DiGraph;
-use units::{Duration, HostId, LinkId, Rate, SwitchId};
+use units::{Duration, HostId, LinkId, Rate};
 
-use crate::{Fabric, Link, Routes};
+use crate::{Fabric, Link, Quotient, Routes};
 
 /// What an idle fabric gives: times and capacities that depend on nothing but the graph.
 impl Fabric {
@@ -17,43 +17,42 @@ impl Fabric {
     }
 
     /// The longest time over all pairs of hosts for a packet of `data_bytes` one way and one of `answer_bytes` back,
-    /// each alone in the network. `routes` are those of the whole fabric: what has no path would count as no time.
-    pub fn max_rtt(&self, routes: &Routes, data_bytes: u64, answer_bytes: u64) -> Duration {
-        self.max_rtts(routes, data_bytes, answer_bytes).into_values().max().unwrap_or(Duration::ZERO)
+    /// each alone in the network.
+    pub fn max_rtt(&self, quotient: &Quotient, data_bytes: u64, answer_bytes: u64) -> Duration {
+        self.max_rtts(quotient, data_bytes, answer_bytes).into_values().max().unwrap_or(Duration::ZERO)
     }
 
     /// The same for each number of switches that lie between two hosts.
     ///
     /// A path is (host link, links between racks, host link), so it suffices to look at one pair of hosts a pair of
     /// racks: in each, the slowest to send and the slowest to receive.
-    pub fn max_rtts(&self, routes: &Routes, data_bytes: u64, answer_bytes: u64) -> BTreeMap<u32, Duration> {
-        let forth: Vec<Duration> = (0..self.links.len()).map(|link| self.hop_time(link.into(), data_bytes)).collect();
-        let back: Vec<Duration> = (0..self.links.len()).map(|link| self.hop_time(link.into(), answer_bytes)).collect();
-        let time = |times: &[Duration], src, dst| total(routes.path(self, src, dst).map(|link| times[link.index()]));
-        let round = |src, dst| total([time(&forth, src, dst), time(&back, dst, src)]);
-        let (up, down) = (|host| self.uplink(host).index(), |host| Fabric::reverse(self.uplink(host)).index());
-        let mut racks: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
+    pub fn max_rtts(&self, quotient: &Quotient, data_bytes: u64, answer_bytes: u64) -> BTreeMap<u32, Duration> {
+        let between = |bytes| {
+            let bundles = quotient.bundles().iter();
+            let times: Vec<Duration> = bundles.map(|bundle| self.hop_time(bundle.links[0], bytes)).collect();
+            move |from, to| total(quotient.path(from, to).map(|bundle| times[bundle]))
+        };
+        let (forth, back) = (between(data_bytes), between(answer_bytes));
+        let mut racks = vec![Vec::new(); quotient.racks()];
         for host in (0..self.hosts).map(HostId) {
-            racks.entry(self.rack_of(host)).or_default().push(host);
+            racks[quotient.rack_of(self, host)].push(host);
         }
-        let ends: Vec<[Vec<HostId>; 2]> = racks
-            .into_values()
-            .map(|hosts| {
-                let as_sender = |host: &HostId| total([forth[up(*host)], back[down(*host)]]);
-                let as_receiver = |host: &HostId| total([forth[down(*host)], back[up(*host)]]);
-                [two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver)]
-            })
-            .collect();
+        let up = |host, bytes| self.hop_time(self.uplink(host), bytes);
+        let down = |host, bytes| self.hop_time(Fabric::reverse(self.uplink(host)), bytes);
+        let as_sender = |host: &HostId| total([up(*host, data_bytes), down(*host, answer_bytes)]);
+        let as_receiver = |host: &HostId| total([down(*host, data_bytes), up(*host, answer_bytes)]);
+        let slowest = |hosts: Vec<HostId>| [two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver)];
+        let ends: Vec<_> = racks.into_iter().map(slowest).collect();
         let mut longest = BTreeMap::new();
-        for (from, [senders, _]) in ends.iter().enumerate() {
-            for (to, [_, receivers]) in ends.iter().enumerate() {
+        for (to, [_, receivers]) in ends.iter().enumerate() {
+            for (from, [senders, _]) in ends.iter().enumerate() {
+                let fabric = if from == to { Duration::ZERO } else { total([forth(from, to), back(to, from)]) };
                 // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
                 let depth = if from == to { 2 } else { 1 };
-                for &src in senders.iter().take(depth) {
-                    for &dst in receivers.iter().take(depth).filter(|&&dst| dst != src) {
-                        let switches = routes.hops(src, dst).map_or(0, |links| links - 1);
-                        let known = longest.entry(switches).or_insert(Duration::ZERO);
-                        *known = round(src, dst).max(*known);
+                for &(src, sent) in senders.iter().take(depth) {
+                    for &(_, received) in receivers.iter().take(depth).filter(|&&(dst, _)| dst != src) {
+                        let known = longest.entry(quotient.distance(from, to) + 1).or_insert(Duration::ZERO);
+                        *known = total([sent, fabric, received]).max(*known);
                     }
                 }
             }
@@ -61,49 +60,31 @@ impl Fabric {
         longest
     }
 
-    /// How many links lie side by side at each hop of the shortest paths between two hosts: the most that a message can
-    /// be spread over there. Empty when there is no path.
-    pub fn widths(&self, routes: &Routes, src: HostId, dst: HostId) -> Vec<u32> {
-        let hops = routes.hops(src, dst).unwrap_or(0);
-        let mut widths = vec![1; hops.min(1) as usize];
-        let mut level = vec![self.rack_of(src)];
-        for _ in 1..hops {
-            let onward = |&switch: &SwitchId| routes.next(switch, dst).iter().map(move |&port| (switch, port));
-            let links: Vec<LinkId> =
-                level.iter().flat_map(onward).map(|(switch, port)| self.out_link(switch, port)).collect();
-            widths.push(links.len() as u32);
-            level = links.iter().filter_map(|&link| self.as_switch(self.link(link).to)).collect();
-            level.sort_unstable();
-            level.dedup();
-        }
-        widths
-    }
-
     /// The bisection: what the first half of the hosts, by number, can send to the second half at once if routing is
     /// ideal (a maximum flow, hence a minimum cut). In a regular fabric, where hosts are numbered rack by rack, no other
     /// halves would get less.
-    pub fn bisection(&self) -> Rate {
+    pub fn bisection(&self, quotient: &Quotient) -> Rate {
         let mut graph: DiGraph<(), u64> = DiGraph::new();
-        let switches: Vec<_> = (0..self.switches).map(|_| graph.add_node(())).collect();
+        let classes: Vec<_> = (0..quotient.classes()).map(|_| graph.add_node(())).collect();
         let (source, sink) = (graph.add_node(()), graph.add_node(()));
         // Hosts of one rack and half are one edge: the flow is the same and the graph much smaller.
-        let mut halves = vec![[0u64; 2]; switches.len()];
+        let mut halves = vec![[0u64; 2]; quotient.racks()];
         for host in (0..self.hosts).map(HostId) {
-            halves[self.rack_of(host).index()][usize::from(host.0 >= self.hosts / 2)] += self.host_rate(host).bps();
+            halves[quotient.rack_of(self, host)][usize::from(host.0 >= self.hosts / 2)] += self.host_rate(host).bps();
         }
-        for (&switch, [first, second]) in switches.iter().zip(halves) {
-            graph.add_edge(source, switch, first);
-            graph.add_edge(switch, sink, second);
+        for (&rack, [first, second]) in classes.iter().zip(halves) {
+            graph.add_edge(source, rack, first);
+            graph.add_edge(rack, sink, second);
         }
-        for link in &self.links {
-            if let (Some(from), Some(to)) = (self.as_switch(link.from), self.as_switch(link.to)) {
-                graph.add_edge(switches[from.index()], switches[to.index()], link.rate.bps());
-            }
+        for bundle in quotient.bundles() {
+            let rate = self.link(bundle.links[0]).rate.bps() * bundle.links.len() as u64;
+            graph.add_edge(classes[bundle.from], classes[bundle.to], rate);
         }
         Rate::from_bps(dinics(&graph, source, sink).0)
     }
 
-    fn hop_time(&self, link: LinkId, bytes: u64) -> Duration {
+    /// Time of a lone packet over a link, with the processing at its end.
+    pub(crate) fn hop_time(&self, link: LinkId, bytes: u64) -> Duration {
         let Link { rate, propagation, .. } = *self.link(link);
         total([rate.transmit(bytes), propagation, self.delay_after(link)])
     }
@@ -114,9 +95,9 @@ fn total(times: impl IntoIterator<Item = Duration>) -> Duration {
     times.into_iter().fold(Duration::ZERO, |sum, time| Duration::from_ps(sum.ps().saturating_add(time.ps())))
 }
 
-fn two_slowest(hosts: &[HostId], time: impl Fn(&HostId) -> Duration) -> Vec<HostId> {
-    let mut sorted = hosts.to_vec();
-    sorted.sort_by_key(|host| std::cmp::Reverse(time(host)));
+fn two_slowest(hosts: &[HostId], time: impl Fn(&HostId) -> Duration) -> Vec<(HostId, Duration)> {
+    let mut sorted: Vec<(HostId, Duration)> = hosts.iter().map(|host| (*host, time(host))).collect();
+    sorted.sort_by_key(|&(_, time)| std::cmp::Reverse(time));
     sorted.truncate(2);
     sorted
 }

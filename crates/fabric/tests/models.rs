@@ -1,6 +1,6 @@
 //! The numbers that papers give for their fabrics, derived term by term.
 
-use clearway_fabric::{Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Routes};
+use clearway_fabric::{Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Quotient, Routes};
 use units::{Duration, HostId, Rate};
 
 fn build(spec: &FabricSpec) -> (Fabric, Routes) {
@@ -25,7 +25,7 @@ fn harmony_leaf_spine_rtt_is_4_6_us() {
     assert_eq!(ack, Duration::from_ns(2150 + 8));
     // Harmony section 5 prints 4.6 us.
     assert_eq!(data + ack, Duration::from_ns(4608));
-    assert_eq!(fabric.max_rtt(&routes, 1500, 40), data + ack);
+    assert_eq!(fabric.max_rtt(&Quotient::new(&fabric), 1500, 40), data + ack);
     // Within a rack: 2 links and 1 switch one way.
     let near = fabric.lone_packet_time(&routes, HostId(0), HostId(15), 1500).unwrap();
     assert_eq!(near, Duration::from_ns(2 * 200 + 450 + 2 * 120));
@@ -37,13 +37,13 @@ fn harmony_fat_tree_rtt_is_7_6_us() {
     assert_eq!(fabric.hosts, 1024);
     // Across pods: 6 links x 200 ns + 5 switches x 450 ns = 3,450 ns one way; all links have 100 Gbps, so 1,500 B take
     // 6 x 120 ns = 720 ns and 40 B 6 x 3.2 ns = 19.2 ns. Harmony section 5 prints 7.6 us.
-    assert_eq!(fabric.max_rtt(&routes, 1500, 40), Duration::from_ps(2 * 3_450_000 + 720_000 + 19_200));
+    assert_eq!(fabric.max_rtt(&Quotient::new(&fabric), 1500, 40), Duration::from_ps(2 * 3_450_000 + 720_000 + 19_200));
 }
 
 #[test]
 fn dcpim_control_rtt_is_5_2_us_and_data_rtt_5_8_us() {
     let (fabric, routes) = build(&FabricSpec::default());
-    let rtt = |there, back| fabric.max_rtt(&routes, there, back) + DCPIM_HOST_DELAY * 2;
+    let rtt = |there, back| fabric.max_rtt(&Quotient::new(&fabric), there, back) + DCPIM_HOST_DELAY * 2;
     // Propagation and processing: 2 x (4 x 200 ns + 3 x 450 ns + 450 ns at the host) = 2 x 4 x 650 ns = 5,200 ns.
     // Two control packets add 8 ns each: 5,216 ns, dcPIM section 3.4's 5.2 us.
     assert_eq!(rtt(40, 40), Duration::from_ns(5_200 + 2 * 8));
@@ -60,9 +60,9 @@ fn round_trips_by_the_switches_on_the_way() {
     // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40 B back.
     let (fabric, routes) = build(&FabricSpec::default());
     let in_rack = Duration::from_ps(2 * 850_000 + 2 * 120_000 + 2 * 3_200);
-    let rtts = fabric.max_rtts(&routes, 1500, 40);
+    let rtts = fabric.max_rtts(&Quotient::new(&fabric), 1500, 40);
     assert_eq!((rtts.keys().copied().collect::<Vec<_>>(), rtts[&1]), (vec![1, 3], in_rack));
-    assert_eq!(rtts[&3], fabric.max_rtt(&routes, 1500, 40));
+    assert_eq!(rtts[&3], fabric.max_rtt(&Quotient::new(&fabric), 1500, 40));
 }
 
 #[test]
@@ -83,13 +83,16 @@ fn longest_rtt_counts_unlike_hosts() {
             fabric.lone_packet_time(&routes, a, b, data).unwrap()
                 + fabric.lone_packet_time(&routes, b, a, answer).unwrap()
         };
-        assert_eq!(Some(fabric.max_rtt(&routes, data, answer)), all.clone().map(rtt).max());
+        assert_eq!(Some(fabric.max_rtt(&Quotient::new(&fabric), data, answer)), all.clone().map(rtt).max());
     }
 }
 
 #[test]
 fn bisections() {
-    let bisection = |spec: FabricSpec| build(&spec).0.bisection();
+    let bisection = |spec: FabricSpec| {
+        let fabric = spec.build().unwrap();
+        fabric.bisection(&Quotient::new(&fabric))
+    };
     // Full bisection: each of 72 hosts sends at its rate.
     assert_eq!(bisection(FabricSpec::default()), Rate::from_gbps(7_200));
     assert_eq!(bisection(FabricSpec::FatTree(FatTree::default())), Rate::from_gbps(51_200));
@@ -124,19 +127,4 @@ fn r2c2_path_counts_in_the_216_node_torus() {
         expected += orders * at.map(ways).iter().product::<u64>();
     }
     assert_eq!(total, expected);
-}
-
-#[test]
-fn widths_are_the_links_side_by_side() {
-    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and in.
-    let (fabric, routes) = build(&FabricSpec::default());
-    assert_eq!(fabric.widths(&routes, HostId(0), HostId(143)), [1, 4, 4, 1]);
-    assert_eq!(fabric.widths(&routes, HostId(0), HostId(15)), [1, 1]);
-    assert!(fabric.widths(&routes, HostId(0), HostId(0)).is_empty());
-    let (fabric, routes) = build(&FabricSpec::FatTree(FatTree::default()));
-    assert_eq!(fabric.widths(&routes, HostId(0), HostId(1023)), [1, 8, 64, 64, 8, 1]);
-    // From corner to corner of a 3 x 3 mesh: two ways, then four links over three nodes, four, two.
-    let mesh = FabricSpec::Mesh(Grid { dims: vec![3, 3], ..Grid::default() });
-    let (fabric, routes) = build(&mesh);
-    assert_eq!(fabric.widths(&routes, HostId(0), HostId(8)), [1, 2, 4, 4, 2, 1]);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fabric::Fabric;
+use fabric::{Fabric, Quotient};
 use node::Packet;
 use schemes::aq::share::portion;
 use schemes::aq::{AqId, Ids, Place, Position, Request, Share, Step};
@@ -260,7 +260,9 @@ impl Entities {
         scenario: &Scenario,
         fabric: &Fabric,
     ) -> Result<Vec<Member>, Problem> {
-        let hosts = hosts.resolve(&crate::plan::ground(fabric)).map_err(|problem| problem.under("hosts"))?;
+        let hosts = hosts
+            .resolve(&crate::outline::ground(fabric, &Quotient::new(fabric)))
+            .map_err(|problem| problem.under("hosts"))?;
         for host in &hosts {
             if let Some(other) = self.of_host[host.index()].replace(entity) {
                 let message =

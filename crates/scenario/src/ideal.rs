@@ -1,8 +1,8 @@
 //! What a flow would take alone in the network: the denominator of slowdown.
 
-use fabric::{Fabric, Routes};
+use fabric::{Fabric, Quotient};
 use rustc_hash::FxHashMap;
-use units::{Duration, HostId, PerByte, SwitchId};
+use units::{Duration, HostId, LinkId, PerByte, Rate};
 
 use crate::{Completion, HEAD_BYTES, Scenario};
 
@@ -28,12 +28,15 @@ use crate::{Completion, HEAD_BYTES, Scenario};
 /// "acknowledged", a control packet's way back is added.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
-    routes: &'a Routes,
+    quotient: &'a Quotient,
     scenario: &'a Scenario,
-    /// Per pair of racks, how many links lie side by side at each hop.
-    widths: FxHashMap<(SwitchId, SwitchId), Vec<u32>>,
+    /// Per pair of racks, which of `shapes` the way between them has.
+    shape_of: FxHashMap<(u32, u32), u32>,
+    shapes: Vec<Vec<Hop>>,
+    known: FxHashMap<Vec<HopKey>, u32>,
 }
 
+#[derive(Clone, Copy)]
 struct Hop {
     per_byte: PerByte,
     /// Propagation and processing after the link.
@@ -42,39 +45,85 @@ struct Hop {
     width: u32,
 }
 
+type HopKey = (Rate, Duration, u32);
+
 impl<'a> Ideal<'a> {
-    /// For flows over these routes.
-    pub fn new(fabric: &'a Fabric, routes: &'a Routes, scenario: &'a Scenario) -> Ideal<'a> {
-        Ideal { fabric, routes, scenario, widths: FxHashMap::default() }
+    /// For flows of a scenario on its fabric.
+    pub fn new(fabric: &'a Fabric, quotient: &'a Quotient, scenario: &'a Scenario) -> Ideal<'a> {
+        let (shape_of, known) = (FxHashMap::default(), FxHashMap::default());
+        Ideal { fabric, quotient, scenario, shape_of, shapes: Vec::new(), known }
     }
 
-    /// Completion time of a message of `bytes`, as the scenario defines completion. Zero if there is no path.
+    /// Completion time of a message of `bytes`, as the scenario defines completion.
     pub fn completion(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
-        let there = self.hops(src, dst);
-        if there.is_empty() {
-            return Duration::ZERO;
-        }
-        let delivery = self.train(&there, bytes);
+        let delivery = self.delivery(src, dst, bytes);
         match self.scenario.measure.completion {
             Completion::Delivered => delivery,
-            Completion::Acknowledged => {
-                let back = self.hops(dst, src);
-                let back = self.train(&back, 0);
-                Duration::from_ps(delivery.ps().saturating_add(back.ps()))
-            }
+            Completion::Acknowledged => Duration::from_ps(delivery.ps().saturating_add(self.answer(src, dst).ps())),
         }
+    }
+
+    /// Time until the receiver has the last byte of a message.
+    pub fn delivery(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
+        let hops = self.hops(src, dst);
+        self.train(&hops, bytes)
+    }
+
+    /// Time of the control packet by which the receiver at `dst` answers the sender.
+    pub fn answer(&mut self, src: HostId, dst: HostId) -> Duration {
+        let hops = self.hops(dst, src);
+        self.train(&hops, 0)
+    }
+
+    /// Time until the receiver has the last byte of a message all of whose packets take the same links.
+    pub fn delivery_over(&self, links: &[LinkId], bytes: u64) -> Duration {
+        let last = links.len() - 1;
+        let hop = |(index, &link)| if index == 0 || index == last { self.end_hop(link) } else { self.hop(link) };
+        let hops: Vec<Hop> = links.iter().enumerate().map(hop).collect();
+        self.train(&hops, bytes)
     }
 
     fn hops(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
-        let ends = [self.fabric.uplink(src), Fabric::reverse(self.fabric.uplink(dst))];
-        let racks = (self.fabric.rack_of(src), self.fabric.rack_of(dst));
-        let widths = self.widths.entry(racks).or_insert_with(|| self.fabric.widths(self.routes, src, dst));
-        let hop = |(id, &width)| {
-            let link = self.fabric.link(id);
-            let host = if ends.contains(&id) { self.scenario.host.delay } else { Duration::ZERO };
-            Hop { per_byte: link.rate.per_byte(), after: link.propagation + self.fabric.delay_after(id) + host, width }
-        };
-        self.routes.path(self.fabric, src, dst).zip(&*widths).map(hop).collect()
+        let (from, to) = (self.quotient.rack_of(self.fabric, src), self.quotient.rack_of(self.fabric, dst));
+        let shape = self.shape(from, to);
+        let mut hops = Vec::with_capacity(self.shapes[shape as usize].len() + 2);
+        hops.push(self.end_hop(self.fabric.uplink(src)));
+        hops.extend_from_slice(&self.shapes[shape as usize]);
+        hops.push(self.end_hop(Fabric::reverse(self.fabric.uplink(dst))));
+        hops
+    }
+
+    fn shape(&mut self, from: usize, to: usize) -> u32 {
+        let racks = (from as u32, to as u32);
+        if let Some(&shape) = self.shape_of.get(&racks) {
+            return shape;
+        }
+        let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
+        let widths = self.quotient.widths(from, to);
+        let key = |(link, width)| (self.fabric.link(link).rate, self.after(link), width);
+        let key: Vec<HopKey> = links.zip(widths).map(key).collect();
+        let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte(), after, width };
+        let hops: Vec<Hop> = key.iter().map(hop).collect();
+        let next = self.shapes.len() as u32;
+        let shape = *self.known.entry(key).or_insert(next);
+        if shape == next {
+            self.shapes.push(hops);
+        }
+        self.shape_of.insert(racks, shape);
+        shape
+    }
+
+    fn end_hop(&self, link: LinkId) -> Hop {
+        let hop = self.hop(link);
+        Hop { after: hop.after + self.scenario.host.delay, ..hop }
+    }
+
+    fn hop(&self, link: LinkId) -> Hop {
+        Hop { per_byte: self.fabric.link(link).rate.per_byte(), after: self.after(link), width: 1 }
+    }
+
+    fn after(&self, link: LinkId) -> Duration {
+        self.fabric.link(link).propagation + self.fabric.delay_after(link)
     }
 
     /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.

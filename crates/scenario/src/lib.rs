@@ -1,7 +1,7 @@
 //! What a run is, and what became of its flows: all that is the same under simulated time and the real clock.
 //!
 //! A [`Scenario`] is read and checked ([`read()`]), worked out into a [`Plan`] (fabric, routes, flows, what each transport
-//! asks for), and from the plan come [`Host`]s and switches, state machines that a driver advances. What hosts note about
+//! asks for; its [`Outline`] is what needs no packet), and from the plan come [`Host`]s and switches, state machines that a driver advances. What hosts note about
 //! flows is gathered into [`Flows`] and becomes a [`Table`]. The simulator and the live driver differ only in
 //! who calls, and when.
 //!
@@ -16,6 +16,7 @@ mod host;
 mod ideal;
 mod intake;
 mod outcome;
+mod outline;
 mod plan;
 mod progress;
 mod results;
@@ -29,6 +30,7 @@ pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
 pub use outcome::{Fate, FlowRecord, Flows, Journey, Measured, Status, measure_table};
+pub use outline::Outline;
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
 pub use results::{counter_table, link_table};

@@ -10,8 +10,7 @@ use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
 use node::{
-    Agent, Balancing, Buffer, Clock, EarlyDrop, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages,
-    Switch,
+    Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch,
 };
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
@@ -19,7 +18,7 @@ use schemes::{Asks, Common, FlowControl as LinkControl, Ground, Sharing, Transpo
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
-use crate::{Again, Carriers, Entities, FlowInfo, FlowTable, Host, Ideal, Scenario};
+use crate::{Again, Entities, FlowTable, Host, Outline, Scenario};
 pub use reserved::Reserved;
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
@@ -76,15 +75,11 @@ pub struct Plan {
 impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
-        scenario.check()?;
-        let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
+        let Outline { fabric, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon, .. } =
+            Outline::new(scenario)?;
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         let changes =
             epochs(&fabric, &scenario.failure, scenario.reroute_delay).map_err(|problem| problem.under("failure"))?;
-        let Carriers { transports, keys, of_class, again } = scenario.carriers();
-        let transports: Vec<Transport> = transports.into_iter().cloned().collect();
-        let sites = sites(scenario, &fabric, &routes);
-        let flows = flows(scenario, &fabric, &of_class)?;
         let ground = Ground {
             fabric: fabric.clone(),
             routes: routes.clone(),
@@ -97,7 +92,6 @@ impl Plan {
         for (transport, key) in transports.iter().zip(&keys) {
             transport.check_on(&ground).map_err(|problem| problem.under(key))?;
         }
-        let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
         let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
         let reserved =
             Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
@@ -105,7 +99,6 @@ impl Plan {
             let name = transports[usize::from(reserved.transport)].name();
             reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
         }
-        asks.extend(scenario.sharing.asks());
         let mut bring =
             (0..transports.len()).filter(|&index| transports[index].queueing(&ground, SwitchId(0)).is_some());
         let queueing = bring.next();
@@ -117,8 +110,6 @@ impl Plan {
             );
             return Err(Problem::new(keys[other].clone(), message));
         }
-        let balancing: Vec<Balancing> =
-            asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
         let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
         let settings = Arc::new(settings(scenario, &asks)?);
         let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
@@ -131,17 +122,10 @@ impl Plan {
             let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
             return Err(Problem::new(format!("failure[{index}].until"), message));
         }
-        let mut ideal = Ideal::new(&fabric, &routes, scenario);
-        let ideal_ps = flows.iter().map(|flow| ideal.completion(flow.src, flow.dst, flow.bytes).ps()).collect();
         let arrivals = (0..).zip(&scenario.measure.arrivals).map(|(index, name)| {
             arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
         });
         let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
-        let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
-        let horizon = match scenario.measure.end {
-            Some(end) => Time::ZERO + end,
-            None => last_start.saturating_add(scenario.measure.drain),
-        };
         let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
         let steps = match scenario.sharing {
             Sharing::Aq(_) => entities.steps(),
@@ -313,65 +297,6 @@ fn shortest_delay(fabric: &Fabric) -> Duration {
     let shortest = (0..fabric.links.len()).map(delay).min().unwrap_or(Duration::ZERO);
     // One part has no neighbour: the window is only how often the run looks up, and need not be short.
     shortest.max(Duration::from_ns(100))
-}
-
-fn sites(scenario: &Scenario, fabric: &Fabric, routes: &Routes) -> Vec<Site> {
-    let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
-    // A packet passes four host-side delays on a round trip.
-    let host_delay = scenario.host.delay * 4;
-    let data_rtts = fabric.max_rtts(routes, mtu, header).into_iter();
-    let data_rtts: Vec<_> =
-        data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();
-    let data_rtt = data_rtts.iter().map(|of| of.1).max().unwrap_or(host_delay);
-    let control_rtt = fabric.max_rtt(routes, header, header) + host_delay;
-    let site = |host: HostId| Site {
-        host,
-        hosts: fabric.hosts,
-        nic_rate: fabric.host_rate(host),
-        data_rtt,
-        data_rtts: data_rtts.clone(),
-        control_rtt,
-        mtu_bytes: mtu as u16,
-        header_bytes: header as u16,
-        clock: clock(scenario, host),
-        transport: 0,
-    };
-    (0..fabric.hosts).map(|host| site(HostId(host))).collect()
-}
-
-fn clock(scenario: &Scenario, host: HostId) -> Clock {
-    let mut random = Stream::new(scenario.seed, u64::from(host.0), "clock");
-    let drift = u64::from(scenario.host.clock_drift_ppb_max);
-    Clock {
-        offset_ps: random.below(scenario.host.clock_offset_max.ps() + 1) as i64,
-        drift_ppb: random.below(2 * drift + 1) as i64 - drift as i64,
-    }
-}
-
-fn flows(scenario: &Scenario, fabric: &Fabric, of_class: &[u8]) -> Result<FlowTable, Problem> {
-    let generated = workload::generate(&scenario.traffic, &ground(fabric), scenario.seed)
-        .map_err(|problem| problem.under("traffic"))?;
-    let info = |flow: workload::Flow| FlowInfo {
-        src: flow.src,
-        dst: flow.dst,
-        bytes: flow.bytes,
-        start: flow.start,
-        after: flow.after,
-        class: flow.class,
-        transport: of_class[usize::from(flow.class)],
-    };
-    Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
-}
-
-/// What traffic needs to know of a fabric.
-pub(crate) fn ground(fabric: &Fabric) -> workload::Ground {
-    let hosts = || (0..fabric.hosts).map(HostId);
-    workload::Ground {
-        rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
-        host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
-        bisection: fabric.bisection(),
-        narrowest: fabric.narrowest_rate(),
-    }
 }
 
 fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {

@@ -1,6 +1,6 @@
 //! Scenes of hosts and their arbiter on a virtual wire; host 0 has it.
 
-use fabric::{FabricSpec, Failures, Routes};
+use fabric::{FabricSpec, Quotient};
 use node::scene::{Fate, Scene, Wire};
 use node::{Clock, Event, Header as _, Packet, Site};
 use units::{Duration, FlowId, HostId, Time};
@@ -11,16 +11,16 @@ use super::*;
 /// A network as a plan describes it.
 pub(super) fn ground(spec: FabricSpec) -> Ground {
     let fabric = spec.build().expect("a sound fabric");
-    let routes = Routes::compute(&fabric, &Failures::default());
+    let quotient = Quotient::new(&fabric);
     let data_rtts: Vec<(u8, Duration)> =
-        fabric.max_rtts(&routes, 1500, 40).into_iter().map(|(switches, rtt)| (switches as u8, rtt)).collect();
+        fabric.max_rtts(&quotient, 1500, 40).into_iter().map(|(switches, rtt)| (switches as u8, rtt)).collect();
     let site = Site {
         host: HostId(0),
         hosts: fabric.hosts,
         nic_rate: fabric.host_rate(HostId(0)),
-        data_rtt: fabric.max_rtt(&routes, 1500, 40),
+        data_rtt: fabric.max_rtt(&quotient, 1500, 40),
         data_rtts,
-        control_rtt: fabric.max_rtt(&routes, 40, 40),
+        control_rtt: fabric.max_rtt(&quotient, 40, 40),
         mtu_bytes: 1500,
         header_bytes: 40,
         clock: Clock::default(),

@@ -1,0 +1,279 @@
+//! A fabric folded along its symmetries, in which a network of 100,000 hosts is a few thousand nodes.
+//!
+//! Switches that nothing distinguishes as seen from the racks are one *class*: they have the same delay and, for every class, as
+//! many links of each kind into it. (The coarsest equitable partition in which every switch with hosts stands alone, by colour
+//! refinement.) The spines of a leaf-spine are one class; so are the aggregation switches of a pod, and all cores, of a fat-tree.
+//! Where a fabric has no symmetry each switch is its own class, and nothing is lost but the saving.
+//!
+//! Links between the same two classes, of the same rate and propagation, are a [`Bundle`]. What follows for shortest paths between
+//! racks, by induction over distance:
+//!
+//! - how far a rack is depends on a switch's class alone;
+//! - if each switch spreads what it forwards evenly over its equal-cost ports, all links of a bundle carry the same, whoever sends
+//!   to whomever. So a bundle is full exactly when each of its links is.
+//!
+//! Both hold for sums of capacities too: a maximum flow between racks is the same in the folded graph.
+//!
+//! Absent on purpose: failures. They break the symmetry, and whoever needs routes around them has [`Routes`](crate::Routes).
+
+use std::collections::BTreeMap;
+
+use units::{Duration, HostId, LinkId, Rate, SwitchId};
+
+use crate::{Fabric, Link};
+
+/// The folded fabric, with all shortest paths between racks.
+///
+/// Classes are numbered from 0: first the switches with hosts (racks), in their order, then the others.
+#[derive(Clone, Debug)]
+pub struct Quotient {
+    class_of: Vec<u32>,
+    racks: usize,
+    classes: usize,
+    /// In the order of the classes that they leave.
+    bundles: Vec<Bundle>,
+    /// Per class, its first bundle; one more at the end.
+    first: Vec<u32>,
+    /// Links to a rack, by rack * classes + class.
+    distance: Vec<u32>,
+    /// The bundle on the path that takes a full packet least time, likewise.
+    fastest: Vec<u32>,
+}
+
+/// Links between two classes of switches that nothing distinguishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// The class that it leaves.
+    pub from: usize,
+    /// The class that it leads to.
+    pub to: usize,
+    /// How many of its links leave each switch.
+    pub per_switch: u32,
+    /// Its links, in ascending order.
+    pub links: Vec<LinkId>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Quotient {
+    /// Folds a fabric.
+    pub fn new(fabric: &Fabric) -> Quotient {
+        let (class_of, racks, classes) = partition(fabric);
+        let bundles = bundles(fabric, &class_of);
+        let below = |class| bundles.partition_point(|bundle| bundle.from < class) as u32;
+        let first = (0..=classes).map(below).collect();
+        let cells = racks * classes;
+        let mut quotient = Quotient {
+            class_of,
+            racks,
+            classes,
+            bundles,
+            first,
+            distance: vec![NONE; cells],
+            fastest: vec![NONE; cells],
+        };
+        quotient.find_paths(fabric);
+        quotient
+    }
+
+    /// How many switches have hosts.
+    pub fn racks(&self) -> usize {
+        self.racks
+    }
+
+    /// How many classes there are, the racks among them.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// All bundles, by their numbers.
+    pub fn bundles(&self) -> &[Bundle] {
+        &self.bundles
+    }
+
+    /// The class of a switch.
+    #[inline]
+    pub fn class_of(&self, switch: SwitchId) -> usize {
+        self.class_of[switch.index()] as usize
+    }
+
+    /// The class of the switch that a host hangs on.
+    #[inline]
+    pub fn rack_of(&self, fabric: &Fabric, host: HostId) -> usize {
+        self.class_of(fabric.rack_of(host))
+    }
+
+    /// Links on a shortest path from a switch of `class` to the switch of `rack`.
+    #[inline]
+    pub fn distance(&self, class: usize, rack: usize) -> u32 {
+        self.distance[rack * self.classes + class]
+    }
+
+    /// The numbers of the bundles that leave a class.
+    #[inline]
+    pub fn leaving(&self, class: usize) -> std::ops::Range<usize> {
+        self.first[class] as usize..self.first[class + 1] as usize
+    }
+
+    /// The numbers of the bundles on shortest paths from a class to a rack.
+    pub fn towards(&self, class: usize, rack: usize) -> impl Iterator<Item = usize> + '_ {
+        let here = self.distance(class, rack);
+        self.leaving(class).filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
+    }
+
+    /// The bundles of the fastest of the shortest paths between two racks: that on which a lone 1,500 B packet takes least time.
+    pub fn path(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
+        let mut at = from;
+        std::iter::from_fn(move || {
+            if at == to {
+                return None;
+            }
+            let bundle = self.fastest[to * self.classes + at] as usize;
+            at = self.bundles[bundle].to;
+            Some(bundle)
+        })
+    }
+
+    /// How many links lie side by side at each hop of the shortest paths between two racks: the most that a message can be spread
+    /// over there.
+    pub fn widths(&self, from: usize, to: usize) -> Vec<u32> {
+        let mut widths = Vec::new();
+        let mut level = vec![from];
+        while level != [to] {
+            // A switch that is reached brings its whole class along, and from each all of a bundle's links go on.
+            let onward: Vec<usize> = level.iter().flat_map(|&class| self.towards(class, to)).collect();
+            widths.push(onward.iter().map(|&bundle| self.bundles[bundle].links.len() as u32).sum());
+            level = onward.into_iter().map(|bundle| self.bundles[bundle].to).collect();
+            level.sort_unstable();
+            level.dedup();
+        }
+        widths
+    }
+
+    /// What share of the traffic from one rack to another passes each bundle when every switch spreads it evenly over its ports on
+    /// shortest paths; nearer bundles first.
+    pub fn shares(&self, from: usize, to: usize) -> Vec<(usize, f64)> {
+        let mut shares = Vec::new();
+        let mut level = vec![(from, 1.0)];
+        while level != [(to, 1.0)] {
+            let mut next: Vec<(usize, f64)> = Vec::new();
+            for (class, mass) in level {
+                let ports: u32 = self.towards(class, to).map(|bundle| self.bundles[bundle].per_switch).sum();
+                for bundle in self.towards(class, to) {
+                    let Bundle { to, per_switch, .. } = self.bundles[bundle];
+                    let share =
+                        if per_switch == ports { mass } else { mass * f64::from(per_switch) / f64::from(ports) };
+                    shares.push((bundle, share));
+                    match next.iter_mut().find(|(class, _)| *class == to) {
+                        Some((_, mass)) => *mass += share,
+                        None => next.push((to, share)),
+                    }
+                }
+            }
+            if let [(only, mass)] = &mut next[..] {
+                // All of it has met there, whatever the sum of its shares was rounded to.
+                debug_assert!((*mass - 1.0).abs() < 1e-9, "{mass} of the traffic is in class {only}");
+                *mass = 1.0;
+            }
+            level = next;
+        }
+        shares
+    }
+
+    /// One breadth-first search a rack, backwards from it.
+    fn find_paths(&mut self, fabric: &Fabric) {
+        let cost = |bundle: &Bundle| fabric.hop_time(bundle.links[0], 1500).ps();
+        let cost: Vec<u64> = self.bundles.iter().map(cost).collect();
+        let mut queue: Vec<usize> = Vec::with_capacity(self.classes);
+        let mut time = vec![0u64; self.classes];
+        for rack in 0..self.racks {
+            let column = rack * self.classes..(rack + 1) * self.classes;
+            let (distance, fastest) = (&mut self.distance[column.clone()], &mut self.fastest[column]);
+            (distance[rack], time[rack]) = (0, 0);
+            queue.clear();
+            queue.push(rack);
+            let mut next = 0;
+            while let Some(&class) = queue.get(next) {
+                next += 1;
+                let here = distance[class];
+                let mut best = (u64::MAX, NONE);
+                // A class's bundles are settled when it leaves the queue: by then all nearer classes have.
+                for bundle in self.first[class]..self.first[class + 1] {
+                    let to = self.bundles[bundle as usize].to;
+                    if distance[to] == NONE {
+                        distance[to] = here + 1;
+                        queue.push(to);
+                    } else if distance[to] < here {
+                        best = best.min((cost[bundle as usize].saturating_add(time[to]), bundle));
+                    }
+                }
+                if class != rack {
+                    (time[class], fastest[class]) = best;
+                }
+            }
+        }
+    }
+}
+
+/// The class of each switch, the number of racks and that of classes.
+fn partition(fabric: &Fabric) -> (Vec<u32>, usize, usize) {
+    let mut is_rack = vec![false; fabric.switches as usize];
+    for host in (0..fabric.hosts).map(HostId) {
+        is_rack[fabric.rack_of(host).index()] = true;
+    }
+    let racks = is_rack.iter().filter(|is_rack| **is_rack).count();
+    let mut class_of = vec![0u32; is_rack.len()];
+    let mut next_rack = 0..;
+    for switch in (0..class_of.len()).filter(|&switch| is_rack[switch]) {
+        class_of[switch] = next_rack.next().expect("endless");
+    }
+    let mut known: BTreeMap<Duration, u32> = BTreeMap::new();
+    let others: Vec<SwitchId> = (0..fabric.switches).map(SwitchId).filter(|switch| !is_rack[switch.index()]).collect();
+    for switch in &others {
+        let next = (racks + known.len()) as u32;
+        class_of[switch.index()] = *known.entry(fabric.switch_delay[switch.index()]).or_insert(next);
+    }
+    let mut classes = racks + known.len();
+    loop {
+        // What a switch sees decides its next class; that it was in the same one before is part of it.
+        let mut known: BTreeMap<(u32, Vec<(u32, Rate, Duration)>), u32> = BTreeMap::new();
+        let mut refined = class_of.clone();
+        for &switch in &others {
+            let mut seen: Vec<(u32, Rate, Duration)> = fabric.ports[fabric.switch_node(switch).index()]
+                .iter()
+                .map(|&link| fabric.link(link))
+                .map(|link| (class_of[far_switch(fabric, link)], link.rate, link.propagation))
+                .collect();
+            seen.sort_unstable();
+            let next = (racks + known.len()) as u32;
+            refined[switch.index()] = *known.entry((class_of[switch.index()], seen)).or_insert(next);
+        }
+        let before = std::mem::replace(&mut classes, racks + known.len());
+        class_of = refined;
+        if classes == before {
+            return (class_of, racks, classes);
+        }
+    }
+}
+
+fn far_switch(fabric: &Fabric, link: &Link) -> usize {
+    fabric.as_switch(link.to).expect("a switch without hosts has links to switches alone").index()
+}
+
+fn bundles(fabric: &Fabric, class_of: &[u32]) -> Vec<Bundle> {
+    let mut grouped: BTreeMap<(u32, u32, Rate, Duration), Vec<LinkId>> = BTreeMap::new();
+    for (id, link) in fabric.links.iter().enumerate() {
+        if let (Some(from), Some(to)) = (fabric.as_switch(link.from), fabric.as_switch(link.to)) {
+            let key = (class_of[from.index()], class_of[to.index()], link.rate, link.propagation);
+            grouped.entry(key).or_default().push(LinkId::from(id));
+        }
+    }
+    let bundle = |((from, to, ..), links): ((u32, u32, Rate, Duration), Vec<LinkId>)| {
+        let sender = fabric.link(links[0]).from;
+        let per_switch = links.iter().filter(|link| fabric.link(**link).from == sender).count() as u32;
+        Bundle { from: from as usize, to: to as usize, per_switch, links }
+    };
+    let mut bundles: Vec<Bundle> = grouped.into_iter().map(bundle).collect();
+    bundles.sort_by_key(|bundle| (bundle.from, bundle.links[0]));
+    bundles
+}
