@@ -215,6 +215,9 @@ impl Quotient {
     }
 }
 
+/// A link as its switch sees it: the class that it leads to, its rate and propagation.
+type Sight = (u32, Rate, Duration);
+
 /// The class of each switch, the number of racks and that of classes.
 fn partition(fabric: &Fabric) -> (Vec<u32>, usize, usize) {
     let mut is_rack = vec![false; fabric.switches as usize];
@@ -236,10 +239,10 @@ fn partition(fabric: &Fabric) -> (Vec<u32>, usize, usize) {
     let mut classes = racks + known.len();
     loop {
         // What a switch sees decides its next class; that it was in the same one before is part of it.
-        let mut known: BTreeMap<(u32, Vec<(u32, Rate, Duration)>), u32> = BTreeMap::new();
+        let mut known: BTreeMap<(u32, Vec<Sight>), u32> = BTreeMap::new();
         let mut refined = class_of.clone();
         for &switch in &others {
-            let mut seen: Vec<(u32, Rate, Duration)> = fabric.ports[fabric.switch_node(switch).index()]
+            let mut seen: Vec<Sight> = fabric.ports[fabric.switch_node(switch).index()]
                 .iter()
                 .map(|&link| fabric.link(link))
                 .map(|link| (class_of[far_switch(fabric, link)], link.rate, link.propagation))
@@ -261,14 +264,14 @@ fn far_switch(fabric: &Fabric, link: &Link) -> usize {
 }
 
 fn bundles(fabric: &Fabric, class_of: &[u32]) -> Vec<Bundle> {
-    let mut grouped: BTreeMap<(u32, u32, Rate, Duration), Vec<LinkId>> = BTreeMap::new();
+    let mut grouped: BTreeMap<(u32, Sight), Vec<LinkId>> = BTreeMap::new();
     for (id, link) in fabric.links.iter().enumerate() {
         if let (Some(from), Some(to)) = (fabric.as_switch(link.from), fabric.as_switch(link.to)) {
-            let key = (class_of[from.index()], class_of[to.index()], link.rate, link.propagation);
+            let key = (class_of[from.index()], (class_of[to.index()], link.rate, link.propagation));
             grouped.entry(key).or_default().push(LinkId::from(id));
         }
     }
-    let bundle = |((from, to, ..), links): ((u32, u32, Rate, Duration), Vec<LinkId>)| {
+    let bundle = |((from, (to, ..)), links): ((u32, Sight), Vec<LinkId>)| {
         let sender = fabric.link(links[0]).from;
         let per_switch = links.iter().filter(|link| fabric.link(**link).from == sender).count() as u32;
         Bundle { from: from as usize, to: to as usize, per_switch, links }

@@ -1,9 +1,10 @@
 //! What became of flows: from the notes of hosts to a table.
 
 use node::pool::{Hop, Transit};
+use schemes::Transport;
 use units::{Duration, FlowId, Time};
 
-use crate::{Column, Completion, Data, FlowInfo, Host, Plan, Table};
+use crate::{Column, Completion, Data, FlowTable, Host, Plan, Scenario, Table};
 
 /// Something that happened to a flow, as its host noted it.
 #[derive(Clone, Copy, Debug)]
@@ -142,13 +143,23 @@ pub enum Status {
 
 impl Status {
     const NAMES: [&str; 5] = ["completed", "delivered", "rejected", "failed", "unfinished"];
+
+    /// How a flow stands that nobody has refused or given up, and which of [`Flows::REASONS`] says why.
+    pub fn of(started: u64, delivered: u64, completed: u64) -> (Status, u32) {
+        match (started != Flows::NONE, delivered != Flows::NONE, completed != Flows::NONE) {
+            (_, true, true) => (Status::Completed, 0),
+            (false, ..) => (Status::Unfinished, 1),
+            (_, false, _) => (Status::Unfinished, 2),
+            _ => (Status::Delivered, 3),
+        }
+    }
 }
 
 impl Flows {
     /// In place of a time that there is not.
     pub const NONE: u64 = u64::MAX;
-    /// Reasons that need no transport to say them.
-    const KNOWN_REASONS: usize = 4;
+    /// Reasons that need no transport to say them, as [`Status::of`] numbers them.
+    pub const REASONS: [&str; 4] = ["", "not started", "not delivered", "not acknowledged"];
 
     /// Gathers what `hosts` noted about `count` flows.
     pub fn gather<'a>(count: usize, hosts: impl Iterator<Item = &'a Host>) -> Flows {
@@ -163,7 +174,7 @@ impl Flows {
             resent_packets: vec![0; count],
             status: vec![Status::Unfinished; count],
             reason: vec![0; count],
-            reasons: ["", "not started", "not delivered", "not acknowledged"].map(str::to_owned).to_vec(),
+            reasons: Flows::REASONS.map(str::to_owned).to_vec(),
             said_twice: 0,
         };
         for record in hosts.flat_map(|host| &host.records) {
@@ -201,12 +212,12 @@ impl Flows {
             }
         }
         // In the order of the alphabet, whichever host has said one first.
-        let mut sorted = flows.reasons.split_off(Flows::KNOWN_REASONS);
+        let mut sorted = flows.reasons.split_off(Flows::REASONS.len());
         let said = sorted.clone();
         sorted.sort_unstable();
-        for reason in flows.reason.iter_mut().filter(|reason| **reason as usize >= Flows::KNOWN_REASONS) {
-            let text = &said[*reason as usize - Flows::KNOWN_REASONS];
-            *reason = (Flows::KNOWN_REASONS + sorted.partition_point(|other| other < text)) as u32;
+        for reason in flows.reason.iter_mut().filter(|reason| **reason as usize >= Flows::REASONS.len()) {
+            let text = &said[*reason as usize - Flows::REASONS.len()];
+            *reason = (Flows::REASONS.len() + sorted.partition_point(|other| other < text)) as u32;
         }
         flows.reasons.append(&mut sorted);
         for index in 0..count {
@@ -214,14 +225,7 @@ impl Flows {
                 continue;
             }
             (flows.status[index], flows.reason[index]) =
-                match (flows.started[index], flows.delivered[index], flows.completed[index]) {
-                    (_, delivered, completed) if delivered != Flows::NONE && completed != Flows::NONE => {
-                        (Status::Completed, 0)
-                    }
-                    (Flows::NONE, ..) => (Status::Unfinished, 1),
-                    (_, Flows::NONE, _) => (Status::Unfinished, 2),
-                    _ => (Status::Delivered, 3),
-                };
+                Status::of(flows.started[index], flows.delivered[index], flows.completed[index]);
         }
         flows
     }
@@ -234,22 +238,17 @@ impl Flows {
     /// The table `flows`.
     pub fn table(self, plan: &Plan) -> Table {
         let flows = self;
-        let info = |value: &dyn Fn(&FlowInfo) -> u64| plan.flows.iter().map(value).collect::<Vec<u64>>();
         let count = plan.flows.len();
-        let mut fct = vec![Flows::NONE; count];
-        let mut slowdown = vec![f64::NAN; count];
+        let common = FlowColumns {
+            scenario: &plan.scenario,
+            flows: &plan.flows,
+            transports: &plan.transports,
+            ideal_ps: &plan.ideal_ps,
+        };
         let mut parts_of_fct: [Vec<u64>; 7] = std::array::from_fn(|_| vec![Flows::NONE; count]);
         for flow in 0..count {
             let (start, delivered, completed) = (flows.started[flow], flows.delivered[flow], flows.completed[flow]);
-            let last = match plan.scenario.measure.completion {
-                Completion::Delivered => delivered,
-                Completion::Acknowledged => completed.max(delivered),
-            };
-            if last == Flows::NONE || start == Flows::NONE || delivered == Flows::NONE {
-                continue;
-            }
-            fct[flow] = last - start;
-            slowdown[flow] = fct[flow] as f64 / plan.ideal_ps[flow] as f64;
+            let Some(last) = common.last(start, delivered, completed) else { continue };
             let journey = flows.journey[flow];
             let queued = journey.queued.map(|queued| queued.ps());
             let transit = delivered - journey.sent.ps();
@@ -267,104 +266,158 @@ impl Flows {
                 column[flow] = spent;
             }
         }
-        let class = Data::Names {
-            index: plan.flows.iter().map(|flow| u32::from(flow.class)).collect(),
-            names: plan.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
-        };
-        let names = || plan.transports.iter().map(|transport| transport.name().to_owned());
-        let index = plan.flows.iter().map(|flow| u32::from(flow.transport)).collect();
-        let transport = Data::Names { index, names: names().collect() };
+        let names = plan.transports.iter().map(|transport| transport.name().to_owned());
         let delivered_over =
-            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names()).collect() };
-        let status = Data::Names {
-            index: flows.status.iter().map(|&status| status as u32).collect(),
-            names: Status::NAMES.map(str::to_owned).to_vec(),
-        };
+            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names).collect() };
         let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
-        Table {
-            name: "flows",
-            columns: vec![
-                Column::new("flow", "", "the flow's number, in order of start", Data::U32((0..count as u32).collect())),
-                Column::new("src", "", "sending host", Data::U32(plan.flows.iter().map(|flow| flow.src.0).collect())),
-                Column::new("dst", "", "receiving host", Data::U32(plan.flows.iter().map(|flow| flow.dst.0).collect())),
-                Column::new("bytes", "B", "length of the message", Data::U64(info(&|flow| flow.bytes))),
-                Column::new("class", "", "traffic class of the scenario", class),
-                Column::new("transport", "", "scheme that it was submitted to, at first", transport),
-                Column::new(
-                    "submissions",
-                    "",
-                    "how often it was submitted to a scheme: again after it had been rejected or given up, as its class says",
-                    Data::U32(flows.submissions),
-                ),
-                Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
-                Column::new(
-                    "start_ps",
-                    "ps",
-                    "when the application handed it over; null if it never came to that",
-                    Data::OptU64(flows.started),
-                ),
-                Column::new("delivered_ps", "ps", "when the receiver had its last byte", Data::OptU64(flows.delivered)),
-                Column::new("completed_ps", "ps", "when the sender knew", Data::OptU64(flows.completed)),
-                Column::new(
-                    "fct_ps",
-                    "ps",
-                    "flow completion time, as measure.completion defines completion",
-                    Data::OptU64(fct),
-                ),
-                Column::new(
-                    "ideal_ps",
-                    "ps",
-                    "the same flow's completion time alone in the network, sent at line rate over all shortest paths",
-                    Data::U64(plan.ideal_ps.clone()),
-                ),
-                Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),
-                Column::new(
-                    "sent_packets",
-                    "",
-                    "data packets sent for it, as its sender says on completion",
-                    Data::U64(flows.sent_packets),
-                ),
-                Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
-                Column::new(
-                    "status",
-                    "",
-                    "completed; delivered (the sender does not know yet); rejected; failed; unfinished",
-                    status,
-                ),
-                Column::new(
-                    "reason",
-                    "",
-                    "why it is not completed",
-                    Data::Names { index: flows.reason, names: flows.reasons },
-                ),
-                Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
-                Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
-                Column::new(
-                    "queued_down_ps",
-                    "ps",
-                    "of fct_ps: that packet in queues between switches, towards hosts",
-                    down,
-                ),
-                Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
-                Column::new(
-                    "serialised_ps",
-                    "ps",
-                    "of fct_ps: that packet in transmission, link after link",
-                    serialised,
-                ),
-                Column::new(
-                    "propagation_ps",
-                    "ps",
-                    "of fct_ps: that packet in flight and in the processing of switches and hosts",
-                    propagation,
-                ),
-                Column::new(
-                    "return_ps",
-                    "ps",
-                    "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
-                    back,
-                ),
-            ],
-        }
+        let mut columns = common.who();
+        columns.extend([
+            Column::new(
+                "submissions",
+                "",
+                "how often it was submitted to a scheme: again after it had been rejected or given up, as its class says",
+                Data::U32(flows.submissions),
+            ),
+            Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
+        ]);
+        columns.extend(common.when(flows.started, flows.delivered, flows.completed));
+        columns.extend([
+            Column::new(
+                "sent_packets",
+                "",
+                "data packets sent for it, as its sender says on completion",
+                Data::U64(flows.sent_packets),
+            ),
+            Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
+        ]);
+        columns.extend(standing_columns(&flows.status, flows.reason, flows.reasons));
+        columns.extend([
+            Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
+            Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
+            Column::new(
+                "queued_down_ps",
+                "ps",
+                "of fct_ps: that packet in queues between switches, towards hosts",
+                down,
+            ),
+            Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
+            Column::new("serialised_ps", "ps", "of fct_ps: that packet in transmission, link after link", serialised),
+            Column::new(
+                "propagation_ps",
+                "ps",
+                "of fct_ps: that packet in flight and in the processing of switches and hosts",
+                propagation,
+            ),
+            Column::new(
+                "return_ps",
+                "ps",
+                "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
+                back,
+            ),
+        ]);
+        Table { name: "flows", columns }
     }
+}
+
+/// What the table `flows` says at any level of detail.
+#[derive(Clone, Copy)]
+pub struct FlowColumns<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Its flows.
+    pub flows: &'a FlowTable,
+    /// Its transports.
+    pub transports: &'a [Transport],
+    /// By flow, its completion time alone in the network, in picoseconds.
+    pub ideal_ps: &'a [u64],
+}
+
+impl FlowColumns<'_> {
+    /// When a flow was complete, as the scenario defines completion; none if it was not, or never started.
+    pub fn last(&self, start: u64, delivered: u64, completed: u64) -> Option<u64> {
+        let last = match self.scenario.measure.completion {
+            Completion::Delivered => delivered,
+            Completion::Acknowledged => completed.max(delivered),
+        };
+        let known = [start, delivered, last].iter().all(|at| *at != Flows::NONE);
+        known.then_some(last)
+    }
+
+    /// Who sends what to whom.
+    pub fn who(&self) -> Vec<Column> {
+        let flows = || self.flows.iter();
+        let class = Data::Names {
+            index: flows().map(|flow| u32::from(flow.class)).collect(),
+            names: self.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+        };
+        let transport = Data::Names {
+            index: flows().map(|flow| u32::from(flow.transport)).collect(),
+            names: self.transports.iter().map(|transport| transport.name().to_owned()).collect(),
+        };
+        vec![
+            Column::new(
+                "flow",
+                "",
+                "the flow's number, in order of start",
+                Data::U32((0..self.flows.len() as u32).collect()),
+            ),
+            Column::new("src", "", "sending host", Data::U32(flows().map(|flow| flow.src.0).collect())),
+            Column::new("dst", "", "receiving host", Data::U32(flows().map(|flow| flow.dst.0).collect())),
+            Column::new("bytes", "B", "length of the message", Data::U64(flows().map(|flow| flow.bytes).collect())),
+            Column::new("class", "", "traffic class of the scenario", class),
+            Column::new("transport", "", "scheme that it was submitted to, at first", transport),
+        ]
+    }
+
+    /// When what happened to each, in picoseconds; [`Flows::NONE`] for never.
+    pub fn when(&self, started: Vec<u64>, delivered: Vec<u64>, completed: Vec<u64>) -> Vec<Column> {
+        let mut fct = vec![Flows::NONE; started.len()];
+        let mut slowdown = vec![f64::NAN; started.len()];
+        for flow in 0..started.len() {
+            if let Some(last) = self.last(started[flow], delivered[flow], completed[flow]) {
+                fct[flow] = last - started[flow];
+                slowdown[flow] = fct[flow] as f64 / self.ideal_ps[flow] as f64;
+            }
+        }
+        vec![
+            Column::new(
+                "start_ps",
+                "ps",
+                "when the application handed it over; null if it never came to that",
+                Data::OptU64(started),
+            ),
+            Column::new("delivered_ps", "ps", "when the receiver had its last byte", Data::OptU64(delivered)),
+            Column::new("completed_ps", "ps", "when the sender knew", Data::OptU64(completed)),
+            Column::new(
+                "fct_ps",
+                "ps",
+                "flow completion time, as measure.completion defines completion",
+                Data::OptU64(fct),
+            ),
+            Column::new(
+                "ideal_ps",
+                "ps",
+                "the same flow's completion time alone in the network, sent at line rate over all shortest paths",
+                Data::U64(self.ideal_ps.to_vec()),
+            ),
+            Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),
+        ]
+    }
+}
+
+/// How flows stand at the end of a run, and why, by the index of a reason.
+pub fn standing_columns(status: &[Status], reason: Vec<u32>, reasons: Vec<String>) -> [Column; 2] {
+    let status = Data::Names {
+        index: status.iter().map(|&status| status as u32).collect(),
+        names: Status::NAMES.map(str::to_owned).to_vec(),
+    };
+    [
+        Column::new(
+            "status",
+            "",
+            "completed; delivered (the sender does not know yet); rejected; failed; unfinished",
+            status,
+        ),
+        Column::new("reason", "", "why it is not completed", Data::Names { index: reason, names: reasons }),
+    ]
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fabric::Fabric;
 use node::{FlowControl, PortStats, Switch};
 use units::{NodeId, Time};
 
@@ -10,92 +11,93 @@ use crate::{Column, Data, Host, Plan, Table};
 /// The table `links`, of a run that ended at `end`. By the link's id: what its sender counted, and how many packets were
 /// lost in flight.
 pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end: Time) -> Table {
-    let names = |of: &dyn Fn(&fabric::Link) -> NodeId| Data::Names {
-        index: plan.fabric.links.iter().map(|link| of(link).0).collect(),
-        names: plan.fabric.names.clone(),
-    };
-    let tier = Data::Names {
-        index: plan.fabric.links.iter().map(|link| link.tier as u32).collect(),
-        names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
-    };
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
     let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
     let dead = stats.iter().zip(lost_in_flight).map(|(stats, lost)| stats.dead_packets + lost);
-    Table {
-        name: "links",
-        columns: vec![
-            Column::new("link", "", "the directed link's number", Data::U32((0..stats.len() as u32).collect())),
-            Column::new("from", "", "sending node", names(&|link| link.from)),
-            Column::new("to", "", "receiving node", names(&|link| link.to)),
-            Column::new("tier", "", "from_host, up, down or to_host", tier),
-            Column::new(
-                "rate_bps",
-                "bit/s",
-                "its rate",
-                Data::U64(plan.fabric.links.iter().map(|link| link.rate.bps()).collect()),
-            ),
-            Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
-            Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),
-            Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used.collect())),
-            Column::new(
-                "queued_bytes_max",
-                "B",
-                "longest that its queues have been together",
-                stat(&|stats| u64::from(stats.queued_bytes_max)),
-            ),
-            Column::new(
-                "overflow_packets",
-                "",
-                "packets lost because the buffer was full",
-                stat(&|stats| stats.overflow_packets),
-            ),
-            Column::new(
-                "trimmed_packets",
-                "",
-                "packets whose payload was cut off because the buffer was full",
-                stat(&|stats| stats.trimmed_packets),
-            ),
-            Column::new(
-                "dead_packets",
-                "",
-                "packets lost because the link or its switch was down",
-                Data::U64(dead.collect()),
-            ),
-            Column::new(
-                "marked_packets",
-                "",
-                "packets marked: congestion experienced",
-                stat(&|stats| stats.marked_packets),
-            ),
-            Column::new(
-                "sent_frames",
-                "",
-                "frames of the flow control, in no other count",
-                stat(&|stats| stats.sent_frames),
-            ),
-            Column::new(
-                "pauses",
-                "",
-                "how often some class, queue or flow of it was paused while none was",
-                stat(&|stats| stats.pauses),
-            ),
-            Column::new(
-                "paused_ps",
-                "ps",
-                "how long some class, queue or flow of it was paused",
-                stat(&|stats| stats.paused.ps()),
-            ),
-            Column::new(
-                "own_queues_max",
-                "",
-                "most queues of its own that the flow control has had in use at once, such as isolation queues",
-                stat(&|stats| u64::from(stats.own_queues_max)),
-            ),
-            Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
-            Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
-        ],
-    }
+    let mut columns = link_columns(&plan.fabric);
+    columns.extend([
+        Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
+        Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),
+        Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used.collect())),
+        Column::new(
+            "queued_bytes_max",
+            "B",
+            "longest that its queues have been together",
+            stat(&|stats| u64::from(stats.queued_bytes_max)),
+        ),
+        Column::new(
+            "overflow_packets",
+            "",
+            "packets lost because the buffer was full",
+            stat(&|stats| stats.overflow_packets),
+        ),
+        Column::new(
+            "trimmed_packets",
+            "",
+            "packets whose payload was cut off because the buffer was full",
+            stat(&|stats| stats.trimmed_packets),
+        ),
+        Column::new(
+            "dead_packets",
+            "",
+            "packets lost because the link or its switch was down",
+            Data::U64(dead.collect()),
+        ),
+        Column::new(
+            "marked_packets",
+            "",
+            "packets marked: congestion experienced",
+            stat(&|stats| stats.marked_packets),
+        ),
+        Column::new(
+            "sent_frames",
+            "",
+            "frames of the flow control, in no other count",
+            stat(&|stats| stats.sent_frames),
+        ),
+        Column::new(
+            "pauses",
+            "",
+            "how often some class, queue or flow of it was paused while none was",
+            stat(&|stats| stats.pauses),
+        ),
+        Column::new(
+            "paused_ps",
+            "ps",
+            "how long some class, queue or flow of it was paused",
+            stat(&|stats| stats.paused.ps()),
+        ),
+        Column::new(
+            "own_queues_max",
+            "",
+            "most queues of its own that the flow control has had in use at once, such as isolation queues",
+            stat(&|stats| u64::from(stats.own_queues_max)),
+        ),
+        Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
+        Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
+    ]);
+    Table { name: "links", columns }
+}
+
+/// Which link is which.
+pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
+    let names = |of: &dyn Fn(&fabric::Link) -> NodeId| Data::Names {
+        index: fabric.links.iter().map(|link| of(link).0).collect(),
+        names: fabric.names.clone(),
+    };
+    let tier = Data::Names {
+        index: fabric.links.iter().map(|link| link.tier as u32).collect(),
+        names: ["from_host", "up", "down", "to_host"].map(str::to_owned).to_vec(),
+    };
+    let rate = fabric.links.iter().map(|link| link.rate.bps()).collect();
+    vec![
+        Column::new("link", "", "the directed link's number", Data::U32((0..fabric.links.len() as u32).collect())),
+        Column::new("from", "", "sending node", names(&|link| link.from)),
+        Column::new("to", "", "receiving node", names(&|link| link.to)),
+        Column::new("tier", "", "from_host, up, down or to_host", tier),
+        Column::new("rate_bps", "bit/s", "its rate", Data::U64(rate)),
+    ]
 }
 
 /// The table `counters`: what the endpoints of `hosts` counted, and the limiters of their rates.

@@ -8,7 +8,7 @@ use node::{Agent, Endpoint, FlowControl, Header, Packet, Site};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{Problem, SwitchId};
+use units::{Problem, Rate, SwitchId};
 
 use crate::{About, Asks, Ground, Guarantee, Scheme};
 
@@ -66,6 +66,11 @@ macro_rules! catalogue {
             /// Whether it may end a message that it has not delivered.
             pub fn gives_up(&self) -> bool {
                 match self { $(Transport::$variant(config) => config.gives_up(),)* }
+            }
+
+            /// What a message is sent at, at most, if that is not all that its host's link carries.
+            pub fn rate_max(&self) -> Option<Rate> {
+                match self { $(Transport::$variant(config) => config.rate_max(),)* }
             }
 
             /// What the network must be like for it.

@@ -37,7 +37,7 @@ use fabric::{Fabric, Failures, Routes};
 use node::{Agent, Balancing, EarlyDrop, Endpoint, FlowControl as SwitchControl, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, SwitchId};
+use units::{Duration, Problem, Rate, SwitchId};
 
 pub use catalogue::Transport;
 pub use flow_control::FlowControl;
@@ -63,6 +63,11 @@ pub trait Scheme {
     /// Whether it may end a message that it has not delivered: reject it, or give it up.
     fn gives_up(&self) -> bool {
         true
+    }
+
+    /// What a message is sent at, at most, if that is not all that its host's link carries.
+    fn rate_max(&self) -> Option<Rate> {
+        None
     }
 
     /// What the network must be like for it. Keys are relative to the scheme's table.

@@ -59,6 +59,10 @@ impl Scheme for Config {
         Ok(())
     }
 
+    fn rate_max(&self) -> Option<Rate> {
+        self.rate
+    }
+
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
         let rate = self.rate.unwrap_or(site.nic_rate);
         Box::new(Udp {

@@ -1,0 +1,106 @@
+/// When each flow under way will have been transferred, earliest first: a binary heap in which a slot's time can be changed.
+#[derive(Default)]
+pub(crate) struct Agenda {
+    heap: Vec<(u64, u32)>,
+    /// By slot, its place in the heap.
+    place: Vec<u32>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Agenda {
+    /// The earliest time, and whose it is; the lowest slot on a tie.
+    pub fn first(&self) -> Option<(u64, u32)> {
+        self.heap.first().copied()
+    }
+
+    /// Sets a slot's time, for the first time or anew.
+    pub fn set(&mut self, slot: u32, at: u64) {
+        if self.place.len() <= slot as usize {
+            self.place.resize(slot as usize + 1, NOWHERE);
+        }
+        let place = self.place[slot as usize];
+        if place == NOWHERE {
+            self.heap.push((at, slot));
+            self.rise(self.heap.len() - 1);
+        } else {
+            self.heap[place as usize].0 = at;
+            let place = self.rise(place as usize);
+            self.sink(place);
+        }
+    }
+
+    /// Takes the earliest out.
+    pub fn pop(&mut self) -> Option<(u64, u32)> {
+        let first = self.first()?;
+        self.place[first.1 as usize] = NOWHERE;
+        let last = self.heap.pop()?;
+        if !self.heap.is_empty() {
+            self.heap[0] = last;
+            self.sink(0);
+        }
+        Some(first)
+    }
+
+    /// Moves an entry towards the root as far as it goes, and says where that is.
+    fn rise(&mut self, mut at: usize) -> usize {
+        let entry = self.heap[at];
+        while at > 0 && entry < self.heap[(at - 1) / 2] {
+            self.put((at - 1) / 2, at);
+            at = (at - 1) / 2;
+        }
+        self.heap[at] = entry;
+        self.place[entry.1 as usize] = at as u32;
+        at
+    }
+
+    fn sink(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        loop {
+            let left = 2 * at + 1;
+            let Some(mut child) = self.heap.get(left).map(|_| left) else { break };
+            if self.heap.get(left + 1).is_some_and(|right| *right < self.heap[left]) {
+                child = left + 1;
+            }
+            if entry <= self.heap[child] {
+                break;
+            }
+            self.put(child, at);
+            at = child;
+        }
+        self.heap[at] = entry;
+        self.place[entry.1 as usize] = at as u32;
+    }
+
+    fn put(&mut self, from: usize, to: usize) {
+        self.heap[to] = self.heap[from];
+        self.place[self.heap[to].1 as usize] = to as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn gives_what_a_sorted_map_gives(steps in prop::collection::vec((any::<bool>(), 0u32..20, 0u64..50), 0..200)) {
+            let (mut agenda, mut model) = (Agenda::default(), BTreeMap::new());
+            for (pop, slot, at) in steps {
+                if pop {
+                    let first = model.iter().map(|(&slot, &at)| (at, slot)).min();
+                    prop_assert_eq!(agenda.pop(), first);
+                    first.map(|(_, slot)| model.remove(&slot));
+                } else {
+                    agenda.set(slot, at);
+                    model.insert(slot, at);
+                }
+                prop_assert_eq!(agenda.first(), model.iter().map(|(&slot, &at)| (at, slot)).min());
+            }
+        }
+    }
+}

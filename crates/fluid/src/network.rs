@@ -1,0 +1,250 @@
+//! What flows share: links, or bundles of links that always carry the same.
+//!
+//! Where every transport spreads its packets over all shortest paths, resources are the links of hosts and the bundles of the folded
+//! fabric. Where one chooses by a hash, they are single links for all.
+//!
+//! A bundle is *spare* if it is at least as wide as all that leads into it together (what comes back out of where it leads does not
+//! count, since no shortest path turns round), or as all that leads on. It can't be full before all of those are, and then they
+//! hold the same flows back to the same rates; so spare bundles need not be looked at. In a fabric of full bisection all are.
+
+use fabric::{Fabric, Quotient, Tier};
+use node::balance::{hashed_choice, switch_seed};
+use node::{Balancing, Packet};
+use scenario::{FlowInfo, Outline};
+use units::{FlowId, HostId, LinkId, Rate};
+
+pub(crate) struct Network<'a> {
+    fabric: &'a Fabric,
+    quotient: &'a Quotient,
+    balancing: &'a [Balancing],
+    seed: u64,
+    /// Whether resources are single links; if not, they are bundles, and after them the links from hosts and those to hosts.
+    by_link: bool,
+    /// By bundle.
+    spare: Vec<bool>,
+}
+
+/// A flow's way through the network.
+#[derive(Default)]
+pub(crate) struct Way {
+    /// What it passes, with what share of the flow.
+    pub passes: Vec<(u32, f64)>,
+    /// Its links, if it has one path.
+    pub path: Vec<LinkId>,
+}
+
+impl<'a> Network<'a> {
+    pub fn new(outline: &'a Outline, seed: u64) -> Network<'a> {
+        let (fabric, quotient) = (&*outline.fabric, &outline.quotient);
+        let carriers = &outline.balancing[..outline.transports.len()];
+        let by_link = carriers.iter().any(|balancing| balancing.by_hash());
+        let spare = spare(fabric, quotient);
+        Network { fabric, quotient, balancing: carriers, seed, by_link, spare }
+    }
+
+    /// How many resources there are.
+    pub fn resources(&self) -> usize {
+        match self.by_link {
+            true => self.fabric.links.len(),
+            false => self.quotient.bundles().len() + 2 * self.fabric.hosts as usize,
+        }
+    }
+
+    /// One of a resource's links, all of which are alike, and how many they are.
+    pub fn link(&self, resource: usize) -> (LinkId, usize) {
+        if self.by_link {
+            return (LinkId::from(resource), 1);
+        }
+        match resource.checked_sub(self.quotient.bundles().len()) {
+            None => {
+                let links = &self.quotient.bundles()[resource].links;
+                (links[0], links.len())
+            }
+            Some(end) => {
+                let (hosts, end) = (self.fabric.hosts as usize, end as u32);
+                let uplink = self.fabric.uplink(HostId(end % self.fabric.hosts));
+                (if (end as usize) < hosts { uplink } else { Fabric::reverse(uplink) }, 1)
+            }
+        }
+    }
+
+    /// The resource that each link is, or belongs to.
+    pub fn resource_of_links(&self) -> Vec<u32> {
+        if self.by_link {
+            return (0..self.fabric.links.len() as u32).collect();
+        }
+        let mut of = vec![0; self.fabric.links.len()];
+        for resource in 0..self.resources() {
+            match self.quotient.bundles().get(resource) {
+                Some(bundle) => bundle.links.iter().for_each(|link| of[link.index()] = resource as u32),
+                None => of[self.link(resource).0.index()] = resource as u32,
+            }
+        }
+        of
+    }
+
+    /// What a resource carries, in bits per second; `intake` is what a host takes in, if that may be less than its link brings.
+    pub fn capacity_bps(&self, resource: usize, intake: Option<Rate>) -> f64 {
+        let (link, count) = self.link(resource);
+        let link = self.fabric.link(link);
+        let rate = match intake {
+            Some(intake) if link.tier == Tier::ToHost => link.rate.min(intake),
+            _ => link.rate,
+        };
+        rate.bps() as f64 * count as f64
+    }
+
+    /// Whether a resource may hold a flow back before others that it passes do.
+    pub fn counts(&self, resource: u32) -> bool {
+        self.by_link || !self.spare.get(resource as usize).is_some_and(|spare| *spare)
+    }
+
+    /// Works out a flow's way.
+    pub fn find_way(&self, id: FlowId, flow: &FlowInfo, way: &mut Way) {
+        way.passes.clear();
+        way.path.clear();
+        let (up, down) = (self.fabric.uplink(flow.src), Fabric::reverse(self.fabric.uplink(flow.dst)));
+        let (from, to) = (self.quotient.rack_of(self.fabric, flow.src), self.quotient.rack_of(self.fabric, flow.dst));
+        let balancing = self.balancing[usize::from(flow.transport)];
+        if balancing.by_hash() {
+            self.follow(id, flow, balancing, &mut way.path);
+            way.passes.extend(way.path.iter().map(|link| (link.0, 1.0)));
+        } else if self.by_link {
+            way.passes.push((up.0, 1.0));
+            for (bundle, share) in self.quotient.shares(from, to) {
+                let links = &self.quotient.bundles()[bundle].links;
+                way.passes.extend(links.iter().map(|link| (link.0, share / links.len() as f64)));
+            }
+            way.passes.push((down.0, 1.0));
+        } else {
+            let first = self.quotient.bundles().len() as u32;
+            way.passes.push((first + flow.src.0, 1.0));
+            way.passes.extend(self.quotient.shares(from, to).into_iter().map(|(bundle, share)| (bundle as u32, share)));
+            way.passes.push((first + self.fabric.hosts + flow.dst.0, 1.0));
+        }
+    }
+
+    /// The path of a flow's packets by the switches' hash.
+    fn follow(&self, id: FlowId, flow: &FlowInfo, balancing: Balancing, path: &mut Vec<LinkId>) {
+        let packet = Packet::bare(id, flow.src, flow.dst);
+        let rack = self.quotient.rack_of(self.fabric, flow.dst);
+        path.push(self.fabric.uplink(flow.src));
+        let mut at = self.fabric.rack_of(flow.src);
+        while at != self.fabric.rack_of(flow.dst) {
+            let here = self.quotient.distance(self.quotient.class_of(at), rack);
+            let leads_on = |link: &&LinkId| {
+                let next = self.fabric.as_switch(self.fabric.link(**link).to);
+                next.is_some_and(|next| self.quotient.distance(self.quotient.class_of(next), rack) < here)
+            };
+            let ports = &self.fabric.ports[self.fabric.switch_node(at).index()];
+            let candidates = ports.iter().filter(leads_on).count();
+            let choice = match candidates {
+                1 => 0,
+                _ => hashed_choice(balancing, &packet, switch_seed(self.seed, at), candidates).expect("by hash"),
+            };
+            let link = *ports.iter().filter(leads_on).nth(choice).expect("a choice among the candidates");
+            path.push(link);
+            at = self.fabric.as_switch(self.fabric.link(link).to).expect("only the last hop leads to a host");
+        }
+        path.push(Fabric::reverse(self.fabric.uplink(flow.dst)));
+    }
+}
+
+/// Which bundles are spare.
+fn spare(fabric: &Fabric, quotient: &Quotient) -> Vec<bool> {
+    let bundles = quotient.bundles();
+    let width = |bundle: usize| {
+        let bundle = &bundles[bundle];
+        u128::from(fabric.link(bundle.links[0]).rate.bps()) * bundle.links.len() as u128
+    };
+    // By class, what its hosts send, which is what they receive, and the bundles that lead to it.
+    let mut hosts = vec![0u128; quotient.classes()];
+    for host in (0..fabric.hosts).map(HostId) {
+        hosts[quotient.rack_of(fabric, host)] += u128::from(fabric.host_rate(host).bps());
+    }
+    let mut leading = vec![Vec::new(); quotient.classes()];
+    for (number, bundle) in bundles.iter().enumerate() {
+        leading[bundle.to].push(number);
+    }
+    // What makes a bundle spare, once it is known to be.
+    let mut instead: Vec<Option<Vec<usize>>> = vec![None; bundles.len()];
+    for (number, bundle) in bundles.iter().enumerate() {
+        let before: Vec<usize> =
+            leading[bundle.from].iter().copied().filter(|&other| bundles[other].from != bundle.to).collect();
+        let after: Vec<usize> = quotient.leaving(bundle.to).filter(|&other| bundles[other].to != bundle.from).collect();
+        for (class, others) in [(bundle.from, before), (bundle.to, after)] {
+            let all = hosts[class] + others.iter().map(|&other| width(other)).sum::<u128>();
+            if all <= width(number) && !rests_on(&others, number, &instead) {
+                instead[number] = Some(others);
+                break;
+            }
+        }
+    }
+    instead.into_iter().map(|instead| instead.is_some()).collect()
+}
+
+/// Whether one of `bundles` is spare because of `number`, or because of others that are.
+fn rests_on(bundles: &[usize], number: usize, instead: &[Option<Vec<usize>>]) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut waiting = bundles.to_vec();
+    while let Some(bundle) = waiting.pop() {
+        if bundle == number {
+            return true;
+        }
+        if seen.insert(bundle) {
+            waiting.extend(instead[bundle].iter().flatten());
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{Dumbbell, FabricSpec, FatTree, Grid, LeafSpine, Star};
+
+    use super::*;
+
+    fn spares(spec: FabricSpec) -> (usize, usize) {
+        let fabric = spec.build().unwrap();
+        let spare = spare(&fabric, &Quotient::new(&fabric));
+        (spare.iter().filter(|spare| **spare).count(), spare.len())
+    }
+
+    #[test]
+    fn full_bisection_holds_nobody_back() {
+        assert_eq!(spares(FabricSpec::default()), (18, 18));
+        assert_eq!(spares(FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() })), (2 * (8 + 4), 2 * (8 + 4)));
+        assert_eq!(spares(FabricSpec::Star(Star::default())), (0, 0));
+    }
+
+    #[test]
+    fn what_is_narrow_does() {
+        let half = LeafSpine { oversubscription: 2.0, ..LeafSpine::default() };
+        assert_eq!(spares(FabricSpec::LeafSpine(half)), (0, 18));
+        // Links between edge and aggregation carry half of what hosts send; above that all is as wide as that.
+        let half = FatTree { k: 4, oversubscription: 2.0, ..FatTree::default() };
+        assert_eq!(spares(FabricSpec::FatTree(half)), (2 * 4, 2 * (8 + 4)));
+        assert_eq!(spares(FabricSpec::Torus(Grid { dims: vec![3, 3], ..Grid::default() })).0, 0);
+        assert_eq!(spares(FabricSpec::Dumbbell(Dumbbell::default())).0, 0);
+    }
+
+    #[test]
+    fn two_bundles_do_not_excuse_each_other() {
+        // a - b - c in a row, links of one rate: b's two sides lead into each other, and a's and c's hosts are wider than they.
+        let text = "host h0 h1 h2 h3\nswitch a\nswitch b\nswitch c\nlink h0 a 10Gbps 1ns\nlink h1 a 10Gbps 1ns\n\
+                    link h2 c 10Gbps 1ns\nlink h3 c 10Gbps 1ns\nlink a b 10Gbps 1ns\nlink b c 10Gbps 1ns\n";
+        let spec = fabric::FileSpec {
+            path: "net.txt".into(),
+            format: fabric::FileFormat::Graph,
+            switch_delay: units::Duration::ZERO,
+        };
+        let fabric = spec.parse(text).unwrap();
+        let quotient = Quotient::new(&fabric);
+        let spare = spare(&fabric, &quotient);
+        // In each direction one of the two links counts and the other is spare because of it.
+        for (from, to) in [(0, 1), (1, 0)] {
+            let passed: Vec<bool> = quotient.path(from, to).map(|bundle| spare[bundle]).collect();
+            assert_eq!(passed.iter().filter(|spare| **spare).count(), 1, "{passed:?}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! From what flows came to, to tables: those of a run that make sense without packets.
+
+use scenario::{Column, Data, FlowColumns, Flows, Status, Table, link_columns, standing_columns};
+
+use crate::run::Run;
+use crate::usage::{TIERS, tier_index};
+
+/// How flows stand at the end.
+pub(crate) struct Standing {
+    status: Vec<Status>,
+    reason: Vec<u32>,
+}
+
+impl Standing {
+    pub fn new(run: &Run<'_>) -> Standing {
+        let of = |flow| Status::of(run.started[flow], run.delivered[flow], run.completed[flow]);
+        let (status, reason) = (0..run.started.len()).map(of).unzip();
+        Standing { status, reason }
+    }
+
+    pub fn completed(&self) -> u64 {
+        self.status.iter().filter(|&&status| status == Status::Completed).count() as u64
+    }
+}
+
+pub(crate) fn tables(run: &mut Run<'_>, standing: Standing, end_ps: u64) -> Vec<Table> {
+    vec![flow_table(run, standing), utilisation_table(run, end_ps), link_table(run, end_ps)]
+}
+
+fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {
+    let common = FlowColumns {
+        scenario: run.scenario,
+        flows: &run.outline.flows,
+        transports: &run.outline.transports,
+        ideal_ps: &run.outline.ideal_ps,
+    };
+    let mut columns = common.who();
+    let times = [&mut run.started, &mut run.delivered, &mut run.completed];
+    let [started, delivered, completed] = times.map(std::mem::take);
+    columns.extend(common.when(started, delivered, completed));
+    columns.extend(standing_columns(&standing.status, standing.reason, Flows::REASONS.map(str::to_owned).to_vec()));
+    Table { name: "flows", columns }
+}
+
+fn utilisation_table(run: &Run<'_>, end_ps: u64) -> Table {
+    let mut capacity = [0u64; TIERS.len()];
+    for link in &run.outline.fabric.links {
+        tier_index(link.tier).into_iter().for_each(|tier| capacity[tier] += link.rate.bps());
+    }
+    let interval = run.scenario.measure.interval.secs_f64();
+    let (mut time, mut tiers, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, bits) in run.usage.samples(end_ps) {
+        for tier in (0..TIERS.len()).filter(|&tier| capacity[tier] > 0) {
+            time.push(at);
+            tiers.push(tier as u32);
+            shares.push(bits[tier] / interval / capacity[tier] as f64);
+        }
+    }
+    Table {
+        name: "utilisation",
+        columns: vec![
+            Column::new("time_ps", "ps", "end of the interval", Data::U64(time)),
+            Column::new(
+                "tier",
+                "",
+                "links between switches away from hosts (up) and towards them (down), and to hosts",
+                Data::Names { index: tiers, names: TIERS.map(str::to_owned).to_vec() },
+            ),
+            Column::new(
+                "utilisation",
+                "",
+                "share of the tier's capacity that was used, headers counted",
+                Data::F64(shares),
+            ),
+        ],
+    }
+}
+
+fn link_table(run: &Run<'_>, end_ps: u64) -> Table {
+    let fabric = &run.outline.fabric;
+    let resources = run.network.resource_of_links();
+    let sent = |resource: &u32| run.brought[*resource as usize] / run.network.link(*resource as usize).1 as f64;
+    let sent: Vec<f64> = resources.iter().map(sent).collect();
+    let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * (end_ps as f64 * 1e-12);
+    let used = sent.iter().zip(&fabric.links).map(|(sent, link)| sent / capacity(link)).collect();
+    let mut columns = link_columns(fabric);
+    let whole = sent.iter().map(|sent| (sent + 0.5) as u64).collect();
+    columns.extend([
+        Column::new("sent_bytes", "B", "bytes sent, headers counted", Data::U64(whole)),
+        Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used)),
+    ]);
+    Table { name: "links", columns }
+}

@@ -1,0 +1,449 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use scenario::{Finding, Ideal, Outline, Progress, Scenario, Table};
+use schemes::Sharing;
+use serde::Serialize;
+use units::{FlowId, Problem, Time};
+
+use crate::agenda::Agenda;
+use crate::network::{Network, Way};
+use crate::results;
+use crate::shares::{Shares, Slot};
+use crate::usage::{Usage, tier_index};
+
+/// What an estimate gives.
+#[derive(Clone, Debug)]
+pub struct Estimate {
+    /// The tables `flows`, `utilisation` and `links`.
+    pub tables: Vec<Table>,
+    /// Its summary.
+    pub info: EstimateInfo,
+    /// The scenario as it was taken, every default filled in.
+    pub scenario_toml: String,
+}
+
+/// The summary of an estimate.
+#[derive(Clone, Debug, Serialize)]
+pub struct EstimateInfo {
+    /// "flow": no packets.
+    pub level: &'static str,
+    /// Clearway's version.
+    pub version: &'static str,
+    /// The scenario's seed.
+    pub seed: u64,
+    /// Digest of all flows' times: equal on any machine.
+    pub digest: String,
+    /// Arrivals and departures of flows.
+    pub events: u64,
+    /// How often the share of a resource was worked out anew.
+    pub levels: u64,
+    /// How often a flow's rate changed.
+    pub rate_changes: u64,
+    /// Most flows under way at once.
+    pub flows_at_once: u64,
+    /// Why it ended: "goal" (all flows ended), "horizon", "interrupted".
+    pub ended: &'static str,
+    /// Simulated time at the end, in picoseconds.
+    pub end_ps: u64,
+    /// Hosts of the fabric.
+    pub hosts: u32,
+    /// Flows in all.
+    pub flows: u64,
+    /// Flows that completed.
+    pub flows_completed: u64,
+    /// Longest unloaded round trip of a full data packet and a control packet, in picoseconds.
+    pub data_rtt_ps: u64,
+    /// Bandwidth-delay product of host 0, in bytes.
+    pub bdp_bytes: u64,
+    /// What the audit found.
+    pub audit: Vec<Finding>,
+}
+
+/// Estimates at flow level what becomes of a scenario's flows. `watch` is called now and then; when it returns true the run stops there
+/// and the results so far are given.
+///
+/// Whatever of a scenario concerns packets in queues has no effect. What would change where flows go or what share they get, and
+/// is not known here, is refused with its key: failures, the ways of sharing among entities, and arrivals of single packets.
+pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
+    refuse(scenario)?;
+    let outline = Outline::new(scenario)?;
+    let network = Network::new(&outline, scenario.seed);
+    let mut run = Run::new(scenario, &outline, &network);
+    let ended = run.go(watch)?;
+    Ok(run.conclude(ended))
+}
+
+fn refuse(scenario: &Scenario) -> Result<(), Problem> {
+    let packets = "run it at packet level";
+    if !scenario.failure.is_empty() {
+        return Err(Problem::new("failure", format!("nothing fails at flow level; {packets}, or delete it")));
+    }
+    if scenario.sharing != Sharing::PhysicalQueue {
+        let message = format!("flows share max-min fairly at flow level, whosever they are; {packets}, or delete it");
+        return Err(Problem::new("sharing", message));
+    }
+    if !scenario.measure.arrivals.is_empty() {
+        let message =
+            format!("there are no packets at flow level whose arrival could be noted; {packets}, or delete it");
+        return Err(Problem::new("measure.arrivals", message));
+    }
+    Ok(())
+}
+
+/// Samples that a run keeps at most: more are a slip of the pen.
+const SAMPLES_MAX: u64 = 1 << 24;
+/// So many instants lie between two calls of who watches.
+const WATCH_EVERY: u64 = 256;
+/// Audits of all shares: at the end, and at instants that are powers of this.
+const AUDIT_EVERY: u64 = 4;
+
+pub(crate) struct Run<'a> {
+    pub scenario: &'a Scenario,
+    pub outline: &'a Outline,
+    pub network: &'a Network<'a>,
+    ideal: Ideal<'a>,
+    shares: Shares,
+    /// When flows' last bits leave, as things stand.
+    agenda: Agenda,
+    /// Flows under way, by their slots.
+    under_way: Vec<UnderWay>,
+    /// Flows that wait for a time and for no other flow, in order, and how many of them have started.
+    timed: Vec<FlowId>,
+    timed_started: usize,
+    /// Flows whose predecessor has ended, by when they start.
+    due: BinaryHeap<Reverse<(u64, FlowId)>>,
+    /// Flows that wait for others, by those.
+    waiting: Vec<(FlowId, FlowId)>,
+    pub usage: Usage,
+    /// By resource, what flows that have started bring to it in all, in bytes on the wire.
+    pub brought: Vec<f64>,
+    pub started: Vec<u64>,
+    pub delivered: Vec<u64>,
+    pub completed: Vec<u64>,
+    way: Way,
+    changed: Vec<Slot>,
+    now: u64,
+    done: u64,
+    flows_under_way: u64,
+    flows_at_once: u64,
+    events: u64,
+    levels: u64,
+    rate_changes: u64,
+    audit: Audit,
+}
+
+/// A flow that is being transferred.
+#[derive(Clone, Copy, Default)]
+struct UnderWay {
+    flow: FlowId,
+    start: u64,
+    /// Bytes on the wire that were left at `since`, and its rate from then on.
+    left: f64,
+    since: u64,
+    rate: f64,
+    /// What its transfer would take alone.
+    alone_ps: u64,
+    /// From its start to its delivery, if its transfer took just that.
+    delivery_ps: u64,
+    /// Links of each tier that it passes.
+    hops: [f64; 3],
+}
+
+#[derive(Default)]
+struct Audit {
+    times: u64,
+    overload: f64,
+    lack: f64,
+    off_bytes: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Goal,
+    Horizon,
+    Interrupted,
+}
+
+/// In place of a time that there is not.
+pub(crate) const NONE: u64 = scenario::Flows::NONE;
+
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, outline: &'a Outline, network: &'a Network<'a>) -> Run<'a> {
+        let count = outline.flows.len();
+        let ids = || (0..count).map(FlowId::from);
+        let mut timed: Vec<FlowId> = ids().filter(|&flow| outline.flows.get(flow).after.is_none()).collect();
+        timed.sort_by_key(|&flow| outline.flows.get(flow).start);
+        let mut waiting: Vec<(FlowId, FlowId)> =
+            ids().filter_map(|flow| Some((outline.flows.get(flow).after?, flow))).collect();
+        waiting.sort_unstable();
+        let capacity = |resource| network.capacity_bps(resource, scenario.host.intake_rate);
+        Run {
+            scenario,
+            outline,
+            network,
+            ideal: Ideal::new(&outline.fabric, &outline.quotient, scenario),
+            shares: Shares::new((0..network.resources()).map(capacity)),
+            agenda: Agenda::default(),
+            under_way: Vec::new(),
+            timed,
+            timed_started: 0,
+            due: BinaryHeap::new(),
+            waiting,
+            usage: Usage::new(scenario.measure.interval),
+            brought: vec![0.0; network.resources()],
+            started: vec![NONE; count],
+            delivered: vec![NONE; count],
+            completed: vec![NONE; count],
+            way: Way::default(),
+            changed: Vec::new(),
+            now: 0,
+            done: 0,
+            flows_under_way: 0,
+            flows_at_once: 0,
+            events: 0,
+            levels: 0,
+            rate_changes: 0,
+            audit: Audit::default(),
+        }
+    }
+
+    fn go(&mut self, mut watch: impl FnMut(Progress) -> bool) -> Result<Ended, Problem> {
+        let horizon = self.outline.horizon.ps();
+        let interval = self.scenario.measure.interval.ps();
+        let (mut instants, mut next_audit) = (0u64, 1);
+        while let Some(now) = self.next() {
+            if now > horizon {
+                return Ok(Ended::Horizon);
+            }
+            if now.checked_div(interval).is_some_and(|samples| samples > SAMPLES_MAX) {
+                let message =
+                    format!("more than {SAMPLES_MAX} samples by {}: take a longer interval", Time::from_ps(now));
+                return Err(Problem::new("measure.interval", message));
+            }
+            self.now = now;
+            while self.agenda.first().is_some_and(|first| first.0 == now) {
+                let (_, slot) = self.agenda.pop().expect("it was seen");
+                self.depart(slot);
+            }
+            while let Some(flow) = self.start_due(now) {
+                self.arrive(flow);
+            }
+            self.settle();
+            instants += 1;
+            if instants == next_audit {
+                self.look_at_shares();
+                next_audit *= AUDIT_EVERY;
+            }
+            let progress = || Progress {
+                now: Time::from_ps(now),
+                horizon: self.outline.horizon,
+                flows_done: self.done,
+                flows: self.outline.flows.len() as u64,
+            };
+            if instants.is_multiple_of(WATCH_EVERY) && watch(progress()) {
+                return Ok(Ended::Interrupted);
+            }
+        }
+        // What has left its sender may still be on its way.
+        let last = self.delivered.iter().chain(&self.completed).copied().filter(|&at| at != NONE).max().unwrap_or(0);
+        self.now = last.min(horizon);
+        Ok(if last > horizon { Ended::Horizon } else { Ended::Goal })
+    }
+
+    /// The next instant at which something happens.
+    fn next(&self) -> Option<u64> {
+        let timed = self.timed.get(self.timed_started).map(|&flow| self.outline.flows.get(flow).start.ps());
+        let due = self.due.peek().map(|Reverse((at, _))| *at);
+        [timed, due, self.agenda.first().map(|first| first.0)].into_iter().flatten().min()
+    }
+
+    /// A flow that starts now.
+    fn start_due(&mut self, now: u64) -> Option<FlowId> {
+        if let Some(&Reverse((at, flow))) = self.due.peek()
+            && at == now
+        {
+            self.due.pop();
+            return Some(flow);
+        }
+        let &flow = self.timed.get(self.timed_started)?;
+        let starts = self.outline.flows.get(flow).start.ps() == now;
+        self.timed_started += usize::from(starts);
+        starts.then_some(flow)
+    }
+
+    fn arrive(&mut self, id: FlowId) {
+        let flow = self.outline.flows.get(id);
+        let mut way = std::mem::take(&mut self.way);
+        self.network.find_way(id, flow, &mut way);
+        let wire = self.wire_bytes(flow.bytes);
+        let (mut alone, mut hops) = (f64::INFINITY, [0.0; 3]);
+        for &(resource, share) in &way.passes {
+            alone = f64::min(alone, self.network.capacity_bps(resource as usize, None) / share);
+            self.brought[resource as usize] += wire * share;
+            let tier = self.outline.fabric.link(self.network.link(resource as usize).0).tier;
+            tier_index(tier).into_iter().for_each(|tier| hops[tier] += share);
+        }
+        let delivery = match way.path.is_empty() {
+            true => self.ideal.delivery(flow.src, flow.dst, flow.bytes),
+            false => self.ideal.delivery_over(&way.path, flow.bytes),
+        };
+        let own = self.outline.transports[usize::from(flow.transport)].rate_max();
+        let limit = own.map_or(alone, |own| f64::min(alone, own.bps() as f64));
+        way.passes.retain(|&(resource, _)| self.network.counts(resource));
+        let slot = self.shares.insert(limit, way.passes.iter().copied());
+        if self.under_way.len() <= slot as usize {
+            self.under_way.resize(slot as usize + 1, UnderWay::default());
+        }
+        self.under_way[slot as usize] = UnderWay {
+            flow: id,
+            start: self.now,
+            left: wire,
+            since: self.now,
+            rate: 0.0,
+            alone_ps: transfer_ps(wire, alone),
+            delivery_ps: delivery.ps(),
+            hops,
+        };
+        self.started[id.index()] = self.now;
+        self.events += 1;
+        self.flows_under_way += 1;
+        self.flows_at_once = self.flows_at_once.max(self.flows_under_way);
+        self.way = way;
+    }
+
+    /// A flow's last bit has left.
+    fn depart(&mut self, slot: Slot) {
+        let left = self.credit(slot);
+        self.audit.off_bytes = f64::max(self.audit.off_bytes, left.abs());
+        self.shares.remove(slot);
+        let UnderWay { flow: id, start, alone_ps, delivery_ps, .. } = self.under_way[slot as usize];
+        let flow = self.outline.flows.get(id);
+        // Rounded to whole picoseconds, a transfer may seem to have taken one less than alone.
+        let late = (self.now - start).saturating_sub(alone_ps);
+        let delivered = start.saturating_add(delivery_ps).saturating_add(late);
+        let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
+        (self.delivered[id.index()], self.completed[id.index()]) = (delivered, completed);
+        let first = self.waiting.partition_point(|(before, _)| *before < id);
+        for &(_, next) in self.waiting[first..].iter().take_while(|(before, _)| *before == id) {
+            let pause = self.outline.flows.get(next).start.ps();
+            self.due.push(Reverse((completed.saturating_add(pause), next)));
+        }
+        self.events += 1;
+        self.done += 1;
+        self.flows_under_way -= 1;
+    }
+
+    fn settle(&mut self) {
+        let mut changed = std::mem::take(&mut self.changed);
+        self.levels += self.shares.settle(&mut changed);
+        self.rate_changes += changed.len() as u64;
+        for &slot in &changed {
+            let left = self.credit(slot);
+            let rate = self.shares.rate(slot);
+            let flow = &mut self.under_way[slot as usize];
+            (flow.left, flow.since, flow.rate) = (f64::max(0.0, left), self.now, rate);
+            self.agenda.set(slot, self.now.saturating_add(transfer_ps(flow.left, rate)));
+        }
+        self.changed = changed;
+    }
+
+    /// Notes what a flow has sent at its present rate, and says how much is left of it.
+    fn credit(&mut self, slot: Slot) -> f64 {
+        let UnderWay { left, since, rate, hops, .. } = self.under_way[slot as usize];
+        self.usage.add(since, self.now, rate, hops);
+        left - rate * (self.now - since) as f64 / BIT_PS_A_BYTE
+    }
+
+    fn wire_bytes(&self, bytes: u64) -> f64 {
+        let header = self.scenario.host.header.get();
+        let payload = self.scenario.host.mtu.get() - header;
+        bytes as f64 + bytes.div_ceil(payload) as f64 * header as f64
+    }
+
+    fn look_at_shares(&mut self) {
+        let (loaded, lack) = self.shares.distance_from_fair();
+        self.audit.times += 1;
+        self.audit.overload = f64::max(self.audit.overload, loaded - 1.0);
+        self.audit.lack = f64::max(self.audit.lack, lack);
+    }
+
+    fn conclude(mut self, ended: Ended) -> Estimate {
+        self.look_at_shares();
+        let horizon = self.outline.horizon.ps();
+        let end = if ended == Ended::Horizon { horizon } else { self.now };
+        self.now = end;
+        self.cut_off(end);
+        let standing = results::Standing::new(&self);
+        let Audit { times, overload, lack, off_bytes } = self.audit;
+        let audit = vec![
+            Finding {
+                name: "shares are max-min fair",
+                ok: overload < 1e-9 && lack < 1e-9,
+                detail: format!(
+                    "looked at {times} times: no resource more than {overload:.0e} over its capacity, no flow more than {lack:.0e} short"
+                ),
+            },
+            Finding {
+                name: "bytes conserved",
+                // A picosecond is an eighth of a byte at 1 Tbps; the rest is what products of large numbers are rounded to.
+                ok: off_bytes < 1.0,
+                detail: format!(
+                    "what a flow was given differs from its bytes on the wire by at most {off_bytes:.1e} bytes"
+                ),
+            },
+        ];
+        let site = &self.outline.sites[0];
+        let digest =
+            self.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(flow, at)).fold(0, u64::wrapping_add);
+        let info = EstimateInfo {
+            level: "flow",
+            version: env!("CARGO_PKG_VERSION"),
+            seed: self.scenario.seed,
+            digest: format!("{digest:016x}"),
+            events: self.events,
+            levels: self.levels,
+            rate_changes: self.rate_changes,
+            flows_at_once: self.flows_at_once,
+            ended: match ended {
+                Ended::Goal => "goal",
+                Ended::Horizon => "horizon",
+                Ended::Interrupted => "interrupted",
+            },
+            end_ps: end,
+            hosts: self.outline.fabric.hosts,
+            flows: self.outline.flows.len() as u64,
+            flows_completed: standing.completed(),
+            data_rtt_ps: site.data_rtt.ps(),
+            bdp_bytes: site.bdp_bytes(),
+            audit,
+        };
+        let tables = results::tables(&mut self, standing, end);
+        Estimate { tables, info, scenario_toml: self.scenario.to_toml() }
+    }
+
+    /// Takes back what has not come to pass by the end.
+    fn cut_off(&mut self, end: u64) {
+        while let Some((_, slot)) = self.agenda.pop() {
+            let left = self.credit(slot);
+            let id = self.under_way[slot as usize].flow;
+            let mut way = std::mem::take(&mut self.way);
+            self.network.find_way(id, self.outline.flows.get(id), &mut way);
+            for &(resource, share) in &way.passes {
+                self.brought[resource as usize] -= left * share;
+            }
+            self.way = way;
+        }
+        for at in self.delivered.iter_mut().chain(&mut self.completed).filter(|at| **at > end) {
+            *at = NONE;
+        }
+    }
+}
+
+/// Picoseconds that a byte takes at a bit a second.
+const BIT_PS_A_BYTE: f64 = 8e12;
+
+/// How long bytes take at a rate, to the nearest picosecond.
+fn transfer_ps(bytes: f64, rate_bps: f64) -> u64 {
+    (bytes * BIT_PS_A_BYTE / rate_bps + 0.5) as u64
+}

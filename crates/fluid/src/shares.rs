@@ -1,0 +1,328 @@
+//! Max-min fair rates, kept up to date while flows come and go.
+//!
+//! A flow passes resources, each with some share of its traffic. Every resource has a *level*: the rate at which it stops a flow if
+//! nothing else does; infinite while it is not full. A flow has the least level of its resources, or its own limit if that is less.
+//! The levels are those of max-min fairness exactly if each is the water level of its resource when every flow is limited by
+//! what else it passes: then a full resource's unlimited flows have the most of all its flows, so every flow has a bottleneck.
+//!
+//! So an event makes the levels of what the flow passes doubtful; a doubtful level is worked out anew, and if it moves, those
+//! resources are in doubt for whose level the flows' new limits matter. That ends, because a level depends on lower ones alone: the
+//! lowest is right as soon as it has been worked out, then the next (the argument of Charny, Clark and Jain for their distributed
+//! algorithm, ICC 1995, and of Mozo et al., "B-Neck", 2011). Resources in doubt wait in turn, the one longest in doubt first.
+//!
+//! A resource that is not full needs no level: it is enough to know its load.
+
+/// A flow's place among those under way.
+pub(crate) type Slot = u32;
+
+/// Max-min fair shares.
+pub(crate) struct Shares {
+    resources: Vec<Resource>,
+    flows: Vec<Flow>,
+    free: Vec<Slot>,
+    /// What flows pass, in blocks.
+    passages: Vec<Passage>,
+    /// Blocks that no flow has, by their length.
+    blocks: Vec<Vec<u32>>,
+    doubtful: std::collections::VecDeque<u32>,
+    /// Flows whose rates were touched since [`Shares::settle`] was last called.
+    touched: Vec<Slot>,
+    /// Memory for [`Shares::water_level`].
+    limits: Vec<(f64, f64)>,
+}
+
+struct Resource {
+    capacity: f64,
+    level: f64,
+    /// The sum of its flows' rates times their shares.
+    load: f64,
+    members: Vec<Member>,
+    doubtful: bool,
+}
+
+/// A flow, as a resource sees it.
+#[derive(Clone, Copy)]
+struct Member {
+    slot: Slot,
+    /// Which of `passages` it is.
+    passage: u32,
+}
+
+struct Flow {
+    limit: f64,
+    rate: f64,
+    /// The rate when it was last settled.
+    settled: f64,
+    first: u32,
+    count: u32,
+    touched: bool,
+}
+
+/// A resource, as a flow sees it.
+#[derive(Clone, Copy, Default)]
+struct Passage {
+    resource: u32,
+    /// Its place among the resource's members.
+    place: u32,
+    share: f64,
+}
+
+/// A level has not moved if it has by less than this share: the sums behind it are rounded.
+const ROUNDING: f64 = 1e-12;
+/// A resource is watched as if it were full from this much of its capacity on, since its load is kept through many changes.
+const NEARLY: f64 = 1.0 - 1e-9;
+
+impl Shares {
+    /// For resources of these capacities, in bits per second, none of them zero.
+    pub fn new(capacities: impl Iterator<Item = f64>) -> Shares {
+        let resource =
+            |capacity| Resource { capacity, level: f64::INFINITY, load: 0.0, members: Vec::new(), doubtful: false };
+        Shares {
+            resources: capacities.map(resource).collect(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            passages: Vec::new(),
+            blocks: Vec::new(),
+            doubtful: std::collections::VecDeque::new(),
+            touched: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    /// A flow comes, which can send at `limit` bits per second and no faster, and passes each resource once, with a share above 0.
+    pub fn insert(&mut self, limit: f64, passes: impl ExactSizeIterator<Item = (u32, f64)>) -> Slot {
+        let count = passes.len();
+        let first = self.block(count);
+        let slot = self.free.pop().unwrap_or(self.flows.len() as Slot);
+        let mut rate = limit;
+        for (passage, (resource, share)) in (first..).zip(passes) {
+            let Resource { level, members, .. } = &mut self.resources[resource as usize];
+            rate = f64::min(rate, *level);
+            self.passages[passage as usize] = Passage { resource, place: members.len() as u32, share };
+            members.push(Member { slot, passage });
+        }
+        let flow = Flow { limit, rate: 0.0, settled: 0.0, first, count: count as u32, touched: false };
+        match self.flows.get_mut(slot as usize) {
+            Some(place) => *place = flow,
+            None => self.flows.push(flow),
+        }
+        self.doubt_all(slot);
+        self.set_rate(slot, rate);
+        slot
+    }
+
+    /// A flow goes.
+    pub fn remove(&mut self, slot: Slot) {
+        self.doubt_all(slot);
+        self.set_rate(slot, 0.0);
+        let Flow { first, count, .. } = self.flows[slot as usize];
+        for passage in first..first + count {
+            let Passage { resource, place, .. } = self.passages[passage as usize];
+            let members = &mut self.resources[resource as usize].members;
+            members.swap_remove(place as usize);
+            if let Some(moved) = members.get(place as usize) {
+                self.passages[moved.passage as usize].place = place;
+            } else if members.is_empty() {
+                // Nothing is left of what its sum was rounded to.
+                self.resources[resource as usize].load = 0.0;
+            }
+        }
+        self.blocks[count as usize].push(first);
+        self.flows[slot as usize].limit = 0.0;
+        self.free.push(slot);
+    }
+
+    /// A flow's rate in bits per second.
+    pub fn rate(&self, slot: Slot) -> f64 {
+        self.flows[slot as usize].rate
+    }
+
+    /// Brings all rates up to date and puts the flows whose rates have changed since the last time into `changed`. How many levels
+    /// were worked out.
+    pub fn settle(&mut self, changed: &mut Vec<Slot>) -> u64 {
+        let mut steps = 0;
+        while let Some(resource) = self.doubtful.pop_front() {
+            self.resources[resource as usize].doubtful = false;
+            steps += 1;
+            self.level(resource as usize);
+        }
+        changed.clear();
+        for slot in self.touched.drain(..) {
+            let flow = &mut self.flows[slot as usize];
+            flow.touched = false;
+            // A flow that has gone has no limit any more.
+            if flow.rate != flow.settled && flow.limit > 0.0 {
+                flow.settled = flow.rate;
+                changed.push(slot);
+            }
+        }
+        steps
+    }
+
+    /// How far this is from max-min fairness: the most that a resource is loaded by as a share of its capacity, and the most that
+    /// a flow lacks to the largest of any resource that holds it back, as a share of that. 1 and 0 where all is right.
+    pub fn distance_from_fair(&self) -> (f64, f64) {
+        let (mut loaded, mut largest) = (vec![0.0f64; self.resources.len()], vec![0.0f64; self.resources.len()]);
+        for (load, (most, resource)) in loaded.iter_mut().zip(largest.iter_mut().zip(&self.resources)) {
+            for member in &resource.members {
+                let rate = self.flows[member.slot as usize].rate;
+                *load += rate * self.passages[member.passage as usize].share;
+                *most = f64::max(*most, rate);
+            }
+            *load /= resource.capacity;
+        }
+        let full = |resource: usize| loaded[resource] >= 1.0 - 1e-9;
+        let mut lacks: f64 = 0.0;
+        for flow in self.flows.iter().filter(|flow| flow.limit > 0.0 && flow.rate < flow.limit) {
+            let held = self.passages_of(flow).iter().map(|passage| passage.resource as usize).filter(|&of| full(of));
+            let least = held.map(|resource| 1.0 - flow.rate / largest[resource]).fold(1.0, f64::min);
+            lacks = f64::max(lacks, least);
+        }
+        (loaded.into_iter().fold(0.0, f64::max), lacks)
+    }
+
+    fn passages_of(&self, flow: &Flow) -> &[Passage] {
+        &self.passages[flow.first as usize..(flow.first + flow.count) as usize]
+    }
+
+    fn block(&mut self, count: usize) -> u32 {
+        if self.blocks.len() <= count {
+            self.blocks.resize(count + 1, Vec::new());
+        }
+        self.blocks[count].pop().unwrap_or_else(|| {
+            let first = self.passages.len();
+            self.passages.resize(first + count, Passage::default());
+            first as u32
+        })
+    }
+
+    /// A flow has come or is going: what holds it back, or others for it, is to be worked out anew.
+    fn doubt_all(&mut self, slot: Slot) {
+        let Flow { first, count, .. } = self.flows[slot as usize];
+        for passage in first..first + count {
+            let resource = self.passages[passage as usize].resource;
+            if self.resources[resource as usize].level < f64::INFINITY {
+                self.doubt(resource);
+            }
+        }
+    }
+
+    fn doubt(&mut self, resource: u32) {
+        let doubtful = &mut self.resources[resource as usize].doubtful;
+        if !*doubtful {
+            *doubtful = true;
+            self.doubtful.push_back(resource);
+        }
+    }
+
+    fn set_rate(&mut self, slot: Slot, rate: f64) {
+        let flow = &mut self.flows[slot as usize];
+        let more = rate - flow.rate;
+        flow.rate = rate;
+        if !flow.touched {
+            flow.touched = true;
+            self.touched.push(slot);
+        }
+        let Flow { first, count, .. } = *flow;
+        for passage in first..first + count {
+            let Passage { resource, share, .. } = self.passages[passage as usize];
+            let Resource { capacity, level, load, .. } = &mut self.resources[resource as usize];
+            *load += more * share;
+            if more > 0.0 && *level == f64::INFINITY && *load > *capacity * NEARLY {
+                self.doubt(resource);
+            }
+        }
+    }
+
+    /// Works a level out anew and tells those whom it concerns.
+    fn level(&mut self, index: usize) {
+        let new = self.water_level(index);
+        let old = self.resources[index].level;
+        if new == old || old < f64::INFINITY && (new - old).abs() <= ROUNDING * old {
+            return;
+        }
+        self.resources[index].level = new;
+        for member in 0..self.resources[index].members.len() {
+            let slot = self.resources[index].members[member].slot;
+            let Flow { limit, rate, first, count, .. } = self.flows[slot as usize];
+            let range = first as usize..(first + count) as usize;
+            // The two lowest levels that it meets elsewhere.
+            let (mut least, mut second, mut lowest) = (limit, f64::INFINITY, u32::MAX);
+            for passage in &self.passages[range.clone()] {
+                let level = self.resources[passage.resource as usize].level;
+                if passage.resource as usize == index {
+                    continue;
+                }
+                if level < least {
+                    (least, second, lowest) = (level, least, passage.resource);
+                } else if level < second {
+                    second = level;
+                }
+            }
+            for passage in range {
+                let resource = self.passages[passage].resource;
+                let level = self.resources[resource as usize].level;
+                if resource as usize == index || level == f64::INFINITY {
+                    continue;
+                }
+                let other = if resource == lowest { second } else { least };
+                let (before, after) = (f64::min(other, old), f64::min(other, new));
+                if before != after && f64::min(before, after) < level {
+                    self.doubt(resource);
+                }
+            }
+            let now = f64::min(least, new);
+            if now != rate {
+                self.set_rate(slot, now);
+            }
+        }
+    }
+
+    /// How high the water stands in a resource when each of its flows is limited by what else it passes.
+    fn water_level(&mut self, index: usize) -> f64 {
+        let Resource { capacity, members, .. } = &self.resources[index];
+        let capacity = *capacity;
+        let mut limits = std::mem::take(&mut self.limits);
+        limits.clear();
+        let mut all = 0.0;
+        for member in members {
+            let flow = &self.flows[member.slot as usize];
+            let mut limit = flow.limit;
+            for passage in self.passages_of(flow) {
+                if passage.resource as usize != index {
+                    limit = f64::min(limit, self.resources[passage.resource as usize].level);
+                }
+            }
+            let share = self.passages[member.passage as usize].share;
+            limits.push((limit, share));
+            all += limit * share;
+        }
+        let level = if all <= capacity * (1.0 + ROUNDING) { f64::INFINITY } else { fill(capacity, &mut limits) };
+        self.limits = limits;
+        level
+    }
+}
+
+/// The level at which flows, each with its limit and its share, fill a capacity that is too small for all their limits.
+fn fill(capacity: f64, limits: &mut Vec<(f64, f64)>) -> f64 {
+    let mut left = capacity;
+    loop {
+        let open: f64 = limits.iter().map(|(_, share)| share).sum();
+        let level = left / open;
+        let before = limits.len();
+        limits.retain(|&(limit, share)| {
+            let beyond = limit > level;
+            if !beyond {
+                left -= limit * share;
+            }
+            beyond
+        });
+        // Those whose limits are below leave the others more, so that the level only rises.
+        if limits.len() == before || limits.is_empty() {
+            return level;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Estimates of scenarios whose answers arithmetic or theory gives.
+
+use clearway_fluid::{Estimate, estimate};
+use proptest::prelude::*;
+use scenario::{Data, Scenario, Table, read};
+
+fn scenario(text: &str) -> Scenario {
+    read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn run(text: &str) -> Estimate {
+    let estimate = estimate(&scenario(text), |_| false).unwrap_or_else(|problem| panic!("{problem:?}\n{text}"));
+    for finding in &estimate.info.audit {
+        assert!(finding.ok, "{finding:?}\n{text}");
+    }
+    estimate
+}
+
+fn table<'a>(estimate: &'a Estimate, name: &str) -> &'a Table {
+    estimate.tables.iter().find(|table| table.name == name).unwrap()
+}
+
+fn whole(table: &Table, column: &str) -> Vec<u64> {
+    match &table.column(column).unwrap().data {
+        Data::U64(values) | Data::OptU64(values) => values.clone(),
+        Data::U32(values) => values.iter().map(|&value| u64::from(value)).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn real(table: &Table, column: &str) -> Vec<f64> {
+    let Data::F64(values) = &table.column(column).unwrap().data else { panic!("{column} is no ratio") };
+    values.clone()
+}
+
+fn names(table: &Table, column: &str) -> Vec<String> {
+    let Data::Names { index, names } = &table.column(column).unwrap().data else { panic!("{column} has no names") };
+    index.iter().map(|&index| names[index as usize].clone()).collect()
+}
+
+fn fct(estimate: &Estimate) -> Vec<u64> {
+    whole(table(estimate, "flows"), "fct_ps")
+}
+
+/// A class for each flow: source, destination, bytes, start in nanoseconds.
+fn classes(flows: &[(u32, u32, u64, u64)]) -> String {
+    let class = |(index, (src, dst, bytes, start)): (usize, &(u32, u32, u64, u64))| {
+        format!(
+            "[[traffic]]\nname = 'f{index}'\nsizes.constant = '{bytes}B'\narrivals = 'all_at_once'\nflows = 1\nsenders = '{src}'\n\
+             receivers = '{dst}'\nstart = '{start}ns'\n"
+        )
+    };
+    flows.iter().enumerate().map(class).collect()
+}
+
+/// A star of 100 Gbps, at which 1,250 B take 100 ns, without headers to speak of: 10 B in packets of 1,260.
+const STAR: &str = "transport = 'dcpim'\n[fabric.star]\nhosts = 8\n[host]\nmtu = '1260B'\nheader = '10B'\n";
+
+#[test]
+fn two_flows_to_one_host_take_twice_as_long() {
+    let alone = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0)]))))[0];
+    let both = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0), (1, 2, 1_250_000, 0)]))));
+    // A thousand packets of 1,260 B: 100.8 us on the wire, and as much again for the other flow's.
+    assert_eq!(both, [alone + 100_800_000; 2]);
+}
+
+#[test]
+fn a_flow_that_comes_later_takes_half_from_then_on() {
+    // a has the link to itself for 50.4 us, half its bytes; then both have half: a ends at 151.2 us, when b has sent half of its
+    // own and goes on alone: it ends at 201.6 us, 151.2 us after its start.
+    let text = format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0), (1, 2, 1_250_000, 50_400)]));
+    let alone = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0)]))))[0];
+    assert_eq!(fct(&run(&text)), [alone + 50_400_000, alone + 50_400_000]);
+}
+
+#[test]
+fn other_pairs_are_not_disturbed() {
+    let estimate =
+        run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0), (1, 3, 1_250_000, 0), (2, 0, 1_250_000, 0)])));
+    assert_eq!(real(table(&estimate, "flows"), "slowdown"), [1.0; 3]);
+}
+
+#[test]
+fn parking_lot_on_a_dumbbell() {
+    // The bottleneck of 25 Gbps is shared by three; a fourth flow meets one of them at its receiver alone.
+    let text = format!(
+        "transport = 'dcpim'\nmeasure.end = '1us'\n[fabric.dumbbell]\nhosts_per_side = 4\nbottleneck_rate = '30Gbps'\n[host]\nmtu = '1260B'\n\
+         header = '10B'\n{}",
+        classes(&[
+            (0, 4, 1_250_000_000, 0),
+            (1, 5, 1_250_000_000, 0),
+            (2, 6, 1_250_000_000, 0),
+            (7, 4, 1_250_000_000, 0)
+        ])
+    );
+    let estimate = run(&text);
+    let links = table(&estimate, "links");
+    let used = |from: &str, to: &str| {
+        let place = names(links, "from").iter().zip(names(links, "to")).position(|(a, b)| a == from && b == to);
+        real(links, "utilisation")[place.unwrap()]
+    };
+    assert!((used("host0", "left") - 0.1).abs() < 1e-9);
+    assert!((used("left", "right") - 1.0).abs() < 1e-9);
+    assert!((used("host7", "right") - 0.9).abs() < 1e-9, "what the bottleneck leaves at host 4");
+    assert_eq!(estimate.info.flows_completed, 0);
+    assert_eq!(names(table(&estimate, "flows"), "reason"), ["not delivered"; 4].map(str::to_owned));
+}
+
+fn fabrics() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = '100Gbps' }",
+        "leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 3, oversubscription = 16.0 }",
+        "fat_tree = { k = 4 }",
+        "fat_tree = { k = 4, oversubscription = 4.0, propagation = '3us' }",
+        "dumbbell = { hosts_per_side = 3, bottleneck_rate = '25Gbps' }",
+        "star = { hosts = 5, switch_delay = '0s' }",
+        "torus = { dims = [3, 4] }",
+        "mesh = { dims = [2, 2, 2], hosts_per_node = 2, rate = '40Gbps' }",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_lone_flow_takes_its_ideal(
+        fabric in fabrics(),
+        ends in (0u32..5, 1u32..5),
+        bytes in prop::sample::select(vec![1u64, 40, 1_460, 1_461, 14_600, 100_000, 12_345_678]),
+        completion in prop::sample::select(vec!["delivered", "acknowledged"]),
+        cut_through in any::<bool>(),
+    ) {
+        let (src, dst) = (ends.0, (ends.0 + ends.1) % 5);
+        let flow = classes(&[(src, dst, bytes, 7)]);
+        let text = format!(
+            "transport = 'dcpim'\nmeasure.completion = '{completion}'\nfabric.{fabric}\nhost.delay = '225ns'\n\
+             switch = {{ balancing = 'spray', cut_through = {cut_through} }}\n{flow}"
+        );
+        let estimate = run(&text);
+        prop_assert_eq!(fct(&estimate), whole(table(&estimate, "flows"), "ideal_ps"));
+        prop_assert_eq!(real(table(&estimate, "flows"), "slowdown"), vec![1.0]);
+    }
+
+    #[test]
+    fn what_always_holds_holds(
+        fabric in fabrics(),
+        balancing in prop::sample::select(vec!["ecmp", "spray"]),
+        sizes in prop::sample::select(vec!["imc10", "websearch"]),
+        seed in 0u64..1_000,
+        end in prop::sample::select(vec!["", "measure.end = '300us'\n"]),
+    ) {
+        let text = format!(
+            "transport = 'dctcp'\nseed = {seed}\n{end}fabric.{fabric}\nswitch.balancing = '{balancing}'\n\
+             [[traffic]]\nsizes = '{sizes}'\narrivals.poisson = {{ load = 0.7, of = 'narrowest_link' }}\nflows = 300\n"
+        );
+        let estimate = run(&text);
+        let (flows, links) = (table(&estimate, "flows"), table(&estimate, "links"));
+        let all = end.is_empty();
+        prop_assert_eq!(estimate.info.ended, if estimate.info.flows_completed == 300 { "goal" } else { "horizon" });
+        prop_assert!(!all || estimate.info.flows_completed == 300);
+        prop_assert!(real(links, "utilisation").iter().all(|used| (-1e-9..1.0 + 1e-9).contains(used)));
+        // What hosts send is what hosts receive, and if all is done, all that there was with its headers.
+        let sent = |tier: &str| -> u64 {
+            names(links, "tier").iter().zip(whole(links, "sent_bytes")).filter(|(of, _)| *of == tier).map(|(_, bytes)| bytes).sum()
+        };
+        let hosts = 24;
+        prop_assert!(sent("from_host").abs_diff(sent("to_host")) <= hosts);
+        if all {
+            let wire: u64 = whole(flows, "bytes").iter().map(|bytes| bytes + bytes.div_ceil(1_460) * 40).sum();
+            prop_assert_eq!(sent("from_host"), wire);
+        }
+        let faster = real(flows, "slowdown").into_iter().filter(|slowdown| *slowdown < 1.0).count();
+        prop_assert_eq!(faster, 0);
+        // Utilisation over time adds up to the same bytes, but for the last interval, which is cut off.
+        let samples = table(&estimate, "utilisation");
+        let carried: f64 = names(samples, "tier").iter().zip(real(samples, "utilisation")).filter(|(of, _)| *of == "to_host")
+            .map(|(_, used)| used).sum();
+        let capacity: u64 = names(links, "tier").iter().zip(whole(links, "rate_bps")).filter(|(of, _)| *of == "to_host")
+            .map(|(_, rate)| rate).sum();
+        let bytes = carried * capacity as f64 * 10e-6 / 8.0;
+        let last = capacity as f64 * 10e-6 / 8.0;
+        prop_assert!(bytes <= sent("to_host") as f64 + 10.0 && bytes + last >= sent("to_host") as f64, "{} {}", bytes, sent("to_host"));
+    }
+}
+
+/// One link, Poisson arrivals, processor sharing: whatever the sizes, a flow of size x takes x / (1 - load) on average (Kleinrock,
+/// "Queueing Systems" volume 2, section 4.4).
+#[test]
+fn a_single_link_is_a_processor_sharing_queue() {
+    for sizes in ["{ constant = '1MB' }", "'imc10'", "{ uniform = { min = '1KB', max = '1MB' } }"] {
+        for load in [0.3, 0.6, 0.8] {
+            // Slowdowns of transfers, batch by batch so that their spread says how sure the mean is.
+            let means: Vec<f64> = (0..20).map(|seed| {
+                let estimate = run(&format!(
+                    "transport = 'dcpim'\nseed = {seed}\nmeasure.interval = '0s'\n[fabric.dumbbell]\nhosts_per_side = 50\nbottleneck_rate = '1Gbps'\n\
+                     host_rate = '100Gbps'\n[host]\nmtu = '9000B'\nheader = '1B'\n[[traffic]]\nsizes = {sizes}\nsenders = '0-49'\nreceivers = '50-99'\nflows = 4000\n\
+                     arrivals.poisson = {{ load = {load}, of = 'narrowest_link' }}\n"
+                ));
+                let flows = table(&estimate, "flows");
+                let wire = whole(flows, "bytes").into_iter().map(|bytes| (bytes + bytes.div_ceil(8_999)) as f64 * 8_000.0);
+                // By work: the mean transfer over the mean lone transfer is 1 / (1 - load) exactly, and weighs large flows most.
+                let times: Vec<(f64, f64)> = whole(flows, "fct_ps").into_iter().zip(whole(flows, "ideal_ps")).zip(wire)
+                    .map(|((fct, ideal), wire)| ((fct - ideal) as f64 + wire, wire)).collect();
+                times.iter().map(|time| time.0 / time.1).sum::<f64>() / times.len() as f64
+            }).collect();
+            let mean = means.iter().sum::<f64>() / 20.0;
+            let error = (means.iter().map(|of| (of - mean) * (of - mean)).sum::<f64>() / 19.0 / 20.0).sqrt();
+            let theory = 1.0 / (1.0 - load);
+            // The first flows meet an empty link, a matter of the relaxation time over the run: less than a percent here.
+            assert!(
+                (mean - theory).abs() < 3.0 * error + 0.01 * theory,
+                "{sizes} at {load}: {mean} +- {error}, not {theory}"
+            );
+        }
+    }
+}
