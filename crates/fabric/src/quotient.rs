@@ -36,7 +36,7 @@ pub struct Quotient {
     first: Vec<u32>,
     /// Links to a rack, by rack * classes + class.
     distance: Vec<u32>,
-    /// The bundle on the path that takes a full packet least time, likewise.
+    /// The bundle on the path that takes a full packet least time, likewise; with [`SEVERAL`] if others lead there as well.
     fastest: Vec<u32>,
 }
 
@@ -54,6 +54,7 @@ pub struct Bundle {
 }
 
 const NONE: u32 = u32::MAX;
+const SEVERAL: u32 = 1 << 31;
 
 impl Quotient {
     /// Folds a fabric.
@@ -118,7 +119,13 @@ impl Quotient {
     /// The numbers of the bundles on shortest paths from a class to a rack.
     pub fn towards(&self, class: usize, rack: usize) -> impl Iterator<Item = usize> + '_ {
         let here = self.distance(class, rack);
-        self.leaving(class).filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
+        let fastest = self.fastest[rack * self.classes + class];
+        // A spine has a bundle to each rack, and one alone that leads to any of them.
+        let candidates = match fastest & SEVERAL {
+            0 => fastest as usize..fastest as usize + 1,
+            _ => self.leaving(class),
+        };
+        candidates.filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
     }
 
     /// The bundles of the fastest of the shortest paths between two racks: that on which a lone 1,500 B packet takes least time.
@@ -128,7 +135,7 @@ impl Quotient {
             if at == to {
                 return None;
             }
-            let bundle = self.fastest[to * self.classes + at] as usize;
+            let bundle = (self.fastest[to * self.classes + at] & !SEVERAL) as usize;
             at = self.bundles[bundle].to;
             Some(bundle)
         })
@@ -196,7 +203,7 @@ impl Quotient {
             while let Some(&class) = queue.get(next) {
                 next += 1;
                 let here = distance[class];
-                let mut best = (u64::MAX, NONE);
+                let (mut best, mut candidates) = ((u64::MAX, NONE), 0);
                 // A class's bundles are settled when it leaves the queue: by then all nearer classes have.
                 for bundle in self.first[class]..self.first[class + 1] {
                     let to = self.bundles[bundle as usize].to;
@@ -205,10 +212,12 @@ impl Quotient {
                         queue.push(to);
                     } else if distance[to] < here {
                         best = best.min((cost[bundle as usize].saturating_add(time[to]), bundle));
+                        candidates += 1;
                     }
                 }
                 if class != rack {
                     (time[class], fastest[class]) = best;
+                    fastest[class] |= if candidates > 1 { SEVERAL } else { 0 };
                 }
             }
         }

@@ -6,6 +6,9 @@ use units::{Duration, HostId, LinkId, Rate};
 
 use crate::{Fabric, Link, Quotient, Routes};
 
+/// Racks whose columns of the table of paths fit into a cache together.
+const SIDE_BY_SIDE: usize = 32;
+
 /// What an idle fabric gives: times and capacities that depend on nothing but the graph.
 impl Fabric {
     /// Time from the first bit of a lone packet leaving `src` to its last bit reaching `dst`: over the links of the
@@ -44,15 +47,18 @@ impl Fabric {
         let slowest = |hosts: Vec<HostId>| [two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver)];
         let ends: Vec<_> = racks.into_iter().map(slowest).collect();
         let mut longest = BTreeMap::new();
-        for (to, [_, receivers]) in ends.iter().enumerate() {
-            for (from, [senders, _]) in ends.iter().enumerate() {
-                let fabric = if from == to { Duration::ZERO } else { total([forth(from, to), back(to, from)]) };
-                // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
-                let depth = if from == to { 2 } else { 1 };
-                for &(src, sent) in senders.iter().take(depth) {
-                    for &(_, received) in receivers.iter().take(depth).filter(|&&(dst, _)| dst != src) {
-                        let known = longest.entry(quotient.distance(from, to) + 1).or_insert(Duration::ZERO);
-                        *known = total([sent, fabric, received]).max(*known);
+        // Some at a time, so that what is known of the ways to them stays at hand.
+        for block in (0..ends.len()).step_by(SIDE_BY_SIDE) {
+            for (to, [_, receivers]) in ends.iter().enumerate() {
+                for (from, [senders, _]) in ends.iter().enumerate().skip(block).take(SIDE_BY_SIDE) {
+                    let fabric = if from == to { Duration::ZERO } else { total([forth(from, to), back(to, from)]) };
+                    // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
+                    let depth = if from == to { 2 } else { 1 };
+                    for &(src, sent) in senders.iter().take(depth) {
+                        for &(_, received) in receivers.iter().take(depth).filter(|&&(dst, _)| dst != src) {
+                            let known = longest.entry(quotient.distance(from, to) + 1).or_insert(Duration::ZERO);
+                            *known = total([sent, fabric, received]).max(*known);
+                        }
                     }
                 }
             }

@@ -30,6 +30,14 @@ pub(crate) fn simulate<'py>(
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
+/// Estimates a scenario at flow level.
+#[pyfunction]
+#[pyo3(signature = (scenario, progress=None))]
+pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Option<Py<PyAny>>) -> PyResult<Run<'py>> {
+    let result = watched(py, scenario, progress, |watch| fluid::estimate(&scenario.read, watch))?;
+    give(py, &result.info, result.scenario_toml, result.tables)
+}
+
 /// Runs a scenario on the real clock, over UDP on loopback.
 #[pyfunction]
 #[pyo3(name = "live", signature = (scenario, progress=None))]

@@ -22,6 +22,8 @@ pub struct RunResult {
 /// The summary of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunInfo {
+    /// "packet": every packet was simulated.
+    pub level: &'static str,
     /// Clearway's version.
     pub version: &'static str,
     /// The scenario's seed.
@@ -72,6 +74,7 @@ fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
     let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
     let completed = flows.completed();
     let info = RunInfo {
+        level: "packet",
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
         digest: format!("{:016x}", digest(parts)),
