@@ -171,12 +171,17 @@ class Plots:
 
 def colours(results: Sequence[Result]) -> list[str]:
     """A colour for each result. Where each has a scheme of its own it is the scheme's, the same in every report."""
-    catalogue = [row["name"] for row in _core.schemes()]
     schemes = [_schemes(result) for result in results]
     own = all(len(names) == 1 for names in schemes) and len({names[0] for names in schemes}) == len(schemes)
+    return colours_of([names[0] if own else "" for names in schemes])
+
+
+def colours_of(names: Sequence[str]) -> list[str]:
+    """A colour for each name: a scheme's own, else that of its place; different ones as long as there are."""
+    catalogue = [row["name"] for row in _core.schemes()]
     taken: list[str] = []
-    for index, names in enumerate(schemes):
-        wish = catalogue.index(names[0]) if own and names[0] in catalogue else index
+    for index, name in enumerate(names):
+        wish = catalogue.index(name) if name in catalogue else index
         palette = [COLOURS[(wish + further) % len(COLOURS)] for further in range(len(COLOURS))]
         taken.append(next((colour for colour in palette if colour not in taken), palette[0]))
     return taken

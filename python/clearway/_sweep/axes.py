@@ -56,7 +56,14 @@ def cross(
 def chosen(scenario: Scenario, choice: Choice) -> Scenario:
     """A scenario with values chosen."""
     scenario = scenario.with_({key: value for key, value in choice.items() if key != "load"})
-    return scenario.with_(load=choice["load"]) if "load" in choice else scenario
+    if "load" not in choice:
+        return scenario
+    try:
+        return scenario.with_(load=choice["load"])
+    except ScenarioError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"--set load={choice['load']}", None, "", str(error).removeprefix("load: ")) from None
 
 
 def _combinations(bases: Mapping[str, Scenario], axes: Sequence[Axis]) -> Iterator[tuple[str, dict[str, Label], Choice]]:

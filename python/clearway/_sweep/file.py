@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("scenario", "set", "vary", "zip", "skip", "store", "cluster")
+KEYS = ("name", "scenario", "set", "vary", "zip", "skip", "store", "cluster")
 LONG = ("values", "name", "labels")
 RANGE = ("from", "to", "step", "factor", "count")
 CLUSTER = ("launcher", "arguments", "scale", "adapt")
@@ -62,8 +62,9 @@ class _File:
             raise self.error((), "no combination is left to run")
         if store is None and "store" in self.read:
             store = self.path.parent / self.text_at(("store",))
-        name = slug(self.path.stem)
-        sweep = Sweep(points, folder if folder is not None else Path("out") / name, store=store, name=name, launcher=self.launcher())
+        name = self.text_at(("name",)) if "name" in self.read else self.path.stem
+        place = folder if folder is not None else Path("out") / slug(name)
+        sweep = Sweep(points, place, store=store, name=name, launcher=self.launcher())
         sweep.located = lambda point, error: self.located({}, named(point, error))
         return sweep
 
@@ -144,8 +145,9 @@ class _File:
             long = said if isinstance(said, Mapping) else {"values": said}
             values = self.values(place, long)
             labels = long.get("labels", [label(value) for value in values])
-            if not isinstance(labels, list) or len(labels) != len(values):
-                raise self.error((*place, "labels"), f"one label a value is needed, {len(values)} of them")
+            plain = isinstance(labels, list) and all(isinstance(word, str | int | float) for word in labels)
+            if not plain or len(labels) != len(values):
+                raise self.error((*place, "labels"), f"one label a value is needed, {len(values)} words or numbers")
             if len({(str(word), type(word)) for word in labels}) < len(labels) and len(group) == 1:
                 raise self.error(place, "two values are called the same")
             names.append(str(long.get("name", short[key])))

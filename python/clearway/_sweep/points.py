@@ -15,6 +15,7 @@ from clearway import _core
 from clearway._results import Result
 from clearway._run import Progress, _row, run
 from clearway._scenario import Scenario
+from clearway._sustain import kept_up
 
 Label = str | int | float | bool
 Told = Callable[[float, str], object]
@@ -90,12 +91,13 @@ class Simulation(Task):
         result.save(folder)
 
     def row(self, folder: Path) -> dict[str, Any]:
-        """As in a comparison's table, with what the run cost."""
+        """As in a comparison's table, with whether the network kept up (see `sustain`), and what the run cost."""
         result = Result.load(folder)
         row = _row(result)
         del row["run"]
-        hops, wall = result.info["packet_hops"], result.info["wall_seconds"]
-        return row | {"packet hops": hops, "wall seconds": wall, "digest": result.digest or ""}
+        times = (result.flows[column].astype(float) for column in ("start_ps", "delivered_ps", "bytes"))
+        cost = {"packet hops": result.info["packet_hops"], "wall seconds": result.info["wall_seconds"]}
+        return row | {"kept up": kept_up(*times)} | cost | {"digest": result.digest or ""}
 
     def trouble(self, folder: Path) -> str:
         """What the audit found wrong."""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from clearway._results import Result
 from clearway._run import _cores
-from clearway._sweep.points import Label, Point
+from clearway._sweep.points import Label, Point, Simulation
 from clearway._sweep.store import Store
 
 # How a point stands.
@@ -76,9 +76,10 @@ class SweepResult:
         return self._load(point)
 
     def results(self) -> Iterator[tuple[Point, Result]]:
-        """The points that are done, each with its result, one after the other."""
+        """The simulations that are done, each with its result, one after the other."""
         for point in self._done:
-            yield point, self._load(point)
+            if isinstance(point.task, Simulation):
+                yield point, self._load(point)
 
     @property
     def dataset(self) -> Path:
