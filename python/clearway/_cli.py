@@ -38,6 +38,9 @@ FlowControl = Annotated[
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
 
+# A sweep's table that is longer is not printed.
+ROWS = 60
+
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -221,8 +224,10 @@ def sweep(
         typer.echo(f"{len(found)} runs, {int((found['status'] == 'missing').sum())} of them to do")
         raise typer.Exit(0)
     result = read.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=True)
-    _show(result.table().drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore"))
-    for place, what in ((result.dataset, "dataset"), (result.report(), "report")):
+    ended = result.table().query("status != 'missing'").drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore")
+    if len(ended) <= ROWS:
+        _show(ended)
+    for place, what in ((result.dataset, "dataset"), (result.folder / "runs.parquet", "table"), (result.report(), "report")):
         typer.echo(f"{what}: {place}")
     for kind, errors in (("FAILED", result.failed), ("AUDIT", result.troubles)):
         for name, error in errors.items():

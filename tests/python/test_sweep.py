@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
@@ -10,10 +11,13 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import clearway as cw
 from clearway._sweep import Simulation
 from clearway._sweep import store as stores
+from clearway._sweep.driver import Board, Running
+from clearway._sweep.watch import Watch
 from sweep_tasks import Square
 from test_cli import clearway
 from test_report import Links
@@ -133,6 +137,15 @@ def test_a_failed_run_is_reported_and_tried_again_alone(tmp_path: Path) -> None:
     assert times(tmp_path) == {0: 1, 1: 1, 2: 2, 3: 1}
     said = json.loads(next((tmp_path / "out" / "store" / "failed").iterdir()).read_text())
     assert said["error"] == "2 has no square today" and said["attempt"] == 2
+
+
+@pytest.mark.parametrize(("ends", "status", "times_run"), [("dies", "failed", 2), ("dies once", "done", 2)])
+def test_a_run_whose_worker_dies_is_done_again_once_and_stops_no_other(tmp_path: Path, ends: str, status: str, times_run: int) -> None:
+    points = [cw.Point(Square(number, str(tmp_path), ends=ends if number == 1 else ""), {"number": number}) for number in range(4)]
+    swept = cw.Sweep(points, tmp_path / "out").run(workers=2)
+    assert swept.status == {"number 0": "done", "number 1": status, "number 2": "done", "number 3": "done"}
+    assert times(tmp_path) == {0: 1, 1: times_run, 2: 1, 3: 1}
+    assert all("signal 9" in error for error in swept.failed.values())
 
 
 def test_what_an_audit_finds_is_told_apart(tmp_path: Path) -> None:
@@ -309,6 +322,23 @@ def test_the_command_runs_and_goes_on(file: Path, tmp_path: Path) -> None:
     file.write_text(FILE.replace("to = 2 }", "to = 3 }"))
     again = clearway("sweep", file, "--out", tmp_path / "s")
     assert again.returncode == 0 and again.stderr.count("done in") == 6, again.stderr
+
+
+def test_who_watches_sees_what_runs_and_how_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    board = Board({f"r{number}": f"load {number}" for number in range(10)}, lanes=2, waiting=5)
+    assert board.seconds_left() is None, "nobody knows yet"
+    # Half done after 5 s: it takes 10. So do the five to come, two at a time, and one that has just begun.
+    board.running = {"r1": Running(1, began=now - 5, share=0.5, words="7 of 14 flows", where="process 7"), "r2": Running(1, began=now)}
+    assert board.seconds_left() == pytest.approx((5 + 10 + 5 * 10) / 2)
+    # Those that have ended took 4 s; what runs goes by itself.
+    board.took, board.done = [3.0, 5.0], {"r3", "r4"}
+    assert board.seconds_left() == pytest.approx((5 + 4 + 5 * 4) / 2)
+    out = io.StringIO()
+    Console(file=out, width=120).print(Watch(board, False)._table())
+    for words in ("load 1", "7 of 14 flows", "process 7", "2 of 10 done, 2 running, about 14 s left"):
+        assert words in out.getvalue()
 
 
 def test_the_report_shows_each_line_and_needs_no_network(swept: cw.SweepResult, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import clearway as cw
 from test_cli import clearway
-from test_sweep_kills import TEN, TINY, alive, begin, counted, finish, log, until
+from test_sweep_kills import RING, TINY, begin, counted, finish, log, until
 
 SCHEDULER = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
 WORKER = [sys.executable, "-m", "distributed.cli.dask_worker"]
@@ -22,7 +22,7 @@ WORKER = [sys.executable, "-m", "distributed.cli.dask_worker"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "sweep.toml").write_text(TEN.format(tiny=TINY, runs=8))
+    (tmp_path / "sweep.toml").write_text(RING.format(tiny=TINY, runs=8))
     return tmp_path
 
 
@@ -92,16 +92,17 @@ def test_a_driver_that_is_killed_loses_nothing_and_leaves_the_workers_free(folde
     assert all(worker.poll() is None for worker in cluster.workers)
 
 
-def test_ctrl_c_ends_what_runs_on_workers(folder: Path, cluster: Cluster) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_runs_on_for_a_driver_that_is_gone(folder: Path, cluster: Cluster, how: signal.Signals) -> None:
     store = folder / "out" / "store"
     text = (folder / "sweep.toml").read_text()
     (folder / "sweep.toml").write_text(text.replace("200MB", "200GB"))
     with begin(folder, "--dask", cluster.address) as driver:
         until(lambda: len(counted(store, "begun")) == 2)
-        driver.send_signal(signal.SIGINT)
+        driver.send_signal(how)
         _, stderr = driver.communicate(timeout=60)
-    assert driver.returncode == 130 and "Traceback" not in stderr, stderr
-    # The workers take other runs at once: those would take hours.
+    assert driver.returncode == (130 if how == signal.SIGINT else -how) and "Traceback" not in stderr, stderr
+    # What was begun would take the workers hours.
     (folder / "sweep.toml").write_text(text)
     done = finish(folder, "--dask", cluster.address)
     assert done.returncode == 0, done.stderr

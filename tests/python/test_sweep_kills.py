@@ -6,21 +6,18 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import clearway as cw
-from clearway._sweep import store as stores
-from sweep_tasks import Square
 from test_cli import PROGRAM
 
 # Eight hosts send 200 MB each to the next: some tenths of a second a run.
-TEN = """
+RING = """
 scenario = "{tiny}"
 
 [set]
@@ -34,7 +31,7 @@ TINY = Path("examples/tiny.toml").resolve()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "sweep.toml").write_text(TEN.format(tiny=TINY, runs=8))
+    (tmp_path / "sweep.toml").write_text(RING.format(tiny=TINY, runs=8))
     return tmp_path
 
 
@@ -149,24 +146,3 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(folder: Path) ->
     assert done.returncode == 0, done.stderr
     assert f"[{kept + 1}/8]" in done.stderr, "it goes on where it was"
     assert set(counted(store, "kept").values()) == {1}
-
-
-# Below, drivers in this process: what the signals above can't be made to hit.
-
-
-def squares(folder: Path, **more: object) -> cw.Sweep:
-    points = [cw.Point(Square(number, str(folder), **more), {"number": number}) for number in range(4)]  # type: ignore[arg-type]
-    return cw.Sweep(points, folder / "out")
-
-
-def times(folder: Path) -> dict[int, int]:
-    return {int(path.stem): len(path.read_text().splitlines()) for path in folder.glob("*.txt")}
-
-
-def test_a_run_whose_worker_dies_each_time_fails_and_stops_no_other(tmp_path: Path) -> None:
-    points = [cw.Point(Square(number, str(tmp_path), ends="dies" if number == 1 else ""), {"number": number}) for number in range(4)]
-    swept = cw.Sweep(points, tmp_path / "out").run(workers=2)
-    assert swept.status == {"number 0": "done", "number 1": "failed", "number 2": "done", "number 3": "done"}
-    assert "signal 9" in swept.failed["number 1"]
-    assert times(tmp_path) == {0: 1, 1: 2, 2: 1, 3: 1}
-    assert not swept.ok

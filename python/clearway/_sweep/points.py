@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Simulation(Task):
     @staticmethod
     def of(scenario: Scenario) -> Simulation:
         """The run of a scenario, with the files that it names as they are now."""
-        files = [(key, path.name, path.read_bytes()) for key, path in scenario._files()]
+        files = [(key, path.name, _read(path, path.stat().st_mtime_ns)) for key, path in scenario._files()]
         return Simulation(scenario.to_toml(), tuple(files))
 
     @property
@@ -143,6 +143,12 @@ class Point:
 
     def __repr__(self) -> str:
         return f"Point({self.name!r}, {self.key})"
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, changed_ns: int) -> bytes:
+    """What is in a file: all points of a sweep share it."""
+    return path.read_bytes()
 
 
 def _short(value: Label) -> str:
