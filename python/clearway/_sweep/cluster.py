@@ -30,7 +30,7 @@ from clearway._sweep.worker import throttled, told
 # So many runs are handed over at least, so that a cluster that grows with its work sees some.
 AHEAD = 32
 LOOK_SECONDS = 2.0
-CONNECT_SECONDS = 20
+CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,16 @@ class Cluster:
     def __init__(self, target: Any) -> None:
         distributed = _imported("distributed", "clearway[dask]")
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(_quiet(logging.getLogger("distributed")))
+        self._stack.enter_context(_quiet())
         if isinstance(target, Launcher):
             target = self._stack.enter_context(contextlib.closing(target.start()))
         if isinstance(target, distributed.Client):
             self._client = target
         else:
             try:
+                if isinstance(target, str):
+                    # A client that was made with none would close for half a minute.
+                    distributed.comm.get_address_host_port(target)
                 client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError) as error:
                 self._stack.close()
@@ -170,14 +173,17 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def _quiet(logger: logging.Logger) -> Iterator[None]:
-    """Nothing is logged: of a lost connection tracebacks, for what is told as an error here."""
-    handlers, propagates = logger.handlers, logger.propagate
-    logger.handlers, logger.propagate = [logging.NullHandler()], False
+def _quiet() -> Iterator[None]:
+    """Dask logs nothing: of a lost connection it logs tracebacks, which is told as an error here."""
+    known = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    loggers = [logger for logger in known if not logger.disabled]
+    for logger in loggers:
+        logger.disabled = True
     try:
         yield
     finally:
-        logger.handlers, logger.propagate = handlers, propagates
+        for logger in loggers:
+            logger.disabled = False
 
 
 def _build() -> str:
