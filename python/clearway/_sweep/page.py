@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Where more than so many figures tell apart what is left, the rest is folded away.
 OPEN = 3
+# Of more lines the bands would hide each other.
+BANDS = 6
 SLOWDOWN = {
     "short mean": "short flows: mean", "short p99": "short flows: 99th percentile",
     "long mean": "long flows: mean", "long p99": "long flows: 99th percentile",
@@ -98,7 +100,8 @@ def _figures(done: pd.DataFrame, roles: _Roles) -> Iterator[str]:
     if roles.x is None:
         return
     across = f"against {roles.x}" + (f", by {roles.line}" if roles.line else "")
-    seeds = "A line goes through the mean of all seeds, and the band from the least to the greatest. " if "seed" in done else ""
+    band = ", and its band from the least to the greatest" if roles.line is None or done[roles.line].nunique() <= BANDS else ""
+    seeds = f"A line goes through the mean of all seeds{band}. " if "seed" in done else ""
     slowdown = (
         "Slowdown is a flow's completion time over the time that it takes alone in the same network; short flows have up to 1 "
         f"bandwidth-delay product, long ones more than 8. {seeds}Where a circle is hollow, some flows did not complete: "
@@ -133,7 +136,8 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
         for axes, (column, title) in zip(np.ravel(panels), columns.items(), strict=True):
             for number, (line, colour) in enumerate(zip(lines, colours, strict=True)):
                 of_line = group if roles.line is None else group[group[roles.line] == line]
-                _line(axes, of_line, roles.x, column, ticks, colour, DASHES[number // len(COLOURS) % len(DASHES)], str(line))
+                dashes = DASHES[number // len(COLOURS) % len(DASHES)]
+                _line(axes, of_line, roles.x, column, ticks, colour, dashes, str(line), len(lines) <= BANDS)
             _dress(axes, column, title, roles.x, ticks)
         for axes in np.ravel(panels)[: -(len(columns) // rows)]:
             axes.set_xlabel("")
@@ -144,7 +148,7 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
 
 
 def _line(
-    axes: Axes, runs: pd.DataFrame, x: str, column: str, ticks: Sequence[Any], colour: str, dashes: Any, name: str
+    axes: Axes, runs: pd.DataFrame, x: str, column: str, ticks: Sequence[Any], colour: str, dashes: Any, name: str, band: bool
 ) -> None:
     values = runs[column].astype(float).groupby(runs[x])
     mean, least, most = values.mean(), values.min(), values.max()
@@ -152,7 +156,7 @@ def _line(
     order = [tick for tick in ticks if tick in mean.index]
     at = np.array(order, dtype=float) if numeric else np.array([ticks.index(tick) for tick in order], dtype=float)
     axes.plot(at, mean[order], color=colour, linestyle=dashes, label=name, marker="o")
-    if (most > least).any():
+    if band and (most > least).any():
         axes.fill_between(at, least[order], most[order], color=colour, alpha=0.15, linewidth=0)
     left = (runs["unfinished"].groupby(runs[x]).sum() > 0)[order].to_numpy()
     axes.plot(at[left], mean[order][left], linestyle="none", marker="o", markerfacecolor="white", color=colour)
@@ -174,11 +178,12 @@ def _dress(axes: Axes, column: str, title: str, x: str, ticks: Sequence[Any]) ->
         axes.axhline(2, alpha=0)
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_formatter(NullFormatter())
+    elif column == "kept up":
+        axes.axhline(KEEPS_UP, color="#1d2025", linestyle=(0, (4, 2)), linewidth=1)
+        axes.set_ylim(0, 1.1)
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    if column == "kept up":
-        axes.axhline(KEEPS_UP, color="#1d2025", linestyle=(0, (4, 2)), linewidth=1)
 
 
 def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
@@ -230,7 +235,7 @@ def _groups(table: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[list[str
         yield [], table
         return
     for values, group in table.groupby(list(keys), sort=False, dropna=False):
-        words = [value if isinstance(value, str) else f"{key} {value:g}" for key, value in zip(keys, values, strict=True)]
+        words = [f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in zip(keys, values, strict=True)]
         yield words, group
 
 
