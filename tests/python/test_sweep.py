@@ -17,6 +17,7 @@ import clearway as cw
 from clearway._sweep import Simulation
 from clearway._sweep import store as stores
 from clearway._sweep.driver import Board, Running
+from clearway._sweep.points import Told
 from clearway._sweep.watch import Watch
 from sweep_tasks import Square
 from test_cli import clearway
@@ -111,6 +112,20 @@ def test_what_makes_a_result_makes_its_key(tmp_path: Path) -> None:
     key = Simulation.of(tiny()).key
     assert Simulation.of(tiny().with_(name="other")).key == key
     assert Simulation.of(tiny().with_(seed=2)).key != key
+
+    class Said(Simulation):
+        """Says something else of a result."""
+
+        def row(self, folder: Path) -> dict[str, Any]:
+            return {}
+
+    class Ran(Simulation):
+        """Runs in another way."""
+
+        def run(self, folder: Path, threads: int, told: Told) -> None: ...
+
+    plain = Simulation.of(tiny())
+    assert Said(plain.toml).key == key != Ran(plain.toml).key
     trace = "start_ns,src,dst,bytes\n0,0,1,1000\n"
     scenario = 'transport = "udp"\nfabric.star.hosts = 2\n[[traffic]]\ntrace = { csv = { path = "flows.csv" } }\n'
     keys = []

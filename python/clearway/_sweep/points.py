@@ -50,8 +50,12 @@ class Task(ABC):
 
     @cached_property
     def key(self) -> str:
-        """A digest of the content; a letter comes first, so that no reader of a dataset takes it for a number."""
-        kind = f"{type(self).__module__}.{type(self).__qualname__}\0".encode()
+        """A digest of what runs and of the content; a letter comes first, so that no reader of a dataset takes it for a number.
+
+        Classes that differ by what they say of a result, and not by how they run, have their results in common.
+        """
+        runs = type(self).run
+        kind = f"{runs.__module__}.{runs.__qualname__}\0".encode()
         return "r" + hashlib.blake2b(kind + self.content, digest_size=10).hexdigest()
 
 
