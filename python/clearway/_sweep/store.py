@@ -32,8 +32,8 @@ HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 60.0
 
 
-class Lost(RuntimeError):
-    """Others have taken this driver for dead."""
+class Lost(OSError):
+    """Others have taken this driver for dead, and what it was at."""
 
 
 @dataclass(frozen=True)
