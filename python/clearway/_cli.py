@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import pandas as pd
 import typer
@@ -35,6 +35,7 @@ Load = Annotated[float | None, typer.Option(help="Load of all classes that arriv
 FlowControl = Annotated[
     str | None, typer.Option(help="The flow control between switches, such as pfc, in place of the scenario's.")
 ]
+Level = Literal["packet", "flow"]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
 
@@ -51,12 +52,15 @@ def run(
     seed: Seed = None,
     load: Load = None,
     flow_control: FlowControl = None,
+    level: Annotated[
+        Level, typer.Option(help="Simulate every packet, or flows alone: an estimate in seconds, see docs/flow-level.md.")
+    ] = "packet",
     threads: Threads = None,
     out: Out = None,
 ) -> None:
     """Simulate a scenario and keep the result."""
     read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
-    result = cw.run(read, threads=threads)
+    result = cw.run(read, level=level, threads=threads)
     folder = result.save(out or Path("out") / slug(scenario.stem))
     _show(cw.Comparison([result]).table())
     _finish([result], [f"result: {folder}", f"report: {result.report(folder / 'report.html')}"])
@@ -72,6 +76,9 @@ def compare(
     ] = None,
     flow_control: Annotated[
         list[str] | None, typer.Option(help="A flow control to run each of them over (again for more).")
+    ] = None,
+    level: Annotated[
+        list[Level] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
     ] = None,
     set_: Sets = None,
     seed: Seed = None,
@@ -111,7 +118,10 @@ def compare(
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or say --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
-    comparison = cw.compare(read, transport or (), flow_control or (), threads=threads, folder=folder, keep=continue_)
+    levels = level or ["packet"]
+    comparison = cw.compare(
+        read, transport or (), flow_control or (), levels=levels, threads=threads, folder=folder, keep=continue_
+    )
     _show(comparison.table())
     _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
 

@@ -51,25 +51,34 @@ def write(results: Sequence[Result], path: Path) -> Path:
             "Completion times",
             html.figure(plots.fct_cdf(), "Of all flows: a line that ends below 1 has flows that did not complete."),
         ),
-        html.section(
-            "Where time went",
-            html.figure(
-                plots.where_time_went(),
-                "Mean over completed flows. The parts are those of the packet that completed the flow, and sum exactly "
-                f"to its completion time. {_size_legend(results)}",
-            ),
-        ),
+        _where_time_went(results),
         _guarantees(results, plots),
         _over_time(results, plots),
         html.section("Congestion trees", trees),
         html.section("Not finished", _unfinished(results)),
-        html.section("Lost and marked packets", _lost(results)),
+        html.section("Lost and marked packets", _lost(_packets(results)) if _packets(results) else ""),
         html.section("Audit", _audit(results)),
-        html.section("What the transports counted", _counters(results)),
+        html.section("What the transports counted", _counters(_packets(results))),
         html.section("How it was run", _runs(results)),
         html.section("Scenario", _scenarios(results)),
     ]
     return html.write(title, parts, path, _trees.CSS if trees else "")
+
+
+def _packets(results: Sequence[Result]) -> list[Result]:
+    """Those that know of packets."""
+    return [result for result in results if result.level == "packet"]
+
+
+def _where_time_went(results: Sequence[Result]) -> str:
+    known = _packets(results)
+    if not known:
+        return ""
+    caption = (
+        "Mean over completed flows. The parts are those of the packet that completed the flow, and sum exactly "
+        f"to its completion time. {_size_legend(known)}"
+    )
+    return html.section("Where time went", html.figure(Plots(known).where_time_went(), caption))
 
 
 def _scenario_name(result: Result) -> str:
@@ -104,6 +113,11 @@ def _setting(result: Result) -> list[str]:
 def _warnings(results: Sequence[Result]) -> str:
     said = []
     for result in results:
+        if result.level == "flow":
+            said.append(
+                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly at once, and there "
+                "are no queues, losses or priorities. See docs/flow-level.md for how far off that is."
+            )
         if result.interrupted:
             said.append(f"{escape(result.name)} was interrupted; what is shown is what it had come to.")
         said += [
@@ -131,7 +145,7 @@ def _summary(results: Sequence[Result]) -> str:
         name = f'<th class=run><span class=dot style="background:{colour}"></span>{escape(result.name)}'
         cells = []
         for column, value in enumerate(values[row]):
-            text = f"{value:,.0f}" if column in _COUNTS else html.number(value)
+            text = f"{value:,.0f}" if column in _COUNTS and not np.isnan(value) else html.number(value)
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
@@ -156,6 +170,8 @@ _COUNTS = (9, 10, 11)
 def _headline(result: Result, sizes: Sequence[str]) -> list[float]:
     statistics = pd.concat([result.slowdown(), result.slowdown(by="size")])
     slowdown = [float(np.asarray(statistics[name])[statistics.index.get_loc(size)]) for size in sizes for name in ("mean", "p99")]
+    if result.level == "flow":
+        return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]
     wall = result.info["wall_seconds"]
     hops = result.info["packet_hops"] / wall / 1e6 if wall else np.nan
     return [*slowdown, result.goodput() / 1e9, result.unfinished, result.dropped, result.resent, hops]
@@ -197,14 +213,14 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
 
 
 def _over_time(results: Sequence[Result], plots: Plots) -> str:
-    sampled = [result for result in results if "queues" in result.tables and len(result.queues)]
-    if not sampled:
+    pictures = []
+    if any("utilisation" in result.tables and len(result.utilisation) for result in results):
+        pictures.append(html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted."))
+    if any("queues" in result.tables and len(result.queues) for result in results):
+        pictures.append(html.figure(plots.queues(), "The largest of all samples at a time."))
+    if not pictures:
         return html.section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
-    return html.section(
-        "Network over time",
-        html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
-        + html.figure(plots.queues(), "The largest of all samples at a time."),
-    )
+    return html.section("Network over time", "".join(pictures))
 
 
 def _unfinished(results: Sequence[Result]) -> str:
@@ -271,7 +287,7 @@ def _runs(results: Sequence[Result]) -> str:
                 str(info["seed"]),
                 str(info["ended"]),
                 f"{info['end_ps'] / 1e9:,.3f} ms",
-                f"{info['packet_hops']:,}",
+                f"{info['packet_hops']:,}" if result.level == "packet" else "-",
                 str(info.get("threads", "-")),
                 f"{info['wall_seconds']:,.1f} s",
                 f"{info['cpu_seconds']:,.1f} s",

@@ -69,7 +69,8 @@ class Result:
 
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`; with entities
     also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`, `guaranteed_waits`; with
-    `measure.arrivals` also `arrivals`. A run that was interrupted has what it had come to.
+    `measure.arrivals` also `arrivals`. At flow level there are `flows`, `utilisation` and `links` alone. A run that was
+    interrupted has what it had come to.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
@@ -88,6 +89,11 @@ class Result:
     def digest(self) -> str | None:
         """Digest of everything that happened: equal for one scenario and seed on any machine and number of threads."""
         return self.info.get("digest")
+
+    @property
+    def level(self) -> str:
+        """"packet", or "flow" for an estimate without packets."""
+        return str(self.info.get("level", "packet"))
 
     @property
     def interrupted(self) -> bool:
@@ -145,14 +151,16 @@ class Result:
 
     @property
     def dropped(self) -> int:
-        """Packets lost: a buffer was full, a link or switch was down, or an AQ's limit was reached."""
+        """Packets lost: a buffer was full, a link or switch was down, or an AQ's limit was reached. 0 at flow level."""
+        if self.level == "flow":
+            return 0
         lost = sum(self.links[cause].sum() for cause in ("overflow_packets", "dead_packets"))
         return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
 
     @property
     def resent(self) -> int:
-        """Data packets sent again, over completed flows."""
-        return int(self.flows["resent_packets"].sum())
+        """Data packets sent again, over completed flows. 0 at flow level."""
+        return 0 if self.level == "flow" else int(self.flows["resent_packets"].sum())
 
     @property
     def plot(self) -> Plots:

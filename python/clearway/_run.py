@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pandas as pd
 
@@ -36,6 +36,10 @@ class Progress:
         return self.flows_done / self.flows if self.flows else 1.0
 
 
+Level = Literal["packet", "flow"]
+LEVELS: tuple[Level, ...] = ("packet", "flow")
+
+
 class _Listener(Protocol):
     def __call__(self, progress: Progress, /) -> object: ...
 
@@ -43,13 +47,15 @@ class _Listener(Protocol):
 def run(
     scenario: Scenario,
     *,
+    level: Level = "packet",
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     name: str | None = None,
 ) -> Result:
-    """Simulates a scenario.
+    """Simulates a scenario: every packet, or at flow level.
 
-    `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is. `progress`: a function
+    `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes seconds for
+    100,000 hosts, and knows nothing of queues, losses and how transports differ: see `docs/flow-level.md`. `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is. `progress`: a function
     that is told about ten times a second, or True for a line in the terminal or notebook (the default where somebody
     looks). Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
 
@@ -57,12 +63,18 @@ def run(
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
     >>> r.ok, len(r.flows), r.slowdown()["mean"].round(2).item()
     (True, 8, 1.0)
+    >>> cw.run(cw.Scenario.load("examples/tiny.toml"), level="flow").slowdown()["mean"].item()
+    1.0
     """
+    if level not in LEVELS:
+        raise ValueError(f"level={level!r}: one of {', '.join(LEVELS)}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
     cores = _cores()
     count = min(threads or cores, cores)
     label = name if name is not None else scenario.name
+    if level == "flow":
+        return _run(label, progress, lambda listen: _core.estimate(scenario._core, listen))
     return _run(label, progress, lambda listen: _core.simulate(scenario._core, count, listen))
 
 
@@ -170,12 +182,15 @@ def compare(
     transports: Sequence[str] = (),
     flow_controls: Sequence[str] = (),
     *,
+    levels: Sequence[Level] = ("packet",),
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Comparison:
     """Runs each scenario with each transport over each flow control (with its own, if none are given), one after the other.
+
+    With several `levels`, each of these at each of them, so that an estimate stands beside what it estimates.
 
     With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the comparison
     has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again, provided that
@@ -191,11 +206,11 @@ def compare(
     """
     given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
     results = []
-    for name, scenario in list(_variants(given, transports, flow_controls)):
+    for name, scenario, level in list(_variants(given, transports, flow_controls, levels)):
         place = Path(folder) / slug(name) if folder is not None else None
-        result = _kept(place, scenario) if keep and place is not None else None
+        result = _kept(place, scenario, level) if keep and place is not None else None
         if result is None:
-            result = run(scenario, threads=threads, progress=progress, name=name)
+            result = run(scenario, level=level, threads=threads, progress=progress, name=name)
             if place is not None:
                 result.save(place)
         results.append(result)
@@ -204,31 +219,33 @@ def compare(
     return Comparison(results)
 
 
-def _kept(place: Path, scenario: Scenario) -> Result | None:
+def _kept(place: Path, scenario: Scenario, level: Level) -> Result | None:
     """What is in a folder, if it is the result of just this."""
     try:
         result = Result.load(place)
     except ValueError:
         return None
     same = result.scenario_toml == scenario.to_toml() and result.info.get("commit") == _core.COMMIT
-    return result if same and not result.interrupted else None
+    return result if same and result.level == level and not result.interrupted else None
 
 
 def _variants(
-    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str]
-) -> Iterable[tuple[str, Scenario]]:
-    """Name and scenario of each run of a comparison; names differ, and so do the folders named after them."""
+    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str], levels: Sequence[Level]
+) -> Iterable[tuple[str, Scenario, Level]]:
+    """Name, scenario and level of each run of a comparison; names differ, and so do the folders named after them."""
     taken: set[str] = set()
     over: Sequence[str | None] = transports or [None]
     under: Sequence[str | None] = flow_controls or [None]
-    for scenario, transport, flow_control in itertools.product(scenarios, over, under):
+    for scenario, transport, flow_control, level in itertools.product(scenarios, over, under, levels):
         schemes = " over ".join(scheme for scheme in (transport, flow_control) if scheme is not None)
-        name = ", ".join(part for part in (scenario.name if len(scenarios) > 1 or not schemes else "", schemes) if part)
+        at = f"{level} level" if len(levels) > 1 else ""
+        parts = (scenario.name if len(scenarios) > 1 or not schemes else "", schemes, at)
+        name = ", ".join(part for part in parts if part)
         number = 1
         while slug(unique := name if number == 1 else f"{name} {number}") in taken:
             number += 1
         taken.add(slug(unique))
-        yield unique, scenario.with_(transport=transport, flow_control=flow_control) if schemes else scenario
+        yield unique, scenario.with_(transport=transport, flow_control=flow_control) if schemes else scenario, level
 
 
 def slug(name: str) -> str:
@@ -244,6 +261,7 @@ def _row(result: Result) -> dict[str, Any]:
         row[f"{size} p99"] = sizes.loc[size, "p99"]
     row["goodput Gbps"] = result.goodput() / 1e9
     row["unfinished"] = result.unfinished
-    row["dropped"] = result.dropped
-    row["sent again"] = result.resent
+    # Not 0 but unknown where there are no packets.
+    row["dropped"] = result.dropped if result.level == "packet" else float("nan")
+    row["sent again"] = result.resent if result.level == "packet" else float("nan")
     return row

@@ -2,7 +2,7 @@
 
 use clearway_fluid::{Estimate, estimate};
 use proptest::prelude::*;
-use scenario::{Data, Scenario, Table, read};
+use scenario::{Data, Progress, Scenario, Table, read};
 
 fn scenario(text: &str) -> Scenario {
     read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -14,6 +14,11 @@ fn run(text: &str) -> Estimate {
         assert!(finding.ok, "{finding:?}\n{text}");
     }
     estimate
+}
+
+/// The same at packet level.
+fn packets(text: &str) -> Vec<Table> {
+    sim::run(&scenario(text), 1, |_| false).unwrap_or_else(|problem| panic!("{problem:?}\n{text}")).tables
 }
 
 fn table<'a>(estimate: &'a Estimate, name: &str) -> &'a Table {
@@ -104,6 +109,113 @@ fn parking_lot_on_a_dumbbell() {
     assert!((used("host7", "right") - 0.9).abs() < 1e-9, "what the bottleneck leaves at host 4");
     assert_eq!(estimate.info.flows_completed, 0);
     assert_eq!(names(table(&estimate, "flows"), "reason"), ["not delivered"; 4].map(str::to_owned));
+}
+
+#[test]
+fn a_flow_is_no_faster_than_its_transport_sends() {
+    let flow = classes(&[(0, 2, 1_250_000, 0), (1, 2, 1_250_000, 0)]);
+    let at = |rate: &str| {
+        let udp = STAR.replace("'dcpim'", &format!("{{ udp = {{ rate = '{rate}' }} }}"));
+        fct(&run(&format!("{udp}{flow}")))
+    };
+    // 1,260,000 B take 100.8 us at 100 Gbps; two at 25 Gbps do not meet, two at 75 Gbps have half the link each.
+    let alone = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0)]))))[0];
+    assert_eq!(at("25Gbps"), [alone + 3 * 100_800_000; 2]);
+    assert_eq!(at("75Gbps"), [alone + 100_800_000; 2]);
+}
+
+#[test]
+fn a_host_that_takes_in_slowly_is_shared_as_a_link_is() {
+    let slow = "intake_rate = '50Gbps'\n";
+    let alone = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0)]))))[0];
+    let both = fct(&run(&format!("{STAR}{slow}{}", classes(&[(0, 2, 1_250_000, 0), (1, 2, 1_250_000, 0)]))));
+    assert_eq!(both, [alone + 3 * 100_800_000; 2]);
+}
+
+#[test]
+fn flows_that_wait_for_others_start_when_those_end() {
+    let text = "transport = 'udp'\n[fabric.star]\nhosts = 2\n[[traffic]]\nsizes.constant = '50KB'\nflows = 6\nsenders = '0'\n\
+                receivers = '1'\narrivals.closed_loop = { outstanding = 1, think = '3us' }\n";
+    let estimate = run(text);
+    let ours = table(&estimate, "flows");
+    let theirs = packets(text);
+    for column in ["start_ps", "delivered_ps", "completed_ps", "fct_ps", "slowdown"] {
+        assert_eq!(ours.column(column), theirs[0].column(column));
+    }
+}
+
+#[test]
+fn hashed_flows_take_the_paths_of_their_packets() {
+    for fabric in ["fat_tree = { k = 4 }", "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 4 }"] {
+        for (balancing, seed) in [("'ecmp'", 1), ("'ecmp'", 2), ("{ skewed = { skew = 0.6 } }", 3)] {
+            let text = format!(
+                "transport = 'udp'\nseed = {seed}\nfabric.{fabric}\nswitch.balancing = {balancing}\n{}",
+                classes(&[(0, 9, 100_000, 0), (1, 10, 100_000, 0), (11, 2, 100_000, 0), (5, 8, 100_000, 0)])
+            );
+            // Answers are a packet a flow, so that a link with more bytes than those has a flow.
+            let loaded = |table: &Table| -> Vec<usize> {
+                let sent = whole(table, "sent_bytes").into_iter().enumerate();
+                sent.filter(|sent| sent.1 > 1_000).map(|sent| sent.0).collect()
+            };
+            let theirs = packets(&text);
+            let theirs = theirs.iter().find(|table| table.name == "links").unwrap();
+            assert_eq!(loaded(table(&run(&text), "links")), loaded(theirs), "{text}");
+        }
+    }
+}
+
+/// A scenario whose digest no machine may change.
+const KNOWN: &str = "transport = 'dctcp'\nfabric.fat_tree = { k = 4 }\n[[traffic]]\nsizes = 'imc10'\n\
+                     arrivals.poisson = { load = 0.8 }\nflows = 2000\n";
+
+#[test]
+fn the_result_is_the_scenarios_alone() {
+    let twice = [run(KNOWN), run(KNOWN)];
+    assert_eq!(twice[0].tables, twice[1].tables);
+    assert_eq!(twice[0].info.digest, twice[1].info.digest);
+    // As on the machine where this was written.
+    assert_eq!(twice[0].info.digest, "fa95e9391a5dc1b6");
+    assert_ne!(run(&format!("seed = 2\n{KNOWN}")).info.digest, twice[0].info.digest);
+}
+
+#[test]
+fn what_there_is_when_it_is_stopped_is_kept() {
+    let whole_run = run(KNOWN);
+    let mut calls = 0;
+    let stop = |progress: Progress| {
+        calls += 1;
+        assert!(progress.flows_done <= progress.flows && progress.now < progress.horizon);
+        calls == 3
+    };
+    let part = estimate(&scenario(KNOWN), stop).unwrap();
+    assert_eq!((part.info.ended, calls), ("interrupted", 3));
+    assert!(part.info.audit.iter().all(|finding| finding.ok), "{:?}", part.info.audit);
+    assert!(part.info.flows_completed > 0 && part.info.flows_completed < 2_000);
+    // What had been delivered by then was delivered at the same times.
+    let (before, after) = (table(&part, "flows"), table(&whole_run, "flows"));
+    let delivered = whole(before, "delivered_ps").into_iter().zip(whole(after, "delivered_ps"));
+    for (part_ps, whole_ps) in delivered {
+        assert!(part_ps == whole_ps || part_ps == u64::MAX && whole_ps > part.info.end_ps, "{part_ps} {whole_ps}");
+    }
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    let flows = classes(&[(0, 2, 1_250_000, 0)]);
+    for (settings, key, words) in [
+        ("failure = [{ at = '1us', link = ['host0', 'switch0'] }]\n", "failure", "nothing fails at flow level"),
+        ("measure.arrivals = ['host1']\n", "measure.arrivals", "no packets at flow level"),
+        (
+            "sharing = 'aq'\nentity = [{ name = 'a', hosts = '0', request = [{ share.absolute = '1Gbps', position = 'ingress' }] }]\n",
+            "sharing",
+            "max-min fairly",
+        ),
+        ("measure.interval = '1ps'\n", "measure.interval", "longer interval"),
+    ] {
+        let problem = estimate(&scenario(&format!("{settings}{STAR}{flows}")), |_| false).unwrap_err();
+        assert_eq!(problem.key, key);
+        assert!(problem.message.contains(words), "{problem:?}");
+    }
 }
 
 fn fabrics() -> impl Strategy<Value = &'static str> {
