@@ -1,0 +1,114 @@
+"""How far estimates at flow level are from packet level: writes the tables of `docs/flow-level.md`.
+
+    python examples/flow-level/error.py
+
+Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some that do not. What is
+in `out/flow-level` is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import clearway as cw
+from clearway._run import slug
+
+PAGE = Path("docs/flow-level.md")
+BEGIN, END = "<!-- error: begin -->\n", "<!-- error: end -->\n"
+
+LEAF_SPINE = "[fabric.leaf_spine]\n"
+FAT_TREE = "[fabric.fat_tree]\nk = 8\n"
+HALF = "[fabric.leaf_spine]\noversubscription = 2.0\n"
+
+# A few gigabytes each.
+FLOWS = {"websearch": 3_000, "datamining": 1_500, "imc10": 30_000}
+
+FAIR: dict[str, dict[str, Any]] = {
+    "line rate over fair queues": {"transport": "rdma", "flow_control": "per_flow_queues"},
+    "hpcc": {"transport": "hpcc"},
+    "dcpim": {"transport": "dcpim"},
+}
+ALL = FAIR | {"r2c2": {"transport": "r2c2", "switch.balancing": "spray"}, "dctcp": {"transport": "dctcp"}}
+
+
+def poisson(sizes: str, load: float) -> str:
+    return f'[[traffic]]\nsizes = "{sizes}"\narrivals.poisson.load = {load}\nflows = {FLOWS[sizes]}\n'
+
+
+def scenarios() -> Iterator[tuple[str, str, dict[str, dict[str, Any]]]]:
+    """Name, TOML, and what to run it with."""
+    for sizes in FLOWS:
+        for load in (0.3, 0.5, 0.8):
+            yield f"leaf-spine, {sizes} at {load}", LEAF_SPINE + poisson(sizes, load), ALL if sizes == "websearch" else FAIR
+    yield "fat-tree, websearch at 0.5", FAT_TREE + poisson("websearch", 0.5), FAIR
+    yield "fat-tree, websearch at 0.8", FAT_TREE + poisson("websearch", 0.8), FAIR
+    yield "2:1 leaf-spine, websearch at 0.3", HALF + poisson("websearch", 0.3), FAIR
+    dense = '[[traffic]]\nsizes.constant = "200KB"\npattern = "dense"\narrivals = "all_at_once"\nsenders = "0-35"\nreceivers = "36-71"\n'
+    yield "leaf-spine, dense (36 to 36, 200 KB each)", LEAF_SPINE + dense, ALL
+    incast = '[[traffic]]\nsizes.constant = "100KB"\narrivals = "all_at_once"\nflows = 50\nsenders = "16-65"\nreceivers = "0"\n'
+    yield "leaf-spine, incast (50 to 1, 100 KB each)", LEAF_SPINE + incast, ALL
+
+
+def compared() -> pd.DataFrame:
+    """One row a scenario, transport and size class."""
+    rows = []
+    for title, toml, with_what in scenarios():
+        for transport, settings in with_what.items():
+            scenario = cw.Scenario.from_toml(toml).with_(settings, name=f"{title}, {transport}")
+            folder = Path("out/flow-level") / slug(scenario.name)
+            packet, flow = cw.compare(scenario, levels=["packet", "flow"], folder=folder, keep=True).results
+            seconds = {"packet s": packet.info["cpu_seconds"], "flow s": flow.info["cpu_seconds"]}
+            statistics = [pd.concat([result.slowdown(), result.slowdown(by="size")]) for result in (packet, flow)]
+            for size in ("all", "short", "medium", "long"):
+                of_packet, of_flow = (table.loc[size] for table in statistics)
+                if not of_packet["flows"]:
+                    continue
+                key = {"scenario": title, "transport": transport, "size": size, "flows": int(of_packet["flows"])}
+                values = {f"{level} {what}": of[what] for level, of in (("packet", of_packet), ("flow", of_flow)) for what in ("mean", "p99")}
+                rows.append(key | values | seconds)
+    return pd.DataFrame(rows)
+
+
+def table(frame: pd.DataFrame, what: str) -> list[str]:
+    lines = [f"| scenario | transport | {' | '.join(SIZES)} |", f"| --- | --- |{' ---: |' * len(SIZES)}"]
+    for (scenario, transport), group in frame.groupby(["scenario", "transport"], sort=False):
+        by_size = group.set_index("size")
+        cells = []
+        for size in SIZES:
+            if size not in by_size.index:
+                cells.append("")
+                continue
+            packet, flow = (float(by_size.loc[size, f"{level} {what}"]) for level in ("packet", "flow"))
+            cells.append(f"{packet:.2f} / {flow:.2f} ({flow / packet - 1:+.0%})")
+        lines.append(f"| {scenario} | {transport} | {' | '.join(cells)} |")
+    return lines
+
+
+SIZES = ("all", "short", "medium", "long")
+
+
+def speed(frame: pd.DataFrame) -> list[str]:
+    once = frame[frame["size"] == "all"]
+    lines = ["| scenario | packet level, s | flow level, s | ratio |", "| --- | ---: | ---: | ---: |"]
+    for scenario, group in once.groupby("scenario", sort=False):
+        packet, flow = group["packet s"].median(), group["flow s"].median()
+        lines.append(f"| {scenario} | {packet:.1f} | {flow:.3f} | {packet / flow:,.0f} |")
+    return lines
+
+
+def main() -> None:
+    frame = compared()
+    lines = ["Mean slowdown, packet level / flow level (error of flow level):", "", *table(frame, "mean"), ""]
+    lines += ["99th percentile:", "", *table(frame, "p99"), ""]
+    lines += ["CPU seconds, of the transport in the middle:", "", *speed(frame), ""]
+    text = PAGE.read_text()
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n".join(lines) + END + after)
+
+
+if __name__ == "__main__":
+    main()
