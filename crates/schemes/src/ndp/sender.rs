@@ -13,7 +13,7 @@ use crate::bits::Bits;
 
 /// A message is silent when everything that was sent has been answered and what was promised does not come: its last pulls are lost. In a
 /// large incast pulls take long, so it is only after many timeouts that a sender sends a packet unasked.
-const PATIENCE: u32 = 64;
+const PATIENCE: u32 = 16;
 /// A timeout after which nothing is heard doubles, up to so many times.
 const BACKOFF_MAX: u32 = 8;
 /// How many of the last answers say whether "most packets recently were ACKed".
