@@ -304,7 +304,9 @@ impl Sender {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
             let wait = terms.rto * (1u64 << flow.timeouts.min(BACKOFF_MAX));
             let mut lost = 0;
-            while let Some(sent) = flow.in_flight.pop_front_if(|sent| sent.at + wait <= now) {
+            while flow.in_flight.front().is_some_and(|sent| sent.at + wait <= now)
+                && let Some(sent) = flow.in_flight.pop_front()
+            {
                 if let (Some(paths), Some(path)) = (&mut paths, sent.path) {
                     paths.count(flow.dst, path, Outcome::Lost);
                 }
