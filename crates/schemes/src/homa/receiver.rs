@@ -24,6 +24,10 @@ pub(super) struct Receiver {
     /// One a message of which packets must be on their way.
     timers: Timers,
     traffic: Traffic,
+    /// Aeolus: probes that are to be answered, and when: what they have overtaken on other paths is here by then.
+    probes: VecDeque<(Time, FlowId)>,
+    /// Scheduled packets on their way, of all messages.
+    scheduled: u32,
     /// The messages that have had grants in this turn.
     active: Vec<u32>,
     pub counts: Counts,
@@ -52,6 +56,8 @@ struct Incoming {
     /// The class that its scheduled packets were last given.
     class: u8,
     probed: bool,
+    /// What it counts for in [`Receiver::scheduled`].
+    counted: u32,
     /// Its key among the messages of its sender that need grants.
     listed: Option<u64>,
 }
@@ -65,6 +71,10 @@ impl Incoming {
     /// Packets that need grants yet.
     fn ungranted(&self) -> u32 {
         self.packets.saturating_sub(self.base + self.allowed)
+    }
+
+    fn scheduled(&self) -> u32 {
+        self.in_flight().min(self.allowed)
     }
 
     fn bytes_missing(&self, terms: &Terms) -> u64 {
@@ -81,6 +91,8 @@ impl Receiver {
             finished: FxHashSet::default(),
             timers: Timers::default(),
             traffic: terms.traffic(),
+            probes: VecDeque::new(),
+            scheduled: 0,
             active: Vec::new(),
             counts: Counts::default(),
         }
@@ -122,12 +134,14 @@ impl Receiver {
                 }
                 self.arm(slot, cx.now, terms);
             }
-            // A question is no answer: what was waited for is waited for no longer.
+            kind::PROBE if terms.aeolus.is_some() => self.probes.push_back((cx.now + terms.probe_lag(), packet.flow)),
+            // A question is no answer: it is not waited any longer for what was waited for.
             kind::PROBE => {
-                self.probe(slot, known.is_none(), terms, control);
-                if self.timers.get(slot).is_none() {
+                if known.is_none() {
+                    self.ask_again(slot, terms, control);
                     self.arm(slot, cx.now, terms);
                 }
+                self.tell(slot, kind::GRANT, terms, control);
             }
             _ => self.arm(slot, cx.now, terms),
         }
@@ -138,7 +152,7 @@ impl Receiver {
     fn learn(&mut self, packet: &Packet, header: &Header, terms: &Terms) -> u32 {
         let packets = terms.packets(header.length);
         let unscheduled = u32::from(header.unscheduled).min(packets);
-        self.traffic.saw(header.length, header.length.min(terms.bytes(unscheduled)));
+        self.note(header.length, packets, unscheduled, terms);
         let flow = Incoming {
             src: packet.src,
             bytes: header.length,
@@ -149,9 +163,24 @@ impl Receiver {
             received: Bits::default(),
             class: terms.lowest_class(),
             probed: false,
+            counted: 0,
             listed: None,
         };
         self.flows.insert(packet.flow, flow)
+    }
+
+    /// Notes what a message brings at unscheduled levels.
+    fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, terms: &Terms) {
+        let first = bytes.min(terms.bytes(unscheduled));
+        if !terms.graduated {
+            self.traffic.saw(bytes, [(bytes, first)]);
+            return;
+        }
+        // Packet by packet, each as a message of what is left with it; the last RTTbytes too.
+        let last = packets.saturating_sub(terms.rtt_packets).max(unscheduled);
+        let left = |packet: u32| bytes - terms.bytes(packet);
+        let each = (0..unscheduled).chain(last..packets);
+        self.traffic.saw(bytes, each.map(|packet| (left(packet), left(packet).min(terms.bytes(1)))));
     }
 
     /// A part of a message. Whether that is all of it now.
@@ -187,23 +216,27 @@ impl Receiver {
         false
     }
 
-    /// Its sender asks what is here: Aeolus behind the last unscheduled packet, and either after a long silence.
-    fn probe(&mut self, slot: u32, news: bool, terms: &Terms, control: &mut VecDeque<Packet>) {
-        let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let src = flow.src;
-        if terms.aeolus.is_some() && !flow.probed {
-            // What has not come by now is lost, and needs grants like all that has never been sent.
+    /// Aeolus: what was sent before the probe and has not come by now is lost, and needs grants like all that has never been sent.
+    fn settle(&mut self, slot: u32, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        if !flow.probed {
             flow.probed = true;
             let lost = (0..flow.unscheduled).filter(|&number| flow.received.next_missing(number) == number).count();
             flow.base -= lost as u32;
-        } else if news {
-            // Nothing of it has come.
-            self.ask_again(slot, terms, control);
         }
-        let (_, flow) = self.flows.get(slot).expect("the caller has it");
-        let kind = if terms.aeolus.is_some() { kind::PROBED } else { kind::GRANT };
+        self.tell(slot, kind::PROBED, terms, control);
+        if self.timers.get(slot).is_none() {
+            self.arm(slot, now, terms);
+        }
+        self.list(slot, terms);
+        self.grant(now, terms, control);
+    }
+
+    /// Tells a sender what its message has been granted.
+    fn tell(&self, slot: u32, kind: u8, terms: &Terms, control: &mut VecDeque<Packet>) {
+        let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let header = Header { class: flow.class, allowed: flow.allowed, ..Header::of(kind) };
-        control.push_back(self.answer(id, src, header, terms));
+        control.push_back(self.answer(id, flow.src, header, terms));
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
@@ -219,9 +252,11 @@ impl Receiver {
         self.grant(cx.now, terms, control);
     }
 
-    /// Keeps a message where it belongs among those that need grants.
+    /// Keeps a message where it belongs among those that need grants, and the count of what is on its way.
     fn list(&mut self, slot: u32, terms: &Terms) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
+        self.scheduled = self.scheduled - flow.counted + flow.scheduled();
+        flow.counted = flow.scheduled();
         let key = (flow.ungranted() > 0).then(|| flow.bytes_missing(terms));
         if key == flow.listed {
             return;
@@ -250,40 +285,36 @@ impl Receiver {
     fn grant(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
         let levels = self.traffic.levels();
         let degree = terms.overcommitment(&levels);
-        loop {
-            let count = self.order.len().min(degree);
+        let most = terms.scheduled_max(degree);
+        let mut room = true;
+        while room {
+            room = false;
             let mut active = std::mem::take(&mut self.active);
             active.clear();
             active.extend(self.order.iter().take(degree).map(|&(_, _, slot)| slot));
             for (rank, &slot) in active.iter().enumerate() {
                 let (id, flow) = self.flows.get_mut(slot).expect("a listed message is known");
                 let target = flow.packets.min(flow.received.count.saturating_add(terms.rtt_packets));
-                let more = target.saturating_sub(flow.base + flow.allowed);
+                let more = target.saturating_sub(flow.base + flow.allowed).min(most.saturating_sub(self.scheduled));
                 if more == 0 {
                     continue;
                 }
                 let ungranted = flow.bytes.saturating_sub(terms.bytes(flow.base + flow.allowed));
                 flow.allowed += more;
-                flow.class = terms.scheduled_class(&levels, rank, count);
+                flow.class = terms.scheduled_class(&levels, rank, active.len());
                 if terms.graduated && ungranted <= terms.bytes(terms.rtt_packets) {
                     flow.class = flow.class.min(terms.unscheduled_class(&levels, ungranted));
                 }
+                // A message that is wholly granted makes room for another.
+                room |= flow.ungranted() == 0;
                 let (src, class, allowed) = (flow.src, flow.class, flow.allowed);
                 let header = Header { class, allowed, ..Header::of(kind::GRANT) };
                 control.push_back(self.answer(id, src, header, terms));
                 self.counts.grants += 1;
+                self.list(slot, terms);
                 self.arm(slot, now, terms);
             }
-            // Messages that are wholly granted make room for others.
-            let mut room = false;
-            for &slot in &active {
-                self.list(slot, terms);
-                room |= self.flows.get(slot).is_some_and(|(_, flow)| flow.listed.is_none());
-            }
             self.active = active;
-            if !room {
-                return;
-            }
         }
     }
 
@@ -322,8 +353,16 @@ impl Receiver {
         }
     }
 
-    /// Asks again for what should have come by now.
+    /// Answers probes, and asks again for what should have come by now.
     pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+        while let Some(&(at, flow)) = self.probes.front()
+            && at <= now
+        {
+            self.probes.pop_front();
+            if let Some(slot) = self.flows.slot(flow) {
+                self.settle(slot, now, terms, control);
+            }
+        }
         while let Some(slot) = self.timers.expire(now) {
             if self.flows.get(slot).is_some() {
                 self.ask_again(slot, terms, control);
@@ -333,7 +372,8 @@ impl Receiver {
     }
 
     pub fn next_deadline(&self) -> Time {
-        self.timers.next().unwrap_or(Time::MAX)
+        let probe = self.probes.front().map_or(Time::MAX, |probe| probe.0);
+        self.timers.next().unwrap_or(Time::MAX).min(probe)
     }
 
     /// A packet to a sender: it tells this receiver's levels too (section 3.4).

@@ -85,6 +85,19 @@ impl Terms {
         usize::from(self.overcommitment.unwrap_or(self.priorities - levels.count))
     }
 
+    /// Scheduled packets that may be on their way in all. Homa bounds them by its active messages alone, each of which leaves with
+    /// RTTbytes on the way when it is wholly granted. With Aeolus messages need grants that are no longer than that, of which
+    /// any number would come at once.
+    pub fn scheduled_max(&self, degree: usize) -> u32 {
+        if self.aeolus.is_some() { degree as u32 * self.rtt_packets } else { u32::MAX }
+    }
+
+    /// How long a probe waits at its receiver for what it may have overtaken on another path: a full packet takes so much longer than a
+    /// control packet.
+    pub fn probe_lag(&self) -> Duration {
+        self.site.data_rtt.saturating_sub(self.site.control_rtt)
+    }
+
     /// Class of the scheduled packets of the `rank`-th of so many active messages, fewest remaining bytes first. The lowest
     /// levels are used first, so that a new shorter message finds a level above (section 3.4).
     pub fn scheduled_class(&self, levels: &Levels, rank: usize, active: usize) -> u8 {

@@ -44,7 +44,7 @@ fn bucket(bytes: u64) -> u8 {
 
 /// Recent messages by size.
 pub(super) struct Traffic {
-    /// By bucket of the message's size, bytes that came unscheduled.
+    /// By bucket of the message's size, bytes that went at unscheduled levels.
     unscheduled_bytes: [u64; BUCKETS],
     bytes: u64,
     messages: u32,
@@ -69,8 +69,8 @@ impl Traffic {
         self.levels
     }
 
-    /// A message has begun to come in, so many of whose bytes are unscheduled.
-    pub fn saw(&mut self, bytes: u64, unscheduled_bytes: u64) {
+    /// A message has begun to come in, so many of whose bytes go at unscheduled levels: at that of a message of so many bytes each.
+    pub fn saw(&mut self, bytes: u64, unscheduled: impl IntoIterator<Item = (u64, u64)>) {
         self.messages += 1;
         if self.messages >= 2 * HALF_LIFE {
             self.messages = HALF_LIFE;
@@ -79,7 +79,9 @@ impl Traffic {
         }
         // A message longer than that says no more than that nearly all is scheduled.
         self.bytes += bytes.min(1 << 48);
-        self.unscheduled_bytes[usize::from(bucket(bytes))] += unscheduled_bytes;
+        for (of, bytes) in unscheduled {
+            self.unscheduled_bytes[usize::from(bucket(of))] += bytes;
+        }
         if self.messages < EVERY || self.messages.is_multiple_of(EVERY) {
             self.levels = self.divide();
         }
@@ -115,24 +117,24 @@ mod tests {
     fn levels_are_divided_by_the_share_of_unscheduled_bytes() {
         // 60 bytes of 100 unscheduled: 4.8 of 8 levels.
         let mut measured = traffic(None);
-        (0..100).for_each(|_| measured.saw(100_000, 60_000));
+        (0..100).for_each(|_| measured.saw(100_000, [(100_000, 60_000)]));
         assert_eq!(measured.levels().count, 5);
         // None, or all: one is left on either side.
         let mut none = traffic(None);
-        (0..100).for_each(|_| none.saw(100_000_000, 1_000));
+        (0..100).for_each(|_| none.saw(100_000_000, [(100_000_000, 1_000)]));
         let mut all = traffic(None);
-        (0..100).for_each(|_| all.saw(1_000, 1_000));
+        (0..100).for_each(|_| all.saw(1_000, [(1_000, 1_000)]));
         assert_eq!((none.levels().count, all.levels().count), (1, 7));
         let mut fixed = traffic(Some(3));
-        (0..100).for_each(|_| fixed.saw(1_000, 1_000));
+        (0..100).for_each(|_| fixed.saw(1_000, [(1_000, 1_000)]));
         assert_eq!(fixed.levels().count, 3);
     }
 
     #[test]
     fn old_traffic_is_forgotten() {
         let mut traffic = traffic(None);
-        (0..100_000).for_each(|_| traffic.saw(100, 100));
-        (0..40_000).for_each(|_| traffic.saw(100_000, 10_000));
+        (0..100_000).for_each(|_| traffic.saw(100, [(100, 100)]));
+        (0..40_000).for_each(|_| traffic.saw(100_000, [(100_000, 10_000)]));
         assert_eq!(traffic.levels().count, 1);
     }
 
@@ -143,7 +145,7 @@ mod tests {
             let mut traffic = traffic(Some(count));
             let unscheduled = |size: u64| size.min(10_000);
             // A number of messages at which cutoffs are worked out.
-            sizes.iter().for_each(|&size| traffic.saw(size, unscheduled(size)));
+            sizes.iter().for_each(|&size| traffic.saw(size, [(size, unscheduled(size))]));
             let levels = traffic.levels();
             let mut carried = [0; LEVELS_MAX];
             let mut in_bucket = [0; BUCKETS];

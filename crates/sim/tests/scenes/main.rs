@@ -12,6 +12,7 @@ mod fastpass;
 mod flow_control;
 mod guarantee;
 mod harmony;
+mod homa;
 mod ideal;
 mod intake;
 mod interrupt;
