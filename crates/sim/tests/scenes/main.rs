@@ -21,6 +21,8 @@ mod losses;
 mod models;
 mod ndp;
 mod paths;
+mod pfabric;
+mod phost;
 mod pyrrha;
 mod r2c2;
 mod rdma;
