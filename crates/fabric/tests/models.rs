@@ -33,7 +33,7 @@ fn harmony_leaf_spine_rtt_is_4_6_us() {
 
 #[test]
 fn harmony_fat_tree_rtt_is_7_6_us() {
-    let (fabric, routes) = build(&FabricSpec::FatTree(FatTree::default()));
+    let (fabric, _) = build(&FabricSpec::FatTree(FatTree::default()));
     assert_eq!(fabric.hosts, 1024);
     // Across pods: 6 links x 200 ns + 5 switches x 450 ns = 3,450 ns one way; all links have 100 Gbps, so 1,500 B take
     // 6 x 120 ns = 720 ns and 40 B 6 x 3.2 ns = 19.2 ns. Harmony section 5 prints 7.6 us.
@@ -42,7 +42,7 @@ fn harmony_fat_tree_rtt_is_7_6_us() {
 
 #[test]
 fn dcpim_control_rtt_is_5_2_us_and_data_rtt_5_8_us() {
-    let (fabric, routes) = build(&FabricSpec::default());
+    let (fabric, _) = build(&FabricSpec::default());
     let rtt = |there, back| fabric.max_rtt(&Quotient::new(&fabric), there, back) + DCPIM_HOST_DELAY * 2;
     // Propagation and processing: 2 x (4 x 200 ns + 3 x 450 ns + 450 ns at the host) = 2 x 4 x 650 ns = 5,200 ns.
     // Two control packets add 8 ns each: 5,216 ns, dcPIM section 3.4's 5.2 us.
@@ -58,7 +58,7 @@ fn dcpim_control_rtt_is_5_2_us_and_data_rtt_5_8_us() {
 #[test]
 fn round_trips_by_the_switches_on_the_way() {
     // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40 B back.
-    let (fabric, routes) = build(&FabricSpec::default());
+    let (fabric, _) = build(&FabricSpec::default());
     let in_rack = Duration::from_ps(2 * 850_000 + 2 * 120_000 + 2 * 3_200);
     let rtts = fabric.max_rtts(&Quotient::new(&fabric), 1500, 40);
     assert_eq!((rtts.keys().copied().collect::<Vec<_>>(), rtts[&1]), (vec![1, 3], in_rack));

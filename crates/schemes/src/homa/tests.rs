@@ -336,7 +336,8 @@ fn aeolus_grants_a_message_whose_every_packet_was_lost() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(RTT_PACKETS));
     scene.run_until(Time::from_ms(1));
     // One way and back, and then the message as if it had begun there. A probe waits for what a full packet takes longer.
-    let second = of_kind(&scene, kind::PROBE)[0].0 + CONTROL_WAY * 2 + (Duration::from_ns(240) - Duration::from_ps(6_400));
+    let second =
+        of_kind(&scene, kind::PROBE)[0].0 + CONTROL_WAY * 2 + (Duration::from_ns(240) - Duration::from_ps(6_400));
     let expected = second + (alone(RTT_PACKETS) - Time::ZERO);
     let delivered = scene.delivered_at(flow).unwrap();
     assert!(
