@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -103,15 +105,19 @@ def test_on_the_command_line(tiny_file: Path, tmp_path: Path) -> None:
     assert done.returncode == 2 and "'packet', 'flow'" in done.stderr
 
 
-def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
-    small = ["--set", "fabric.leaf_spine.racks=100", "--set", "traffic.0.duration=100ms"]
-    command = [*PROGRAM, "run", str(LARGE), "--level", "flow", "--out", "r", *small]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(6)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    result = cw.load(tmp_path / "r")
+def test_interrupt_keeps_what_there_is() -> None:
+    scenario = cw.Scenario.load(LARGE).with_({"fabric.leaf_spine.racks": 100, "traffic.0.duration": "30ms"})
+    under_way = threading.Event()
+
+    def interrupt() -> None:
+        under_way.wait()
+        time.sleep(0.05)  # until nobody is being told of progress
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    result = cw.run(scenario, level="flow", progress=lambda at: under_way.set() if at.flows_done else None)
+    thread.join()
     assert result.interrupted and all(finding["ok"] for finding in result.info["audit"])
     assert 0 < result.info["flows_completed"] < result.info["flows"]
 
