@@ -10,6 +10,7 @@
 //!
 //! - [`header`]: what packets carry;
 //! - [`queue`]: a port's queue, and the switch that has one a port;
+//! - [`ideal`]: the central scheduler that it is held against;
 //! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining first.
 //!
 //! # Decisions
@@ -30,6 +31,7 @@
 //! count).
 
 pub mod header;
+pub mod ideal;
 pub mod queue;
 
 mod host;
