@@ -26,8 +26,8 @@ impl Terms {
     pub fn new(config: &Config, site: &Site, slowest: Rate) -> Terms {
         let mtu = u64::from(site.mtu_bytes);
         let queue_bytes = u64::from(config.queue_packets) * mtu;
-        // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay product is about 9.
-        // On the way data meet queues, and pulls the headers and data before them; two queues' worth covers it there (25) as
+        // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay product is 8.
+        // On the way data meet queues, and pulls the headers and data before them; two queues' worth covers it there (24) as
         // anywhere else, where the paper's number of packets would not.
         let window_bytes = config.initial_window.map_or(site.bdp_bytes() + 2 * queue_bytes, |window| window.get());
         let switches = site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);

@@ -30,7 +30,7 @@ fn messages(size: &str, rest: &str) -> String {
 
 #[test]
 fn a_lone_message_goes_at_line_rate() {
-    // 1,000 packets from rack to rack, of which 65 are pushed and the others pulled: the last leaves 999 packets after the first.
+    // 1,000 packets from rack to rack, of which 55 are pushed and the others pulled: the last leaves 999 packets after the first.
     let lone = "arrivals = \"all_at_once\"\nsenders = \"5\"\nreceivers = \"143\"\nflows = 1\n";
     let result = run_both(&(messages("1460KB", "") + lone));
     let way = 2 * (120_000 + 30_000) + 4 * 200_000 + 3 * 450_000;
@@ -39,6 +39,21 @@ fn a_lone_message_goes_at_line_rate() {
     let back = 2 * (3_200 + 800) + 4 * 200_000 + 3 * 450_000;
     assert_eq!(of_flows(&result, "completed_ps"), [999 * 120_000 + way + back]);
     assert_eq!((of_flows(&result, "sent_packets"), sum(&result, "trimmed_packets")), (&[1_000][..], 0));
+}
+
+#[test]
+fn an_incast_of_50_keeps_its_link_full_and_is_cut_in_its_first_window_only() {
+    let incast = "arrivals = \"all_at_once\"\npattern = { incast = { degree = 50 } }\nreceivers = \"20\"\nflows = 50\n";
+    let result = run_both(&(messages("146KB", "") + incast));
+    let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
+    // 5,000 packets one after the other, and the way of the first of them to the last link.
+    let optimum = 5_000 * 120_000 + 120_000 + 2 * 30_000 + 4 * 200_000 + 3 * 450_000;
+    let (trimmed, nacks) = (sum(&result, "trimmed_packets"), counter(&result, "nacks"));
+    println!("incast 50 x 100 at 100 Gbps: {:.4} of the optimum, {trimmed} trimmed", last as f64 / optimum as f64);
+    assert!(last * 100 <= optimum * 101, "{last}");
+    // 55 packets of each are pushed; each header is answered, and pulls cause no more than a few.
+    assert!(nacks == trimmed && trimmed < 50 * 55 * 105 / 100, "{trimmed}");
+    assert_eq!((sum(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
 }
 
 /// The network of the paper's section 6, with so many ports a switch: 10 Gbps, 9 KB packets of which 64 B are headers, 1 us of cable a
