@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import pandas as pd
 import typer
@@ -35,7 +35,6 @@ Load = Annotated[float | None, typer.Option(help="Load of all classes that arriv
 FlowControl = Annotated[
     str | None, typer.Option(help="The flow control between switches, such as pfc, in place of the scenario's.")
 ]
-Level = Literal["packet", "flow"]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
 
@@ -53,7 +52,7 @@ def run(
     load: Load = None,
     flow_control: FlowControl = None,
     level: Annotated[
-        Level, typer.Option(help="Simulate every packet, or flows alone: an estimate in seconds, see docs/flow-level.md.")
+        str, typer.Option(help='"packet", or "flow" for an estimate in seconds without packets: see docs/flow-level.md.')
     ] = "packet",
     threads: Threads = None,
     out: Out = None,
@@ -78,7 +77,7 @@ def compare(
         list[str] | None, typer.Option(help="A flow control to run each of them over (again for more).")
     ] = None,
     level: Annotated[
-        list[Level] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
+        list[str] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
     ] = None,
     set_: Sets = None,
     seed: Seed = None,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -36,8 +36,7 @@ class Progress:
         return self.flows_done / self.flows if self.flows else 1.0
 
 
-Level = Literal["packet", "flow"]
-LEVELS: tuple[Level, ...] = ("packet", "flow")
+LEVELS = ("packet", "flow")
 
 
 class _Listener(Protocol):
@@ -47,7 +46,7 @@ class _Listener(Protocol):
 def run(
     scenario: Scenario,
     *,
-    level: Level = "packet",
+    level: str = "packet",
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     name: str | None = None,
@@ -182,7 +181,7 @@ def compare(
     transports: Sequence[str] = (),
     flow_controls: Sequence[str] = (),
     *,
-    levels: Sequence[Level] = ("packet",),
+    levels: Sequence[str] = ("packet",),
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     folder: str | Path | None = None,
@@ -219,7 +218,7 @@ def compare(
     return Comparison(results)
 
 
-def _kept(place: Path, scenario: Scenario, level: Level) -> Result | None:
+def _kept(place: Path, scenario: Scenario, level: str) -> Result | None:
     """What is in a folder, if it is the result of just this."""
     try:
         result = Result.load(place)
@@ -230,8 +229,8 @@ def _kept(place: Path, scenario: Scenario, level: Level) -> Result | None:
 
 
 def _variants(
-    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str], levels: Sequence[Level]
-) -> Iterable[tuple[str, Scenario, Level]]:
+    scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str], levels: Sequence[str]
+) -> Iterable[tuple[str, Scenario, str]]:
     """Name, scenario and level of each run of a comparison; names differ, and so do the folders named after them."""
     taken: set[str] = set()
     over: Sequence[str | None] = transports or [None]
