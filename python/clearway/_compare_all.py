@@ -86,12 +86,6 @@ def _over(transport: str, flow_control: str) -> Contender:
 class Measured(Simulation):
     """A run, and what the comparison says of it."""
 
-    @staticmethod
-    def of(scenario: Scenario) -> Measured:
-        """The run of a scenario."""
-        plain = Simulation.of(scenario)
-        return Measured(plain.toml, plain.files)
-
     def row(self, folder: Path) -> dict[str, Any]:
         """As the table of a comparison has it."""
         return dict(measure(Result.load(folder)))

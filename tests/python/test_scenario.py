@@ -80,7 +80,15 @@ def test_the_schema_knows_every_key_of_a_scenario(scenario: cw.Scenario) -> None
     assert set(scenario.to_dict()) <= set(cw.schema()["properties"])
 
 
-@pytest.mark.parametrize("path", sorted(Path("examples").glob("*.toml")) + sorted(Path("papers").glob("*/*.toml")))
+SWEEPS = [Path("examples/sweep.toml")]
+
+
+@pytest.mark.parametrize("path", sorted(set(Path("examples").glob("*.toml")).difference(SWEEPS)) + sorted(Path("papers").glob("*/*.toml")))
 def test_every_scenario_in_the_tree_is_sound(path: Path) -> None:
     hosts, flows = cw.Scenario.load(path).check()
     assert hosts > 0 and flows > 0
+
+
+@pytest.mark.parametrize("path", SWEEPS)
+def test_every_sweep_in_the_tree_is_sound(path: Path) -> None:
+    cw.Sweep.load(path).check()

@@ -318,6 +318,18 @@ def test_a_scenario_may_stand_in_the_file(tmp_path: Path) -> None:
         cw.Sweep.load(path)
 
 
+def test_levels_are_varied_as_keys_are(file: Path, tmp_path: Path) -> None:
+    file.write_text('scenario = "tiny.toml"\nvary.level = ["packet", "flow"]\n')
+    swept = cw.Sweep.load(file, tmp_path / "out").run()
+    assert swept.ok and [result.level for _, result in swept.results()] == ["packet", "flow"]
+    assert "All combinations" in swept.report().read_text()
+    file.write_text('scenario = "tiny.toml"\nset.level = "flow"\nvary.seed = [1]\n')
+    assert cw.Sweep.load(file, tmp_path / "out").run()["seed 1"].level == "flow"
+    file.write_text('scenario = "tiny.toml"\nvary.level = ["packet", "flows"]\n')
+    with pytest.raises(cw.ScenarioError, match=re.escape(f"{file}:2: vary.level")):
+        cw.Sweep.load(file)
+
+
 def test_several_scenarios_are_an_axis(file: Path) -> None:
     (file.parent / "other.toml").write_text(TINY.read_text().replace('"tiny"', '"other"'))
     file.write_text('scenario = ["tiny.toml", "other.toml"]\nvary.seed = [1, 2]\n')

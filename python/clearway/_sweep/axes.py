@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from clearway._errors import ScenarioError
+from clearway._run import LEVELS
 from clearway._scenario import Scenario
 from clearway._sweep.points import Label, Point
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys of a scenario that are varied together. `load` is every class's, as in `Scenario.with_`."""
+    """Keys of a scenario that are varied together. `load` is every class's, as in `Scenario.with_`; `level` that of the run."""
 
     names: Sequence[str]
     """What each key is called."""
@@ -40,6 +41,7 @@ def cross(
     axes: Sequence[Axis],
     wanted: Callable[[Mapping[str, Label]], bool] = lambda labels: True,
     located: Callable[[Choice, ScenarioError], ScenarioError] = lambda choice, error: error,
+    level: Any = "packet",
 ) -> list[Point]:
     """Each base with each step of each axis. An axis `scenario` tells bases apart, if there are several."""
     points = []
@@ -47,7 +49,7 @@ def cross(
         if not wanted(labels):
             continue
         try:
-            points.append(Point(chosen(bases[base], choice), labels))
+            points.append(Point(chosen(bases[base], choice), labels, choice.get("level", level)))
         except ScenarioError as error:
             raise located(choice, error) from None
     return points
@@ -55,7 +57,9 @@ def cross(
 
 def chosen(scenario: Scenario, choice: Choice) -> Scenario:
     """A scenario with values chosen."""
-    scenario = scenario.with_({key: value for key, value in choice.items() if key != "load"})
+    if choice.get("level", "packet") not in LEVELS:
+        raise ScenarioError(f"--set level={choice['level']}", None, "", f"a level is one of {', '.join(LEVELS)}")
+    scenario = scenario.with_({key: value for key, value in choice.items() if key not in ("load", "level")})
     if "load" not in choice:
         return scenario
     try:

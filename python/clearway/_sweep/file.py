@@ -57,7 +57,8 @@ class _File:
         bases = self.same(self.bases())
         axes = self.axes()
         skips = self.skips([name for axis in axes for name in axis.names] + (["scenario"] if len(bases) > 1 else []))
-        points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located)
+        level = self.read.get("set", {}).get("level", "packet")
+        points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located, level)
         if not points:
             raise self.error((), "no combination is left to run")
         if store is None and "store" in self.read:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clearway import _core
 from clearway._results import Result
@@ -17,6 +17,7 @@ from clearway._run import Progress, _row, run
 from clearway._scenario import Scenario
 from clearway._sustain import kept_up
 
+_Simulation = TypeVar("_Simulation", bound="Simulation")
 Label = str | int | float | bool
 Told = Callable[[float, str], object]
 """How far something is: the share of it that is done, and words."""
@@ -67,19 +68,20 @@ class Simulation(Task):
     """The scenario with every default filled in."""
     files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
     """Files that the scenario names: key, name, what is in them."""
+    level: str = "packet"
 
-    @staticmethod
-    def of(scenario: Scenario) -> Simulation:
+    @classmethod
+    def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
         """The run of a scenario, with the files that it names as they are now."""
         files = [(key, path.name, _read(path, path.stat().st_mtime_ns)) for key, path in scenario._files()]
-        return Simulation(scenario.to_toml(), tuple(files))
+        return cls(scenario.to_toml(), tuple(files), level)
 
     @property
     def content(self) -> bytes:
-        """The build of Clearway, the scenario without its name, which changes nothing, and the files."""
+        """The build of Clearway, the level, the scenario without its name, which changes nothing, and the files."""
         named, _, rest = self.toml.partition("\n")
         toml = rest if named.startswith("name = ") else self.toml
-        parts = [_core.__version__.encode(), _core.COMMIT.encode(), toml.encode()]
+        parts = [text.encode() for text in (_core.__version__, _core.COMMIT, self.level, toml)]
         parts += [part for key, _, content in self.files for part in (key.encode(), content)]
         return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
@@ -90,7 +92,7 @@ class Simulation(Task):
             told(at.fraction, f"{at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms")
 
         with self._scenario() as scenario:
-            result = run(scenario, threads=threads, progress=listen)
+            result = run(scenario, level=self.level, threads=threads, progress=listen)
         result.scenario_toml = self.toml
         result.save(folder)
 
@@ -100,7 +102,7 @@ class Simulation(Task):
         row = _row(result)
         del row["run"]
         times = (result.flows[column].astype(float) for column in ("start_ps", "delivered_ps", "bytes"))
-        cost = {"packet hops": result.info["packet_hops"], "wall seconds": result.info["wall_seconds"]}
+        cost = {"packet hops": result.info.get("packet_hops", 0), "wall seconds": result.info["wall_seconds"]}
         return row | {"kept up": kept_up(*times)} | cost | {"digest": result.digest or ""}
 
     def trouble(self, folder: Path) -> str:
@@ -129,8 +131,8 @@ class Point:
     'udp, seed 2'
     """
 
-    def __init__(self, what: Scenario | Task, labels: Mapping[str, Label]) -> None:
-        self.task = Simulation.of(what) if isinstance(what, Scenario) else what
+    def __init__(self, what: Scenario | Task, labels: Mapping[str, Label], level: str = "packet") -> None:
+        self.task = Simulation.of(what, level) if isinstance(what, Scenario) else what
         self.labels = dict(labels)
         self.check: Callable[[], object] = what.check
 

@@ -66,7 +66,7 @@ class Sweep:
         *,
         store: str | Path | None = None,
     ) -> Sweep:
-        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`.
+        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`; `level` is `run`'s.
 
         >>> import clearway as cw
         >>> tiny = cw.Scenario.load("examples/tiny.toml")
