@@ -12,15 +12,16 @@
 //!
 //! - **Messages, not RPCs.** What the house carries goes one way. A receiver that has all of a message says so (DONE); that packet
 //!   stands for the RPC's response, which in Homa is what tells a client that its request has come. Where a client would ask for the
-//!   response again, a sender that has heard nothing for `resend_after` asks what is there (PROBE); a receiver that knows nothing
+//!   response again, a sender that has heard nothing for `resend_after` and two round trips asks what is there (PROBE); a receiver that knows nothing
 //!   of the message asks for all of its first RTTbytes (RESEND), one that has finished it says DONE again. The
 //!   incast optimisation (section 3.6) needs RPCs, of which a client marks the responses: it is absent, and so is re-execution:
 //!   receivers remember what they have finished, and deliver once.
 //! - **Packets.** RTTbytes are rounded up to full packets, and grants are of whole packets: one that begins in them is sent whole.
 //! - **Which messages are active**: one a sender (as in the authors' simulator), those with the fewest bytes missing that are not
 //!   wholly granted; ties go to the older message. A message that is passed by a shorter one keeps what it was granted.
-//! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, senders assume that unscheduled
-//!   bytes are spread evenly over messages of up to RTTbytes and take half of the levels. Recent traffic is some thousand messages.
+//! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, a sender assumes
+//!   those of its own host's traffic; a host that has seen none, that unscheduled bytes are spread evenly over messages of up to RTTbytes
+//!   and take half of the levels. Recent traffic is some thousand messages.
 //! - **The level of a scheduled packet** is that of its latest grant: it may change while packets are on their way.
 //! - **Lost packets.** A receiver that has not got what must be on its way for `resend_after` asks for each gap of it (the paper's
 //!   RESEND names one range; all gaps together are at most RTTbytes). They come at the message's level. A lost grant is made up
@@ -70,7 +71,8 @@ pub struct Config {
     /// Messages that a receiver grants to at one time; as many as there are scheduled levels if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overcommitment: Option<u8>,
-    /// After how long a silence a receiver asks again for what is on its way, and a sender whether its message is known.
+    /// After how long a silence a receiver asks again for what is on its way; two round trips later a sender asks whether its message is
+    /// known.
     pub resend_after: Duration,
     /// Whether the last RTTbytes of a message go at the level of a message of what is left of it, as in the authors' simulator. In the paper
     /// unscheduled packets go by their message's length, and scheduled ones below.

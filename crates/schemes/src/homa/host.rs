@@ -49,7 +49,7 @@ impl Endpoint for Homa {
         if let Some(open) = self.control.iter().position(|packet| cx.gate.open(packet.class)) {
             return self.control.remove(open);
         }
-        self.sender.poll_data(cx, &self.terms, &mut self.control)
+        self.sender.poll_data(cx, self.receiver.levels(), &self.terms, &mut self.control)
     }
 
     fn poll_at(&self) -> PollAt {

@@ -11,7 +11,7 @@ use units::{FlowId, HostId, Time};
 use super::Header;
 use super::header::kind;
 use super::terms::Terms;
-use super::traffic::Traffic;
+use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
 
 pub(super) struct Receiver {
@@ -96,6 +96,11 @@ impl Receiver {
             active: Vec::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// How its own traffic divides the levels.
+    pub fn levels(&self) -> Levels {
+        self.traffic.levels()
     }
 
     /// A packet from a sender.

@@ -118,7 +118,7 @@ impl Sender {
         };
         let slot = self.flows.insert(message.flow, flow);
         self.list(slot, terms);
-        self.timers.set(slot, now + terms.resend_after);
+        self.timers.set(slot, now + terms.ask_after);
     }
 
     /// Keeps a message where it belongs among those that have a packet to send.
@@ -180,7 +180,7 @@ impl Sender {
             _ => {}
         }
         self.list(slot, terms);
-        self.timers.set(slot, cx.now + terms.resend_after);
+        self.timers.set(slot, cx.now + terms.ask_after);
     }
 
     /// Section 3.7: its receiver misses packets that it thinks were sent. If they were, they are sent again; if they wait for
@@ -220,12 +220,19 @@ impl Sender {
         cx.events.push(Event::Completed { flow: id, sent_packets: flow.sent_packets, resent_packets });
     }
 
-    /// The next data packet for the NIC: of the message with the fewest bytes left whose class may go.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    /// The next data packet for the NIC: of the message with the fewest bytes left whose class may go. Receivers that have told
+    /// nothing are thought to see what this host sees, whose `levels` these are.
+    pub fn poll_data(
+        &mut self,
+        cx: &Cx<'_>,
+        levels: Levels,
+        terms: &Terms,
+        control: &mut VecDeque<Packet>,
+    ) -> Option<Packet> {
         let choice = self.ready.iter().find_map(|&(_, _, slot)| {
             let (_, flow) = self.flows.get(slot)?;
             let (packet, ground) = flow.next_packet()?;
-            let class = self.class(flow, packet, ground, terms);
+            let class = self.class(flow, packet, ground, &levels, terms);
             cx.gate.open(class).then_some((slot, packet, ground, class))
         });
         let (slot, packet, ground, class) = choice?;
@@ -258,17 +265,16 @@ impl Sender {
             Ground::Again | Ground::Lost => self.counts.resent += 1,
         }
         self.list(slot, terms);
-        self.timers.set(slot, cx.now + terms.resend_after);
+        self.timers.set(slot, cx.now + terms.ask_after);
         Some(data)
     }
 
-    fn class(&self, flow: &Outgoing, packet: u32, ground: Ground, terms: &Terms) -> u8 {
+    fn class(&self, flow: &Outgoing, packet: u32, ground: Ground, levels: &Levels, terms: &Terms) -> u8 {
         if ground != Ground::Unscheduled {
             return flow.class;
         }
-        let assumed = terms.assumed();
         let bytes = if terms.graduated { flow.bytes - terms.bytes(packet) } else { flow.bytes };
-        terms.unscheduled_class(self.told.get(&flow.dst).unwrap_or(&assumed), bytes)
+        terms.unscheduled_class(self.told.get(&flow.dst).unwrap_or(levels), bytes)
     }
 
     /// Asks receivers that have said nothing for too long though it is their turn.
@@ -281,7 +287,7 @@ impl Sender {
                 let header = Header { unscheduled, length, ..Header::of(kind::PROBE) };
                 control.push_back(terms.control(id, flow.dst, header));
             }
-            self.timers.set(slot, now + terms.resend_after);
+            self.timers.set(slot, now + terms.ask_after);
         }
     }
 

@@ -16,8 +16,10 @@ pub(super) struct Terms {
     /// Sizes between unscheduled levels, if they are fixed.
     cutoffs: Vec<u64>,
     overcommitment: Option<u8>,
-    /// How long a receiver waits for what must be on its way before it asks again, and a sender for any word.
+    /// How long a receiver waits for what must be on its way before it asks again.
     pub resend_after: Duration,
+    /// How long a sender waits for any word: longer, since a receiver that knows of the message knows better what to ask for.
+    pub ask_after: Duration,
     pub graduated: bool,
     /// Where unscheduled packets queue, if they may be dropped (Aeolus).
     pub aeolus: Option<Queue>,
@@ -41,6 +43,7 @@ impl Terms {
             cutoffs: config.cutoffs.iter().map(|bytes| bytes.get()).collect(),
             overcommitment: config.overcommitment,
             resend_after: config.resend_after,
+            ask_after: config.resend_after + site.data_rtt * 2,
             graduated: config.graduated,
             aeolus,
         }
@@ -61,7 +64,7 @@ impl Terms {
         Traffic::new(self.priorities, self.unscheduled, self.assumed())
     }
 
-    /// What a sender thinks of a receiver that has told it nothing: half of the levels are unscheduled.
+    /// What is thought of the traffic of a receiver that has seen none yet: half of the levels are unscheduled.
     pub fn assumed(&self) -> Levels {
         let count = self.unscheduled.unwrap_or(self.priorities / 2).clamp(1, LEVELS_MAX as u8);
         Levels::assumed(count, self.bytes(self.rtt_packets))

@@ -123,6 +123,19 @@ fn cutoffs_follow_recent_traffic_and_reach_senders() {
 }
 
 #[test]
+fn who_has_been_told_nothing_judges_others_by_itself() {
+    // Host 0 receives short messages alone; then it sends one of RTTbytes to host 2, of which it has never heard.
+    let mut scene = scene(3, Config::default());
+    for turn in 0..64 {
+        scene.send(Time::from_us(turn), 1, 0, 500);
+    }
+    let flow = scene.send(Time::from_us(100), 0, 2, 60_000);
+    scene.run_until(Time::from_us(101));
+    let classes: Vec<u8> = scene.sent.iter().filter(|sent| sent.1.flow == flow).map(|sent| sent.1.class).collect();
+    assert_eq!(classes[0], 6, "the last of seven unscheduled levels");
+}
+
+#[test]
 fn the_lowest_levels_are_used_first_and_shorter_messages_go_above() {
     // Three senders, of 300, 200 and 100 packets, as soon as all are known: ranks by remaining bytes over levels 4 to 7.
     let mut scene = scene(4, four());
@@ -196,8 +209,8 @@ fn a_message_of_which_nothing_came_is_asked_about_by_its_sender() {
     scene.spoil(|now, packet| if is_data(packet) && now < Time::from_ms(1) { Fate::Drop } else { Fate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(Time::from_ms(10));
-    // 2 ms after its last packet left, a probe; the receiver asks for everything.
-    let probed = Time::from_ns(19 * 120) + Duration::from_ms(2);
+    // 2 ms and two round trips after its last packet left, a probe; the receiver asks for everything.
+    let probed = Time::from_ns(19 * 120) + Duration::from_ms(2) + Duration::from_ps(2 * 5_246_400);
     assert_eq!(of_kind(&scene, kind::PROBE)[0].0, probed);
     let resends = of_kind(&scene, kind::RESEND);
     assert_eq!((resends.len(), resends[0].2.offset, resends[0].2.length), (1, 0, packets(20)));
@@ -356,7 +369,7 @@ fn a_lost_probe_is_sent_again() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(Time::from_ms(10));
     assert_eq!(resent(&scene, flow), 20);
-    assert!(scene.delivered_at(flow).unwrap() < Time::from_us(2_020));
+    assert!(scene.delivered_at(flow).unwrap() < Time::from_us(2_030));
 }
 
 #[test]
