@@ -18,7 +18,7 @@ use schemes::{Asks, Common, FlowControl as LinkControl, Ground, Sharing, Transpo
 use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::intake::Intake;
-use crate::{Again, Entities, FlowTable, Host, Outline, Scenario};
+use crate::{Again, Entities, EntitySpec, FlowTable, Host, Outline, Scenario};
 pub use reserved::Reserved;
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
@@ -95,6 +95,9 @@ impl Plan {
         let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
         let reserved =
             Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
+        for (name, _) in named.iter().filter(|(_, asks)| asks.own_routes) {
+            check_tags(scenario, name)?;
+        }
         if let Some(reserved) = &reserved {
             let name = transports[usize::from(reserved.transport)].name();
             reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
@@ -283,6 +286,27 @@ impl Plan {
         .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
         .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
+}
+
+/// Whether no AQ is asked for what a transport carries whose packets have routes of their own.
+fn check_tags(scenario: &Scenario, name: &str) -> Result<(), Problem> {
+    let by_transport = |class: &str| {
+        let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
+        of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
+    };
+    let asks_for_it = |entity: &EntitySpec| {
+        let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| by_transport(of));
+        named && !entity.request.is_empty()
+    };
+    if matches!(scenario.sharing, Sharing::Aq(_))
+        && let Some(entity) = scenario.entity.iter().position(asks_for_it)
+    {
+        let message = format!(
+            "has no effect on what {name} carries: packets with routes of their own bear no tags, so that no AQ sees them"
+        );
+        return Err(Problem::new(format!("entity[{entity}].request"), message));
+    }
+    Ok(())
 }
 
 /// The host whose arrivals are asked for by this name.

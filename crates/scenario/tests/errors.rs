@@ -341,6 +341,48 @@ fn mutate(text: &str, mutation: &Mutation) -> String {
 }
 
 #[test]
+fn transports_that_bring_queues_stand_alone_at_switches() {
+    let with = |transport: &str, more: &str| {
+        let text = GOOD.replacen("transport = \"udp\"", &format!("transport = \"{transport}\""), 1);
+        let (at, more) = more.strip_prefix("switch.").map_or(("reroute_delay", more), |more| ("buffer =", more));
+        problem(&text.replacen(at, &format!("{more}\n{at}"), 1), &[])
+    };
+    let said = |error: ScenarioError, key: &str, words: &[&str]| {
+        assert_eq!(error.key, key, "{error}");
+        for word in words {
+            assert!(error.message.contains(word), "{word} is not in\n{error}");
+        }
+    };
+    for name in ["ndp", "pfabric"] {
+        let brings = [name, "brings queues of its own to switches"];
+        said(with(name, "flow_control = \"per_flow_queues\""), "flow_control", &brings);
+        said(with(name, "switch.levels = [[1, 2]]"), "switch", &[brings[0], brings[1], "levels"]);
+        said(
+            with(name, "switch.marking.step.threshold = \"9KB\"\nswitch.early_drop = true"),
+            "switch.early_drop",
+            &brings,
+        );
+    }
+    let beside = |one: &str, other: &str| {
+        let text = GOOD.replacen("\"udp\"", &format!("\"{one}\""), 1);
+        problem(&text.replacen("name = \"burst\"", &format!("name = \"burst\"\ntransport = \"{other}\""), 1), &[])
+    };
+    said(beside("ndp", "pfabric"), "traffic[1].transport", &["ndp and pfabric both bring queues", "run them apart"]);
+    said(beside("ndp", "harmony"), "transport", &["ndp brings queues", "room that harmony must have"]);
+}
+
+#[test]
+fn no_aq_is_asked_for_what_bears_no_tags() {
+    let shared = shared().replacen("traffic = [\"web\", \"burst\"]", "transports = [\"NAME\"]", 1);
+    for name in ["harmony", "rsvp", "fastpass", "r2c2", "ndp"] {
+        let text = shared.replacen("\"udp\"", &format!("\"{name}\""), 1).replacen("NAME", name, 1);
+        let error = problem(&text, &[]);
+        assert_eq!(error.key, "entity[0].request", "{error}");
+        assert!(error.message.contains(name) && error.message.contains("no AQ sees them"), "{error}");
+    }
+}
+
+#[test]
 fn flow_controls_that_can_t_be() {
     let refused = |control: &str, buffer: &str, key: &str, words: &[&str]| {
         let right = "buffer = { per_port = { bytes = \"500KB\" } }";

@@ -194,7 +194,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { reserved_classes: 2, ..Asks::only(Balancing::Spray) }
+        Asks { own_routes: true, reserved_classes: 2, ..Asks::only(Balancing::Spray) }
     }
 
     /// By the schedule nothing waits. What is late against it is so because a packet was being sent when its turn came, at its host's

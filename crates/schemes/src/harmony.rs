@@ -142,7 +142,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { reserved_classes: 2, ..Asks::only(Balancing::Spray) }
+        Asks { own_routes: true, reserved_classes: 2, ..Asks::only(Balancing::Spray) }
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {

@@ -185,6 +185,8 @@ pub struct Asks {
     pub overflow: Option<Overflow>,
     /// When its packets that are not ECN-capable shall be lost early, if ever (Aeolus's selective dropping).
     pub early_drop: Option<EarlyDrop>,
+    /// Whether its packets have routes of their own, in the place of tags: no AQ sees them.
+    pub own_routes: bool,
     /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
     /// scheme that shares all.
     pub reserved_classes: u8,
@@ -193,7 +195,14 @@ pub struct Asks {
 impl Asks {
     /// Paths chosen like this, and nothing else.
     pub const fn only(balancing: Balancing) -> Asks {
-        Asks { balancing, feedback: Feedback::Drop, overflow: None, early_drop: None, reserved_classes: 0 }
+        Asks {
+            balancing,
+            feedback: Feedback::Drop,
+            overflow: None,
+            early_drop: None,
+            own_routes: false,
+            reserved_classes: 0,
+        }
     }
 }
 

@@ -136,7 +136,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks::only(Balancing::Spray)
+        Asks { own_routes: self.paths == PathChoice::Senders, ..Asks::only(Balancing::Spray) }
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {

@@ -58,7 +58,8 @@ fn compare(file: &str, fct: &str) -> f64 {
 
 #[test]
 fn both_are_what_they_are_in_the_authors_simulator_and_phost_is_within_4_percent_of_pfabric() {
-    let (phost, pfabric) = (compare("reference-phost.toml", "phost_us"), compare("reference-pfabric.toml", "pfabric_us"));
+    let (phost, pfabric) =
+        (compare("reference-phost.toml", "phost_us"), compare("reference-pfabric.toml", "pfabric_us"));
     // The abstract: "performance on par with pFabric (within 4% for typical conditions)".
     assert!(phost / pfabric < 1.04, "{phost} and {pfabric}");
 }

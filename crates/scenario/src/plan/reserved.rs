@@ -3,10 +3,10 @@
 
 use fabric::Fabric;
 use node::{Buffer, KeptRoom, Overflow};
-use schemes::{Asks, Guarantee, Sharing};
+use schemes::{Asks, Guarantee};
 use units::{LinkId, Problem, SwitchId};
 
-use crate::{EntitySpec, Scenario};
+use crate::Scenario;
 
 /// The transport of a run that reserves classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,22 +96,6 @@ fn check(scenario: &Scenario, name: &str, classes: u8) -> Result<(), Problem> {
         );
         return refuse("sharing", message);
     }
-    let by_transport = |class: &str| {
-        let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
-        of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
-    };
-    let asks_for_it = |entity: &EntitySpec| {
-        let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| by_transport(of));
-        named && !entity.request.is_empty()
-    };
-    if matches!(scenario.sharing, Sharing::Aq(_))
-        && let Some(entity) = scenario.entity.iter().position(asks_for_it)
-    {
-        let message = format!(
-            "has no effect on what {name} carries: packets with routes of their own bear no tags, so that no AQ sees them"
-        );
-        return refuse(&format!("entity[{entity}].request"), message);
-    }
     let held = scenario.flow_control.held_classes();
     if let Some(class) = (0..classes).find(|class| held >> class & 1 == 1) {
         let message = format!(
@@ -180,12 +164,6 @@ mod tests {
                 "switch.marking.step.threshold = '9KB'\nswitch.early_drop = true",
                 "switch.early_drop",
                 "guarantees that none is",
-            ),
-            (
-                "sharing = 'aq'\nentity = [{ name = 'a', transports = ['harmony'], request = [{ share.absolute = '1Gbps', \
-                 position = 'ingress' }] }]",
-                "entity[0].request",
-                "no AQ sees them",
             ),
             (
                 "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \

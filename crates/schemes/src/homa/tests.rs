@@ -412,7 +412,7 @@ fn assert_grants_are_sound(scene: &Scene, sizes: &BTreeMap<FlowId, u64>) {
 }
 
 fn endpoint(kind: usize, site: &Site) -> Box<dyn Endpoint> {
-    let homa = if kind % 2 == 0 { Config::default() } else { four() };
+    let homa = if kind.is_multiple_of(2) { Config::default() } else { four() };
     let queue = [aeolus::Queue::Port, aeolus::Queue::One][kind / 4];
     let aeolus = aeolus::Config { homa: homa.clone(), queue, ..aeolus::Config::default() };
     if kind & 2 == 0 { homa.endpoint(site) } else { aeolus.endpoint(site) }
