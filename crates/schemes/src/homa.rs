@@ -20,8 +20,8 @@
 //! - **Which messages are active**: one a sender (as in the authors' simulator), those with the fewest bytes missing that are not
 //!   wholly granted; ties go to the older message. A message that is passed by a shorter one keeps what it was granted.
 //! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, a sender assumes
-//!   those of its own host's traffic; a host that has seen none, that unscheduled bytes are spread evenly over messages of up to RTTbytes
-//!   and take half of the levels. Recent traffic is some thousand messages.
+//!   those of its own host's traffic; a host that has seen none has all unscheduled packets at the highest level, since lower ones may starve
+//!   beneath what others schedule. Recent traffic is some thousand messages.
 //! - **The level of a scheduled packet** is that of its latest grant: it may change while packets are on their way.
 //! - **Lost packets.** A receiver that has not got what must be on its way for `resend_after` asks for each gap of it (the paper's
 //!   RESEND names one range; all gaps together are at most RTTbytes). They come at the message's level. A lost grant is made up

@@ -199,7 +199,7 @@ impl Receiver {
     ) -> bool {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let number = header.offset / u64::from(terms.site.payload_max());
-        if number >= u64::from((flow.unscheduled + flow.allowed).min(flow.packets)) {
+        if number >= u64::from(flow.unscheduled.saturating_add(flow.allowed).min(flow.packets)) {
             return false; // nobody asked for it
         }
         if !flow.received.insert(number as u32) {

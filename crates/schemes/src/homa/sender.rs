@@ -54,11 +54,11 @@ struct Outgoing {
     /// Their class, as last told.
     class: u8,
     /// Asked for again: they need no grant.
-    again: VecDeque<u32>,
+    again: BTreeSet<u32>,
     /// Aeolus: unscheduled packets that are known to be there, and those that are known to be lost, which go first when more
     /// is granted. Known since the probe was answered.
     acked: Bits,
-    lost: VecDeque<u32>,
+    lost: BTreeSet<u32>,
     probed: bool,
     sent_packets: u64,
     /// Its key in the list of those that have a packet to send.
@@ -68,7 +68,7 @@ struct Outgoing {
 impl Outgoing {
     /// The packet to send now, and on what ground.
     fn next_packet(&self) -> Option<(u32, Ground)> {
-        if let Some(&packet) = self.again.front() {
+        if let Some(&packet) = self.again.first() {
             return Some((packet, Ground::Again));
         }
         if self.next < self.unscheduled {
@@ -78,7 +78,7 @@ impl Outgoing {
             return None;
         }
         let fresh = (self.next < self.packets).then_some((self.next, Ground::Granted));
-        self.lost.front().map(|&packet| (packet, Ground::Lost)).or(fresh)
+        self.lost.first().map(|&packet| (packet, Ground::Lost)).or(fresh)
     }
 
     fn bytes_left(&self, terms: &Terms) -> u64 {
@@ -109,9 +109,9 @@ impl Sender {
             allowed: 0,
             spent: 0,
             class: terms.lowest_class(),
-            again: VecDeque::new(),
+            again: BTreeSet::new(),
             acked: Bits::default(),
-            lost: VecDeque::new(),
+            lost: BTreeSet::new(),
             probed: false,
             sent_packets: 0,
             ready: None,
@@ -167,7 +167,7 @@ impl Sender {
             kind::ACK => {
                 let number = (header.offset / u64::from(terms.site.payload_max())).min(u64::from(flow.unscheduled));
                 if number < u64::from(flow.unscheduled) && flow.acked.insert(number as u32) {
-                    flow.lost.retain(|&lost| u64::from(lost) != number);
+                    flow.lost.remove(&(number as u32));
                 }
             }
             kind::PROBED if !flow.probed => {
@@ -192,17 +192,15 @@ impl Sender {
         // What it asks for it has granted, though the grants be lost.
         let fresh = end.saturating_sub(flow.next.max(flow.unscheduled));
         if fresh > 0 {
-            flow.allowed = flow.allowed.max(flow.spent + flow.lost.len() as u32 + fresh);
+            flow.allowed = flow.allowed.max(flow.spent.saturating_add(flow.lost.len() as u32).saturating_add(fresh));
         }
         let end = end.min(flow.next);
         let first = (header.offset / payload).min(u64::from(end)) as u32;
         let before = flow.again.len();
         for packet in first..end {
-            if !flow.again.contains(&packet) {
-                flow.again.push_back(packet);
-            }
+            flow.again.insert(packet);
+            flow.lost.remove(&packet);
         }
-        flow.lost.retain(|lost| !(first..end).contains(lost));
         if flow.again.len() == before && flow.next_packet().is_some() {
             self.counts.busy += 1;
             control.push_back(terms.control(id, flow.dst, Header::of(kind::BUSY)));
@@ -238,8 +236,8 @@ impl Sender {
         let (slot, packet, ground, class) = choice?;
         let (id, flow) = self.flows.get_mut(slot).expect("just found");
         match ground {
-            Ground::Again => _ = flow.again.pop_front(),
-            Ground::Lost => _ = flow.lost.pop_front(),
+            Ground::Again => _ = flow.again.pop_first(),
+            Ground::Lost => _ = flow.lost.pop_first(),
             Ground::Unscheduled | Ground::Granted => flow.next += 1,
         }
         flow.spent += u32::from(matches!(ground, Ground::Lost | Ground::Granted));

@@ -3,7 +3,7 @@ use node::{Packet, Site};
 use units::{Duration, FlowId, HostId};
 
 use super::aeolus::Queue;
-use super::traffic::{LEVELS_MAX, Levels, Traffic};
+use super::traffic::{Levels, Traffic};
 use super::{Config, Header};
 
 /// What follows from the configuration and the place, worked out once.
@@ -61,13 +61,7 @@ impl Terms {
 
     /// What a receiver notes of its traffic.
     pub fn traffic(&self) -> Traffic {
-        Traffic::new(self.priorities, self.unscheduled, self.assumed())
-    }
-
-    /// What is thought of the traffic of a receiver that has seen none yet: half of the levels are unscheduled.
-    pub fn assumed(&self) -> Levels {
-        let count = self.unscheduled.unwrap_or(self.priorities / 2).clamp(1, LEVELS_MAX as u8);
-        Levels::assumed(count, self.bytes(self.rtt_packets))
+        Traffic::new(self.priorities, self.unscheduled)
     }
 
     /// Whether receivers tell cutoffs.

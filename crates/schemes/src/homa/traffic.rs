@@ -19,15 +19,6 @@ impl Levels {
         let cutoffs = self.cutoffs.iter().take(usize::from(self.count).saturating_sub(1));
         cutoffs.take_while(|&&cutoff| bucket > cutoff).count() as u8
     }
-
-    /// What is thought of a receiver that has told nothing yet: as many bytes from messages of any size up to `largest`.
-    pub fn assumed(count: u8, largest: u64) -> Levels {
-        let mut levels = Levels { count, cutoffs: [0; LEVELS_MAX - 1] };
-        for (index, cutoff) in (1..u64::from(count)).zip(&mut levels.cutoffs) {
-            *cutoff = bucket(largest * index / u64::from(count));
-        }
-        levels
-    }
 }
 
 const BUCKETS: usize = 256;
@@ -61,8 +52,10 @@ const HALF_LIFE: u32 = 4096;
 const EVERY: u32 = 16;
 
 impl Traffic {
-    pub fn new(priorities: u8, fixed: Option<u8>, assumed: Levels) -> Traffic {
-        Traffic { unscheduled_bytes: [0; BUCKETS], bytes: 0, messages: 0, priorities, fixed, levels: assumed }
+    /// Before anything has been seen all unscheduled packets share a level above all scheduled ones.
+    pub fn new(priorities: u8, fixed: Option<u8>) -> Traffic {
+        let levels = Levels { count: fixed.unwrap_or(1), cutoffs: [0; LEVELS_MAX - 1] };
+        Traffic { unscheduled_bytes: [0; BUCKETS], bytes: 0, messages: 0, priorities, fixed, levels }
     }
 
     pub fn levels(&self) -> Levels {
@@ -110,7 +103,7 @@ mod tests {
     use super::*;
 
     fn traffic(fixed: Option<u8>) -> Traffic {
-        Traffic::new(8, fixed, Levels::assumed(4, 10_000))
+        Traffic::new(8, fixed)
     }
 
     #[test]
