@@ -64,14 +64,12 @@ fn an_incast_of_50_takes_the_time_of_its_bytes_and_its_flows_one_after_the_other
 #[test]
 fn a_short_message_passes_long_ones_at_each_hop() {
     // Eight hosts of other racks send to host 0 without end; a short message meets one packet at each link, and its own queue never.
-    let text = format!(
-        "transport = \"pfabric\"\nmeasure = {{ interval = \"0s\", drain = \"20us\" }}\nfabric.leaf_spine = {{}}\n\
-         [[traffic]]\nname = \"long\"\nsizes = {{ constant = \"20MB\" }}\narrivals = \"all_at_once\"\n\
-         pattern = {{ incast = {{ degree = 8 }} }}\nsenders = \"16-23\"\nreceivers = \"0\"\nflows = 8\n\
-         [[traffic]]\nname = \"short\"\nsizes = {{ constant = \"14600B\" }}\narrivals = {{ periodic = {{ every = \"50us\" }} }}\n\
-         senders = \"40\"\nreceivers = \"0\"\nstart = \"100us\"\nflows = 20\n"
-    );
-    let result = run_both(&text);
+    let text = "transport = \"pfabric\"\nmeasure = { interval = \"0s\", drain = \"20us\" }\nfabric.leaf_spine = {}\n\
+         [[traffic]]\nname = \"long\"\nsizes = { constant = \"20MB\" }\narrivals = \"all_at_once\"\n\
+         pattern = { incast = { degree = 8 } }\nsenders = \"16-23\"\nreceivers = \"0\"\nflows = 8\n\
+         [[traffic]]\nname = \"short\"\nsizes = { constant = \"14600B\" }\narrivals = { periodic = { every = \"50us\" } }\n\
+         senders = \"40\"\nreceivers = \"0\"\nstart = \"100us\"\nflows = 20\n";
+    let result = run_both(text);
     let classes = names(table(&result, "flows"), "class");
     let (fct, alone) = (of_flows(&result, "fct_ps"), 9 * PACKET_PS + FAR_PS);
     let short: Vec<u64> = classes.iter().zip(fct).filter(|of| *of.0 == "short").map(|of| *of.1).collect();
