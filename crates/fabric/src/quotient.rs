@@ -49,7 +49,7 @@ pub struct Bundle {
     pub to: usize,
     /// How many of its links leave each switch.
     pub per_switch: u32,
-    /// Its links, in ascending order.
+    /// Its links, those of each switch together.
     pub links: Vec<LinkId>,
 }
 
@@ -126,6 +126,18 @@ impl Quotient {
             _ => self.leaving(class),
         };
         candidates.filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
+    }
+
+    /// Puts the links of a switch that lie on shortest paths to a rack into `links`, in the order of its ports.
+    pub fn leading_on(&self, fabric: &Fabric, switch: SwitchId, rack: usize, links: &mut Vec<LinkId>) {
+        let node = fabric.switch_node(switch);
+        links.clear();
+        for bundle in self.towards(self.class_of(switch), rack) {
+            let Bundle { links: all, per_switch, .. } = &self.bundles[bundle];
+            let first = all.partition_point(|&link| fabric.link(link).from < node);
+            links.extend_from_slice(&all[first..first + *per_switch as usize]);
+        }
+        links.sort_unstable_by_key(|&link| fabric.link(link).from_port);
     }
 
     /// The bundles of the fastest of the shortest paths between two racks: that on which a lone 1,500 B packet takes least time.
@@ -280,7 +292,8 @@ fn bundles(fabric: &Fabric, class_of: &[u32]) -> Vec<Bundle> {
             grouped.entry(key).or_default().push(LinkId::from(id));
         }
     }
-    let bundle = |((from, (to, ..)), links): ((u32, Sight), Vec<LinkId>)| {
+    let bundle = |((from, (to, ..)), mut links): ((u32, Sight), Vec<LinkId>)| {
+        links.sort_by_key(|&link| fabric.link(link).from);
         let sender = fabric.link(links[0]).from;
         let per_switch = links.iter().filter(|link| fabric.link(**link).from == sender).count() as u32;
         Bundle { from: from as usize, to: to as usize, per_switch, links }

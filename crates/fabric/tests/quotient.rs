@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clearway_fabric::{Fabric, FabricSpec, Failures, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Quotient, Routes};
 use proptest::prelude::*;
-use units::{Duration, HostId, LinkId, NodeId};
+use units::{Duration, HostId, LinkId, NodeId, SwitchId};
 
 fn file(text: &str) -> Fabric {
     let spec = FileSpec { path: "net.txt".into(), format: FileFormat::Graph, switch_delay: Duration::ZERO };
@@ -73,6 +73,12 @@ fn check(fabric: &Fabric) {
         let expected = sprayed(fabric, &routes, src, dst);
         assert_eq!(by_link.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         assert!(by_link.iter().all(|(link, share)| (share - expected[link]).abs() < 1e-12), "{by_link:?} {expected:?}");
+        let mut onward = Vec::new();
+        for switch in (0..fabric.switches).map(SwitchId).filter(|&switch| quotient.class_of(switch) != to) {
+            quotient.leading_on(fabric, switch, to, &mut onward);
+            let ports: Vec<_> = onward.iter().map(|&link| fabric.link(link).from_port).collect();
+            assert_eq!(ports, routes.next(switch, dst));
+        }
         // The links of one hop are as many as the fabric has there.
         let mut hops = vec![0; routes.hops(src, dst).unwrap() as usize - 2];
         for &link in expected.keys() {

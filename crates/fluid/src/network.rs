@@ -129,20 +129,15 @@ impl<'a> Network<'a> {
         let packet = Packet::bare(id, flow.src, flow.dst);
         let rack = self.quotient.rack_of(self.fabric, flow.dst);
         path.push(self.fabric.uplink(flow.src));
+        let mut candidates = Vec::new();
         let mut at = self.fabric.rack_of(flow.src);
         while at != self.fabric.rack_of(flow.dst) {
-            let here = self.quotient.distance(self.quotient.class_of(at), rack);
-            let leads_on = |link: &&LinkId| {
-                let next = self.fabric.as_switch(self.fabric.link(**link).to);
-                next.is_some_and(|next| self.quotient.distance(self.quotient.class_of(next), rack) < here)
-            };
-            let ports = &self.fabric.ports[self.fabric.switch_node(at).index()];
-            let candidates = ports.iter().filter(leads_on).count();
-            let choice = match candidates {
+            self.quotient.leading_on(self.fabric, at, rack, &mut candidates);
+            let choice = match candidates.len() {
                 1 => 0,
-                _ => hashed_choice(balancing, &packet, switch_seed(self.seed, at), candidates).expect("by hash"),
+                count => hashed_choice(balancing, &packet, switch_seed(self.seed, at), count).expect("by hash"),
             };
-            let link = *ports.iter().filter(leads_on).nth(choice).expect("a choice among the candidates");
+            let link = candidates[choice];
             path.push(link);
             at = self.fabric.as_switch(self.fabric.link(link).to).expect("only the last hop leads to a host");
         }
