@@ -56,6 +56,37 @@ struct Flow {
     first: u32,
     count: u32,
     touched: bool,
+    low: Lowest,
+}
+
+/// The two lowest of the levels that a flow meets, so that what it could have without any one resource is known at once.
+#[derive(Clone, Copy)]
+struct Lowest {
+    least: f64,
+    /// Whose the least is.
+    of: usize,
+    second: f64,
+}
+
+impl Default for Lowest {
+    fn default() -> Lowest {
+        Lowest { least: f64::INFINITY, of: usize::MAX, second: f64::INFINITY }
+    }
+}
+
+impl Lowest {
+    fn and(self, resource: usize, level: f64) -> Lowest {
+        match self {
+            Lowest { least, .. } if level < least => Lowest { least: level, of: resource, second: least },
+            Lowest { second, .. } if level < second => Lowest { second: level, ..self },
+            _ => self,
+        }
+    }
+
+    /// The least but for a resource's.
+    fn without(self, resource: usize) -> f64 {
+        if self.of == resource { self.second } else { self.least }
+    }
 }
 
 /// A resource, as a flow sees it.
@@ -94,20 +125,21 @@ impl Shares {
         let count = passes.len();
         let first = self.block(count);
         let slot = self.free.pop().unwrap_or(self.flows.len() as Slot);
-        let mut rate = limit;
         for (passage, (resource, share)) in (first..).zip(passes) {
-            let Resource { level, members, .. } = &mut self.resources[resource as usize];
-            rate = f64::min(rate, *level);
+            let members = &mut self.resources[resource as usize].members;
             self.passages[passage as usize] = Passage { resource, place: members.len() as u32, share };
             members.push(Member { slot, passage });
         }
-        let flow = Flow { limit, rate: 0.0, settled: 0.0, first, count: count as u32, touched: false };
+        let low = Lowest::default();
+        let flow = Flow { limit, rate: 0.0, settled: 0.0, first, count: count as u32, touched: false, low };
         match self.flows.get_mut(slot as usize) {
             Some(place) => *place = flow,
             None => self.flows.push(flow),
         }
         self.doubt_all(slot);
-        self.set_rate(slot, rate);
+        let low = self.lowest(slot, usize::MAX);
+        self.flows[slot as usize].low = low;
+        self.set_rate(slot, f64::min(limit, low.least));
         slot
     }
 
@@ -245,37 +277,33 @@ impl Shares {
         for member in 0..self.resources[index].members.len() {
             let slot = self.resources[index].members[member].slot;
             let Flow { limit, rate, first, count, .. } = self.flows[slot as usize];
-            let range = first as usize..(first + count) as usize;
-            // The two lowest levels that it meets elsewhere.
-            let (mut least, mut second, mut lowest) = (limit, f64::INFINITY, u32::MAX);
-            for passage in &self.passages[range.clone()] {
-                let level = self.resources[passage.resource as usize].level;
-                if passage.resource as usize == index {
-                    continue;
-                }
-                if level < least {
-                    (least, second, lowest) = (level, least, passage.resource);
-                } else if level < second {
-                    second = level;
-                }
-            }
-            for passage in range {
-                let resource = self.passages[passage].resource;
+            let low = self.lowest(slot, index);
+            for passage in first..first + count {
+                let resource = self.passages[passage as usize].resource;
                 let level = self.resources[resource as usize].level;
                 if resource as usize == index || level == f64::INFINITY {
                     continue;
                 }
-                let other = if resource == lowest { second } else { least };
+                // What else there is: neither this one nor itself.
+                let other = f64::min(limit, low.without(resource as usize));
                 let (before, after) = (f64::min(other, old), f64::min(other, new));
                 if before != after && f64::min(before, after) < level {
                     self.doubt(resource);
                 }
             }
-            let now = f64::min(least, new);
+            self.flows[slot as usize].low = low.and(index, new);
+            let now = f64::min(limit, f64::min(low.least, new));
             if now != rate {
                 self.set_rate(slot, now);
             }
         }
+    }
+
+    /// The lowest levels that a flow meets, but for one resource's.
+    fn lowest(&self, slot: Slot, but: usize) -> Lowest {
+        let others = self.passages_of(&self.flows[slot as usize]).iter().map(|passage| passage.resource as usize);
+        let and = |low: Lowest, resource: usize| low.and(resource, self.resources[resource].level);
+        others.filter(|&resource| resource != but).fold(Lowest::default(), and)
     }
 
     /// How high the water stands in a resource when each of its flows is limited by what else it passes.
@@ -287,12 +315,7 @@ impl Shares {
         let mut all = 0.0;
         for member in members {
             let flow = &self.flows[member.slot as usize];
-            let mut limit = flow.limit;
-            for passage in self.passages_of(flow) {
-                if passage.resource as usize != index {
-                    limit = f64::min(limit, self.resources[passage.resource as usize].level);
-                }
-            }
+            let limit = f64::min(flow.limit, flow.low.without(index));
             let share = self.passages[member.passage as usize].share;
             limits.push((limit, share));
             all += limit * share;

@@ -32,3 +32,13 @@ fn a_hundred_thousand_hosts() {
     assert_eq!(run("fat_tree = { k = 74 }", "", "1ms").hosts, 101_306);
     assert_eq!(run("fat_tree = { k = 74 }", "switch.balancing = 'ecmp'\n", "1ms").hosts, 101_306);
 }
+
+#[test]
+fn a_torus_in_which_all_hangs_together() {
+    let text = "transport = 'r2c2'\nfabric.torus = { dims = [4, 4, 4] }\nswitch.balancing = 'spray'\n[[traffic]]\nsizes = 'imc10'\n\
+                arrivals.poisson = { load = 0.3 }\nflows = 2000\n";
+    let info = estimate(&scenario::read(text, "test", &[]).unwrap(), |_| false).unwrap().info;
+    eprintln!("{info:?}");
+    assert!(info.audit.iter().all(|finding| finding.ok), "{:?}", info.audit);
+    assert_eq!(info.flows_completed, 2_000);
+}
