@@ -8,9 +8,12 @@
 //! So an event makes the levels of what the flow passes doubtful; a doubtful level is worked out anew, and if it moves, those
 //! resources are in doubt for whose level the flows' new limits matter. That ends, because a level depends on lower ones alone: the
 //! lowest is right as soon as it has been worked out, then the next (the argument of Charny, Clark and Jain for their distributed
-//! algorithm, ICC 1995, and of Mozo et al., "B-Neck", 2011). Resources in doubt wait in turn, the one longest in doubt first.
+//! algorithm, ICC 1995, and of Mozo et al., "B-Neck", 2011). So the lowest in doubt goes first.
 //!
 //! A resource that is not full needs no level: it is enough to know its load.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A flow's place among those under way.
 pub(crate) type Slot = u32;
@@ -24,7 +27,7 @@ pub(crate) struct Shares {
     passages: Vec<Passage>,
     /// Blocks that no flow has, by their length.
     blocks: Vec<Vec<u32>>,
-    doubtful: std::collections::VecDeque<u32>,
+    doubtful: BinaryHeap<Reverse<(u64, u32)>>,
     /// Flows whose rates were touched since [`Shares::settle`] was last called.
     touched: Vec<Slot>,
     /// Memory for [`Shares::water_level`].
@@ -114,7 +117,7 @@ impl Shares {
             free: Vec::new(),
             passages: Vec::new(),
             blocks: Vec::new(),
-            doubtful: std::collections::VecDeque::new(),
+            doubtful: BinaryHeap::new(),
             touched: Vec::new(),
             limits: Vec::new(),
         }
@@ -173,7 +176,7 @@ impl Shares {
     /// were worked out.
     pub fn settle(&mut self, changed: &mut Vec<Slot>) -> u64 {
         let mut steps = 0;
-        while let Some(resource) = self.doubtful.pop_front() {
+        while let Some(Reverse((_, resource))) = self.doubtful.pop() {
             self.resources[resource as usize].doubtful = false;
             steps += 1;
             self.level(resource as usize);
@@ -240,10 +243,12 @@ impl Shares {
     }
 
     fn doubt(&mut self, resource: u32) {
-        let doubtful = &mut self.resources[resource as usize].doubtful;
+        let Resource { level, doubtful, .. } = &mut self.resources[resource as usize];
         if !*doubtful {
             *doubtful = true;
-            self.doubtful.push_back(resource);
+            // The bits of numbers that are not negative have their order. What was not full has no level to go by and goes first.
+            let level = if *level < f64::INFINITY { level.to_bits() } else { 0 };
+            self.doubtful.push(Reverse((level, resource)));
         }
     }
 

@@ -38,7 +38,6 @@ fn a_torus_in_which_all_hangs_together() {
     let text = "transport = 'r2c2'\nfabric.torus = { dims = [4, 4, 4] }\nswitch.balancing = 'spray'\n[[traffic]]\nsizes = 'imc10'\n\
                 arrivals.poisson = { load = 0.3 }\nflows = 2000\n";
     let info = estimate(&scenario::read(text, "test", &[]).unwrap(), |_| false).unwrap().info;
-    eprintln!("{info:?}");
     assert!(info.audit.iter().all(|finding| finding.ok), "{:?}", info.audit);
     assert_eq!(info.flows_completed, 2_000);
 }
