@@ -357,11 +357,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
         let brings = [name, "brings queues of its own to switches"];
         said(with(name, "flow_control = \"per_flow_queues\""), "flow_control", &brings);
         said(with(name, "switch.levels = [[1, 2]]"), "switch", &[brings[0], brings[1], "levels"]);
-        said(
-            with(name, "switch.marking.step.threshold = \"9KB\"\nswitch.early_drop = true"),
-            "switch.early_drop",
-            &brings,
-        );
+        said(with(name, "switch.marking.step.threshold = \"9KB\"\nearly_drop = true"), "switch.early_drop", &brings);
     }
     let beside = |one: &str, other: &str| {
         let text = GOOD.replacen("\"udp\"", &format!("\"{one}\""), 1);
