@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import typer
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -97,7 +98,7 @@ def of(table: pd.DataFrame, scheme: str, column: str) -> pd.Series[float]:
 def figure_3a() -> Shown:
     """The highest load of IMC10 that each protocol sustains: where unfinished work does not grow."""
     rows = {}
-    for scheme, keys in ALL.items():
+    for scheme, keys in PAPER.items():
         lasting = {"traffic.all.duration": f"{round(60_000 * scale)}us", "measure.drain": "0us"}
         wanted = cw.Scenario.load(HERE / "figure-3a-sustained.toml").with_({**keys, **lasting, "name": f"figure-3a {scheme}"})
         found = cw.sustain(wanted, low=0.5, high=0.94, resolution=0.04, folder=OUT / "runs", keep=True)
@@ -140,7 +141,7 @@ def _trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PA
 
 
 def figure_4a() -> Shown:
-    """A shuffle from rack to rack, with an incast of 50 every 100 us at first: utilisation of the receivers' links."""
+    """A shuffle from rack to rack, with an incast of 50 every 100 us at first: what links to hosts carry, over what the receivers' could."""
     used = {scheme: _use(run("figure-4a-bursty", scheme, keys, flows=False)) * 144 / 16 for scheme, keys in ALL.items()}
     table = pd.DataFrame(used).rename_axis("us")
     settled = {scheme: _settles(values, 0.9 * float(values.loc[800:].mean())) for scheme, values in used.items()}
@@ -274,6 +275,14 @@ def figure_7() -> Shown:
     return Shown(table, checks, draw(panels))
 
 
+def _log(axes: Axes) -> None:
+    """Slowdowns on a logarithmic axis, with ticks that people read."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _bars(axes: Axes, values: pd.Series[float], title: str, log: bool = False) -> None:
     colours = [COLOURS.get(str(name), "#8a8f98") for name in values.index]
     axes.bar(range(len(values)), values.to_numpy(dtype=float), 0.7, color=colours)
@@ -284,7 +293,7 @@ def _bars(axes: Axes, values: pd.Series[float], title: str, log: bool = False) -
     axes.grid(axis="x", visible=False)
     axes.margins(y=0.12)
     if log:
-        axes.set_yscale("log")
+        _log(axes)
 
 
 def _by_size(table: pd.DataFrame) -> Any:
@@ -297,7 +306,7 @@ def _by_size(table: pd.DataFrame) -> Any:
             values = [float(table.loc[(workload, scheme), f"{size} {statistic}"]) for size in ("all", *SIZES)]
             at = np.arange(4) + (place - (len(schemes) - 1) / 2) * width
             axes.bar(at, values, width * 0.92, color=COLOURS[scheme], label=scheme)
-        axes.set_yscale("log")
+        _log(axes)
         axes.set_ylim(bottom=0.9)
         axes.set_xticks(range(4), ("all", *SIZES))
         axes.set_title(f"{workload}: {'mean' if statistic == 'mean' else '99th percentile'}")
@@ -321,7 +330,7 @@ def _over_time(axes: Axes, used: Mapping[str, pd.Series[float]], title: str) -> 
 def _sensitivity(axes: Axes, rows: pd.DataFrame, key: str) -> None:
     for column, colour in (("all mean", "#0072b2"), ("short mean", "#009e73"), ("all p99", "#d55e00"), ("short p99", "#e69f00")):
         axes.plot(rows.index, rows[column].astype(float), marker="o", color=colour, label=column)
-    axes.set_yscale("log")
+    _log(axes)
     axes.set_title(key)
     axes.set_ylabel("slowdown")
     axes.legend(fontsize=7)

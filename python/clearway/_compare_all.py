@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clearway import _core
 from clearway._errors import ScenarioError
 from clearway._listings import schemes
 from clearway._results import Result
@@ -108,8 +107,8 @@ def compare_all(
 ) -> Everything:
     """Runs every scheme of the house, or `only` those whose name has one of these words, on dcPIM's ground, and measures them.
 
-    Messages arrive for `duration` at each of `loads`; sustained loads are found by bisection over steps of 0.05, in runs that last as long as
-    `sustained` says (none are looked for if it is empty). `sets` are set over the scenarios as a command line has them, such as
+    Messages arrive for `duration` at each of `loads`; sustained loads are found on the first fabric, by bisection over steps of 0.05, in runs
+    that last as long as `sustained` says (none are looked for if it is empty). `sets` are set over the scenarios as a command line has them, such as
     `("fabric.fat_tree.k", "16")`; a key of one fabric says nothing about the other. What
     `folder` has is not run again; after Ctrl-C it goes on where it was. `workers`, `dask` and `progress` are as for a sweep.
     """
@@ -146,21 +145,19 @@ def compare_all(
 
     grid = run(at(one, *point, duration) for one in who for point in itertools.product(fabrics, workloads, loads))
     shared = run((one, {"traffic": "fairness"}, _base("fairness", sets).with_(one.keys, seed=seed)) for one in who)
-    searches = {(one.name, fabric): Bisection() for one in who for fabric in fabrics if sustained}
+    searches = {one.name: Bisection() for one in who if sustained}
     named = {one.name: one for one in who}
-    while open_ := {key: search.next for key, search in searches.items() if search.next is not None and key[0] not in absent}:
-        table = run(at(named[name], fabric, SUSTAINED_ON, load, sustained) for (name, fabric), load in open_.items())
-        for (name, fabric), load in open_.items():
-            row = table[(table["scheme"] == name) & (table["fabric"] == fabric)].iloc[0]
-            searches[name, fabric].tell(load, row["kept up"], row["refused"])
-    answers = pd.Series({key: search.answer for key, search in searches.items()}, dtype=float)
+    while open_ := {name: search.next for name, search in searches.items() if search.next is not None and name not in absent}:
+        table = run(at(named[name], fabrics[0], SUSTAINED_ON, load, sustained) for name, load in open_.items())
+        for name, load, kept, refused in zip(table["scheme"], table["load"], table["kept up"], table["refused"]):
+            searches[name].tell(load, kept, refused)
     return Everything(
         grid.reset_index(drop=True),
-        answers.unstack() if len(answers) else pd.DataFrame(),
+        pd.Series({name: search.answer for name, search in searches.items()}, dtype=float),
         shared.set_index("scheme")["jain"].astype(float),
         [one for one in who if one.name not in absent],
         absent,
-        f"{duration} of arrivals a run, seed {seed}, Clearway {_core.__version__} ({_core.COMMIT[:12]})",
+        f"{duration} of arrivals a run" + (f", {sustained} where sustained loads are looked for" if sustained else "") + f", seed {seed}",
     )
 
 
@@ -170,8 +167,8 @@ class Everything:
 
     runs: pd.DataFrame
     """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
-    sustained: pd.DataFrame
-    """By scheme and fabric, the highest load sustained; NaN if not even 0.3 is."""
+    sustained: pd.Series[float]
+    """By scheme, the highest load sustained on the first of the fabrics; NaN if not even 0.3 is. Empty if it was not looked for."""
     fairness: pd.Series[float]
     """By scheme, Jain's index of 16 flows that share a link."""
     contenders: Sequence[Contender]
@@ -188,8 +185,7 @@ class Everything:
     def table(self) -> pd.DataFrame:
         """A row a scheme: means over the runs of the grid, sustained loads, fairness."""
         grid = self.runs.groupby("scheme")[["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]].mean()
-        sustained = self.sustained.add_prefix("sustained ")
-        return grid.join(sustained).assign(fairness=self.fairness).reindex([one.name for one in self.contenders]).rename_axis("scheme")
+        return grid.assign(sustained=self.sustained, fairness=self.fairness).reindex([one.name for one in self.contenders]).rename_axis("scheme")
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""

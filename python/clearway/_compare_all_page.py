@@ -68,7 +68,7 @@ def _nearest(frame: pd.DataFrame, load: float) -> float:
     return float(loads[np.abs(loads - load).argmin()])
 
 
-def _glance(at: pd.DataFrame, sustained: pd.DataFrame, fairness: pd.Series[float], who: Sequence[Contender]) -> str:
+def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[float], who: Sequence[Contender]) -> str:
     fabrics = [fabric for fabric in FABRICS if (at["fabric"] == fabric).any()]
     workloads = [name for name in WORKLOADS if (at["workload"] == name).any()]
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
@@ -78,9 +78,8 @@ def _glance(at: pd.DataFrame, sustained: pd.DataFrame, fairness: pd.Series[float
         of = ground.loc[workload].reindex(names)
         for heading, column in (("short", "short mean"), ("short 99%", "short p99"), ("long", "long mean")):
             columns.append((WORKLOADS[workload], heading, of[column], False))
-    for fabric in fabrics:
-        if fabric in sustained:
-            columns.append(("sustained", fabric, sustained[fabric].reindex(names), True))
+    if len(sustained):
+        columns.append(("sustained", "load", sustained.reindex(names), True))
     first = ground.loc[workloads[0]].reindex(names).assign(fairness=fairness.reindex(names))
     for heading, unit, column, more in _COSTS:
         scale = 100 if unit == "%" else 1
@@ -129,12 +128,10 @@ def _cell(values: pd.Series[float], name: str, more: bool) -> str:
     return f'<td style="background:rgba(213,94,0,{shade:.2f})">{number(value)}'
 
 
-def _highlights(at: pd.DataFrame, sustained: pd.DataFrame, who: Sequence[Contender]) -> str:
+def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Contender]) -> str:
     """What a reader would look for first, in words: the best three of those that delivered every message."""
     whole = at.groupby("scheme")["undelivered"].max() == 0
     names = [one.name for one in who if whole[one.name]]
-    fabrics = list(dict.fromkeys(at["fabric"]))
-
     def best(values: pd.Series[float], more: bool) -> str:
         order = values.reindex(names).dropna().sort_values(ascending=not more, kind="stable").head(3)
         return ", ".join(f"{name} ({number(value)})" for name, value in order.items())
@@ -146,7 +143,7 @@ def _highlights(at: pd.DataFrame, sustained: pd.DataFrame, who: Sequence[Contend
         ("Fastest on average over all flows", best(mean["all mean"], False)),
         ("Shortest queues (KB)", best(mean["longest queue KB"], False)),
     ]
-    items += [(f"Highest sustained load, {fabric}", best(sustained[fabric], True)) for fabric in fabrics if fabric in sustained]
+    items += [("Highest sustained load", best(sustained, True))] if len(sustained) else []
     return "<ul>" + "".join(f"<li>{escape(what)}: <b>{escape(who_)}</b>" for what, who_ in items if who_) + "</ul>"
 
 
