@@ -208,7 +208,8 @@ def measure(result: Result) -> dict[str, float]:
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
     row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in ("mean", "p99")}
     delivered = ~np.isnan(flows["delivered_ps"].astype(float))
-    payload = float(flows["bytes"][delivered].sum())
+    # Of what is not delivered nobody knows how much was sent.
+    payload = float(flows["bytes"].sum()) if delivered.all() else float("nan")
     of_switches, of_hosts = links["tier"] != "from_host", links["tier"] == "from_host"
     fct = flows["fct_ps"].astype(float)
     rates = np.nan_to_num(flows["bytes"] / fct)
@@ -219,10 +220,10 @@ def measure(result: Result) -> dict[str, float]:
         "undelivered": float(1 - delivered.mean()),
         "refused": float(np.isin(ended, ("rejected", "failed")).mean()),
         "longest queue KB": float(links["queued_bytes_max"][of_switches].max()) / 1e3,
-        "overhead": float(links["sent_bytes"][of_hosts].sum()) / payload - 1 if payload else float("nan"),
+        "overhead": float(links["sent_bytes"][of_hosts].sum()) / payload - 1,
         "dropped": float(result.dropped) / max(1.0, float(links["sent_packets"].sum())),
         "jain": float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else float("nan"),
-        "cpu us a packet": result.info["cpu_seconds"] * 1e6 / max(1.0, payload / 1_460),
+        "cpu us a packet": result.info["cpu_seconds"] * 1e6 / (payload / 1_460),
         "audit": float(all(finding["ok"] for finding in result.info["audit"])),
     }
 
