@@ -106,11 +106,13 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     note = (
         f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short flows have up to one "
         "bandwidth-delay product, long ones more than eight; means, and 99th percentiles. The darker a cell, the further from the column's best: white is the best, the "
-        "darkest ten times that. Sustained: the highest load of IMC10 at which unfinished work does not grow. Longest queue, bytes sent by hosts beyond payload "
+        "darkest ten times that. Longest queue, bytes sent by hosts beyond payload "
         f"(headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: 16 flows that begin at once on one link, "
         "Jain's index of their rates; 1 is equal, and schemes that finish one flow after the other are at 0.45 by intent. Computing: CPU time of the "
         "simulation for a packet of payload delivered, all that hosts and switches do for it."
     )
+    if len(sustained):
+        note += " Sustained: the highest load of IMC10 at which unfinished work does not grow, in steps of 0.05."
     if (undelivered > 0).any():
         note += " * did not deliver every message: those have no slowdown, and what is shown flatters."
     return f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table><p class=note>{escape(note)}</p>"
