@@ -61,13 +61,17 @@ def run(scenario: str, name: str, keys: Keys, flows: bool = True) -> cw.Result:
     return figures.run(path, name, keys, OUT)
 
 
+def by_size(result: cw.Result, bins: Sequence[float] | None = (BDP, 8 * BDP)) -> dict[str, float]:
+    """Mean and 99th percentile of all flows, and of short, medium and long ones."""
+    sizes = pd.concat([result.slowdown(), result.slowdown(by="size", bins=bins).set_axis(SIZES)])
+    return {f"{size} {name}": float(sizes.loc[size, name]) for size in ("all", *SIZES) for name in ("mean", "p99")}
+
+
 def slowdowns(runs: Mapping[tuple[str, str], cw.Result]) -> pd.DataFrame:
     """A row a workload and scheme: mean and 99th percentile of all flows, and by size."""
     rows = {}
     for at, result in runs.items():
-        sizes = pd.concat([result.slowdown(), result.slowdown(by="size", bins=[BDP, 8 * BDP]).set_axis(SIZES)])
-        rows[at] = {f"{size} {name}": float(sizes.loc[size, name]) for size in ("all", *SIZES) for name in ("mean", "p99")}
-        rows[at]["unfinished"] = result.unfinished
+        rows[at] = {**by_size(result), "unfinished": result.unfinished}
     return pd.DataFrame(rows).T.rename_axis(["workload", "scheme"])
 
 
@@ -226,8 +230,7 @@ def figure_6() -> Shown:
     for key, values in SENSITIVITY.items():
         for value in values:
             result = run("figure-6", f"{key} {value:g}", {f"transport.dcpim.{key}": value})
-            sizes = pd.concat([result.slowdown(), result.slowdown(by="size", bins=[BDP, 8 * BDP]).set_axis(SIZES)])
-            rows[key, f"{value:g}"] = {f"{size} {name}": sizes.loc[size, name] for size in ("all", "short", "long") for name in ("mean", "p99")}
+            rows[key, f"{value:g}"] = by_size(result)
     table = pd.DataFrame(rows).T.rename_axis(["parameter", "value"])
     mean = table["all mean"].astype(float)
     carried = {rounds: _carried(rounds) for rounds in (1, 2)}
@@ -256,14 +259,11 @@ def _carried(rounds: int) -> float:
 def figure_7() -> Shown:
     """The testbed's fabric, 32 hosts at 10 Gbps, web search at load 0.5: dcPIM, DCTCP and CUBIC."""
     schemes: dict[str, Keys] = {"dcPIM": {"transport": "dcpim"}, "DCTCP": {"transport": "dctcp"}, "TCP CUBIC": {"transport": "cubic"}}
-    runs = {("web search", scheme): run("figure-7-testbed", scheme, keys) for scheme, keys in schemes.items()}
-    rows = {}
-    for (_, scheme), result in runs.items():
-        sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
-        rows[scheme] = {f"{size} {name}": float(sizes.loc[size, name]) for size in ("all", *SIZES) for name in ("mean", "p99")}
+    # Sizes by the testbed's own bandwidth-delay product.
+    rows = {scheme: by_size(run("figure-7-testbed", scheme, keys), None) for scheme, keys in schemes.items()}
     table = pd.DataFrame(rows).T.rename_axis("scheme")
     ratio = table / table.loc["dcPIM"]
-    table = pd.concat([table, ratio.iloc[1:].add_prefix("").rename(index=lambda name: f"{name} / dcPIM")])
+    table = pd.concat([table, ratio.iloc[1:].rename(index=lambda name: f"{name} / dcPIM")])
     mean, tail, long = (ratio.loc[["DCTCP", "TCP CUBIC"], column] for column in ("short mean", "short p99", "long mean"))
     checks = {
         "dcPIM, DCTCP, CUBIC in this order, short and long, mean and tail": bool((mean > 1).all() and (tail > 1).all() and mean.is_monotonic_increasing),

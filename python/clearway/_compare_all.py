@@ -20,7 +20,7 @@ from clearway._errors import ScenarioError
 from clearway._listings import schemes
 from clearway._results import Result
 from clearway._scenario import Scenario, Value
-from clearway._sustain import KEEPS_UP, kept_up
+from clearway._sustain import KEEPS_UP, Bisection, kept_up
 from clearway._sweep import Point as Run
 from clearway._sweep import Simulation, Sweep
 
@@ -117,19 +117,21 @@ def compare_all(
     lost = [word for word in only if not any(word in one.name.split() for one in known)]
     if lost:
         raise ValueError(f"{lost[0]!r} is none of {', '.join(one.name for one in known)}")
-    absent, folder = dict[str, str](), Path(folder)
+    absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
     unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
     if unknown:
         raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
-        """A row a run; who can't run on this ground is left out from now on."""
+        """A row a run; who can't run on this ground is left out from now on. The sweep checks each run; here it is one a ground."""
         runs = []
         for one, labels, scenario in wanted:
+            ground = (one.name, labels.get("fabric", "fairness"))
             try:
-                if one.name not in absent:
+                if ground not in checked:
+                    checked.add(ground)
                     scenario.check()
-                    runs.append(Run(Measured.of(scenario), {"scheme": one.name, **labels}))
+                runs.append(Run(Measured.of(scenario), {"scheme": one.name, **labels}))
             except ScenarioError as error:
                 absent[one.name] = f"{error.key}: {error.message}"
         runs = [point for point in runs if point.labels["scheme"] not in absent]
@@ -145,15 +147,15 @@ def compare_all(
 
     grid = run(at(one, *point, duration) for one in who for point in itertools.product(fabrics, workloads, loads))
     shared = run((one, {"traffic": "fairness"}, _base("fairness", sets).with_(one.keys, seed=seed)) for one in who)
-    searches = {one.name: Bisection() for one in who if sustained}
+    searches = {one.name: Bisection(SUSTAINED_LOADS) for one in who if sustained}
     named = {one.name: one for one in who}
     while open_ := {name: search.next for name, search in searches.items() if search.next is not None and name not in absent}:
         table = run(at(named[name], fabrics[0], SUSTAINED_ON, load, sustained) for name, load in open_.items())
         for name, load, kept, refused in zip(table["scheme"], table["load"], table["kept up"], table["refused"]):
-            searches[name].tell(load, kept, refused)
+            searches[name].tell(load, sustains(kept, refused))
     return Everything(
         grid.reset_index(drop=True),
-        pd.Series({name: search.answer for name, search in searches.items()}, dtype=float),
+        pd.Series({name: search.load for name, search in searches.items()}, dtype=float),
         shared.set_index("scheme")["jain"].astype(float),
         [one for one in who if one.name not in absent],
         absent,
@@ -224,30 +226,10 @@ def measure(result: Result) -> dict[str, float]:
         "dropped": float(result.dropped) / max(1.0, float(links["sent_packets"].sum())),
         "jain": float(rates.sum() ** 2 / (len(rates) * (rates**2).sum())) if rates.any() else float("nan"),
         "cpu us a packet": result.info["cpu_seconds"] * 1e6 / (payload / 1_460),
-        "audit": float(all(finding["ok"] for finding in result.info["audit"])),
+        "audit": float(result.ok),
     }
 
 
-class Bisection:
-    """The highest of some loads that is sustained, a run at a time: all contenders go on side by side."""
-
-    def __init__(self) -> None:
-        self.best, self.worst = -1, len(SUSTAINED_LOADS)
-
-    @property
-    def next(self) -> float | None:
-        """The load to try; none if the answer is known."""
-        return SUSTAINED_LOADS[(self.best + self.worst) // 2] if self.worst - self.best > 1 else None
-
-    def tell(self, load: float, kept: float, refused: float) -> None:
-        """What a run at that load has given."""
-        index = SUSTAINED_LOADS.index(load)
-        if kept >= KEEPS_UP and refused == 0:
-            self.best = max(self.best, index)
-        else:
-            self.worst = min(self.worst, index)
-
-    @property
-    def answer(self) -> float:
-        """NaN if not even the lowest is sustained."""
-        return SUSTAINED_LOADS[self.best] if self.best >= 0 else float("nan")
+def sustains(kept: float, refused: float) -> bool:
+    """Whether a load is sustained, of which such a share is kept up with and such a share of messages refused."""
+    return kept >= KEEPS_UP and refused == 0

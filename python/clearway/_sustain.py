@@ -116,25 +116,52 @@ def sustain(
                 return False
         return True
 
-    # Beyond both ends stands what is known without a run: no load holds, and every load fails.
-    best, worst, interrupted = -1, len(loads), False
+    search, interrupted = Bisection(loads), False
     try:
-        while worst - best > 1:
-            middle = (best + worst) // 2
-            if holds(loads[middle]):
-                best = middle
-            else:
-                worst = middle
+        while (load := search.next) is not None:
+            search.tell(load, holds(load))
     except KeyboardInterrupt:
         interrupted = True
     return Sustained(
-        load=loads[best] if best >= 0 else None,
-        fails=loads[worst] if worst < len(loads) else None,
+        load=search.load,
+        fails=search.fails,
         runs=pd.DataFrame(rows, columns=COLUMNS).reset_index(drop=True).convert_dtypes(),
         low=loads[0],
         high=loads[-1],
         interrupted=interrupted,
     )
+
+
+class Bisection:
+    """The highest of some rising loads that holds, a run at a time."""
+
+    def __init__(self, loads: Sequence[float]) -> None:
+        self._loads = loads
+        # Beyond both ends stands what is known without a run: no load holds, and every load fails.
+        self._best, self._worst = -1, len(loads)
+
+    @property
+    def next(self) -> float | None:
+        """The load to try; none if the answer is known."""
+        return self._loads[(self._best + self._worst) // 2] if self._worst - self._best > 1 else None
+
+    def tell(self, load: float, holds: bool) -> None:
+        """What was found of that load."""
+        index = self._loads.index(load)
+        if holds:
+            self._best = max(self._best, index)
+        else:
+            self._worst = min(self._worst, index)
+
+    @property
+    def load(self) -> float | None:
+        """The highest that is known to hold."""
+        return self._loads[self._best] if self._best >= 0 else None
+
+    @property
+    def fails(self) -> float | None:
+        """The lowest that is known to fail."""
+        return self._loads[self._worst] if self._worst < len(self._loads) else None
 
 
 def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
@@ -169,8 +196,7 @@ def _judge(
         slowdown is None or slowest <= slowdown,
         delay_us is None or longest_us <= delay_us,
     ]
-    audit = all(finding["ok"] for finding in result.info["audit"])
-    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, audit]
+    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, result.ok]
     return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
 
 

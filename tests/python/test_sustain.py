@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import clearway as cw
+from clearway._compare_all import SUSTAINED_LOADS
+from clearway._sustain import KEEPS_UP, Bisection
 from test_cli import LONG, PROGRAM, clearway
 
 # Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load of 0.973. Below
@@ -154,3 +156,22 @@ def test_ctrl_c_in_the_first_run_leaves_a_search_that_knows_nothing(tmp_path: Pa
     assert process.returncode == 130, stderr
     assert "interrupted: not even known whether the lowest holds, nothing is known above, to 1" in stdout
     assert "Traceback" not in stderr
+
+
+@pytest.mark.parametrize("capacity", [0.0, 0.3, 0.42, 0.65, 0.94, 0.95, 1.0])
+def test_bisection_finds_the_highest_step_below_capacity_in_four_runs(capacity: float) -> None:
+    search, runs = Bisection(SUSTAINED_LOADS), 0
+    while (load := search.next) is not None:
+        # What is delivered of an offered load: no more than capacity.
+        search.tell(load, min(1.0, capacity / load) >= KEEPS_UP)
+        runs += 1
+    held = [load for load in SUSTAINED_LOADS if capacity / load >= KEEPS_UP]
+    assert runs <= 4
+    assert search.load == (held[-1] if held else None)
+
+
+def test_where_nothing_holds_there_is_no_load() -> None:
+    search = Bisection(SUSTAINED_LOADS)
+    while (load := search.next) is not None:
+        search.tell(load, False)
+    assert search.load is None and search.fails == SUSTAINED_LOADS[0]

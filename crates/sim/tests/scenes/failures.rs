@@ -3,7 +3,7 @@
 
 use clearway_sim::RunResult;
 
-use crate::{NONE, column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{NONE, column, names, of_flows, of_link, run_both, table};
 
 /// Two racks of two hosts under two spines, every link 100 Gbps. Packets take turns at the spines.
 fn scene(failures: &str, traffic: &str) -> String {
@@ -33,14 +33,6 @@ fn flow(src: u32, dst: u32, start: &str, bytes: &str) -> String {
         start = "{start}"
         "#
     )
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest);
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables));
-    alone
 }
 
 fn lost(result: &RunResult) -> u64 {

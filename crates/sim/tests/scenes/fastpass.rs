@@ -3,7 +3,7 @@
 use clearway_sim::RunResult;
 use scenario::Plan;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, scenario, table};
+use crate::{column, counter, of_flows, of_link, of_links, run_alone, run_both, scenario, table};
 
 /// A slot of the paper's fabric: 120 ns, 1% for control, and a multiple of the four lanes of its spine links.
 const SLOT_PS: u64 = 121_216;
@@ -12,24 +12,6 @@ const NEAR_PS: u64 = 2 * (3_200 + 200_000) + 450_000;
 const FAR_PS: u64 = 2 * (3_200 + 800) + 4 * 200_000 + 3 * 450_000;
 /// From a decision to its slot: the longest way of a control packet, and of slack a slot a switch and eight.
 const LEAD_PS: u64 = FAR_PS + (3 + 8) * SLOT_PS;
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let row = names(counters, "counter").iter().position(|known| *known == name);
-    row.map_or(0, |row| column(counters, "value")[row])
-}
-
-fn lost(result: &RunResult, cause: &str) -> u64 {
-    column(table(result, "links"), cause).iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
 
 /// Alone in a network, no data packet waited for more than control packets of 40 B on the slowest links of the longest way, two of
 /// them hosts', no link had more than one waiting, and nothing was lost. (That nothing exceeds what is guaranteed beside others, the
@@ -43,7 +25,7 @@ fn assert_nothing_waits(result: &RunResult) {
     assert!(waited <= (switches + 1) * slowest, "{waited} ps\n{}", result.scenario_toml);
     let queued = *column(table(result, "guarantees"), "queue_max_bytes").iter().max().unwrap();
     assert!(queued <= u64::from(plan.sites[0].mtu_bytes), "{queued} B\n{}", result.scenario_toml);
-    assert_eq!((lost(result, "overflow_packets"), lost(result, "dead_packets")), (0, 0));
+    assert_eq!((of_links(result, "overflow_packets"), of_links(result, "dead_packets")), (0, 0));
 }
 
 fn messages(size: &str, rest: &str) -> String {
@@ -156,7 +138,7 @@ fn failures_cost_time_and_no_message() {
         "failure = [{ at = \"30us\", until = \"500us\", link = [\"host0\", \"leaf0\"] }]\n",
     ] {
         let result = run_both(&format!("{patient}{failure}{traffic}"));
-        assert!(lost(&result, "dead_packets") > 0, "the failure met nothing");
+        assert!(of_links(&result, "dead_packets") > 0, "the failure met nothing");
         assert_eq!(result.info.flows_completed, result.info.flows, "{failure}");
     }
 }

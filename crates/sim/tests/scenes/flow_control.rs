@@ -3,27 +3,15 @@
 use clearway_sim::RunResult;
 use schemes::FlowControl;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{column, names, of_flows, of_link, of_links, run_alone, run_both, table};
 
 fn flow_controls() -> impl Iterator<Item = &'static str> {
     FlowControl::NAMES.iter().copied().filter(|name| *name != "none")
 }
 
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
-
-fn total(result: &RunResult, of_links: &str) -> u64 {
-    column(table(result, "links"), of_links).iter().sum()
-}
-
 /// Every flow is complete and nothing was lost for want of memory.
 fn assert_lossless(result: &RunResult) {
-    assert_eq!(total(result, "overflow_packets"), 0, "{}", result.scenario_toml);
+    assert_eq!(of_links(result, "overflow_packets"), 0, "{}", result.scenario_toml);
     let flows = table(result, "flows");
     let ends: Vec<_> = names(flows, "status").into_iter().zip(names(flows, "reason")).collect();
     assert!(ends.iter().all(|end| end.0 == "completed"), "{ends:?} {:?}\n{}", result.info.audit, result.scenario_toml);
@@ -56,13 +44,13 @@ fn an_incast_loses_nothing_under_any_flow_control() {
             let result = run_both(&incast(transport, flow_control, buffer, "200KB"));
             assert_lossless(&result);
             // 2.2 MB at once are more than fits anywhere: hosts that do not slow down by themselves were told to.
-            assert!(transport != "udp" || total(&result, "sent_frames") > 0, "{flow_control} {transport}");
+            assert!(transport != "udp" || of_links(&result, "sent_frames") > 0, "{flow_control} {transport}");
             // What came out of order would have been sent again by dctcp.
             assert_eq!(of_flows(&result, "resent_packets").iter().sum::<u64>(), 0, "{flow_control} {transport}");
         }
         // Without it, the same is lost.
         let without = run_alone(&incast("udp", "none", "600KB", "200KB"));
-        assert!(total(&without, "overflow_packets") > 0);
+        assert!(of_links(&without, "overflow_packets") > 0);
     }
 }
 
@@ -245,7 +233,7 @@ fn pfc_deadlocks_where_buffers_depend_on_each_other_in_a_circle_and_the_audit_na
         assert!(finding.detail.contains(link), "{}", finding.detail);
     }
     assert!(names(table(&result, "flows"), "status").iter().any(|status| *status != "completed"));
-    assert_eq!(total(&result, "overflow_packets"), 0);
+    assert_eq!(of_links(&result, "overflow_packets"), 0);
 }
 
 #[test]
@@ -255,7 +243,7 @@ fn queues_by_flow_do_not_deadlock() {
         assert_lossless(&result);
         let finding = result.info.audit.iter().find(|finding| finding.name == "no deadlock").unwrap();
         assert_eq!(finding.detail, "no paused port waits for itself", "{flow_control}");
-        assert!(total(&result, "pauses") > 0);
+        assert!(of_links(&result, "pauses") > 0);
         // Each link is shared by two flows: 2 MB of messages in 1,500-byte packets at 50 Gbps.
         let alone = 2e6 * 1_500.0 / 1_460.0 * 8.0 / 100.0 * 1e3;
         for &fct in of_flows(&result, "fct_ps") {

@@ -4,7 +4,7 @@ use clearway_sim::RunResult;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{NONE, column, names, of_flows, run_alone, run_on, table};
+use crate::{NONE, column, counter, names, of_flows, run_alone, run_on, table};
 
 /// Two racks of four under four spines, 100 Gbps everywhere: 200 ns a link, 450 ns a switch.
 const SMALL: &str = r#"fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4, spine_rate = "100Gbps" }"#;
@@ -17,12 +17,6 @@ const FLIGHT_PS: u64 = 4 * 200_000 + 3 * 450_000;
 const PACKET_PS: u64 = 120_000;
 /// From one packet of a slot to the next: 1500 bytes at 0.99 x 100 Gbps / 8, rounded up.
 const PERIOD_PS: u64 = 969_697;
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let values = names(counters, "counter").into_iter().zip(column(counters, "value"));
-    values.filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
-}
 
 /// No message's anything is left anywhere, and nothing was lost.
 fn all_is_quiet(result: &RunResult) {

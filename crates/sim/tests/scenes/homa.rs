@@ -2,26 +2,12 @@
 
 use clearway_sim::RunResult;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{column, counter, of_flows, of_link, run_both, table};
 
 const BOTH: [&str; 2] = ["homa", "homa_aeolus"];
 
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let rows = names(counters, "counter").into_iter().zip(column(counters, "value"));
-    rows.filter(|row| row.0 == name).map(|row| *row.1).sum()
-}
-
 fn lost(result: &RunResult) -> u64 {
     column(table(result, "links"), "overflow_packets").iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
 }
 
 fn incast(transport: &str, senders: u32, size: &str) -> String {

@@ -1,8 +1,6 @@
 //! What is lost is counted, and what can't be lost is not.
 
-use clearway_sim::RunResult;
-
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{names, of_flows, of_link, of_links, run_alone, run_on, table};
 
 /// `senders` hosts send 150 packets each to host 0 at once, at line rate.
 fn incast(senders: u32, settings: &str) -> String {
@@ -22,10 +20,6 @@ fn incast(senders: u32, settings: &str) -> String {
     )
 }
 
-fn sum(result: &RunResult, name: &str) -> u64 {
-    column(table(result, "links"), name).iter().sum()
-}
-
 #[test]
 fn an_incast_over_a_small_buffer_loses_what_does_not_fit() {
     let result = run_alone(&incast(4, "switch.buffer.per_port.bytes = \"30KB\""));
@@ -35,7 +29,7 @@ fn an_incast_over_a_small_buffer_loses_what_does_not_fit() {
     assert!((600 - through - 1..=600 - through + 1).contains(&lost), "{lost} lost");
     assert_eq!(of_link(&result, "switch0", "host0", "sent_packets"), 600 - lost);
     assert_eq!(of_link(&result, "switch0", "host0", "queued_bytes_max"), 30_000);
-    assert_eq!(sum(&result, "overflow_packets"), lost);
+    assert_eq!(of_links(&result, "overflow_packets"), lost);
     // UDP sends nothing again: who lost a packet is never done, and knows it.
     let flows = table(&result, "flows");
     assert!(names(flows, "status").iter().all(|status| *status == "failed"));
@@ -44,14 +38,14 @@ fn an_incast_over_a_small_buffer_loses_what_does_not_fit() {
     let fat_tree = incast(12, "switch.buffer.shared = { bytes = \"40KB\", alpha = 0.5 }")
         .replace("star = { hosts = 13 }", "fat_tree = { k = 4 }");
     assert_eq!(run_on(2, &fat_tree).info.digest, run_on(1, &fat_tree).info.digest);
-    assert!(sum(&run_on(2, &fat_tree), "overflow_packets") > 0);
+    assert!(of_links(&run_on(2, &fat_tree), "overflow_packets") > 0);
 }
 
 #[test]
 fn a_buffer_that_holds_the_incast_loses_nothing() {
     // Three of four senders' 150 packets wait at most; the first of the fourth leaves at once.
     let result = run_alone(&incast(4, "switch.buffer.per_port.bytes = \"675KB\""));
-    assert_eq!((sum(&result, "overflow_packets"), sum(&result, "dead_packets")), (0, 0));
+    assert_eq!((of_links(&result, "overflow_packets"), of_links(&result, "dead_packets")), (0, 0));
     assert_eq!(result.info.flows_completed, 4);
     // The link to the receiver never pauses: the last byte is there after 600 packets, one sender's and one link's more.
     let last = of_flows(&result, "delivered_ps").iter().max().unwrap();

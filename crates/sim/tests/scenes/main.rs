@@ -48,20 +48,42 @@ fn run_alone(toml: &str) -> RunResult {
     run_on(1, toml)
 }
 
-/// Whether a transport has the first classes for itself and guarantees what goes there, which rules out settings that others take.
-fn reserves(transport: &str) -> bool {
+/// The same on one thread and on two.
+fn run_both(toml: &str) -> RunResult {
+    let (alone, together) = (run_alone(toml), run_on(2, toml));
+    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
+    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
+    alone
+}
+
+/// What the transports of a run have counted by this name, together.
+fn counter(result: &RunResult, name: &str) -> u64 {
+    let counters = table(result, "counters");
+    let rows = names(counters, "counter").into_iter().zip(column(counters, "value"));
+    rows.filter(|row| row.0 == name).map(|row| *row.1).sum()
+}
+
+/// The sum of a column of the table `links`.
+fn of_links(result: &RunResult, what: &str) -> u64 {
+    column(table(result, "links"), what).iter().sum()
+}
+
+/// A message over a transport, worked out.
+fn plan_of(transport: &str) -> scenario::Plan {
     let plan = scenario::Plan::new(&scenario(&format!(
         "transport = '{transport}'\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
     )));
-    plan.expect("it can be planned").reserved.is_some()
+    plan.expect("it can be planned")
+}
+
+/// Whether a transport has the first classes for itself and guarantees what goes there, which rules out settings that others take.
+fn reserves(transport: &str) -> bool {
+    plan_of(transport).reserved.is_some()
 }
 
 /// Whether a transport brings queues of its own to switches, which rules out settings of theirs that others take.
 fn brings_queues(transport: &str) -> bool {
-    let plan = scenario::Plan::new(&scenario(&format!(
-        "transport = '{transport}'\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
-    )));
-    plan.expect("it can be planned").queueing.is_some()
+    plan_of(transport).queueing.is_some()
 }
 
 /// The audit is clean, no flow is faster than alone, and where its time went is its whole time.

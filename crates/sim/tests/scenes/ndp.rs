@@ -2,25 +2,7 @@
 
 use clearway_sim::RunResult;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let row = names(counters, "counter").iter().position(|known| *known == name);
-    row.map_or(0, |row| column(counters, "value")[row])
-}
-
-fn sum(result: &RunResult, name: &str) -> u64 {
-    column(table(result, "links"), name).iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
+use crate::{column, counter, names, of_flows, of_link, of_links, run_both, run_on, table};
 
 fn messages(size: &str, rest: &str) -> String {
     format!(
@@ -38,7 +20,7 @@ fn a_lone_message_goes_at_line_rate() {
     // The last ACK goes at once.
     let back = 2 * (3_200 + 800) + 4 * 200_000 + 3 * 450_000;
     assert_eq!(of_flows(&result, "completed_ps"), [999 * 120_000 + way + back]);
-    assert_eq!((of_flows(&result, "sent_packets"), sum(&result, "trimmed_packets")), (&[1_000][..], 0));
+    assert_eq!((of_flows(&result, "sent_packets"), of_links(&result, "trimmed_packets")), (&[1_000][..], 0));
 }
 
 #[test]
@@ -48,12 +30,12 @@ fn an_incast_of_50_keeps_its_link_full_and_is_cut_in_its_first_window_only() {
     let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
     // 5,000 packets one after the other, and the way of the first of them to the last link.
     let optimum = 5_000 * 120_000 + 120_000 + 2 * 30_000 + 4 * 200_000 + 3 * 450_000;
-    let (trimmed, nacks) = (sum(&result, "trimmed_packets"), counter(&result, "nacks"));
+    let (trimmed, nacks) = (of_links(&result, "trimmed_packets"), counter(&result, "nacks"));
     println!("incast 50 x 100 at 100 Gbps: {:.4} of the optimum, {trimmed} trimmed", last as f64 / optimum as f64);
     assert!(last * 100 <= optimum * 101, "{last}");
     // 55 packets of each are pushed; each header is answered or comes back, and pulls cause no more than a few.
     assert!(nacks + counter(&result, "returned") == trimmed && trimmed < 50 * 55 * 105 / 100, "{nacks} {trimmed}");
-    assert_eq!((sum(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
+    assert_eq!((of_links(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
 }
 
 /// The network of the paper's section 6, with so many ports a switch: 10 Gbps, 9 KB packets of which 64 B are headers, 1 us of cable a
@@ -97,7 +79,7 @@ fn an_incast_ends_near_the_optimum_with_all_senders_alike() {
     assert!(last * 100 <= optimum(5_000) * 101, "{last}");
     assert!(last * 100 <= first * 120, "{first} {last}");
     // Nothing is lost: what is trimmed is NACKed, what finds no room for its headers is sent back.
-    assert_eq!((sum(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
+    assert_eq!((of_links(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
 }
 
 #[test]
@@ -106,7 +88,7 @@ fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
     // queue holds 1,125 headers; the authors' program sends 96 of 1,500 packets back (the paper says a quarter).
     let result = run_both(&(fat_tree(12, "") + &incast("332-431", 100, 15 * JUMBO_BYTES)));
     let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
-    let (trimmed, returned) = (sum(&result, "trimmed_packets"), counter(&result, "headers_returned"));
+    let (trimmed, returned) = (of_links(&result, "trimmed_packets"), counter(&result, "headers_returned"));
     println!(
         "incast 100 x 15: {:.4} of the optimum, {trimmed} trimmed, {returned} returned",
         last as f64 / optimum(1_500) as f64
@@ -114,7 +96,7 @@ fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
     assert!(last * 100 <= optimum(1_500) * 102, "{last}");
     assert!((64..128).contains(&returned), "{returned} of {trimmed}");
     assert_eq!((counter(&result, "returned"), counter(&result, "timeouts")), (returned, 0));
-    assert_eq!(sum(&result, "overflow_packets"), 0);
+    assert_eq!(of_links(&result, "overflow_packets"), 0);
 }
 
 #[test]
@@ -195,7 +177,7 @@ fn an_overload_of_the_core_does_not_starve_data() {
     ));
     let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
     let share = 8.0 * 2_000.0 * 120_000.0 / last as f64;
-    println!("overload: {share:.3} of the bottleneck is data, {} trimmed", sum(&result, "trimmed_packets"));
+    println!("overload: {share:.3} of the bottleneck is data, {} trimmed", of_links(&result, "trimmed_packets"));
     assert_eq!(result.info.flows_completed, 8);
     assert!(share >= 1_500.0 / 1_900.0, "{share}");
     let bottleneck = of_link(&result, "left", "right", "trimmed_packets");

@@ -1,33 +1,14 @@
 //! pFabric in whole networks, its switches with it: what arithmetic says.
 
-use clearway_sim::RunResult;
 use scenario::{Data, Plan};
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, scenario, table};
+use crate::{counter, names, of_flows, of_link, of_links, run_both, scenario, table};
 
 /// A full packet on a host's link, and its way across racks.
 const PACKET_PS: u64 = 120_000;
 const FAR_PS: u64 = 2 * (120_000 + 30_000) + 4 * 200_000 + 3 * 450_000;
 /// Two bandwidth-delay products: a packet there and an acknowledgement of 40 B back, at 12.5 B/ns.
 const QUEUE_BYTES: u64 = 2 * ((FAR_PS + 2 * (3_200 + 800) + 4 * 200_000 + 3 * 450_000) * 125 / 10_000);
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let row = names(counters, "counter").iter().position(|known| *known == name);
-    row.map_or(0, |row| column(counters, "value")[row])
-}
-
-fn lost(result: &RunResult, cause: &str) -> u64 {
-    column(table(result, "links"), cause).iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
 
 fn messages(size: &str, rest: &str) -> String {
     format!(
@@ -49,7 +30,7 @@ fn an_incast_of_50_takes_the_time_of_its_bytes_and_its_flows_one_after_the_other
     let incast = "arrivals = \"all_at_once\"\npattern = { incast = { degree = 50 } }\nreceivers = \"0\"\nflows = 50\n";
     let result = run_both(&(messages("292KB", "") + incast));
     assert_eq!(result.info.flows_completed, 50);
-    assert!(counter(&result, "evicted") > 0 && lost(&result, "overflow_packets") > 0);
+    assert!(counter(&result, "evicted") > 0 && of_links(&result, "overflow_packets") > 0);
     let longest = of_link(&result, "leaf0", "host0", "queued_bytes_max");
     assert!(longest <= QUEUE_BYTES && longest + 1_500 > QUEUE_BYTES, "{longest} B of {QUEUE_BYTES}");
     let mut delivered = of_flows(&result, "delivered_ps").to_vec();
@@ -103,7 +84,7 @@ fn a_host_that_is_away_is_probed_and_gets_its_messages_when_it_is_back() {
     let traffic = "arrivals = { periodic = { every = \"10us\" } }\nreceivers = \"3\"\nflows = 20\n";
     let result = run_both(&(messages("100KB", away) + traffic));
     assert_eq!(result.info.flows_completed, 20);
-    assert!(lost(&result, "dead_packets") > 0 && counter(&result, "probes") > 0);
+    assert!(of_links(&result, "dead_packets") > 0 && counter(&result, "probes") > 0);
 }
 
 #[test]

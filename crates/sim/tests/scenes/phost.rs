@@ -2,7 +2,7 @@
 
 use clearway_sim::RunResult;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{counter, of_flows, of_link, of_links, run_both};
 
 /// A full packet on a host's link.
 const PACKET_PS: u64 = 120_000;
@@ -10,24 +10,6 @@ const PACKET_PS: u64 = 120_000;
 const FAR_PS: u64 = 2 * (120_000 + 30_000) + 4 * 200_000 + 3 * 450_000;
 const NEAR_PS: u64 = 2 * (120_000 + 200_000) + 450_000;
 const REQUEST_PS: u64 = 3_200;
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let row = names(counters, "counter").iter().position(|known| *known == name);
-    row.map_or(0, |row| column(counters, "value")[row])
-}
-
-fn lost(result: &RunResult, cause: &str) -> u64 {
-    column(table(result, "links"), cause).iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
 
 fn messages(size: &str, rest: &str) -> String {
     format!(
@@ -56,12 +38,12 @@ fn an_incast_of_50_loses_free_packets_and_then_has_its_link_full() {
     let last = |result: &RunResult| *of_flows(result, "delivered_ps").iter().max().unwrap();
     let result = run_both(&(text.clone() + incast));
     assert_eq!((result.info.flows, result.info.flows_completed), (50, 50));
-    assert!(lost(&result, "overflow_packets") > 0);
+    assert!(of_links(&result, "overflow_packets") > 0);
     assert!(last(&result) < busy + busy / 20, "{} ps for {busy}", last(&result));
     // Without free tokens for flows that need others nothing waits, and nothing is lost.
     let scheduled = text.replace("\"phost\"", "{ phost = { free_tokens_for = \"short_flows\" } }");
     let result = run_both(&(scheduled + incast));
-    assert_eq!((lost(&result, "overflow_packets"), result.info.flows_completed), (0, 50));
+    assert_eq!((of_links(&result, "overflow_packets"), result.info.flows_completed), (0, 50));
     assert!(last(&result) < busy + busy / 50, "{} ps for {busy}", last(&result));
     assert!(of_link(&result, "leaf0", "host0", "queued_bytes_max") < 10 * 1_500);
 }
@@ -89,7 +71,7 @@ fn a_host_that_is_away_gets_its_messages_when_it_is_back() {
     let traffic = "arrivals = { periodic = { every = \"10us\" } }\nreceivers = \"3\"\nflows = 20\n";
     let result = run_both(&(messages("100KB", away) + traffic));
     assert_eq!(result.info.flows_completed, 20);
-    assert!(lost(&result, "dead_packets") > 0);
+    assert!(of_links(&result, "dead_packets") > 0);
     // Requests are repeated later and later, so that few went to a host that was not there.
     assert!(counter(&result, "requests_resent") < 20 * 8);
 }

@@ -4,7 +4,7 @@ use clearway_sim::RunResult;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{column, names, of_flows, run_alone, run_on, table};
+use crate::{column, counter, names, of_flows, of_links, run_both, table};
 
 const FABRICS: [&str; 5] = [
     "leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\" }",
@@ -78,24 +78,6 @@ fn scene(seed: u32, transport: &str, fabric: &str, pyrrha: &str, switch: &str, t
     )
 }
 
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let of = names(counters, "counter").into_iter().zip(column(counters, "value"));
-    of.filter(|counter| counter.0 == name).map(|counter| *counter.1).sum()
-}
-
-fn total(result: &RunResult, of_links: &str) -> u64 {
-    column(table(result, "links"), of_links).iter().sum()
-}
-
-/// The same on one thread and on two.
-fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
-    assert_eq!(alone.info.digest, together.info.digest, "{toml}");
-    assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
-    alone
-}
-
 fn assert_complete(result: &RunResult) {
     let flows = table(result, "flows");
     let open = names(flows, "status").iter().filter(|status| **status != "completed").count();
@@ -110,7 +92,7 @@ fn assert_calm(result: &RunResult) {
 
 /// No packet was lost or overtook another of its flow.
 fn assert_in_order(result: &RunResult) {
-    assert_eq!(total(result, "overflow_packets"), 0, "{}", result.scenario_toml);
+    assert_eq!(of_links(result, "overflow_packets"), 0, "{}", result.scenario_toml);
     // The receivers of rdma count what does not come in order; senders of dctcp take it for a loss.
     assert_eq!(counter(result, "out_of_order"), 0, "{}", result.scenario_toml);
     let flows = table(result, "flows");
@@ -167,7 +149,7 @@ proptest! {
         let switch = format!("balancing = {balancing}");
         let result = run_both(&scene(seed, "udp", fabric, &pyrrha, &switch, &traffic));
         assert_calm(&result);
-        prop_assert_eq!(total(&result, "overflow_packets"), 0);
+        prop_assert_eq!(of_links(&result, "overflow_packets"), 0);
     }
 
     /// Links fail, at a root or elsewhere, and come back: what was lost is sent again, and nothing is held for ever.
@@ -214,7 +196,7 @@ fn losses_are_made_good() {
             .replace("transport = \"rdma\"", "transport = { rdma = { recovery = \"irn\" } }")
             .replace("100MB", "60KB");
         let result = run_both(&toml);
-        assert!(total(&result, "overflow_packets") > 0, "{fabric}");
+        assert!(of_links(&result, "overflow_packets") > 0, "{fabric}");
         assert_calm(&result);
     }
 }

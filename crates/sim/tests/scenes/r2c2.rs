@@ -9,7 +9,7 @@ use proptest::sample::select;
 use scenario::Data;
 use units::HostId;
 
-use crate::{column, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{column, counter, names, of_flows, of_link, run_alone, run_on, table};
 
 /// A full packet on a link between switches (10 Gbps), and on a host's (60 Gbps).
 const PACKET_PS: u64 = 1_200_000;
@@ -39,12 +39,6 @@ fn flow(name: &str, src: u32, dst: u32, bytes: &str) -> String {
         flows = 1
         "#
     )
-}
-
-fn counter(result: &RunResult, name: &str) -> u64 {
-    let counters = table(result, "counters");
-    let values = names(counters, "counter").into_iter().zip(column(counters, "value"));
-    values.filter(|counter| counter.0 == name).map(|counter| counter.1).sum()
 }
 
 /// What was measured of one flow.

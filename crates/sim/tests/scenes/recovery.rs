@@ -2,7 +2,7 @@
 
 use clearway_sim::RunResult;
 
-use crate::{column, run_alone, run_on, table};
+use crate::{of_links, run_alone, run_on};
 
 /// All of the catalogue but UDP, which promises nothing, and those that refuse what the network has no room for: they say within their
 /// bounds that a message was rejected or has failed, and leave it to the application what then (see the scenes of Harmony).
@@ -37,10 +37,6 @@ fn all_complete(toml: &str) -> RunResult {
     alone
 }
 
-fn lost(result: &RunResult, cause: &str) -> u64 {
-    column(table(result, "links"), cause).iter().sum()
-}
-
 #[test]
 fn a_spine_that_fails_and_comes_back_loses_packets_and_no_flow() {
     for transport in reliable() {
@@ -49,7 +45,7 @@ fn a_spine_that_fails_and_comes_back_loses_packets_and_no_flow() {
             failure = [{ at = "30us", until = "150us", switch = "spine0" }]
         "#;
         let result = all_complete(&scene(transport, failure, ""));
-        assert!(lost(&result, "dead_packets") > 0, "{transport}: the failure met nothing");
+        assert!(of_links(&result, "dead_packets") > 0, "{transport}: the failure met nothing");
     }
 }
 
@@ -78,7 +74,7 @@ fn an_incast_into_a_buffer_of_20_packets_loses_packets_and_no_flow() {
         let buffer = r#"switch.buffer.per_port.bytes = "30KB""#;
         let result = all_complete(&scene(transport, buffer, incast));
         // Queues that a transport brings may cut packets off in place of losing them.
-        let too_much = lost(&result, "overflow_packets") + lost(&result, "trimmed_packets");
+        let too_much = of_links(&result, "overflow_packets") + of_links(&result, "trimmed_packets");
         assert!(too_much > 0, "{transport}: nothing was too much");
     }
 }
