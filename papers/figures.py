@@ -5,10 +5,12 @@ Not part of the package: a runner puts this folder on its path.
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import pandas as pd
@@ -16,9 +18,46 @@ import typer
 from matplotlib.axes import Axes
 
 import clearway as cw
+from clearway import _core
 from clearway._plots import STYLE, Picture
 
 Keys = Mapping[str, Any]
+Kind = Literal["authors' run", "paper", "closed form", "linear program"]
+
+
+@dataclass
+class Held:
+    """A scheme held against numbers that are not ours.
+
+    `rows` has a row a number: `bucket` (which flows: "vulnerable, up to 1 KB"; "all"), `statistic` ("mean FCT, us"), `ours`, `theirs`,
+    and `within`, how far ours may be off either way as a share of theirs, chosen before the run. Each row is a check of the figure.
+    """
+
+    scheme: str
+    """As the catalogue has it, its flow control and sharing behind it where they matter: "dcqcn over pfc"."""
+    against: str
+    """What brought the numbers forth: "its authors' ns-3, 50,095 flows of web server sizes"."""
+    kind: Kind
+    rows: pd.DataFrame
+    seeds: str = "1"
+    """Of our runs: "1", "1 to 3"."""
+
+    COLUMNS = ("bucket", "statistic", "ours", "theirs", "within")
+
+    @property
+    def error(self) -> pd.Series[float]:
+        """How far ours is off, as a share of theirs: negative where ours is less."""
+        return self.rows["ours"].astype(float) / self.rows["theirs"].astype(float) - 1
+
+    @property
+    def checks(self) -> dict[str, bool]:
+        """A check a row."""
+        return {
+            f"{self.scheme}, {row.bucket}, {row.statistic}: {row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {row.within:.0%})": bool(
+                abs(off) <= row.within
+            )
+            for row, off in zip(self.rows.itertuples(), self.error)
+        }
 
 
 @dataclass
@@ -28,6 +67,12 @@ class Shown:
     table: pd.DataFrame
     checks: dict[str, bool] = field(default_factory=dict)
     picture: Picture | None = None
+    held: list[Held] = field(default_factory=list)
+    """What becomes part of docs/accuracy.md."""
+
+    def __post_init__(self) -> None:
+        for held in self.held:
+            self.checks |= held.checks
 
 
 Figures = Mapping[str, Callable[[], Shown]]
@@ -81,7 +126,32 @@ def _show(name: str, figure: Callable[[], Shown], out: Path, digits: int | None)
         typer.secho(f"  {'pass' if ok else 'FAIL'}  {check}", fg=None if ok else typer.colors.RED)
     out.mkdir(parents=True, exist_ok=True)
     shown.table.to_csv(out / f"{name}.csv")
+    if shown.held:
+        _record(name, shown.held)
     if shown.picture is not None:
         shown.picture.savefig(out / f"{name}.png", dpi=150)
         typer.echo(f"  {out / name}.png")
     return all(shown.checks.values())
+
+
+RECORDS = Path(__file__).parent / "accuracy"
+
+
+def _record(name: str, held: Sequence[Held]) -> None:
+    """Leaves what was compared beside the papers, with the command, the commit and the seeds: `accuracy.py` makes a page of it."""
+    runner = Path(sys.argv[0]).resolve()
+    # `all` and other figures' names are not part of what repeats this one.
+    words = sys.argv[1:]
+    first = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+    options = words[first:]
+    command = shlex.join([str(runner.relative_to(RECORDS.parent.parent)), name, *options])
+    rows = pd.concat(
+        [
+            one.rows[list(Held.COLUMNS)].assign(scheme=one.scheme, against=one.against, kind=one.kind, seeds=one.seeds, error=one.error)
+            for one in held
+        ]
+    )
+    RECORDS.mkdir(exist_ok=True)
+    path = RECORDS / f"{runner.parent.name}-{name}.csv"
+    rows.assign(command=f"python {command}", commit=_core.COMMIT).to_csv(path, index=False, float_format="%.6g")
+    typer.echo(f"  {path}")
