@@ -1,0 +1,99 @@
+"""What happens to each packet of every scenario that is shipped, and of a small scene of every scheme, is what it was.
+
+`digests.csv` holds a digest a scenario, of its first so many microseconds. A change that moves a packet on purpose writes it anew, in
+a commit that says so:
+
+    python tests/python/test_digests.py
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import clearway as cw
+
+ROOT = Path(__file__).parents[2]
+DIGESTS = Path(__file__).parent / "digests.csv"
+FILES = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "papers").rglob("*.toml")])
+# Of the time that a scenario takes, the shortest of these in which this many packets cross a link: fabrics are as fast as 100 Gbps or as slow as 100 Mbps.
+SPANS_US = (20, 100, 1_000, 10_000, 100_000)
+HOPS = 50_000
+
+SCENE = """
+fabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = "100Gbps" }
+
+[[traffic]]
+name = "incast"
+sizes = { constant = "60KB" }
+arrivals = "all_at_once"
+pattern = { incast = { degree = 7 } }
+receivers = "0"
+flows = 7
+
+[[traffic]]
+name = "mix"
+sizes = "websearch"
+arrivals = { poisson = { load = 0.8 } }
+flows = 60
+"""
+
+
+def scenarios() -> dict[str, cw.Scenario]:
+    """Every scenario file, and the scene over every transport and flow control."""
+    found = {}
+    for path in FILES:
+        if "[scenario]" not in (text := path.read_text()) and not text.startswith("scenario ") and "\nscenario =" not in text:
+            found[path.relative_to(ROOT).as_posix()] = cw.Scenario.load(path)
+    scene, known = cw.Scenario.from_toml(SCENE), cw.schemes()
+    for name in known.index[known["kind"] == "transport"]:
+        found[f"scene {name}"] = scene.with_(transport=name)
+    for name in known.index[known["kind"] == "flow control"]:
+        found[f"scene rdma over {name}"] = scene.with_(transport="rdma", flow_control=name)
+    return found
+
+
+def cut(scenario: cw.Scenario, us: int) -> cw.Scenario:
+    """The beginning of a scenario."""
+    measure = {key: value for key, value in scenario.to_dict()["measure"].items() if key not in ("drain", "end")}
+    return scenario.with_({"measure": {**measure, "end": f"{us}us"}})
+
+
+def run(scenario: cw.Scenario, us: int, threads: int) -> cw.Result:
+    return cw.run(cut(scenario, us), threads=threads, progress=False)
+
+
+def kept() -> dict[str, tuple[int, str]]:
+    with DIGESTS.open() as file:
+        return {row["scenario"]: (int(row["us"]), row["digest"]) for row in csv.DictReader(file)}
+
+
+def test_every_digest_is_what_it_was() -> None:
+    known, now = kept(), scenarios()
+    assert list(known) == list(now), "scenarios came or went: python tests/python/test_digests.py"
+    moved = {
+        name: (digest, got)
+        for threads, (name, (us, digest)) in enumerate(known.items())
+        # By turns on one thread and on two, which must not matter.
+        if (got := run(now[name], us, 1 + threads % 2).info["digest"]) != digest
+    }
+    assert moved == {}, "packets move that did not: a bug, or a change to be written down"
+
+
+def write() -> None:
+    """Writes the digests of this build."""
+    with DIGESTS.open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["scenario", "us", "digest"])
+        files = {path.relative_to(ROOT).as_posix() for path in FILES}
+        for name, scenario in scenarios().items():
+            for us in SPANS_US if name in files else SPANS_US[2:]:
+                result = run(scenario, us, 1)
+                if result.info["packet_hops"] >= HOPS:
+                    break
+            rows.writerow([name, us, result.info["digest"]])
+            print(name, us, result.info["packet_hops"], round(result.info["cpu_seconds"], 2))
+
+
+if __name__ == "__main__":
+    write()
