@@ -529,7 +529,7 @@ fn link(plan: &Plan, id: LinkId) -> Link {
         },
         delay: link.propagation + fabric.delay_after(id) + host_delay,
         head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
-        per_byte: link.rate.per_byte(),
+        per_byte: link.rate.per_byte().in_steps_of(plan.scenario.transmission_step),
         held: VecDeque::new(),
         sent_frames: 0,
         sent_bytes: 0,

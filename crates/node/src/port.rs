@@ -106,6 +106,11 @@ impl Port {
         }
     }
 
+    /// The same port, whose transmission times are cut to whole multiples of `step`; zero cuts nothing.
+    pub fn in_steps_of(self, step: Duration) -> Port {
+        Port { per_byte: self.per_byte.in_steps_of(step), ..self }
+    }
+
     /// The kind of hop that its link is.
     pub fn hop(&self) -> Hop {
         self.hop

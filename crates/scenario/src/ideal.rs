@@ -102,7 +102,8 @@ impl<'a> Ideal<'a> {
         let widths = self.quotient.widths(from, to);
         let key = |(link, width)| (self.fabric.link(link).rate, self.after(link), width);
         let key: Vec<HopKey> = links.zip(widths).map(key).collect();
-        let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte(), after, width };
+        let step = self.scenario.transmission_step;
+        let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte().in_steps_of(step), after, width };
         let hops: Vec<Hop> = key.iter().map(hop).collect();
         let next = self.shapes.len() as u32;
         let shape = *self.known.entry(key).or_insert(next);
@@ -119,7 +120,8 @@ impl<'a> Ideal<'a> {
     }
 
     fn hop(&self, link: LinkId) -> Hop {
-        Hop { per_byte: self.fabric.link(link).rate.per_byte(), after: self.after(link), width: 1 }
+        let per_byte = self.fabric.link(link).rate.per_byte().in_steps_of(self.scenario.transmission_step);
+        Hop { per_byte, after: self.after(link), width: 1 }
     }
 
     fn after(&self, link: LinkId) -> Duration {

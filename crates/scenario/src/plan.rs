@@ -267,7 +267,7 @@ impl Plan {
         };
         let port = |link: &LinkId| {
             let link = self.fabric.link(*link);
-            Port::new(link.rate, hop(link.tier), &self.settings.levels)
+            Port::new(link.rate, hop(link.tier), &self.settings.levels).in_steps_of(self.scenario.transmission_step)
         };
         let balancer = |(index, balancing): (usize, Balancing)| {
             let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");

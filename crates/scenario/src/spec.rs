@@ -41,6 +41,10 @@ pub struct Scenario {
     pub flow_control: FlowControl,
     /// After a failure or a repair, how long until all switches forward by new routes.
     pub reroute_delay: Duration,
+    /// Transmission times are cut to whole multiples of this, as in a program whose clock has such steps (ns-3's has "1ns"). Zero, the
+    /// default, cuts nothing.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub transmission_step: Duration,
     /// Links and switches that fail.
     pub failure: Vec<FailureSpec>,
     /// How entities share the network.
@@ -66,6 +70,11 @@ pub struct Measure {
     pub interval: Duration,
     /// Hosts, such as "host3", of which each data packet's arrival is noted, in the table `arrivals`.
     pub arrivals: Vec<String>,
+}
+
+/// Whether a time is none, which need not be written.
+fn is_zero(time: &Duration) -> bool {
+    *time == Duration::ZERO
 }
 
 /// When a flow counts as complete.
@@ -139,6 +148,7 @@ impl Default for Scenario {
             switch: SwitchSpec::default(),
             flow_control: FlowControl::default(),
             reroute_delay: Duration::from_ms(1),
+            transmission_step: Duration::ZERO,
             failure: Vec::new(),
             sharing: Sharing::default(),
             entity: Vec::new(),
@@ -258,6 +268,7 @@ impl Scenario {
             ("host.delay", self.host.delay, second),
             ("host.clock_offset_max", self.host.clock_offset_max, second),
             ("reroute_delay", self.reroute_delay, day),
+            ("transmission_step", self.transmission_step, Duration::from_ns(10)),
             ("measure.end", self.measure.end.unwrap_or_default(), day),
             ("measure.drain", self.measure.drain, day),
             ("measure.interval", self.measure.interval, day),

@@ -73,7 +73,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             Some(host) => part.hosts.push(HostSlot {
                 host: plan.host(host),
                 outlet: first_outlet,
-                per_byte: fabric.host_rate(host).per_byte(),
+                per_byte: fabric.host_rate(host).per_byte().in_steps_of(plan.scenario.transmission_step),
                 free_at: Time::ZERO,
                 up: true,
                 lost: (0, 0),

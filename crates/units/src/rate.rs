@@ -61,21 +61,31 @@ impl Rate {
 /// a byte is a multiple of 2^-20 ps (all multiples of 1 Gbps that divide 8 Tbps among them), at most 1 ps late and
 /// never early for the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PerByte(u64);
+pub struct PerByte {
+    scaled: u64,
+    /// Times are whole multiples of so many picoseconds, cut off; 0 cuts nothing.
+    step_ps: u64,
+}
 
 impl PerByte {
     const SHIFT: u32 = 20;
 
     fn new(rate: Rate) -> PerByte {
         let scaled = (8_000_000_000_000u128 << Self::SHIFT).div_ceil(u128::from(rate.bps().max(1)));
-        PerByte(u64::try_from(scaled).unwrap_or(u64::MAX))
+        PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), step_ps: 0 }
+    }
+
+    /// The same, with times cut to whole multiples of `step`, as a program has them whose clock has such steps; zero cuts nothing.
+    pub fn in_steps_of(self, step: Duration) -> PerByte {
+        PerByte { step_ps: step.ps(), ..self }
     }
 
     /// Time to transmit `bytes`.
     #[inline]
     pub const fn transmit(self, bytes: u32) -> Duration {
-        let scaled = bytes as u128 * self.0 as u128;
-        Duration::from_ps(((scaled + ((1 << Self::SHIFT) - 1)) >> Self::SHIFT) as u64)
+        let scaled = bytes as u128 * self.scaled as u128;
+        let ps = ((scaled + ((1 << Self::SHIFT) - 1)) >> Self::SHIFT) as u64;
+        Duration::from_ps(if self.step_ps == 0 { ps } else { ps - ps % self.step_ps })
     }
 }
 
@@ -89,6 +99,13 @@ mod tests {
         assert_eq!(per_byte.transmit(1500), Duration::from_ns(120));
         assert_eq!(Rate::from_gbps(400).per_byte().transmit(1), Duration::from_ps(20));
         assert_eq!(Rate::from_gbps(100).transmit(1500), Duration::from_ns(120));
+    }
+
+    #[test]
+    fn a_clock_of_nanoseconds_sends_84_bytes_at_400_gbps_in_one() {
+        let per_byte = Rate::from_gbps(400).per_byte().in_steps_of(Duration::from_ns(1));
+        assert_eq!([84, 126, 1_536].map(|bytes| per_byte.transmit(bytes)), [1, 2, 30].map(Duration::from_ns));
+        assert_eq!(Rate::from_gbps(400).per_byte().transmit(84), Duration::from_ps(1_680));
     }
 
     proptest::proptest! {
