@@ -400,6 +400,18 @@ fn flow_controls_that_can_t_be() {
     );
     refused("{ bfc = { queues = { physical = 129 } } }", "500KB", "flow_control.bfc.queues.physical", &["129"]);
     refused("{ bfc = { queues = \"ideal\", vfids = 7 } }", "500KB", "flow_control.bfc.vfids", &["no effect", "ideal"]);
+    refused(
+        "{ bfc = { queues = \"ideal\", departures = \"published\" } }",
+        "500KB",
+        "flow_control.bfc.departures",
+        &["no effect", "ideal"],
+    );
+    refused(
+        "{ bfc = { departures = \"authors\" } }",
+        "500KB",
+        "flow_control.bfc.departures",
+        &["authors", "published"],
+    );
     refused("{ bfc = { vfids = 40000 } }", "500KB", "flow_control.bfc.vfids", &["40000", "32768"]);
     refused("{ bfc = { sticky = -0.5 } }", "500KB", "flow_control.bfc.sticky", &["-0.5"]);
     refused("{ per_flow_queues = { pause = 0.0 } }", "500KB", "flow_control.per_flow_queues.pause", &["0"]);
@@ -467,7 +479,7 @@ proptest! {
 }
 
 /// What may be set.
-const KEYS: [&str; 48] = [
+const KEYS: [&str; 49] = [
     "sharing",
     "sharing.aq.idle_after",
     "sharing.aq.limit.fixed.bytes",
@@ -507,6 +519,7 @@ const KEYS: [&str; 48] = [
     "switch.overflow",
     "switch.buffer.per_port.bytes",
     "reroute_delay",
+    "transmission_step",
     "failure.0.at",
     "failure.0.until",
     "failure",

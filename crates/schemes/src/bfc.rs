@@ -10,10 +10,13 @@
 //! `queues = "ideal"` gives each flow a queue of its own and pauses it by name: BFC without collisions, as Pyrrha's authors
 //! run it beside the real one.
 //!
+//! [`Departures`] says what else the published program of Pyrrha's authors does, whose results `papers/pyrrha` holds this against.
+//!
 //! Control packets, class 0, go first and are never held. Absent on purpose: limits of how many queues resume at once, and a
 //! queue of high priority for flows' first packets; what the program lacks in which Pyrrha's authors run BFC.
 
 mod assignment;
+mod departures;
 mod pauses;
 mod switch;
 
@@ -25,6 +28,7 @@ use units::{HostId, Problem, SwitchId};
 use crate::About;
 use crate::flow_queues::{HELD_CLASSES, Name, NicPart};
 use crate::link_scheme::{Ground, LinkScheme};
+pub use departures::{Departure, Departures};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +40,8 @@ pub struct Config {
     pub vfids: u32,
     /// How long a flow keeps its queue after its last packet there has left, in one-hop round trips.
     pub sticky: f64,
+    /// Where the published program departs from BFC: "published" for all of it, or a list.
+    pub departures: Departures,
 }
 
 /// Queues of an egress port.
@@ -50,7 +56,7 @@ pub enum Queues {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { queues: Queues::Physical(32), vfids: 16_384, sticky: 2.0 }
+        Config { queues: Queues::Physical(32), vfids: 16_384, sticky: 2.0, departures: Departures::default() }
     }
 }
 
@@ -63,7 +69,7 @@ impl LinkScheme for Config {
     };
 
     fn check(&self) -> Result<(), Problem> {
-        let Config { queues, vfids, sticky } = *self;
+        let Config { queues, vfids, sticky, departures } = *self;
         if let Queues::Physical(count) = queues
             && !(1..=assignment::QUEUES_MAX).contains(&count)
         {
@@ -82,6 +88,10 @@ impl LinkScheme for Config {
             let key = if vfids == physical.vfids { "sticky" } else { "vfids" };
             return Err(Problem::new(key, "has no effect with queues = \"ideal\": each flow has its own; delete it"));
         }
+        if queues == Queues::Ideal && departures != Departures::default() {
+            let message = "have no effect with queues = \"ideal\": each flow has its own; delete them";
+            return Err(Problem::new("departures", message));
+        }
         Ok(())
     }
 
@@ -90,7 +100,7 @@ impl LinkScheme for Config {
     }
 
     fn nic_control(&self, _: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
-        Some(Box::new(NicPart::new(self.name(), host)))
+        Some(Box::new(NicPart::new(self.host_name(), host)))
     }
 
     /// Where each flow has a queue of its own, a packet waits only for packets of its own flow that are further on.
@@ -113,5 +123,10 @@ impl Config {
             Queues::Physical(_) => Name::Number { vfids: self.vfids as u16 },
             Queues::Ideal => Name::Flow,
         }
+    }
+
+    /// By what a host's queues are called.
+    fn host_name(&self) -> Name {
+        if self.departures.has(Departure::HostsByFlow) { Name::Flow } else { self.name() }
     }
 }

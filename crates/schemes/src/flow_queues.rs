@@ -1,4 +1,5 @@
 //! Many queues at one port, served in turn by bytes: what flow controls that hold back single flows keep packets in.
+//! [`Order::LowestFirst`] serves them by their numbers instead.
 //!
 //! Deficit round robin (Shreedhar and Varghese 1995) over the queues that have packets and may send, with a quantum of one
 //! full packet. Queues are named by slots, small numbers that a scheme gives to flows as it sees fit: one to each
@@ -27,9 +28,21 @@ const CONTROL_CLASS: u8 = 0;
 /// classes being in its own queues.
 pub(crate) const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
 
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Deficit round robin.
+    InTurn,
+    /// The lowest slot that has packets and may send: of at most 128 slots.
+    LowestFirst,
+}
+
 /// The queues of one port.
 pub(crate) struct FlowQueues {
     queues: Vec<Queue>,
+    order: Order,
+    /// Queues that have packets and may send, as bits, where the lowest goes first.
+    lowest: u128,
     /// Queues in the order of their turns: all that may send, and some that no longer may.
     ring: VecDeque<u32>,
     /// Queues that have packets and may send.
@@ -73,9 +86,11 @@ pub(crate) fn push_control(cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Op
 
 impl FlowQueues {
     /// No queue, at a port that sends packets of up to `mtu_bytes`.
-    pub fn new(mtu_bytes: u64) -> FlowQueues {
+    pub fn new(mtu_bytes: u64, order: Order) -> FlowQueues {
         FlowQueues {
             queues: Vec::new(),
+            order,
+            lowest: 0,
             ring: VecDeque::new(),
             ready: 0,
             paused: 0,
@@ -145,6 +160,10 @@ impl FlowQueues {
         if let Some(id) = port.take_next(pool) {
             return Some(Taken { id, slot: None, left_bytes: port.class_bytes(CONTROL_CLASS) });
         }
+        if self.order == Order::LowestFirst {
+            let slot = (self.lowest != 0).then(|| self.lowest.trailing_zeros())?;
+            return self.take(port, pool, slot, |packets, pool| packets.pop(pool));
+        }
         while let Some(&slot) = self.ring.front() {
             let queue = &mut self.queues[slot as usize];
             let first = queue.packets.first().filter(|_| !queue.paused);
@@ -182,7 +201,9 @@ impl FlowQueues {
         let port = &mut cx.ports[out.index()];
         if paused {
             self.paused += 1;
-            self.ready -= u32::from(waits);
+            if waits {
+                self.stop(slot);
+            }
             port.set_paused(HELD_CLASSES, cx.now);
         } else {
             self.paused -= 1;
@@ -252,11 +273,24 @@ impl FlowQueues {
     #[inline]
     fn start(&mut self, slot: u32) {
         self.ready += 1;
+        if self.order == Order::LowestFirst {
+            self.lowest |= 1 << slot;
+            return;
+        }
         let queue = &mut self.queues[slot as usize];
         if !queue.in_ring {
             queue.in_ring = true;
             queue.deficit_bytes = self.quantum_bytes;
             self.ring.push_back(slot);
+        }
+    }
+
+    /// A queue has no packets any more, or may not send. Its place in the ring is given up when its turn comes.
+    #[inline]
+    fn stop(&mut self, slot: u32) {
+        self.ready -= 1;
+        if self.order == Order::LowestFirst {
+            self.lowest &= !(1 << slot);
         }
     }
 
@@ -273,9 +307,11 @@ impl FlowQueues {
         queue.bytes -= u32::from(pool.get(id).packet.wire_bytes);
         if queue.packets.is_empty() {
             self.used -= 1;
-            self.ready -= u32::from(!queue.paused);
+            if !queue.paused {
+                self.stop(slot);
+            }
         }
         port.release(pool, id);
-        Some(Taken { id, slot: Some(slot), left_bytes: queue.bytes })
+        Some(Taken { id, slot: Some(slot), left_bytes: self.queues[slot as usize].bytes })
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 
 use crate::About;
-use crate::flow_queues::{ByFlow, FlowQueues, Frame, HELD_CLASSES, Name, NicPart, Taken, push_control};
+use crate::flow_queues::{ByFlow, FlowQueues, Frame, HELD_CLASSES, Name, NicPart, Order, Taken, push_control};
 use crate::link_scheme::{Ground, LinkScheme, Shares};
 
 /// What a scenario may set.
@@ -61,7 +61,7 @@ impl LinkScheme for Config {
 
     fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
         let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
-        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes), flows: ByFlow::default() };
+        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes, Order::InTurn), flows: ByFlow::default() };
         Ok(Box::new(SwitchPart {
             config: self.clone(),
             shares: ground.shares(switch),

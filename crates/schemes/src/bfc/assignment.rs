@@ -1,7 +1,9 @@
 //! Which physical queue of a port a flow is in.
 
 use rustc_hash::FxHashMap;
-use units::{Duration, Time};
+use units::{Duration, Stream, Time};
+
+use super::{Departure, Departures};
 
 /// As many queues as a port may have.
 pub const QUEUES_MAX: u32 = 128;
@@ -9,7 +11,10 @@ pub const QUEUES_MAX: u32 = 128;
 /// The flows and queues of one egress port.
 pub struct Assignment {
     queues: u32,
+    departures: Departures,
     flows: FxHashMap<u16, Entry>,
+    /// Flows in the table whose queue it is, by queue, whether or not they have packets.
+    owners: Vec<u32>,
     /// Queues with packets, and queues that may not send, as bits.
     busy: u128,
     paused: u128,
@@ -31,15 +36,26 @@ struct Entry {
 
 impl Assignment {
     /// No flow in any of so many queues.
-    pub fn new(queues: u32) -> Assignment {
+    pub fn new(queues: u32, departures: Departures) -> Assignment {
         debug_assert!((1..=QUEUES_MAX).contains(&queues));
-        Assignment { queues, flows: FxHashMap::default(), busy: 0, paused: 0, turn: 0, alone: 0, shared: 0 }
+        let owners = vec![0; queues as usize];
+        Assignment {
+            queues,
+            departures,
+            flows: FxHashMap::default(),
+            owners,
+            busy: 0,
+            paused: 0,
+            turn: 0,
+            alone: 0,
+            shared: 0,
+        }
     }
 
     /// The queue for a packet of a flow that comes now: the one that it has, unless it has had no packet there for longer
     /// than `sticky`.
     #[inline]
-    pub fn assign(&mut self, now: Time, vfid: u16, sticky: Duration) -> u32 {
+    pub fn assign(&mut self, now: Time, vfid: u16, sticky: Duration, random: &mut Stream) -> u32 {
         if let Some(entry) = self.flows.get_mut(&vfid)
             && (entry.packets > 0 || now.since(entry.seen) <= sticky)
         {
@@ -49,8 +65,12 @@ impl Assignment {
             self.busy |= 1 << queue;
             return queue;
         }
-        let queue = self.choose(vfid);
-        self.flows.insert(vfid, Entry { queue: queue as u8, packets: 1, seen: now });
+        let queue = self.choose(vfid, random);
+        let before = self.flows.insert(vfid, Entry { queue: queue as u8, packets: 1, seen: now });
+        if let Some(before) = before {
+            self.owners[usize::from(before.queue)] -= 1;
+        }
+        self.owners[queue as usize] += 1;
         self.busy |= 1 << queue;
         queue
     }
@@ -79,21 +99,40 @@ impl Assignment {
         self.paused = 0;
     }
 
-    /// An empty queue, one that may send if there is one; if all have packets, the flow's by hash.
-    fn choose(&mut self, vfid: u16) -> u32 {
+    /// The queue of a flow that comes anew.
+    fn choose(&mut self, vfid: u16, random: &mut Stream) -> u32 {
         let all = u128::MAX >> (QUEUES_MAX - self.queues);
         let empty = all & !self.busy;
-        let best = if empty & !self.paused != 0 { empty & !self.paused } else { empty };
+        let first = self.departures.has(Departure::FirstQueue);
+        let best = if first { self.usable(empty) } else { self.best(empty) };
         if best == 0 {
             self.shared += 1;
-            return u32::from(vfid) % self.queues;
+            return match self.departures.has(Departure::RandomSharing) {
+                true => random.below(u64::from(self.queues)) as u32,
+                false => u32::from(vfid) % self.queues,
+            };
         }
         self.alone += 1;
+        if first {
+            return best.trailing_zeros();
+        }
         // In turn, so that a queue that a silent flow may come back to is taken as late as possible.
         let onward = best & u128::MAX << self.turn;
         let queue = if onward != 0 { onward } else { best }.trailing_zeros();
         self.turn = (queue + 1) % self.queues;
         queue
+    }
+
+    /// Those of the empty queues that may send, if there are any.
+    fn best(&self, empty: u128) -> u128 {
+        if empty & !self.paused != 0 { empty & !self.paused } else { empty }
+    }
+
+    /// Those of the empty queues that the published program takes: it finds pauses by the flows in its table alone.
+    fn usable(&self, empty: u128) -> u128 {
+        let owned = |queue: &u32| self.owners[*queue as usize] > 0;
+        let taken = (0..self.queues).filter(|queue| self.paused >> queue & 1 == 1).filter(owned);
+        taken.fold(empty, |usable, queue| usable & !(1 << queue))
     }
 }
 
@@ -105,26 +144,75 @@ mod tests {
 
     const STICKY: Duration = Duration::from_us(2);
 
+    fn random() -> Stream {
+        Stream::new(1, 0, "test")
+    }
+
     #[test]
     fn a_flow_keeps_its_queue_for_a_while() {
-        let mut port = Assignment::new(4);
-        let queue = port.assign(Time::ZERO, 9, STICKY);
+        let mut port = Assignment::new(4, Departures::default());
+        let queue = port.assign(Time::ZERO, 9, STICKY, &mut random());
         port.left(Time::from_us(1), 9, queue, true);
-        let other = port.assign(Time::from_us(1), 5, STICKY);
+        let other = port.assign(Time::from_us(1), 5, STICKY, &mut random());
         assert_ne!(other, queue);
-        assert_eq!(port.assign(Time::from_us(3), 9, STICKY), queue);
+        assert_eq!(port.assign(Time::from_us(3), 9, STICKY, &mut random()), queue);
         port.left(Time::from_us(3), 9, queue, true);
-        assert_ne!(port.assign(Time::from_us(6), 9, STICKY), queue);
+        assert_ne!(port.assign(Time::from_us(6), 9, STICKY, &mut random()), queue);
     }
 
     #[test]
     fn an_empty_queue_that_may_not_send_is_second_choice() {
-        let mut port = Assignment::new(2);
+        let mut port = Assignment::new(2, Departures::default());
         assert!(port.set_paused(0, true) && !port.set_paused(2, true));
-        assert_eq!([7, 8].map(|vfid| port.assign(Time::ZERO, vfid, STICKY)), [1, 0]);
+        assert_eq!([7, 8].map(|vfid| port.assign(Time::ZERO, vfid, STICKY, &mut random())), [1, 0]);
         assert_eq!((port.alone, port.shared), (2, 0));
-        assert!(port.assign(Time::ZERO, 9, STICKY) < 2);
+        assert!(port.assign(Time::ZERO, 9, STICKY, &mut random()) < 2);
         assert_eq!((port.alone, port.shared), (2, 1));
+    }
+
+    #[test]
+    fn the_published_program_shares_at_random() {
+        for (departures, sharing) in [(vec![], 1), (vec![Departure::RandomSharing], 2)] {
+            let mut port = Assignment::new(2, departures.into_iter().collect());
+            let mut random = random();
+            // Both queues have packets for good; one more flow comes and goes.
+            for vfid in [0, 1] {
+                port.assign(Time::ZERO, vfid, STICKY, &mut random);
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            for at in 1..=64 {
+                let queue = port.assign(Time::from_us(10 * at), 9, STICKY, &mut random);
+                port.left(Time::from_us(10 * at), 9, queue, false);
+                seen.insert(queue);
+            }
+            assert_eq!((seen.len(), port.shared), (sharing, 64));
+        }
+    }
+
+    #[test]
+    fn the_published_program_overlooks_pauses_of_queues_without_a_flow() {
+        let mut port = Assignment::new(3, Departures::published());
+        let mut random = random();
+        assert_eq!(port.assign(Time::ZERO, 7, STICKY, &mut random), 0);
+        port.left(Time::ZERO, 7, 0, true);
+        // The first queue is paused and still flow 7's: another flow takes the second.
+        port.set_paused(0, true);
+        assert_eq!(port.assign(Time::ZERO, 8, STICKY, &mut random), 1);
+        // Flow 7 comes late, to the third. Nobody has the first any more, paused as it is.
+        assert_eq!(port.assign(Time::from_us(9), 7, STICKY, &mut random), 2);
+        assert_eq!(port.assign(Time::from_us(9), 9, STICKY, &mut random), 0);
+    }
+
+    #[test]
+    fn the_published_program_shares_though_an_empty_queue_is_paused() {
+        let mut port = Assignment::new(2, [Departure::FirstQueue].into_iter().collect());
+        let mut random = random();
+        port.assign(Time::ZERO, 7, STICKY, &mut random);
+        port.left(Time::ZERO, 7, 0, true);
+        port.set_paused(0, true);
+        assert_eq!(port.assign(Time::ZERO, 8, STICKY, &mut random), 1);
+        // BFC's own choice would be the empty one.
+        assert_eq!((port.assign(Time::ZERO, 9, STICKY, &mut random), port.shared), (1, 1));
     }
 
     proptest::proptest! {
@@ -133,16 +221,18 @@ mod tests {
         #[test]
         fn no_queue_is_shared_while_one_is_empty(
             queues in 1u32..=8,
+            published in proptest::bool::ANY,
             steps in proptest::collection::vec((0u16..12, proptest::bool::ANY), 1..300),
         ) {
-            let mut port = Assignment::new(queues);
+            let departures = if published { Departures::published() } else { Departures::default() };
+            let (mut port, mut random) = (Assignment::new(queues, departures), random());
             let mut waiting: BTreeMap<u32, VecDeque<u16>> = (0..queues).map(|queue| (queue, VecDeque::new())).collect();
             for (step, (vfid, comes)) in steps.into_iter().enumerate() {
                 let now = Time::from_us(step as u64);
                 if comes {
                     let known = waiting.iter().find(|(_, flows)| flows.contains(&vfid)).map(|of| *of.0);
                     let empty = waiting.values().any(VecDeque::is_empty);
-                    let queue = port.assign(now, vfid, Duration::ZERO);
+                    let queue = port.assign(now, vfid, Duration::ZERO, &mut random);
                     match known {
                         Some(known) => proptest::prop_assert_eq!(queue, known),
                         None => proptest::prop_assert_eq!(waiting[&queue].is_empty(), empty),

@@ -15,6 +15,8 @@ const COUNTED: u16 = 1 << NUMBER_BITS;
 /// The pause counters of a switch.
 pub struct Pauses {
     name: Name,
+    /// Ports to hosts whose frames name flows, and to which answers do not count.
+    hosts_by_flow: Vec<bool>,
     upstream: Vec<Upstream>,
     /// Frames sent.
     pub pauses: u64,
@@ -37,12 +39,19 @@ struct Count {
 }
 
 impl Pauses {
-    pub fn new(name: Name, ports: usize) -> Pauses {
-        Pauses { name, upstream: (0..ports).map(|_| Upstream::default()).collect(), pauses: 0, resumes: 0 }
+    /// `hosts_by_flow` has for each port whether it leads to a host whose frames name flows.
+    pub fn new(name: Name, hosts_by_flow: Vec<bool>) -> Pauses {
+        let upstream = hosts_by_flow.iter().map(|_| Upstream::default()).collect();
+        Pauses { name, hosts_by_flow, upstream, pauses: 0, resumes: 0 }
+    }
+
+    /// By what the queue is called that a packet came from.
+    fn named(&self, slot: &Slot) -> Name {
+        if self.hosts_by_flow[usize::from(slot.transit.in_port)] { Name::Flow } else { self.name }
     }
 
     fn queue(&self, slot: &Slot) -> u32 {
-        match self.name {
+        match self.named(slot) {
             Name::Flow => slot.packet.flow.0,
             Name::Number { .. } => u32::from(slot.transit.queue & !COUNTED),
         }
@@ -51,7 +60,7 @@ impl Pauses {
     /// The upstream queue that a packet is counted against, if it is.
     pub fn holds_back(&self, slot: &Slot) -> Option<Cause> {
         let queue = self.queue(slot);
-        let cause = if self.name == Name::Flow { Cause::Flow(FlowId(queue)) } else { Cause::Queue(queue) };
+        let cause = if self.named(slot) == Name::Flow { Cause::Flow(FlowId(queue)) } else { Cause::Queue(queue) };
         (slot.transit.queue & COUNTED != 0).then_some(cause)
     }
 
@@ -59,6 +68,9 @@ impl Pauses {
     #[cold]
     pub fn count(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         let slot = cx.pool.get_mut(id);
+        if slot.packet.payload_bytes == 0 && self.hosts_by_flow[usize::from(slot.transit.in_port)] {
+            return; // an answer, which its host sends whatever it is told
+        }
         slot.transit.queue |= COUNTED;
         let (port, slot) = (slot.transit.in_port, *slot);
         let queue = self.queue(&slot);

@@ -1,5 +1,6 @@
 //! BFC in a switch.
 
+use fabric::Tier;
 use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
 use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
@@ -7,8 +8,8 @@ use units::{Duration, PortId, SwitchId};
 
 use super::assignment::Assignment;
 use super::pauses::Pauses;
-use super::{Config, Queues};
-use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, Taken, push_control};
+use super::{Config, Departure, Queues};
+use crate::flow_queues::{ByFlow, FlowQueues, Frame, Name, Order, Taken, push_control};
 use crate::link_scheme::{Ground, Shares};
 
 pub struct SwitchPart {
@@ -38,16 +39,19 @@ impl SwitchPart {
         let count = ground.fabric.ports[node.index()].len();
         let sticky = |port| (ground.round_trip(node, PortId::from(port)).ps() as f64 * config.sticky) as u64;
         let flows = || match config.queues {
-            Queues::Physical(queues) => Flows::Physical(Assignment::new(queues)),
+            Queues::Physical(queues) => Flows::Physical(Assignment::new(queues, config.departures)),
             Queues::Ideal => Flows::Ideal(ByFlow::default()),
         };
-        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes), flows: flows() };
+        let order = if config.departures.has(Departure::LowestFirst) { Order::LowestFirst } else { Order::InTurn };
+        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes, order), flows: flows() };
+        let to_host = |port: usize| ground.fabric.link(ground.fabric.ports[node.index()][port]).tier == Tier::ToHost;
+        let by_flow = |port| config.departures.has(Departure::HostsByFlow) && to_host(port);
         SwitchPart {
             name: config.name(),
             shares: ground.shares(switch),
             sticky: (0..count).map(|port| Duration::from_ps(sticky(port))).collect(),
             ports: (0..count).map(egress).collect(),
-            pauses: Pauses::new(config.name(), count),
+            pauses: Pauses::new(config.name(), (0..count).map(by_flow).collect()),
         }
     }
 
@@ -85,7 +89,8 @@ impl FlowControl for SwitchPart {
         let Egress { queues, flows } = &mut self.ports[out.index()];
         let queue = match flows {
             Flows::Physical(assignment) => {
-                assignment.assign(cx.now, vfid, self.sticky[into.index()].max(self.sticky[out.index()]))
+                let sticky = self.sticky[into.index()].max(self.sticky[out.index()]);
+                assignment.assign(cx.now, vfid, sticky, cx.random)
             }
             Flows::Ideal(flows) => flows.slot(flow),
         };

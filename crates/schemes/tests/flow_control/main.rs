@@ -3,6 +3,7 @@
 mod wire;
 
 use clearway_schemes::{FlowControl, bfc, per_flow_queues};
+use node::link::Cause;
 use proptest::prelude::*;
 use proptest::sample::select;
 use wire::TwoSwitches;
@@ -28,6 +29,60 @@ fn bfc_pauses_a_flow_at_its_share_of_the_one_hop_product_and_resumes_it_when_tha
         }
         assert!(wire.may_send(0, 2, 1) && wire.may_send(1, 2, 2));
         wire.run_dry();
+    }
+}
+
+/// BFC with these departures and so many virtual flow ids.
+fn departing(departures: &[bfc::Departure], vfids: u32) -> TwoSwitches {
+    let departures = departures.iter().copied().collect();
+    TwoSwitches::new(&FlowControl::Bfc(bfc::Config { departures, vfids, ..bfc::Config::default() }))
+}
+
+#[test]
+fn the_published_bfc_serves_its_lowest_queue_until_that_is_empty() {
+    for (departures, of_the_second) in [(vec![], 1), (vec![bfc::Departure::LowestFirst], 0)] {
+        let mut wire = departing(&departures, 16_384);
+        for _ in 0..3 {
+            assert!(wire.send(0, 2, 1) && wire.send(1, 3, 2));
+        }
+        for _ in 0..3 {
+            assert!(wire.transmit("left", "right"));
+        }
+        // In turn, the second of the first three is the second flow's.
+        assert_eq!((0..3).take_while(|_| wire.transmit("right", "host3")).count(), of_the_second);
+        wire.run_dry();
+    }
+}
+
+#[test]
+fn the_published_bfc_gives_a_flow_the_first_queue_that_is_empty() {
+    for (departures, queues) in [(vec![], [0, 1, 2]), (vec![bfc::Departure::FirstQueue], [0, 0, 0])] {
+        let mut wire = departing(&departures, 16_384);
+        for (flow, queue) in (1..).zip(queues) {
+            assert!(wire.send(0, 2, flow));
+            let mut causes = Vec::new();
+            wire.queues(&mut |view| causes.extend((view.bytes > 0).then_some(view.cause)));
+            assert_eq!(causes, [Cause::Queue(queue)]);
+            assert!(wire.transmit("left", "right") && wire.transmit("right", "host2"));
+        }
+        wire.run_dry();
+    }
+}
+
+#[test]
+fn the_published_bfc_pauses_a_host_s_flows_and_not_their_virtual_ids_and_never_its_answers() {
+    for (departures, published) in [(vec![], false), (vec![bfc::Departure::HostsByFlow], true)] {
+        let mut wire = departing(&departures, 1);
+        assert_eq!(until_paused(&mut wire, 0, 2, 1), 8);
+        assert_eq!(wire.may_send(0, 2, 2), published);
+        wire.run_dry();
+        // As many answers as data pause nothing; by BFC they would.
+        for _ in 0..20 {
+            wire.send_anyway(0, 2, 3, 0);
+        }
+        assert_eq!(wire.may_send(0, 2, 3), published);
+        wire.run_dry();
+        assert!(wire.may_send(0, 2, 3) && !wire.held(0));
     }
 }
 
@@ -101,11 +156,21 @@ proptest! {
     /// Whatever is sent when: each flow in order (the wire checks), and when all has gone, no queue or host is paused and
     /// every pause has had its end.
     #[test]
-    fn every_pause_ends(name in select(FlowControl::NAMES[1..].to_vec()), few in any::<bool>(), steps in steps()) {
+    fn every_pause_ends(
+        name in select(FlowControl::NAMES[1..].to_vec()),
+        few in any::<bool>(),
+        published in any::<bool>(),
+        steps in steps(),
+    ) {
         let mut control = FlowControl::named(name).unwrap();
-        if let FlowControl::Bfc(config) = &mut control && few {
-            config.queues = bfc::Queues::Physical(3);
-            config.vfids = 16;
+        if let FlowControl::Bfc(config) = &mut control {
+            if few {
+                config.queues = bfc::Queues::Physical(3);
+                config.vfids = 16;
+            }
+            if published {
+                config.departures = bfc::Departures::published();
+            }
         }
         let mut wire = TwoSwitches::new(&control);
         for step in steps {

@@ -97,18 +97,24 @@ impl TwoSwitches {
         if !self.may_send(src, dst, flow) {
             return false;
         }
+        self.send_anyway(src, dst, flow, PACKET_BYTES - 40);
+        true
+    }
+
+    /// A host sends a flow's next packet with so much payload; with none it is an answer.
+    pub fn send_anyway(&mut self, src: u32, dst: u32, flow: u32, payload_bytes: u16) {
         self.now += Duration::from_ns(100);
         let (sent, _) = self.flows.entry(flow).or_default();
         let mut packet = Packet::new(FlowId(flow), HostId(src), HostId(dst), Number(*sent));
         *sent += 1;
         packet.wire_bytes = PACKET_BYTES;
+        packet.payload_bytes = payload_bytes;
         packet.class = 1;
         let mut transit = Transit::leaving(self.now);
         transit.queue = self.nics[src as usize].stamp(&packet);
         let id = self.pool.insert(packet, transit);
         self.deliver(self.fabric.uplink(HostId(src)), id);
         self.speak();
-        true
     }
 
     /// A switch sends what is next at the port to a neighbour, if anything may go.

@@ -43,6 +43,9 @@ fn settings() -> Vec<String> {
         clos(
             "flow_control = { bfc = { queues = { physical = 3 }, vfids = 16 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
+        clos(
+            "transmission_step = \"1ns\"\nflow_control = { bfc = { queues = { physical = 3 }, departures = \"published\" } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
+        ),
         clos("flow_control = \"per_flow_queues\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"congestion_isolation\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"pfc\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\""),
