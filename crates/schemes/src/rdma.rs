@@ -18,7 +18,7 @@ use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
 use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{Duration, Problem};
+use units::{Bytes, Duration, Problem};
 
 use crate::catalogue::name_or_table;
 use crate::{About, Asks, Scheme};
@@ -26,6 +26,7 @@ use control::Algorithm;
 use header::{ACK, CNP, Header, NACK};
 use receiver::{Order, Receiver};
 use sender::{Sender, Timeout};
+pub use turns::Turns;
 
 pub mod control;
 pub mod dcqcn;
@@ -37,6 +38,7 @@ pub mod timely;
 mod outstanding;
 mod receiver;
 mod sender;
+mod turns;
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +53,11 @@ pub struct Config<A> {
     pub class: u8,
     /// Priority class of acknowledgements and congestion notifications.
     pub ack_class: u8,
+    /// Bytes of an answer on the wire, with all that it carries. Without it, the headers of a data packet, and telemetry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_bytes: Option<Bytes>,
+    /// Whose turn it is among the queue pairs of a NIC.
+    pub turns: Turns,
     /// The rate control's own settings.
     pub control: A,
 }
@@ -128,6 +135,8 @@ impl<A: Algorithm> Default for Config<A> {
             recovery: Recovery::GoBackN(GoBackN::default()),
             class: 3,
             ack_class: 0,
+            ack_bytes: None,
+            turns: Turns::default(),
             control: A::default(),
         }
     }
@@ -151,6 +160,11 @@ impl<A: Algorithm> Scheme for Config<A> {
                 return Err(Problem::new(key, format!("{class} is not one of 0 to 7")));
             }
         }
+        if let Some(bytes) = self.ack_bytes
+            && !(20..=1_500).contains(&bytes.get())
+        {
+            return Err(Problem::new("ack_bytes", format!("{bytes} is not between 20B and 1500B")));
+        }
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
@@ -159,8 +173,10 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        let header_bytes = site.header_bytes + if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
-        let mss = u64::from(site.mtu_bytes.saturating_sub(header_bytes).max(1));
+        let telemetry_bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
+        let header_bytes = site.header_bytes + telemetry_bytes;
+        let beyond_mtu = if self.control.telemetry_beyond_mtu() { telemetry_bytes } else { 0 };
+        let mss = u64::from((site.mtu_bytes + beyond_mtu).saturating_sub(header_bytes).max(1));
         let (order, timeout) = match self.recovery {
             Recovery::GoBackN(GoBackN { nack_interval, timeout }) => {
                 (Order::Only { nack_interval }, Timeout { high: timeout, low: timeout, few: 0 })
@@ -173,12 +189,20 @@ impl<A: Algorithm> Scheme for Config<A> {
             Recovery::GoBackN(_) => None,
             Recovery::Irn(irn) => Some(irn.reordering_packets),
         };
-        let sender = sender::Settings { window: self.window, timeout, selective, mss, header_bytes, class: self.class };
+        let sender = sender::Settings {
+            window: self.window,
+            turns: self.turns,
+            timeout,
+            selective,
+            mss,
+            header_bytes,
+            class: self.class,
+        };
         let receiver = receiver::Settings {
             order,
             cnp: self.control.cnp(),
             class: self.ack_class,
-            header_bytes,
+            ack_bytes: self.ack_bytes.map_or(header_bytes, |bytes| bytes.get() as u16),
             remember: Duration::from_ps(timeout.high.ps().saturating_mul(2)),
         };
         Box::new(Rdma {

@@ -23,6 +23,11 @@ pub trait Algorithm:
     /// Whether its data shall gather in-band telemetry, for which each packet has room beside its headers.
     const TELEMETRY: bool = false;
 
+    /// Whether that room is beyond the MTU, and not taken from the message bytes of a full packet.
+    fn telemetry_beyond_mtu(&self) -> bool {
+        false
+    }
+
     /// What the types of its settings can't forbid. Keys are relative to its own table.
     fn check(&self) -> Result<(), Problem> {
         Ok(())

@@ -34,6 +34,8 @@ pub struct Config {
     pub fast_react: bool,
     /// Least rate.
     pub min_rate: Rate,
+    /// Whether telemetry comes on top of the MTU, as in HPCC's simulator, and not out of it.
+    pub telemetry_beyond_mtu: bool,
 }
 
 impl Default for Config {
@@ -45,6 +47,7 @@ impl Default for Config {
             multi_rate: true,
             fast_react: true,
             min_rate: Rate::from_bps(100_000_000),
+            telemetry_beyond_mtu: false,
         }
     }
 }
@@ -60,6 +63,10 @@ impl Algorithm for Config {
     };
 
     const TELEMETRY: bool = true;
+
+    fn telemetry_beyond_mtu(&self) -> bool {
+        self.telemetry_beyond_mtu
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.target > 0.0 && self.target <= 1.0) {

@@ -31,8 +31,8 @@ pub(crate) struct Settings {
     /// How marks are reported, if they are.
     pub cnp: Option<Cnp>,
     pub class: u8,
-    /// Bytes of an answer, and of what it carries.
-    pub header_bytes: u16,
+    /// Bytes of an answer, with what it carries.
+    pub ack_bytes: u16,
     /// How long a finished flow is remembered at least: its sender may send again for as long.
     pub remember: Duration,
 }
@@ -174,7 +174,7 @@ impl Receiver {
             flags: kind | if tagged { TAGGED } else { 0 },
         };
         let mut packet = Packet::new(to.flow, self.site.host, to.src, header);
-        packet.wire_bytes = self.settings.header_bytes;
+        packet.wire_bytes = self.settings.ack_bytes;
         packet.class = self.settings.class;
         packet.transport = self.site.transport;
         if let Some(telemetry) = telemetry {

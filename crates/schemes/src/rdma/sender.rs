@@ -1,5 +1,3 @@
-use std::collections::VecDeque;
-
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Site, Telemetry, Timers};
 use units::{Duration, HostId, Rate, Time};
@@ -8,6 +6,7 @@ use super::Window;
 use super::control::{Ack, Algorithm, Control, Start};
 use super::header::{ACK, CNP, Header, NACK};
 use super::outstanding::Outstanding;
+use super::turns::{Turns, Waiting};
 
 /// The sending half of a host's queue pairs.
 ///
@@ -20,7 +19,9 @@ pub(crate) struct Sender<A: Algorithm> {
     site: Site,
     window: WindowBytes,
     pairs: FlowMap<QueuePair<A::Control>>,
-    ready: VecDeque<u32>,
+    /// Queue pairs that have begun.
+    begun: u64,
+    ready: Waiting,
     held: Vec<u32>,
     /// The gate's epoch when the last of them was held.
     held_in: u32,
@@ -34,6 +35,7 @@ pub(crate) struct Sender<A: Algorithm> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub window: Window,
+    pub turns: Turns,
     pub timeout: Timeout,
     /// Whether what has arrived out of order is not sent again (IRN), and by how many packets others may be late.
     pub selective: Option<u64>,
@@ -65,6 +67,8 @@ pub(crate) struct Counts {
 
 struct QueuePair<C> {
     dst: HostId,
+    /// In the order in which they began, from 1 on.
+    number: u64,
     bytes: u64,
     outstanding: Outstanding,
     control: C,
@@ -93,7 +97,8 @@ impl<A: Algorithm> Sender<A> {
             settings,
             site,
             pairs: FlowMap::default(),
-            ready: VecDeque::new(),
+            begun: 0,
+            ready: Waiting::new(settings.turns),
             held: Vec::new(),
             held_in: 0,
             pacing: Timers::default(),
@@ -105,8 +110,10 @@ impl<A: Algorithm> Sender<A> {
 
     pub fn start(&mut self, now: Time, message: &Message) {
         let start = Start { now, line: self.site.nic_rate, rtt: self.site.data_rtt };
+        self.begun += 1;
         let pair = QueuePair {
             dst: message.dst,
+            number: self.begun,
             bytes: message.bytes,
             outstanding: Outstanding::new(message.bytes.div_ceil(self.settings.mss)),
             control: self.algorithm.start(start),
@@ -117,7 +124,7 @@ impl<A: Algorithm> Sender<A> {
             resent_packets: 0,
         };
         let slot = self.pairs.insert(message.flow, pair);
-        self.ready.push_back(slot);
+        self.ready.push(slot, self.begun);
     }
 
     /// The next packet of the queue pair whose turn it is.
@@ -128,9 +135,12 @@ impl<A: Algorithm> Sender<A> {
         }
         if cx.gate.epoch() != self.held_in {
             self.held_in = cx.gate.epoch();
-            self.ready.extend(self.held.drain(..));
+            for slot in self.held.drain(..) {
+                let (_, pair) = self.pairs.get(slot).expect("a queue pair that ends is not held");
+                self.ready.push(slot, pair.number);
+            }
         }
-        while let Some(slot) = self.ready.pop_front() {
+        while let Some(slot) = self.ready.pop() {
             let (flow, pair) = self.pairs.get_mut(slot).expect("a queue pair that ends leaves no turn behind");
             if !cx.gate.lets(flow, pair.dst) {
                 self.held.push(slot);
@@ -144,6 +154,7 @@ impl<A: Algorithm> Sender<A> {
             }
             let again = pair.outstanding.send(number);
             pair.sent_packets += 1;
+            self.ready.sent(pair.number);
             pair.resent_packets += u64::from(again);
             self.counts.retransmissions += u64::from(again);
             let sequence = number * self.settings.mss;
@@ -290,7 +301,7 @@ impl<A: Algorithm> Sender<A> {
         } else {
             self.pacing.clear(slot);
             pair.queued = true;
-            self.ready.push_back(slot);
+            self.ready.push(slot, pair.number);
         }
     }
 
@@ -300,8 +311,8 @@ impl<A: Algorithm> Sender<A> {
         self.control.clear(slot);
         let pair = self.pairs.remove(slot);
         // Rare: a retransmission that was about to go has become needless.
-        if pair.is_some_and(|pair| pair.queued) {
-            self.ready.retain(|&ready| ready != slot);
+        if let Some(pair) = pair.filter(|pair| pair.queued) {
+            self.ready.remove(slot, pair.number);
             self.held.retain(|&held| held != slot);
         }
     }

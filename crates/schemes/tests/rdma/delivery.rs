@@ -16,6 +16,43 @@ fn a_lone_packet_takes_the_unloaded_round_trip() {
 }
 
 #[test]
+fn packets_and_answers_are_as_long_as_is_said() {
+    /// Payload of a full packet, its bytes on the wire, those of an answer.
+    fn lengths<A: Algorithm>(config: Config<A>) -> (u16, u16, u16) {
+        let mut scene = scene(2, Wire::default(), config);
+        let flow = scene.send(Time::ZERO, 0, 1, 10 * MSS);
+        scene.run_until(Time::from_ms(50));
+        assert!(scene.completed_at(flow).is_some());
+        let full = scene.sent.iter().map(|sent| sent.1).find(|packet| packet.payload_bytes > 0).unwrap();
+        let answer = scene.sent.iter().map(|sent| sent.1).find(|packet| packet.payload_bytes == 0).unwrap();
+        (full.payload_bytes, full.wire_bytes, answer.wire_bytes)
+    }
+    let beyond = hpcc::Config { telemetry_beyond_mtu: true, ..hpcc::Config::default() };
+    assert_eq!(lengths(LineRate::default()), (1_460, 1_500, 40));
+    assert_eq!(lengths(LineRate { ack_bytes: Some(Bytes(84)), ..LineRate::default() }), (1_460, 1_500, 84));
+    assert_eq!(lengths(Hpcc::default()), (1_418, 1_500, 82));
+    let ack_bytes = Some(Bytes(112));
+    assert_eq!(lengths(Hpcc { control: beyond, ack_bytes, ..Hpcc::default() }), (1_460, 1_542, 112));
+    let error = LineRate { ack_bytes: Some(Bytes(10)), ..LineRate::default() }.check().unwrap_err();
+    assert_eq!((error.key.as_str(), error.message.as_str()), ("ack_bytes", "10B is not between 20B and 1500B"));
+}
+
+#[test]
+fn a_new_queue_pair_waits_for_half_of_the_others_by_age_and_for_all_in_line() {
+    // Ten messages of many packets take turns; the eleventh begins while the fifth sends for the third time.
+    for (turns, others) in [(Turns::InLine, 10), (Turns::ByAge, 5)] {
+        let mut scene = scene(2, Wire::default(), LineRate { turns, ..LineRate::default() });
+        let begun = Time::ZERO + PACKET * 24 + Duration::from_ns(1);
+        (0..10).for_each(|_| _ = scene.send(Time::ZERO, 0, 1, 40 * MSS));
+        let late = scene.send(begun, 0, 1, MSS);
+        scene.run_until(Time::from_ms(50));
+        // The 25th packet is on its way then.
+        let left = data(&scene, late)[0].0;
+        assert_eq!(left, Time::ZERO + PACKET * (25 + others), "{turns:?}");
+    }
+}
+
+#[test]
 fn a_lone_flow_goes_at_line_rate_under_any_control() {
     fn check<A: Algorithm>(config: Config<A>) {
         let mut scene = scene(2, Wire::default(), config);

@@ -7,10 +7,10 @@ mod recovery;
 use clearway_schemes::Scheme;
 use clearway_schemes::rdma::control::Algorithm;
 use clearway_schemes::rdma::header::{ACK, Header, NACK};
-use clearway_schemes::rdma::{Config, GoBackN, Irn, Recovery, Window, dcqcn, hpcc, line_rate, timely};
+use clearway_schemes::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
 use node::scene::{Fate, Scene, Wire};
 use node::{Event, Packet};
-use units::{Duration, FlowId, HostId, Time};
+use units::{Bytes, Duration, FlowId, HostId, Time};
 
 type Hpcc = Config<hpcc::Config>;
 type LineRate = Config<line_rate::Config>;

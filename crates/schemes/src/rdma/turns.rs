@@ -1,0 +1,122 @@
+//! In what order a NIC serves the queue pairs that may send.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose turn it is among the queue pairs that may send. Each sends a packet a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Turns {
+    /// A queue pair that may send lines up behind all that wait.
+    #[default]
+    InLine,
+    /// Around the circle of all queue pairs in the order in which they began, from the one that sent last: HPCC's simulator. A new one
+    /// stands at the end, so it waits for half of the others on the average, and in line for all.
+    ByAge,
+}
+
+/// The queue pairs that wait for their turns, by slot and by number in the order in which they began.
+#[derive(Debug)]
+pub(crate) enum Waiting {
+    InLine(VecDeque<u32>),
+    ByAge {
+        slots: BTreeMap<u64, u32>,
+        /// Who sent last.
+        last: u64,
+    },
+}
+
+impl Waiting {
+    pub fn new(turns: Turns) -> Waiting {
+        match turns {
+            Turns::InLine => Waiting::InLine(VecDeque::new()),
+            Turns::ByAge => Waiting::ByAge { slots: BTreeMap::new(), last: 0 },
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Waiting::InLine(line) => line.is_empty(),
+            Waiting::ByAge { slots, .. } => slots.is_empty(),
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, slot: u32, number: u64) {
+        match self {
+            Waiting::InLine(line) => line.push_back(slot),
+            Waiting::ByAge { slots, .. } => {
+                slots.insert(number, slot);
+            }
+        }
+    }
+
+    /// Takes out the one whose turn it is.
+    #[inline]
+    pub fn pop(&mut self) -> Option<u32> {
+        match self {
+            Waiting::InLine(line) => line.pop_front(),
+            Waiting::ByAge { slots, last } => {
+                let next = slots.range((Excluded(*last), Unbounded)).next().or_else(|| slots.iter().next());
+                let number = *next?.0;
+                slots.remove(&number)
+            }
+        }
+    }
+
+    /// A queue pair that was taken out has sent a packet.
+    #[inline]
+    pub fn sent(&mut self, number: u64) {
+        if let Waiting::ByAge { last, .. } = self {
+            *last = number;
+        }
+    }
+
+    /// One that has ended waits no more.
+    pub fn remove(&mut self, slot: u32, number: u64) {
+        match self {
+            Waiting::InLine(line) => line.retain(|&other| other != slot),
+            Waiting::ByAge { slots, .. } => {
+                slots.remove(&number);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three queue pairs wait; the second has just sent when a fourth begins. Who sends then.
+    fn order(turns: Turns) -> Vec<u32> {
+        let mut waiting = Waiting::new(turns);
+        (1..=3).for_each(|number| waiting.push(number as u32, number));
+        for number in 1..=2 {
+            assert_eq!(waiting.pop(), Some(number as u32));
+            waiting.sent(number);
+            waiting.push(number as u32, number);
+        }
+        waiting.push(4, 4);
+        std::iter::from_fn(|| waiting.pop().inspect(|&slot| waiting.sent(u64::from(slot)))).collect()
+    }
+
+    #[test]
+    fn a_new_queue_pair_goes_behind_all_in_line_and_before_those_that_have_sent_by_age() {
+        assert_eq!(order(Turns::InLine), [3, 1, 2, 4]);
+        assert_eq!(order(Turns::ByAge), [3, 4, 1, 2]);
+    }
+
+    #[test]
+    fn who_ends_waits_no_more() {
+        for turns in [Turns::InLine, Turns::ByAge] {
+            let mut waiting = Waiting::new(turns);
+            (1..=2).for_each(|number| waiting.push(number as u32, number));
+            waiting.remove(1, 1);
+            assert_eq!((waiting.pop(), waiting.pop(), waiting.is_empty()), (Some(2), None, true));
+        }
+    }
+}
