@@ -33,13 +33,18 @@ FLOW_CONTROLS: dict[str, Any] = {
     "PFC": {"pfc": {"alpha": 0.25, "per_rate": "100Gbps", "headroom_bdps": 4.0}},
     "BFC-32": "bfc",
     "BFC-128": {"bfc": {"queues": {"physical": 128}}},
+    # As the authors' program has it, where one of the queues is for control alone.
+    "BFC-32 (published)": {"bfc": {"queues": {"physical": 31}, "departures": "published"}},
+    "BFC-128 (published)": {"bfc": {"queues": {"physical": 127}, "departures": "published"}},
     "per-flow": "per_flow_queues",
     "Pyrrha": "pyrrha",
     "IRN": "none",
 }
 CONTROLS = {"DCQCN": "dcqcn", "TIMELY": "timely", "HPCC": "hpcc"}
 # A colour for a flow control in whatever company.
-COLOUR = dict(zip(("PFC", "Pyrrha", "per-flow", "BFC-32", "BFC-128", "IRN"), COLOURS))
+COLOUR = dict(
+    zip(("PFC", "Pyrrha", "per-flow", "BFC-32", "BFC-128", "IRN", "BFC-32 (published)", "BFC-128 (published)"), COLOURS)
+)
 
 CLASSES = ("vulnerable", "background", "incast")
 TIERS = {"SrcToR": "up", "core": "down", "DstToR": "to_host"}
@@ -52,6 +57,8 @@ def keys(pair: str, **transport: Any) -> Keys:
     """The keys of a pair such as "DCQCN + Pyrrha", or of a flow control alone, which has the window but no rate control."""
     control, _, flow_control = pair.rpartition(" + ")
     settings = {"ack_class": 3, **transport}
+    if flow_control.endswith("(published)"):
+        settings.setdefault("window", "unlimited")  # their settings for BFC have none, those for the others do
     if flow_control == "IRN":
         settings["recovery"] = "irn"
     if control == "DCQCN" and flow_control != "Pyrrha":
