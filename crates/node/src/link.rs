@@ -74,6 +74,18 @@ pub trait FlowControl: Send {
         None
     }
 
+    /// The congestion root that a frame is about, if it names one: what that holds is audited before the frame changes it.
+    fn about(&self, _frame: &Packet) -> Option<Cause> {
+        None
+    }
+
+    /// Shows what congestion roots hold at `port`, for audits: a queue with packets once for each root that holds it back.
+    fn held(&self, _port: PortId, _see: &mut dyn FnMut(Held)) {}
+
+    /// In the names of which roots packets that `root` holds at `port` may hold back what comes by `ingress`: as
+    /// [`FlowControl::holds_back`], where queues are of roots.
+    fn presses(&self, _port: PortId, _root: Cause, _ingress: PortId, _see: &mut dyn FnMut(Cause)) {}
+
     /// What it counted, by name, for the result.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -132,6 +144,17 @@ pub struct QueueView {
     pub root: bool,
     /// Bytes in it.
     pub bytes: u32,
+    /// Its packets.
+    pub packets: Fifo,
+}
+
+/// A queue that a congestion root holds back.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// The root.
+    pub root: Cause,
+    /// Whether the queue is for other roots too, for want of queues.
+    pub shared: bool,
     /// Its packets.
     pub packets: Fifo,
 }

@@ -104,7 +104,7 @@ impl LinkScheme for Config {
     }
 
     /// Where each flow has a queue of its own, a packet waits only for packets of its own flow that are further on.
-    fn deadlock_free(&self) -> bool {
+    fn deadlock_free(&self, _: bool) -> bool {
         self.queues == Queues::Ideal
     }
 

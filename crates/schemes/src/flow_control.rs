@@ -75,11 +75,11 @@ macro_rules! flow_controls {
                 }
             }
 
-            /// Whether ports can never wait for each other in a circle under it, whatever the routes.
-            pub fn deadlock_free(&self) -> bool {
+            /// Whether ports can never wait for each other in a circle under it: see [`LinkScheme::deadlock_free`].
+            pub fn deadlock_free(&self, sharing: bool) -> bool {
                 match self {
                     FlowControl::None => true,
-                    $(FlowControl::$variant(config) => config.deadlock_free(),)*
+                    $(FlowControl::$variant(config) => config.deadlock_free(sharing),)*
                 }
             }
 

@@ -23,8 +23,9 @@ pub trait LinkScheme {
     /// Its part of a host's NIC; none if hosts do not answer.
     fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>>;
 
-    /// Whether ports can never wait for each other in a circle under it, whatever the routes.
-    fn deadlock_free(&self) -> bool {
+    /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
+    /// several congestion roots share because there were no more.
+    fn deadlock_free(&self, _sharing: bool) -> bool {
         false
     }
 

@@ -77,7 +77,7 @@ impl LinkScheme for Config {
     }
 
     /// A packet waits only for packets of its own flow that are further on.
-    fn deadlock_free(&self) -> bool {
+    fn deadlock_free(&self, _: bool) -> bool {
         true
     }
 

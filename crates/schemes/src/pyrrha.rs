@@ -183,7 +183,9 @@ impl LinkScheme for Config {
         Some(Promise { on_path: true, queue_a_root: self.tiers == Tiers::Hierarchy })
     }
 
-    fn deadlock_free(&self) -> bool {
-        true // the output queue of a root is never paused (section 4.5); roots that share a queue may still wait in a circle
+    /// The output queue of a root is never paused (section 4.5). Where two roots share a queue, what goes through the one waits for the
+    /// other, and such waits may close a circle.
+    fn deadlock_free(&self, sharing: bool) -> bool {
+        !sharing
     }
 }

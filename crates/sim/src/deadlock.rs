@@ -14,19 +14,22 @@ use units::{LinkId, PortId, SwitchId};
 use crate::part::Part;
 
 pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
-    let circle = circle(&waits(plan, parts));
+    let Waits { on, shared } = waits(plan, parts);
+    let circle = circle(&on);
+    let sharing = circle.iter().any(|queue| shared.contains(queue));
     let name = |queue: &Queue| {
         let link = plan.fabric.link(queue.0);
         format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
     };
     Finding {
         name: "no deadlock",
-        ok: circle.is_empty() || !plan.scenario.flow_control.deadlock_free(),
+        ok: circle.is_empty() || !plan.scenario.flow_control.deadlock_free(sharing),
         detail: match circle.as_slice() {
             [] => "no paused port waits for itself".to_owned(),
             links => {
                 let links: Vec<String> = links.iter().map(name).collect();
-                format!("paused ports wait for each other in a circle: {}", links.join(", "))
+                let why = if sharing { "; several roots share a queue there, for want of more" } else { "" };
+                format!("paused ports wait for each other in a circle: {}{why}", links.join(", "))
             }
         },
     }
@@ -35,14 +38,36 @@ pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
 /// A queue of the port at the head of a link.
 type Queue = (LinkId, Cause);
 
-/// By paused queue with packets, the paused queues with packets that it waits for.
-fn waits(plan: &Plan, parts: &[Part]) -> BTreeMap<Queue, Vec<Queue>> {
+struct Waits {
+    /// By paused queue with packets, the paused queues with packets that it waits for.
+    on: BTreeMap<Queue, Vec<Queue>>,
+    /// Those that several congestion roots share.
+    shared: BTreeSet<Queue>,
+}
+
+fn waits(plan: &Plan, parts: &[Part]) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
+    let mut shared = BTreeSet::new();
     for part in parts {
         for slot in &part.switches {
             let Some(control) = slot.switch.flow_control() else { continue };
             let links = &plan.fabric.ports[plan.fabric.switch_node(SwitchId(slot.id)).index()];
             for (port, &link) in links.iter().enumerate() {
+                // Where queues are of roots, a root's waits are followed by its name.
+                control.held(PortId::from(port), &mut |held| {
+                    waits.entry((link, held.root)).or_default();
+                    if held.shared {
+                        shared.insert((link, held.root));
+                    }
+                    let ingress = |id| part.pool.get(id).transit.in_port;
+                    let from: BTreeSet<u16> = held.packets.iter(&part.pool).map(ingress).collect();
+                    for ingress in from.into_iter().map(usize::from) {
+                        control.presses(PortId::from(port), held.root, PortId::from(ingress), &mut |cause| {
+                            let upstream = Fabric::reverse(links[ingress]);
+                            waits.entry((upstream, cause)).or_default().push((link, held.root));
+                        });
+                    }
+                });
                 control.queues(slot.switch.ports(), PortId::from(port), &mut |view| {
                     if !view.paused || view.bytes == 0 {
                         return;
@@ -62,7 +87,7 @@ fn waits(plan: &Plan, parts: &[Part]) -> BTreeMap<Queue, Vec<Queue>> {
         on.sort_unstable();
         on.dedup();
     }
-    waits
+    Waits { on: waits, shared }
 }
 
 /// A circle of waits, if there is one.

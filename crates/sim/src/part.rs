@@ -149,9 +149,9 @@ impl Part {
     }
 
     /// The run is over.
-    pub fn end(&mut self, now: Time) {
+    pub fn end(&mut self) {
         if let Some(congestion) = &mut self.congestion {
-            congestion.end(now, &self.switches, &self.pool);
+            self.switches.iter().for_each(|slot| congestion.audit_all(slot, &self.pool));
         }
     }
 
@@ -193,7 +193,13 @@ impl Part {
         match to {
             To::Switch { index, port } => {
                 let slot = &mut self.switches[index as usize];
-                slot.digest = stir(slot.digest, now, &self.pool.get(id).packet);
+                let packet = &self.pool.get(id).packet;
+                slot.digest = stir(slot.digest, now, packet);
+                if packet.has(flags::LINK_FRAME)
+                    && let Some(congestion) = &mut self.congestion
+                {
+                    congestion.hear(slot, port, packet, &self.pool);
+                }
                 let received = slot.switch.receive(now, port, &mut self.pool, id);
                 if let Received::Queued(out) = received {
                     self.nudge(now, index, out);
@@ -371,6 +377,9 @@ impl Part {
     fn apply(&mut self, now: Time, change: Change) {
         match change {
             Change::Routes(routes) => {
+                if let Some(congestion) = &mut self.congestion {
+                    self.switches.iter().for_each(|slot| congestion.audit_all(slot, &self.pool));
+                }
                 for index in 0..self.switches.len() {
                     self.switches[index].switch.set_routes(now, routes.clone(), &mut self.pool);
                     self.follow_up(now, index as u32);
@@ -385,6 +394,9 @@ impl Part {
             }
             Change::Outlet { outlet, up } => match self.outlets[outlet as usize].from {
                 From::Switch { index, port } => {
+                    if let Some(congestion) = &mut self.congestion {
+                        congestion.audit_all(&self.switches[index as usize], &self.pool);
+                    }
                     self.switches[index as usize].switch.set_up(now, port, up, &mut self.pool);
                     self.follow_up(now, index);
                 }

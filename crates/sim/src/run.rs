@@ -65,7 +65,7 @@ pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) 
     let progress = |now, flows_done| Progress { now, horizon: plan.horizon, flows_done, flows };
     let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, flows, |now, done| watch(progress(now, done)));
     for part in &mut parts {
-        part.end(outcome.end);
+        part.end();
     }
     Ok(conclude(&plan, &parts, outcome))
 }

@@ -57,7 +57,7 @@ impl Queue {
         self.sets.len() > 1
     }
 
-    fn serves(&self, root: RootId) -> bool {
+    pub fn serves(&self, root: RootId) -> bool {
         self.roots().any(|other| other == root)
     }
 }
@@ -328,6 +328,15 @@ impl Egress {
     pub fn pressing_bytes(&self, root: RootId) -> u32 {
         let pressing = (0u16..).zip(&self.queues).filter(|(number, _)| self.presses(*number, root));
         pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
+    }
+
+    /// The roots that hold a queue back, each once.
+    pub fn holders(&self, queue: &Queue) -> Vec<RootId> {
+        let closed = |root: &RootId| self.table.iter().any(|entry| entry.root == *root && !entry.state.open());
+        let mut roots: Vec<RootId> = queue.roots().filter(closed).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        roots
     }
 
     /// Longest of the queues of a root, in bytes.

@@ -1,6 +1,7 @@
 //! What Pyrrha's switches and hosts say to each other.
 
 use node::Header;
+use node::link::Cause;
 use node::packet::Malformed;
 
 /// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the switches with its
@@ -11,6 +12,13 @@ pub struct RootId {
     pub node: u32,
     /// Its port.
     pub port: u16,
+}
+
+impl RootId {
+    /// As samples and audits name it.
+    pub const fn cause(self) -> Cause {
+        Cause::Root { node: self.node, port: self.port }
+    }
 }
 
 /// What a control frame says (section 4.4).

@@ -85,7 +85,7 @@ impl NicControl for NicPart {
     }
 
     fn causes(&self, see: &mut dyn FnMut(Cause)) {
-        self.paused.iter().for_each(|root| see(Cause::Root { node: root.node, port: root.port }));
+        self.paused.iter().for_each(|root| see(root.cause()));
     }
 
     fn set_routes(&mut self, routes: &Arc<Routes>) {

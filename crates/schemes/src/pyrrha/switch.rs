@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::link::{Cause, Dequeued, FlowControl, Held, LinkCx, QueueView};
 use node::packet::CLASSES;
-use node::pool::{PacketId, Slot};
+use node::pool::PacketId;
 use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
@@ -481,7 +481,7 @@ impl FlowControl for SwitchPart {
     fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
         let (own, egress) = (&ports[port.index()], &self.ports[port.index()]);
         let root = self.own_root(port);
-        let cause = Cause::Root { node: root.node, port: root.port };
+        let cause = root.cause();
         let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
         // A root is one until it secedes, also while its queue is empty.
         let first = self.isolated.trailing_zeros();
@@ -496,19 +496,36 @@ impl FlowControl for SwitchPart {
             let shut = |root: &RootId| egress.table.iter().any(|entry| entry.root == *root && !entry.state.open());
             let shut = queue.roots().find(shut);
             let Some(root) = shut.or_else(|| queue.roots().next()) else { continue };
-            let cause = match queue.is_shared() {
-                true => Cause::Queue(number),
-                false => Cause::Root { node: root.node, port: root.port },
-            };
+            let cause = if queue.is_shared() { Cause::Queue(number) } else { root.cause() };
             let paused = shut.is_some();
             see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
         }
     }
 
-    fn holds_back(&self, slot: &Slot, cause: Cause) -> Option<Cause> {
-        let Cause::Root { node, port } = cause else { return None };
-        let ingress = PortId(u32::from(slot.transit.in_port));
-        self.holding.contains_key(&(RootId { node, port }, ingress)).then_some(cause)
+    fn about(&self, frame: &Packet) -> Option<Cause> {
+        match frame.header::<Frame>().say()? {
+            Say::Pause { root, .. } | Say::Resume { root } | Say::Merge { old: root, .. } => Some(root.cause()),
+            Say::Unassigned { .. } => None,
+        }
+    }
+
+    fn held(&self, port: PortId, see: &mut dyn FnMut(Held)) {
+        let egress = &self.ports[port.index()];
+        for queue in egress.queues.iter().filter(|queue| queue.bytes > 0) {
+            for root in egress.holders(queue) {
+                see(Held { root: root.cause(), shared: queue.is_shared(), packets: queue.packets });
+            }
+        }
+    }
+
+    fn presses(&self, port: PortId, root: Cause, ingress: PortId, see: &mut dyn FnMut(Cause)) {
+        let Cause::Root { node, port: of } = root else { return };
+        let egress = &self.ports[port.index()];
+        let queues = (0u16..).zip(&egress.queues).filter(|(_, queue)| queue.serves(RootId { node, port: of }));
+        for (number, queue) in queues {
+            let told = |root: &RootId| egress.presses(number, *root) && self.holding.contains_key(&(*root, ingress));
+            queue.roots().filter(told).for_each(|root| see(root.cause()));
+        }
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

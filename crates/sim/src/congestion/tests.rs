@@ -2,6 +2,7 @@ use fabric::Fabric;
 use node::link::{Dequeued, FlowControl, LinkCx};
 use node::pool::{Fifo, PacketId, Transit};
 use node::{Packet, Port};
+use schemes::pyrrha::frame::{Frame, RootId, Say};
 use units::{FlowId, HostId};
 
 use super::*;
@@ -36,10 +37,25 @@ impl FlowControl for Still {
             self.0.iter().copied().for_each(see);
         }
     }
+    fn held(&self, port: PortId, see: &mut dyn FnMut(Held)) {
+        let views = self.0.iter().filter(|view| port == UPLINK && view.paused);
+        // A numbered queue is one that the root of host 2 shares with others.
+        views.for_each(|view| match view.cause {
+            Cause::Root { .. } => see(Held { root: view.cause, shared: false, packets: view.packets }),
+            Cause::Queue(_) => see(Held { root: SHARED, shared: true, packets: view.packets }),
+            _ => {}
+        });
+    }
+    fn about(&self, frame: &Packet) -> Option<Cause> {
+        frame.header::<Frame>().say().map(|_| SHARED)
+    }
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
+
+/// Leaf 1's port to host 2.
+const SHARED: Cause = Cause::Root { node: 1, port: 0 };
 
 /// Leaf 0's port to the only spine, after its two hosts'.
 const UPLINK: PortId = PortId(2);
@@ -52,6 +68,11 @@ fn to_host_2(fabric: &Fabric) -> Cause {
 
 /// What leaf 0 is found to hold at its uplink: by queue, for which root and for whom its packets are.
 fn kept(queues: &[(bool, Option<Cause>, &[u32])]) -> Kept {
+    kept_at(queues, None)
+}
+
+/// The same when a frame comes, or at the end.
+fn kept_at(queues: &[(bool, Option<Cause>, &[u32])], frame: Option<Frame>) -> Kept {
     let scenario = r#"
         flow_control = "pfc"
         fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 1 }
@@ -76,7 +97,11 @@ fn kept(queues: &[(bool, Option<Cause>, &[u32])]) -> Kept {
     let switch = plan.switch(SwitchId(0)).with_flow_control(Some(Box::new(Still(views))));
     let mut congestion = Congestion::new(&plan).unwrap();
     congestion.names_roots = true;
-    congestion.end(Time::ZERO, &[SwitchSlot { id: 0, switch, first_outlet: 0, digest: 0 }], &pool);
+    let slot = SwitchSlot { id: 0, switch, first_outlet: 0, digest: 0 };
+    match frame {
+        Some(frame) => congestion.hear(&slot, UPLINK, &node::link::frame_packet(frame), &pool),
+        None => congestion.audit_all(&slot, &pool),
+    }
     assert!(congestion.rows.is_empty(), "no sample");
     congestion.kept
 }
@@ -98,4 +123,21 @@ fn two_queues_for_one_root_are_counted() {
     let Kept { queues_max, twins, .. } = kept(&[(true, None, &[2]), (true, Some(spine), &[2, 3])]);
     assert_eq!((queues_max, twins), (2, 0));
     assert_eq!(kept(&[(true, None, &[2]), (false, None, &[])]).twins, 1);
+}
+
+#[test]
+fn a_shared_queue_is_counted_by_itself() {
+    let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, .. } =
+        kept(&[(true, Some(Cause::Queue(7)), &[2, 3, 3, 2])]);
+    assert_eq!((held_packets, wrong_packets, shared_packets, shared_wrong_packets), (0, 0, 4, 2));
+}
+
+/// What a root holds is seen before a frame lets it go, and not what another root holds there.
+#[test]
+fn a_frame_about_a_root_has_what_that_holds_seen() {
+    let root = RootId { node: 1, port: 0 };
+    let queues: &[(bool, Option<Cause>, &[u32])] =
+        &[(true, None, &[2, 3, 2]), (true, Some(Cause::Root { node: 2, port: 1 }), &[2, 3])];
+    let Kept { held_packets, wrong_packets, .. } = kept_at(queues, Some(Frame::from(Say::Resume { root })));
+    assert_eq!((held_packets, wrong_packets), (3, 1));
 }

@@ -187,6 +187,50 @@ fn a_ring_of_flows_goes_round() {
     }
 }
 
+/// With one queue a port, what goes through one root waits for others too: around a ring for ever, which the audit sees and, since it was said
+/// (section 4.5), does not call a fault. With a queue for each root all passes.
+#[test]
+fn roots_that_share_queues_on_a_ring_wait_in_a_circle_and_the_audit_names_it() {
+    let storm = "[[traffic]]\nsizes = { constant = \"40KB\" }\narrivals = { poisson = { load = 5.0 } }\nflows = 100\n";
+    let ring = |queues: u32| {
+        run_both(&format!(
+            "seed = 2\ntransport = {{ udp = {{ patience = \"2ms\" }} }}\nmeasure = {{ drain = \"5ms\" }}\n\
+             flow_control = {{ pyrrha = {{ queues = {queues}, hosts = false }} }}\n\
+             fabric.torus = {{ dims = [11] }}\nswitch.buffer.shared = {{ bytes = \"100MB\" }}\n{storm}"
+        ))
+    };
+    let said = |result: &RunResult, name: &str| {
+        let finding = result.info.audit.iter().find(|finding| finding.name == name).unwrap();
+        assert!(finding.ok, "{}: {}", finding.name, finding.detail);
+        finding.detail.clone()
+    };
+    let (deadlock, theorem) = ("no deadlock", "flows are held only by roots on their own onward path");
+    let shared = ring(1);
+    let circle = said(&shared, deadlock);
+    assert!(circle.contains("wait for each other in a circle") && circle.contains("roots share a queue"), "{circle}");
+    assert!(names(table(&shared, "flows"), "status").iter().any(|status| *status != "completed"));
+    // What shares a queue is out of the theorem, and counted.
+    assert!(said(&shared, theorem).contains("do not in queues that roots share"), "{}", said(&shared, theorem));
+    let own = ring(100);
+    assert_calm(&own);
+    assert_eq!(said(&own, deadlock), "no paused port waits for itself");
+    assert!(!said(&own, theorem).contains("share"), "{}", said(&own, theorem));
+}
+
+/// Most scenes of the paper take no samples: the theorem is held at each frame, when there is what it is about.
+#[test]
+fn the_theorem_is_audited_where_no_samples_are_taken() {
+    let storm = "[[traffic]]\nsizes = { constant = \"90KB\" }\narrivals = { poisson = { load = 4.0 } }\nflows = 120\n";
+    let toml = scene(5, "udp", FABRICS[0], "hosts = false", "balancing = \"ecmp\"", storm)
+        .replace("interval = \"10us\"", "interval = \"0s\"");
+    let result = run_both(&toml);
+    assert_calm(&result);
+    let name = "flows are held only by roots on their own onward path";
+    let finding = result.info.audit.iter().find(|finding| finding.name == name).unwrap();
+    let held: u64 = finding.detail.split(' ').nth(2).unwrap().parse().unwrap();
+    assert!(finding.ok && finding.detail.starts_with("0 of ") && held > 1_000, "{}", finding.detail);
+}
+
 /// Sections 4.4 and 6: with too little memory packets are lost, and IRN sends them again.
 #[test]
 fn losses_are_made_good() {
