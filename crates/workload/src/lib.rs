@@ -11,7 +11,7 @@
 //!
 //! Where the papers stand: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap
 //! over Pareto sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha
-//! section 6.2's, and the MoE all-to-all is Pyrrha section 2.2's.
+//! section 6.2's, and the MoE all-to-all is Pyrrha section 2.2's, and by its authors' weights.
 //!
 //! Absent on purpose: transports (the crate above says which `T` a class names), feedback other than "after that flow
 //! has completed" ([`Flow::after`]), and files (a caller hands in a function that reads them, see [`Traffic::load`]).

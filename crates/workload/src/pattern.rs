@@ -16,6 +16,9 @@ pub enum Pattern {
     Stride(Stride),
     /// Single messages, a share of which goes to a few receivers.
     HotSpots(HotSpots),
+    /// Single messages, whose receivers are drawn by these weights: one for each receiver, in the order of host ids. A draw of
+    /// the sender itself is drawn again (the MoE traffic of Pyrrha's authors, figures 3 and 21).
+    Weighted(Vec<f64>),
     /// Groups: several senders to one receiver.
     Incast(Incast),
     /// Groups: one sender to several receivers.
@@ -115,6 +118,8 @@ enum Kind<'a> {
         cold: Vec<HostId>,
         share: f64,
     },
+    /// The weight of each receiver, in the order of the receivers.
+    Weighted(&'a [f64]),
     Incast(Incast),
     Outcast(Outcast),
     Dense,
@@ -132,7 +137,7 @@ enum Kind<'a> {
 impl<'a> Picker<'a> {
     /// Binds `pattern`; `stream` is for its use alone.
     pub fn new(
-        pattern: &Pattern,
+        pattern: &'a Pattern,
         mut senders: Vec<HostId>,
         receivers: Vec<HostId>,
         ground: &'a Ground,
@@ -152,6 +157,10 @@ impl<'a> Picker<'a> {
             Pattern::Permutation => Kind::Fixed(permutation(&senders, &receivers, ground, &mut stream)?),
             Pattern::Stride(stride) => Kind::Fixed(stride.targets(&senders, &receivers, ground)?),
             Pattern::HotSpots(spots) => spots.bind(&receivers, ground)?,
+            Pattern::Weighted(weights) => {
+                check_weights(weights, &senders, &receivers)?;
+                Kind::Weighted(weights)
+            }
             Pattern::Incast(incast) => {
                 // The receiver may itself be among the senders.
                 let most = senders.len() - usize::from(receivers.iter().any(|r| senders.binary_search(r).is_ok()));
@@ -198,7 +207,7 @@ impl<'a> Picker<'a> {
 
     /// Whether an arrival is a group and not a single message.
     pub fn groups(&self) -> bool {
-        !matches!(self.kind, Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. })
+        !matches!(self.kind, Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } | Kind::Weighted(_))
     }
 
     /// The hosts whose links bound the groups of an incast or an outcast.
@@ -214,7 +223,7 @@ impl<'a> Picker<'a> {
     pub fn round_flows(&self) -> f64 {
         let (senders, receivers) = (self.senders.len() as f64, self.receivers.len() as f64);
         match &self.kind {
-            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } => senders,
+            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } | Kind::Weighted(_) => senders,
             Kind::Incast(incast) => f64::from(incast.degree) * f64::from(incast.flows_per_sender),
             Kind::Outcast(outcast) => f64::from(outcast.degree),
             Kind::Dense | Kind::Moe { .. } => {
@@ -239,6 +248,7 @@ impl<'a> Picker<'a> {
                 let drawn = other_than(src, first, &mut self.stream);
                 drawn.or_else(|| other_than(src, second, &mut self.stream)).expect("both kinds have a receiver")
             }
+            Kind::Weighted(weights) => weighted(src, weights, &self.receivers, &mut self.stream),
             _ => other_than(src, &self.receivers, &mut self.stream).expect("a lone receiver sends nothing"),
         }
     }
@@ -247,7 +257,7 @@ impl<'a> Picker<'a> {
     pub fn round(&mut self, round: &mut Vec<Part>) {
         round.clear();
         match &mut self.kind {
-            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } => {
+            Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } | Kind::Weighted(_) => {
                 for index in 0..self.senders.len() {
                     let src = self.senders[index];
                     round.push((src, self.target(src), 1.0));
@@ -318,6 +328,36 @@ fn other_than(host: HostId, hosts: &[HostId], stream: &mut Stream) -> Option<Hos
     }
     let drawn = stream.below(hosts.len() as u64 - 1) as usize;
     Some(hosts[drawn + usize::from(drawn >= own)])
+}
+
+/// A draw by weight from the `hosts` without `host`.
+fn weighted(host: HostId, weights: &[f64], hosts: &[HostId], stream: &mut Stream) -> HostId {
+    let others = || hosts.iter().zip(weights).filter(|(other, weight)| **other != host && **weight > 0.0);
+    let mut left = stream.unit() * others().map(|(_, weight)| weight).sum::<f64>();
+    let drawn = others().find(|(_, weight)| {
+        left -= **weight;
+        left < 0.0
+    });
+    // Rounding may leave a crumb after the last.
+    *drawn.or(others().next_back()).expect("checked").0
+}
+
+/// Whether there is a weight for each receiver, and for each sender a receiver besides itself.
+fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> Result<(), Problem> {
+    let key = "pattern.weighted";
+    if weights.len() != receivers.len() {
+        let message = format!("{} weights for {} receivers; write one for each", weights.len(), receivers.len());
+        return Err(Problem::new(key, message));
+    }
+    if let Some(weight) = weights.iter().find(|weight| !(**weight >= 0.0 && **weight <= 1e12)) {
+        return Err(Problem::new(key, format!("{weight} is not a weight between 0 and 1e12")));
+    }
+    let alone =
+        |sender: &&HostId| receivers.iter().zip(weights).all(|(host, weight)| host == *sender || *weight == 0.0);
+    match senders.iter().find(alone) {
+        Some(sender) => Err(Problem::new(key, format!("no host but {sender} itself has a weight for it to send to"))),
+        None => Ok(()),
+    }
 }
 
 /// `count` of `hosts` other than `host`, without replacement (the beginning of a Fisher-Yates shuffle).

@@ -275,6 +275,23 @@ fn hot_spots_get_their_share() {
 }
 
 #[test]
+fn receivers_are_drawn_by_their_weights_and_never_the_sender_itself() {
+    // Hosts 0 to 3 weigh 1, 0, 2 and 5: of what host 3 sends host 0 gets a third, of what host 1 sends an eighth.
+    let toml = "sizes = { constant = '1KB' }\npattern = { weighted = [1, 0, 2, 5] }\n\
+                arrivals = { periodic = { every = '1us', jitter = '100ns' } }\nflows = 80000";
+    let flows = flows(toml, &racks(2, 2), 1);
+    let mut got = [[0u32; 4]; 4];
+    flows.iter().for_each(|flow| got[flow.src.index()][flow.dst.index()] += 1);
+    for (src, weights) in [(0, [0.0, 0.0, 2.0, 5.0]), (1, [1.0, 0.0, 2.0, 5.0]), (3, [1.0, 0.0, 2.0, 0.0])] {
+        let sum: f64 = weights.iter().sum();
+        for (dst, weight) in weights.iter().enumerate() {
+            let (share, of_it) = (weight / sum, f64::from(got[src][dst]) / 20_000.0);
+            assert!((of_it - share).abs() <= 4.0 * (share * (1.0 - share) / 20_000.0).sqrt(), "{src} {dst} {of_it}");
+        }
+    }
+}
+
+#[test]
 fn hot_experts_get_their_share_of_every_sender_s_bytes() {
     let toml = "sizes = { constant = '1MB' }\npattern = { moe = { hot = 2, share = 0.6, redraw_every = 2 } }\n\
                 arrivals = { periodic = { every = '10ms' } }\nduration = '40ms'";
@@ -404,6 +421,9 @@ fn problems_name_the_key_and_what_would_be_right() {
         (format!("{once}pattern = {{ rack_shuffle = {{ by = 2 }} }}"), "pattern.rack_shuffle.by"),
         (format!("{once}pattern = {{ moe = {{ hot = 8, share = 0.5 }} }}"), "pattern.moe.hot"),
         (format!("{once}pattern = {{ hot_spots = {{ hosts = '0', share = 1.5 }} }}"), "pattern.hot_spots.share"),
+        (format!("{once}pattern = {{ weighted = [1, 2] }}"), "pattern.weighted"),
+        (format!("{once}pattern = {{ weighted = [1, 2, -1] }}\nreceivers = '0-2'"), "pattern.weighted"),
+        (format!("{once}pattern = {{ weighted = [0, 2, 0] }}\nreceivers = '0-2'"), "pattern.weighted"),
         (format!("{once}pattern = 'permutation'\nreceivers = '0-2'"), "receivers"),
         (format!("{once}duration = '1ms'"), "duration"),
         (format!("{once}phases = {{ on = '1ms', off = '1ms' }}"), "phases"),
