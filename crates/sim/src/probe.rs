@@ -7,7 +7,7 @@ use crate::part::SwitchSlot;
 pub(crate) struct Samples {
     interval: Duration,
     next: Time,
-    /// Per sample and switch: buffer in use, longest queue of a port.
+    /// Per sample and switch: what waits.
     pub queues: Vec<QueueSample>,
     /// Per sample: bytes that switch ports have begun to send since the last one, by kind of hop.
     pub sent: Vec<SentSample>,
@@ -20,6 +20,8 @@ pub(crate) struct QueueSample {
     pub switch: u32,
     pub used_bytes: u64,
     pub longest_bytes: u32,
+    /// At all ports of a kind together: up, down, to hosts.
+    pub waiting_bytes: [u64; 3],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +43,14 @@ impl Samples {
     pub fn take(&mut self, now: Time, switches: &[SwitchSlot]) {
         let mut sent = [0; 3];
         for slot in switches {
-            let mut longest_bytes = 0;
+            let (mut longest_bytes, mut waiting_bytes) = (0, [0; 3]);
             for port in slot.switch.ports() {
                 longest_bytes = longest_bytes.max(port.queued_bytes());
+                waiting_bytes[port.hop() as usize] += u64::from(port.queued_bytes());
                 sent[port.hop() as usize] += port.stats.sent_bytes;
             }
             let used_bytes = slot.switch.used_bytes();
-            self.queues.push(QueueSample { at: now, switch: slot.id, used_bytes, longest_bytes });
+            self.queues.push(QueueSample { at: now, switch: slot.id, used_bytes, longest_bytes, waiting_bytes });
         }
         let bytes = std::array::from_fn(|hop| sent[hop] - self.sent_before[hop]);
         self.sent.push(SentSample { at: now, bytes });

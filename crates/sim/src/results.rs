@@ -58,6 +58,18 @@ fn queue_table(plan: &Plan, parts: &[Part]) -> Table {
                 "longest queue of a port",
                 Data::U64(samples.iter().map(|sample| u64::from(sample.longest_bytes)).collect()),
             ),
+            Column::new(
+                "up_bytes",
+                "B",
+                "what waits at all ports together that lead to switches away from hosts",
+                Data::U64(samples.iter().map(|sample| sample.waiting_bytes[0]).collect()),
+            ),
+            Column::new(
+                "down_bytes",
+                "B",
+                "what waits at all other ports together: to hosts, and to switches towards them",
+                Data::U64(samples.iter().map(|sample| sample.waiting_bytes[1] + sample.waiting_bytes[2]).collect()),
+            ),
         ],
     }
 }
