@@ -22,6 +22,7 @@ use units::{HostId, PortId, Problem, SwitchId};
 use crate::About;
 use crate::link_scheme::{Ground, LinkScheme, Promise, check_classes, class_mask};
 
+pub mod departures;
 pub mod frame;
 pub mod paths;
 pub mod regular;
@@ -33,6 +34,7 @@ mod state;
 mod switch;
 mod upstream;
 
+pub use departures::{Departure, Departures};
 pub use state::{Change, State};
 
 /// What a scenario may set.
@@ -53,6 +55,8 @@ pub struct Config {
     pub queues: u16,
     /// Whether hosts answer, a flow at a time.
     pub hosts: bool,
+    /// Where it does as the authors' program: a list, or "published" for what that does.
+    pub departures: Departures,
     /// The classes that are isolated and paused. The others always go on: class 0 has acknowledgements and other control.
     pub classes: Vec<u8>,
 }
@@ -82,6 +86,8 @@ pub enum Roots {
     /// All. Under adaptive balancing those alone that lead to a host, since no other is on a path for certain (section 4.2).
     #[default]
     All,
+    /// Those that lead down, on a fabric that has up and down: `ONLY_DOWN_PORT_ENABLE` of the authors' program.
+    Down,
     /// Those at most two hops from the destination: "Pyrrha (downstream)" (appendix C.2).
     Downstream,
 }
@@ -96,6 +102,7 @@ impl Default for Config {
             roots: Roots::default(),
             queues: 100,
             hosts: true,
+            departures: Departures::default(),
             classes: (1..CLASSES as u8).collect(),
         }
     }
@@ -120,6 +127,17 @@ impl LinkScheme for Config {
                 format!("{} is above k_pause, {}: a queue would resume before it pauses", self.k_resume, self.k_pause);
             return Err(Problem::new("k_resume", message));
         }
+        let has = |departure| self.departures.has(departure);
+        if has(Departure::MergeAtDownPorts) && !self.merging {
+            return Err(Problem::new(
+                "departures",
+                "merge_at_down_ports has no effect with merging = false; leave it out",
+            ));
+        }
+        if has(Departure::UplinksAboveMean) && self.roots != Roots::All {
+            let message = "uplinks_above_mean has no effect where no port that leads up may be a root; leave it out";
+            return Err(Problem::new("departures", message));
+        }
         if self.queues == 0 {
             return Err(Problem::new("queues", "0 leaves nothing to isolate in; write at least 1"));
         }
@@ -141,9 +159,17 @@ impl LinkScheme for Config {
             let nominates = match self.roots {
                 _ if adaptive => last,
                 Roots::All => true,
+                Roots::Down => last || link.tier == fabric::Tier::Down,
                 Roots::Downstream => last || link.tier == fabric::Tier::Down && has_hosts(link.to),
             };
-            egress::Egress::new(threshold(self.k_pause), threshold(self.k_resume), nominates, self.queues)
+            egress::Egress::new(egress::Place {
+                pause_bytes: threshold(self.k_pause),
+                resume_bytes: threshold(self.k_resume),
+                nominates,
+                up: link.tier == fabric::Tier::Up,
+                ingresses: self.departures.has(Departure::PauseByIngress).then(|| links().count()),
+                queues: self.queues,
+            })
         };
         let place = switch::Place {
             id,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use node::pool::{Fifo, PacketId, Pool};
+use units::PortId;
 
 use super::Tiers;
 use super::frame::RootId;
@@ -27,6 +28,8 @@ pub(super) struct Queue {
     /// What it is for: all that goes through exactly these roots (single tier) or through this one (hierarchy); several when
     /// queues have run out. None while it is unassigned.
     sets: Vec<Vec<RootId>>,
+    /// Its bytes by the port by which they came, where pauses go by that.
+    by_ingress: Vec<u32>,
     /// Distance of its first root when it was assigned: its level.
     distance: u8,
     /// None of its roots is paused, and its next packet's turn has come.
@@ -70,15 +73,30 @@ pub(super) struct Claim {
     pub is_false: bool,
 }
 
-/// A port.
-#[derive(Debug)]
-pub(super) struct Egress {
+/// What a port is told of its place.
+pub(super) struct Place {
     /// `K_pause` times the one-hop bandwidth-delay product.
     pub pause_bytes: u32,
     /// `K_resume` times it.
     pub resume_bytes: u32,
     /// Whether it may claim to be a root.
     pub nominates: bool,
+    /// Whether it leads up.
+    pub up: bool,
+    /// How many ports the switch has, where pauses go by ingress.
+    pub ingresses: Option<usize>,
+    /// Isolation queues that it has.
+    pub queues: u16,
+}
+
+/// A port.
+#[derive(Debug)]
+pub(super) struct Egress {
+    pub pause_bytes: u32,
+    pub resume_bytes: u32,
+    pub nominates: bool,
+    pub up: bool,
+    ingresses: Option<usize>,
     /// Bytes of isolated classes in the output queue.
     pub output_bytes: u32,
     pub claim: Option<Claim>,
@@ -105,11 +123,14 @@ pub(super) struct Egress {
 pub(super) type Path<'a> = &'a [RootId];
 
 impl Egress {
-    pub fn new(pause_bytes: u32, resume_bytes: u32, nominates: bool, queues: u16) -> Egress {
+    pub fn new(place: Place) -> Egress {
+        let Place { pause_bytes, resume_bytes, nominates, up, ingresses, queues } = place;
         Egress {
             pause_bytes,
             resume_bytes,
             nominates,
+            up,
+            ingresses,
             output_bytes: 0,
             claim: None,
             floor_bytes: None,
@@ -190,7 +211,8 @@ impl Egress {
         let queue = match self.free.pop() {
             Some(queue) => {
                 while self.queues.len() <= usize::from(queue) {
-                    self.queues.push(Queue::default());
+                    let by_ingress = vec![0; self.ingresses.unwrap_or(0)];
+                    self.queues.push(Queue { by_ingress, ..Queue::default() });
                 }
                 self.queues[usize::from(queue)].distance = distance;
                 let place = self.assigned.partition_point(|of| self.queues[usize::from(*of)].distance <= distance);
@@ -255,8 +277,11 @@ impl Egress {
     }
 
     pub fn push(&mut self, pool: &mut Pool, number: u16, id: PacketId) {
-        let bytes = u32::from(pool.get(id).packet.wire_bytes);
+        let (bytes, ingress) = (u32::from(pool.get(id).packet.wire_bytes), pool.get(id).transit.in_port);
         let queue = &mut self.queues[usize::from(number)];
+        if let Some(count) = queue.by_ingress.get_mut(usize::from(ingress)) {
+            *count += bytes;
+        }
         queue.packets.push(pool, id);
         queue.bytes += bytes;
         queue.pushed += 1;
@@ -280,7 +305,12 @@ impl Egress {
     pub fn pop(&mut self, pool: &Pool, number: u16) -> Option<PacketId> {
         let queue = &mut self.queues[usize::from(number)];
         let id = queue.packets.pop(pool)?;
-        queue.bytes -= u32::from(pool.get(id).packet.wire_bytes);
+        let slot = pool.get(id);
+        let bytes = u32::from(slot.packet.wire_bytes);
+        queue.bytes -= bytes;
+        if let Some(count) = queue.by_ingress.get_mut(usize::from(slot.transit.in_port)) {
+            *count -= bytes;
+        }
         queue.popped += 1;
         if !self.has_marks {
             self.take_turn(number);
@@ -328,6 +358,13 @@ impl Egress {
     pub fn pressing_bytes(&self, root: RootId) -> u32 {
         let pressing = (0u16..).zip(&self.queues).filter(|(number, _)| self.presses(*number, root));
         pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
+    }
+
+    /// Bytes in the queues that pause in the name of a root which came by a port of the switch, where pauses go by that.
+    pub fn ingress_bytes(&self, root: RootId, ingress: PortId) -> u32 {
+        let filled = (0u16..).zip(&self.queues).filter(|(_, queue)| queue.bytes > 0);
+        let pressing = filled.filter(|(number, _)| self.presses(*number, root));
+        pressing.map(|(_, queue)| queue.by_ingress[ingress.index()]).sum()
     }
 
     /// The roots that hold a queue back, each once.

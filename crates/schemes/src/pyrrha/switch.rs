@@ -10,16 +10,19 @@ use node::pool::PacketId;
 use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
-use super::Config;
 use super::egress::{Claim, Egress};
 use super::frame::{Frame, RootId, Say};
 use super::paths::Downstream;
 use super::state::{Change, State};
 use super::upstream::PortSet;
+use super::{Config, Departure, Departures};
 
 /// Pyrrha in a switch.
 pub struct SwitchPart {
     config: Config,
+    departures: Departures,
+    /// Whether pauses of isolation queues go by what came by each port.
+    by_ingress: bool,
     /// Classes whose packets are isolated.
     isolated: u8,
     id: SwitchId,
@@ -63,6 +66,8 @@ impl SwitchPart {
         SwitchPart {
             isolated: config.mask(),
             config: config.clone(),
+            departures: config.departures,
+            by_ingress: config.departures.has(Departure::PauseByIngress),
             id,
             node,
             switches,
@@ -124,6 +129,9 @@ impl SwitchPart {
 
     /// A packet has joined the output queue: the port may nominate itself, and a root pauses who sent the packet.
     fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, ingress: PortId) {
+        if self.is_even(out) {
+            return;
+        }
         let root = self.own_root(out);
         let port = &mut self.ports[out.index()];
         if port.claim.is_none() && port.nominates && port.output_bytes > port.nomination_bytes() {
@@ -139,20 +147,39 @@ impl SwitchPart {
         }
     }
 
+    /// Whether a port leads up and has no more than twice the mean of those that do, where that keeps it from being a root.
+    fn is_even(&self, out: PortId) -> bool {
+        if !self.departures.has(Departure::UplinksAboveMean) || !self.ports[out.index()].up {
+            return false;
+        }
+        let up = || self.ports.iter().filter(|port| port.up);
+        let sum: u64 = up().map(|port| u64::from(port.output_bytes)).sum();
+        u64::from(self.ports[out.index()].output_bytes) * up().count() as u64 <= 2 * sum
+    }
+
+    /// What came by a port and waits in isolation queues of a root, at all ports, in bytes.
+    fn ingress_bytes(&self, root: RootId, ingress: PortId) -> u32 {
+        self.ports.iter().map(|port| port.ingress_bytes(root, ingress)).sum()
+    }
+
     /// A packet has joined an isolation queue: one that is too long pauses who sent the packet.
     fn press(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16, ingress: PortId) {
         let port = &self.ports[out.index()];
-        if port.queues[usize::from(queue)].bytes <= port.pause_bytes {
+        let pause_bytes = port.pause_bytes;
+        if !self.by_ingress && port.queues[usize::from(queue)].bytes <= pause_bytes {
             return;
         }
         for index in 0.. {
-            let port = &mut self.ports[out.index()];
+            let port = &self.ports[out.index()];
             let Some(root) = port.queues[usize::from(queue)].roots().nth(index) else { break };
             // A shared queue pauses those of its roots alone that the packet goes through.
             if !self.path.contains(&root) || !port.presses(queue, root) {
                 continue;
             }
-            let entry = port.entry(root).expect("a queue's roots are in the table");
+            if self.by_ingress && self.ingress_bytes(root, ingress) <= pause_bytes {
+                continue;
+            }
+            let entry = self.ports[out.index()].entry(root).expect("a queue's roots are in the table");
             let distance = entry.distance;
             // What was no root after all holds nobody.
             if entry.state != State::SoftMerging && entry.upstream.hold(cx, ingress) {
@@ -220,12 +247,24 @@ impl SwitchPart {
     /// The queues of a root at a port have become shorter: RESUME, and in the end the root leaves the table.
     fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
         let port = &mut self.ports[out.index()];
-        let (bytes, short) = (port.pressing_bytes(root), port.resume_bytes);
+        let short = port.resume_bytes;
+        let is_short = self.by_ingress || port.pressing_bytes(root) <= short;
         let Some(entry) = port.entry(root) else { return };
-        if bytes > short || entry.upstream.held.is_empty() {
+        if !is_short || entry.upstream.held.is_empty() {
             return self.clear(cx, out, root);
         }
-        for ingress in entry.upstream.held.drain() {
+        let mut held = std::mem::take(&mut entry.upstream.held);
+        if self.by_ingress {
+            let keeps: Vec<PortId> = held.iter().filter(|ingress| self.ingress_bytes(root, *ingress) > short).collect();
+            for ingress in keeps {
+                held.remove(ingress);
+                self.ports[out.index()].entry(root).expect("just seen").upstream.held.insert(ingress);
+            }
+            if held.is_empty() {
+                return self.clear(cx, out, root);
+            }
+        }
+        for ingress in held.drain() {
             self.resume(cx, ingress, root);
         }
         // A host that may go on was perhaps the last child, for which other ports have waited too.
@@ -291,7 +330,7 @@ impl SwitchPart {
         // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
         // is isolated already.
         if let Some(mut claim) = port.claim.take() {
-            if self.config.merging {
+            if self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts)) {
                 port.floor_bytes = Some(port.output_bytes);
                 self.counts.abdications += 1;
                 self.merge(cx, claim.upstream.children, own, root);
@@ -355,14 +394,21 @@ impl SwitchPart {
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
         let port = &self.ports[out.index()];
-        if port.queues[usize::from(queue)].bytes > port.resume_bytes {
+        if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.resume_bytes {
             return; // too long to let anybody go on
         }
         // A root that leaves the table takes with it what other roots the queue was for.
         let mut roots = std::mem::take(&mut self.path);
         roots.clear();
         roots.extend(self.ports[out.index()].queues[usize::from(queue)].roots());
-        roots.iter().for_each(|root| self.relax(cx, out, *root));
+        for &root in &roots {
+            self.relax(cx, out, root);
+            if self.by_ingress {
+                // Other ports count what this one held.
+                let others = (0..self.ports.len()).map(PortId::from).filter(|port| *port != out);
+                others.for_each(|port| self.relax(cx, port, root));
+            }
+        }
         self.path = roots;
     }
 }
@@ -445,7 +491,8 @@ impl FlowControl for SwitchPart {
         for out in (0..self.ports.len()).map(PortId::from) {
             self.relax_output(cx, out);
             let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
-            roots.into_iter().for_each(|root| self.clear(cx, out, root));
+            // What the link has lost may have been what held a neighbour, where that counts over all ports.
+            roots.into_iter().for_each(|root| self.relax(cx, out, root));
         }
         cx.kick(port);
     }

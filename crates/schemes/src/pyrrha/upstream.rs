@@ -43,6 +43,11 @@ impl PortSet {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// All of them, lowest first.
+    pub fn iter(&self) -> impl Iterator<Item = PortId> {
+        (0..self.0.len() * 64).map(PortId::from).filter(|port| self.has(*port))
+    }
+
     /// Takes out all, lowest first.
     pub fn drain(&mut self) -> impl Iterator<Item = PortId> + use<> {
         let words = std::mem::take(&mut self.0);

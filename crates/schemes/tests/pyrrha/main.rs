@@ -2,12 +2,13 @@
 
 mod net;
 
+mod departures;
 mod roots;
 mod state;
 mod trees;
 
-use clearway_schemes::pyrrha::Config;
 use clearway_schemes::pyrrha::frame::Say;
+use clearway_schemes::pyrrha::{Config, Departure};
 
 use net::Net;
 
@@ -25,4 +26,9 @@ fn counter(net: &Net, switch: &str, name: &str) -> u64 {
 /// Hosts that do not answer, so that switches alone are seen.
 fn no_hosts() -> Config {
     Config { hosts: false, ..Config::default() }
+}
+
+/// Those hosts, where the authors' program departs from the paper.
+fn departing(departures: &[Departure]) -> Config {
+    Config { departures: departures.iter().copied().collect(), ..no_hosts() }
 }

@@ -40,15 +40,23 @@ fn storms() -> impl Strategy<Value = String> {
     })
 }
 
+const PUBLISHED: &str = "departures = \"published\", ";
+
 /// Keys of Pyrrha's table.
 fn settings() -> impl Strategy<Value = String> {
     let thresholds = select(vec!["", "k_pause = 0.3, k_resume = 0.2, ", "k_pause = 8.0, k_resume = 8.0, "]);
     let merging = select(vec!["", "", "merging = false, "]);
     let tiers = select(vec!["", "tiers = \"single\", "]);
-    let roots = select(vec!["", "", "roots = \"downstream\", "]);
+    let roots = select(vec!["", "", "roots = \"downstream\", ", "roots = \"down\", "]);
     let hosts = select(vec!["", "", "hosts = false, "]);
-    (thresholds, merging, tiers, roots, hosts)
-        .prop_map(|(thresholds, merging, tiers, roots, hosts)| format!("{thresholds}{merging}{tiers}{roots}{hosts}"))
+    let departures = select(vec!["", "", "departures = [\"pause_by_ingress\"], ", PUBLISHED]);
+    (thresholds, merging, tiers, roots, hosts, departures).prop_map(
+        |(thresholds, merging, tiers, roots, hosts, departures)| {
+            // What has no effect is refused.
+            let departures = if !merging.is_empty() && departures == PUBLISHED { "" } else { departures };
+            format!("{thresholds}{merging}{tiers}{roots}{hosts}{departures}")
+        },
+    )
 }
 
 const TRANSPORTS: [&str; 4] = ["rdma", "udp", "dctcp", "dcpim"];
@@ -175,7 +183,7 @@ proptest! {
 /// Where PFC stands still (see the scene of flow control).
 #[test]
 fn a_ring_of_flows_goes_round() {
-    for settings in ["", "tiers = \"single\"", "merging = false", "queues = 1"] {
+    for settings in ["", "tiers = \"single\"", "merging = false", "queues = 1", "departures = \"published\""] {
         let result = crate::flow_control::ring(&format!("{{ pyrrha = {{ {settings} }} }}"));
         assert_complete(&result);
         assert_in_order(&result);
