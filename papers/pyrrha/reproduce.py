@@ -24,7 +24,7 @@ import scenes
 from scenes import CLASSES, bars, buffers, by_size, class_bars, fct, keys, lines, mix, queueing, run, table_of
 
 import figures
-from figures import Shown, draw
+from figures import Held, Shown, draw
 
 import clearway as cw
 from clearway import _core
@@ -45,6 +45,11 @@ def rates(result: cw.Result) -> pd.DataFrame:
 def gain(table: pd.DataFrame, base: str, ours: str, column: str) -> float:
     """How many times less it is."""
     return float(table.loc[base, column] / table.loc[ours, column])
+
+
+def against_paper(scheme: str, where: str, rows: list[tuple[str, str, float, float, float]], seeds: str = "1") -> Held:
+    """What the paper prints: bucket, statistic, ours, theirs, and how far ours may be off either way."""
+    return Held(scheme, f"the paper's {where}", "paper", pd.DataFrame(rows, columns=list(Held.COLUMNS)), seeds)
 
 
 def figure_2() -> Shown:
@@ -73,34 +78,49 @@ def figure_2() -> Shown:
     return Shown(table, checks, draw(panels, 2, sharey=True))
 
 
+MOE_SEEDS = (1, 2, 3)
+MOE_STARTS = ("0s", "300us", "500us", "1ms", "2ms")
+
+
 def moe(name: str, start: str) -> Shown:
-    """Two groups of all-to-all, the second of which starts so much later; marks from 50 to 200 KB in both (section 6.2.1)."""
+    """The authors' two groups, the second of which starts so much later; marks from 50 to 200 KB in both (section 6.2.1)."""
     results = {
-        pair: run("moe", f"{name} {pair}", {**keys(pair, control={}), "traffic.1.start": start})
+        (pair, seed): run("moe", f"{name} {pair} {seed}", {**keys(pair, control={}), "traffic.1.start": start, "seed": seed})
         for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")
+        for seed in MOE_SEEDS
     }
     groups = ("all-to-all 1", "all-to-all 2")
-    table = table_of(results, groups)
-    for pair, result in results.items():
-        times = pd.Series(result.flows["fct_ps"].astype(float) / 1e6)
-        table.loc[pair, "all mean"], table.loc[pair, "all p99"] = times.mean(), times.quantile(0.99)
-    panels: list[Any] = [lines(pair, rates(result).loc[:12], "ms", "Gbps", log_y=False) for pair, result in results.items()]
+    tables = {}
+    for seed in MOE_SEEDS:
+        of_seed = {pair: result for (pair, number), result in results.items() if number == seed}
+        tables[seed] = table_of(of_seed, groups)
+        for pair, result in of_seed.items():
+            times = pd.Series(result.flows["fct_ps"].astype(float) / 1e6)
+            tables[seed].loc[pair, "all mean"], tables[seed].loc[pair, "all p99"] = times.mean(), times.quantile(0.99)
+    table = pd.concat(tables, names=["seed"]).groupby(level=1).mean()
+    panels: list[Any] = [
+        lines(pair, rates(results[pair, 1]).loc[:12], "ms", "Gbps", log_y=False) for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")
+    ]
     return Shown(table, {}, draw([*panels, class_bars("FCT", table, (*groups, "all"))]))
 
 
 def figure_3() -> Shown:
-    """MoE: two groups of all-to-all with two hot experts each, phases collided."""
-    shown = moe("collided", "1ms")
-    accelerated = gain(shown.table, "DCQCN + PFC", "DCQCN + Pyrrha", "all p99")
-    shown.checks = {f"Pyrrha's 99th percentile is lower: {accelerated:.2f} times (paper: 1.46)": accelerated > 1}
-    return shown
+    """MoE: two groups of all-to-all of the authors' scene, phases collided: times in us over three seeds, by when group 2 starts."""
+    # The check is of 1 ms. The authors' configuration, which is not public, has another start, or the same: so others are shown.
+    by_start = {start: moe("collided" if start == "1ms" else f"{start} later", start) for start in MOE_STARTS}
+    accelerated = gain(by_start["1ms"].table, "DCQCN + PFC", "DCQCN + Pyrrha", "all p99")
+    rows = [("all", "p99 FCT over PFC, times less", accelerated, 1.46, 0.1)]
+    table = pd.concat({start: shown.table for start, shown in by_start.items()})
+    table["p99 times less"] = [table.loc[(start, "DCQCN + PFC"), "all p99"] / p99 for (start, _), p99 in table["all p99"].items()]
+    held = [against_paper("dcqcn over pyrrha", "figure 3", rows, seeds="1 to 3")]
+    return Shown(table, {}, by_start["1ms"].picture, held)
 
 
 def figure_21() -> Shown:
     """MoE: the same, phases interleaved."""
     shown = moe("interleaved", "6ms")
     accelerated = gain(shown.table, "DCQCN + PFC", "DCQCN + Pyrrha", "all mean")
-    shown.checks = {f"Pyrrha's mean is lower: {accelerated:.2f} times": accelerated > 1}
+    shown.checks = {f"Pyrrha's mean is lower: {accelerated:.2f} times (paper: less, no number)": accelerated > 1}
     return shown
 
 
@@ -183,17 +203,20 @@ def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[s
 def figure_10() -> Shown:
     """Testbed: goodput when S1, S2 and VS start one after the other, and in Gbps on the wire when all send."""
     over_time, table = testbed(("S1", "S2", "VS"), "figure 10", 5)
-    checks = {
-        "Pyrrha: VS gets 66.7 Gbps, within 3": abs(table.loc["Pyrrha", "VS to VR"] - 66.7) < 3,
-        "Pyrrha: the incast gets 100 Gbps, within 3": abs(table.loc["Pyrrha", "incast"] - 100) < 3,
-        f"more in all than PFC, by {table.loc['Pyrrha', 'all'] - table.loc['PFC', 'all']:.1f} Gbps (paper: 26.7)": table.loc[
-            "Pyrrha", "all"
-        ]
-        > table.loc["PFC", "all"] + 10,
-    }
-    return Shown(
-        table, checks, draw([lines(pair, rate, "ms", "Gbps", log_y=False) for pair, rate in over_time.items()], sharey=True)
-    )
+    more = float(table.loc["Pyrrha", "all"] - table.loc["PFC", "all"])
+    rows = [
+        ("VS", "Gbps on the wire", float(table.loc["Pyrrha", "VS to VR"]), 66.7, 0.05),
+        ("incast", "Gbps on the wire", float(table.loc["Pyrrha", "incast"]), 100.0, 0.05),
+        ("all", "Gbps more than PFC", more, 26.7, 0.1),
+    ]
+    # Under PFC the core serves VS and S2 as they come, and S2 gets half of R1's link: both get 50 Gbps, so that all get 150 of 166.7.
+    closed = [("all", "Gbps more than PFC", more, 100 / 6, 0.1)]
+    held = [
+        against_paper("pyrrha", "figure 10", rows),
+        Held("pyrrha", "shares by arithmetic", "closed form", pd.DataFrame(closed, columns=list(Held.COLUMNS))),
+    ]
+    panels = [lines(pair, rate, "ms", "Gbps", log_y=False) for pair, rate in over_time.items()]
+    return Shown(table, {}, draw(panels, sharey=True), held)
 
 
 def figure_24() -> Shown:
@@ -638,6 +661,36 @@ def tables_4_to_7() -> Shown:
     return Shown(table, {f"{part}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for part, row in table.iterrows()})
 
 
+CURVES = {
+    "path": ("path_no_optimization", "path_up_down", "path_equal_path", "path_full"),
+    "roots": ("root_table",),
+    "queues": ("queues_single_tier", "queues_hierarchical"),
+}
+# What the text says of figure 31: k, curve, and MB of 2^20 bytes (appendix E.1 to E.3).
+ON_CURVES = [
+    (24, "path_no_optimization", 12.6),
+    (28, "path_up_down", 14.1),
+    (36, "path_equal_path", 2.56),
+    (36, "path_full", 0.44),
+    (128, "path_full", 8.7),
+    (36, "root_table", 176 / 1024),
+    (128, "root_table", 0.44),
+    (36, "queues_single_tier", 8.64),
+    (128, "queues_hierarchical", 2.2),
+]
+
+
+def figure_31() -> Shown:
+    """SRAM in MB of 2^20 bytes over the size of a fat-tree: path calculation, congestion root table, queue assignment."""
+    ks = range(8, 129, 4)
+    names = [name for curve in CURVES.values() for name in curve]
+    sizes = {k: _core.pyrrha_resources(k) for k in ks}
+    table = pd.DataFrame({name: {k**3 // 4: sizes[k][name] / 2**20 for k in ks} for name in names}).rename_axis("hosts")
+    rows = [(f"k = {k}", name, sizes[k][name] / 2**20, paper, 0.1) for k, name, paper in ON_CURVES]
+    panels = [lines(title, table[list(curve)], "hosts", "MB", log_x=True) for title, curve in CURVES.items()]
+    return Shown(table, {}, draw(panels), [against_paper("pyrrha", "appendix E, MB of SRAM", rows)])
+
+
 FIGURES: dict[str, Callable[[], Shown]] = {
     "reference": ns3.reference,
     "reference-settings": ns3.settings,
@@ -665,6 +718,7 @@ FIGURES: dict[str, Callable[[], Shown]] = {
     "figure-27": figure_27,
     "figure-28": figure_28,
     "figure-29": figure_29,
+    "figure-31": figure_31,
     "tables-4-7": tables_4_to_7,
 }
 
