@@ -115,11 +115,24 @@ def volume(size: float) -> str:
     return f"{size:g} B"
 
 
-def buffers(result: cw.Result) -> pd.Series[float]:
+def longest(result: cw.Result) -> pd.Series[float]:
     """The longest queue of a port at each hop, in KB."""
     links = result.links.to_pandas()
     most = links.groupby("tier", observed=True)["queued_bytes_max"].max().astype(float) / 1e3
     return pd.Series({hop: most[tier] for hop, tier in TIERS.items()})
+
+
+def buffers(result: cw.Result) -> pd.Series[float]:
+    """The most that waits at a hop at once, in KB, as the authors' `getBuffer.sh` adds it up: at all ports up of a ToR, at all ports
+    of a core, at all ports down of a ToR; samples 10 us apart, as theirs."""
+    queues = result.queues.to_pandas()
+    tor = queues["switch"].astype(str).str.startswith("leaf")
+    most = {
+        "SrcToR": queues.loc[tor, "up_bytes"].max(),
+        "core": (queues["up_bytes"] + queues["down_bytes"])[~tor].max(),
+        "DstToR": queues.loc[tor, "down_bytes"].max(),
+    }
+    return pd.Series(most).astype(float) / 1e3
 
 
 def queueing(result: cw.Result) -> pd.DataFrame:
@@ -139,8 +152,8 @@ def table_of(results: Mapping[str, cw.Result], wanted: Iterable[str] = CLASSES) 
 
 
 def colour(name: str) -> str:
-    """That of a pair's flow control."""
-    return COLOUR[name.rpartition(" + ")[2]]
+    """That of a pair's flow control, whatever is said of it behind a comma."""
+    return COLOUR[name.rpartition(" + ")[2].partition(",")[0]]
 
 
 def log_scale(axes: Axes, which: str) -> None:
