@@ -28,6 +28,7 @@ mod tests;
 pub mod view;
 pub mod wire;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fabric::Routing;
@@ -224,6 +225,13 @@ impl Scheme for Config {
             }
             routings.extend(own.routing.map(|routing| (format!("allocations[{index}].routing"), routing)));
         }
+        if self.adapt.is_some() && ground.fabric.hosts > view::IDENTIFIED_NODES_MAX {
+            let (most, hosts) = (view::IDENTIFIED_NODES_MAX, ground.fabric.hosts);
+            let message = format!(
+                "assignments name flows by 32 bits, 12 for each end: up to {most} hosts, and the fabric has {hosts}"
+            );
+            return Err(Problem::new("adapt", message));
+        }
         if let Some(adapt) = &self.adapt {
             adapt.utility.check(ground.fabric.hosts).map_err(|problem| problem.under("adapt.utility"))?;
             let among = adapt.among.iter().enumerate();
@@ -269,6 +277,9 @@ impl Scheme for Config {
             view: view::View::default(),
             control: std::collections::VecDeque::new(),
             broadcasts: 0,
+            batches: ground.common.get::<selection::assignments::Batches>(),
+            batch_next: 0,
+            batches_open: BTreeSet::new(),
             unicast_bytes: 0,
         };
         Box::new(host::R2c2::new(plane, ground.fabric.clone(), networks, calculators))

@@ -1,8 +1,7 @@
 //! When a node looks for better routing, and for which flows (section 3.4).
 //!
 //! One node at a time has its turn. It searches with what it knows, and if that gains enough, broadcasts the protocols that change:
-//! five bytes each, 300 in 1,500 bytes ([`assignments`](super::selection::assignments)). In the simulator each is a packet of its own of so many bytes.
-//! All nodes, the flows' own among them, take them over.
+//! five bytes each, up to 300 in a packet of 1,500 bytes ([`assignments`](super::selection::assignments)). All nodes, the flows' own among them, take them over.
 //!
 //! Flows that have not lasted are left alone, and left out of the search: they will be gone before its result counts.
 

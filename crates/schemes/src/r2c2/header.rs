@@ -9,10 +9,10 @@ use node::packet::Malformed;
 pub struct Header {
     /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq` on are missing.
     pub route: [u64; 2],
-    /// Data: the packet's number. Announcements: the flow's destination. Assignments: its source. Probe: how many packets it has. Status:
+    /// Data: the packet's number. Announcements: the flow's destination. Assignments: the batch's number. Probe: how many packets it has. Status:
     /// the first that is missing. Rates: the flow's destination.
     pub seq: u32,
-    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Assignments: the flow's destination. Rates: the rate in Kbps. Data: message
+    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Rates: the rate in Kbps. Data: message
     /// bytes in each packet but the last.
     pub word: u32,
     /// [`kind`].
@@ -46,9 +46,9 @@ pub mod kind {
     pub const ANNOUNCE: u8 = 3;
     /// Broadcast: a flow has finished.
     pub const FINISH: u8 = 4;
-    /// Broadcast: a flow shall use another routing protocol.
+    /// Broadcast: flows shall use other routing protocols.
     pub const ASSIGN: u8 = 5;
-    /// To the sender of a broadcast, from the node that has dropped it.
+    /// To the sender of a broadcast about a flow, from the node that has dropped it.
     pub const DROPPED: u8 = 6;
     /// Sender to receiver: everything has been sent; is it there?
     pub const PROBE: u8 = 7;
@@ -58,6 +58,8 @@ pub mod kind {
     pub const DONE: u8 = 9;
     /// Controller to a sender, in the centralised design: the rate of one of its flows.
     pub const RATES: u8 = 10;
+    /// To the sender of assignments, from the node that has dropped them.
+    pub const DROPPED_ASSIGN: u8 = 11;
 }
 
 const WIRE_BYTES: usize = 32;
@@ -88,7 +90,7 @@ impl node::Header for Header {
         let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
         let [kind, rlen, rp, weight, priority, number, version, tree] = *bytes.last_chunk().expect("32 bytes");
-        if !(kind::DATA..=kind::RATES).contains(&kind) {
+        if !(kind::DATA..=kind::DROPPED_ASSIGN).contains(&kind) {
             return Err(Malformed { what: "R2C2 type" });
         }
         let (route, seq, word) = ([long(0), long(8)], half(16), half(20));
@@ -108,7 +110,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..11, noise: Vec<u8>) {
+        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..12, noise: Vec<u8>) {
             let [rlen, rp, weight, priority, number, version, tree] = bytes;
             let (route, [seq, word]) = (words, halves);
             let header = Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };

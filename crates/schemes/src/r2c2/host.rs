@@ -34,6 +34,7 @@ pub(super) struct R2c2 {
 struct Counts {
     recomputed: u64,
     rate_messages: u64,
+    assigned_again: u64,
     malformed: u64,
 }
 
@@ -63,6 +64,8 @@ impl R2c2 {
             // It comes back with what this node has said of its flow to another.
             kind::DROPPED => named,
             kind::RATES => packet.src != host && named,
+            // So do assignments, and to nobody else.
+            kind::DROPPED_ASSIGN => packet.src == host,
             _ => packet.src != host,
         };
         if packet.src.0 >= hosts || !sound {
@@ -76,7 +79,8 @@ impl R2c2 {
             kind::STATUS => self.sender.status(cx, packet, &header, plane),
             kind::DROPPED => self.sender.dropped(cx.now, packet.flow, &header, plane),
             kind::ANNOUNCE | kind::FINISH => self.heard(cx.now, packet, &header),
-            kind::ASSIGN => self.assigned(&header),
+            kind::ASSIGN => self.assigned(packet, &header),
+            kind::DROPPED_ASSIGN => self.counts.assigned_again += u64::from(plane.assign_again(&header)),
             kind::RATES => self.rates(cx.now, packet, &header),
             _ => self.counts.malformed += 1,
         }
@@ -110,11 +114,17 @@ impl R2c2 {
         }
     }
 
-    fn assigned(&mut self, header: &Header) {
-        let key = Key { src: HostId(header.seq), dst: HostId(header.word), number: header.number };
-        let Some(routing) = self.routing(header) else { return };
-        if self.plane.view.assign(key, routing) {
-            self.sender.reroute(key, routing);
+    fn assigned(&mut self, packet: &Packet, header: &Header) {
+        let tables = &self.plane.calculator.network.tables;
+        let known = |all: &Vec<(Key, Routing)>| all.iter().all(|of| tables.check(of.1).is_ok());
+        let Some(assigned) = self.plane.assigned(packet.src, header.seq).filter(known) else {
+            self.counts.malformed += 1;
+            return;
+        };
+        for (key, routing) in assigned {
+            if self.plane.view.assign(key, routing) {
+                self.sender.reroute(key, routing);
+            }
         }
     }
 
@@ -221,8 +231,9 @@ impl Endpoint for R2c2 {
             Input::Packet(packet) => self.receive(cx, packet),
             Input::Deadline => {
                 self.sender.deadline(cx, &mut self.plane);
-                for (key, routing) in self.turn.look(cx, &mut self.plane) {
-                    self.plane.assign(key, routing, key.number % self.plane.config.trees);
+                let changed = self.turn.look(cx, &mut self.plane);
+                self.plane.assign(&changed, self.turn.searches as u8 % self.plane.config.trees);
+                for (key, routing) in changed {
                     self.sender.reroute(key, routing);
                 }
                 if self.tick.is_some_and(|tick| tick <= cx.now) {
@@ -272,11 +283,14 @@ impl Endpoint for R2c2 {
         vec![
             ("broadcasts", self.plane.broadcasts),
             ("announced_again", sender.announced_again),
+            ("assigned_again", self.counts.assigned_again),
             ("unicast_control_bytes", self.plane.unicast_bytes),
             ("recomputations", self.counts.recomputed),
             ("rate_messages", self.counts.rate_messages),
             ("demands_announced", sender.demands),
             ("flows_rerouted", sender.rerouted),
+            ("routes_drawn_again", sender.redrawn),
+            ("routes_shortened", sender.shortened),
             ("searches", self.turn.searches),
             ("assignments", self.turn.assignments),
             ("probes", sender.probes),

@@ -1,6 +1,6 @@
 //! A node's control plane: what it says of its flows, and what rates follow from what it has heard (sections 3.2 and 3.3).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routing;
@@ -9,7 +9,7 @@ use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::kind;
 use super::network::Calculator;
-use super::selection::assignments;
+use super::selection::assignments::{self, Assignment, Batches};
 use super::switch::broadcast;
 use super::view::{Key, Terms, View};
 use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED};
@@ -24,6 +24,11 @@ pub(super) struct Plane {
     /// Control packets to send.
     pub control: VecDeque<Packet>,
     pub broadcasts: u64,
+    /// What packets of assignments say, of all nodes.
+    pub batches: Arc<Batches>,
+    /// Those of this node: the next one's number, and which may have to be said again.
+    pub batch_next: u32,
+    pub batches_open: BTreeSet<u32>,
     /// Control bytes times the links between switches that they have passed, but for copies of broadcasts.
     pub unicast_bytes: u64,
 }
@@ -95,22 +100,46 @@ impl Plane {
         self.control.push_back(packet);
     }
 
-    /// All say that a flow shall use another protocol.
-    pub fn assign(&mut self, key: Key, routing: Routing, tree: u8) {
-        self.view.assign(key, routing);
-        let header = Header {
-            seq: key.src.0,
-            word: key.dst.0,
-            number: key.number,
-            rp: routing.code(),
-            tree,
-            ..Header::of(kind::ASSIGN)
+    /// Flows shall use other protocols: all nodes are told, of up to 300 flows in a packet (section 3.4).
+    pub fn assign(&mut self, changed: &[(Key, Routing)], tree: u8) {
+        let assignment = |&(key, routing): &(Key, Routing)| {
+            self.view.assign(key, routing);
+            Some(Assignment { flow: key.identifier()?, protocol: routing.code() })
         };
-        let dst = if key.dst == self.site.host { key.src } else { key.dst };
-        let mut packet = self.packet(FlowId(0), dst, header, assignments::WIRE_BYTES as u16);
-        broadcast(&mut packet);
-        self.broadcasts += 1;
-        self.control.push_back(packet);
+        let said: Vec<Assignment> = changed.iter().filter_map(assignment).collect();
+        for bytes in assignments::pack(&said, usize::from(self.site.mtu_bytes)) {
+            let number = self.batch_next;
+            self.batch_next = self.batch_next.wrapping_add(1);
+            self.batches_open.insert(number);
+            let header = Header { seq: number, tree, ..Header::of(kind::ASSIGN) };
+            // A broadcast goes to nobody in particular; a host that is not its sender stands for all.
+            let dst = HostId(u32::from(self.site.host.0 == 0));
+            let mut packet = self.packet(FlowId(0), dst, header, bytes.len() as u16);
+            broadcast(&mut packet);
+            self.batches.put((self.site.transport, self.site.host, number), bytes);
+            self.broadcasts += 1;
+            self.control.push_back(packet);
+        }
+    }
+
+    /// What a batch of assignments says, if it is one that has been sent.
+    pub fn assigned(&self, by: HostId, number: u32) -> Option<Vec<(Key, Routing)>> {
+        let bytes = self.batches.get((self.site.transport, by, number))?;
+        let one = |of: Assignment| Some((Key::identified(of.flow), Routing::from_code(of.protocol)?));
+        assignments::parse(&bytes).ok()?.into_iter().map(one).collect()
+    }
+
+    /// A node has dropped assignments that this one has broadcast: what of them still holds is said again, by another tree; once, however many have
+    /// dropped them. Whether anything was.
+    pub fn assign_again(&mut self, header: &Header) -> bool {
+        if !self.batches_open.remove(&header.seq) {
+            return false;
+        }
+        let Some(mut said) = self.assigned(self.site.host, header.seq) else { return false };
+        // Another node may have chosen otherwise since, and flows have ended.
+        said.retain(|&(key, routing)| self.view.get(key).is_some_and(|known| known.terms.routing == routing));
+        self.assign(&said, header.tree.wrapping_add(1) % self.config.trees);
+        !said.is_empty()
     }
 
     /// A packet that finds its way by the switches' tables.

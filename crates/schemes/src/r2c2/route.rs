@@ -1,5 +1,7 @@
 //! Routes in packets: three bits a hop, up to 42 hops (section 4.2).
 //!
+//! Routes are as long as [`check`] lets them while nothing has failed; what is drawn around failures is asked [`fits`].
+//!
 //! Most routes fit the packet's label, which switches read by themselves. Where switches have more than eight ports, as in a Clos, a hop
 //! takes a byte there and a path has at most eight switches.
 
@@ -36,7 +38,12 @@ pub(super) fn check(ground: &Ground, routing: Routing) -> Result<(), String> {
     ))
 }
 
-/// Gives a data packet its route. False if it is too long.
+/// Whether a packet has room for a route.
+pub(super) fn fits(ports: &[PortId]) -> bool {
+    ports.len() <= WIDE_MAX || ports.len() <= HOPS_MAX && ports.iter().all(|port| port.0 < 8)
+}
+
+/// Gives a data packet its route. False if it is too long ([`fits`]).
 pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) -> bool {
     let bits_of = |ports: &[PortId], bits: u32| {
         ports.iter().rev().try_fold(0u128, |packed, port| {

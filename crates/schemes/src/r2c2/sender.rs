@@ -2,8 +2,12 @@
 //! (section 3.3.2).
 //!
 //! A flow is *active* while it has packets to send, and announced for as long. Its bucket holds one packet: the next is due when the last one's
-//! bits have been earned at the rate of the time. It starts at once, at the rate that it would have if it were alone in the rack, and has
-//! the rate that the view gives it from the next recomputation on.
+//! bits have been earned at the rate of the time. It starts at once, at the fair rate that its sender's view gives it then (or, with
+//! `first_rate = "alone"`, at what it would have alone in the rack), and has what the whole view gives it from the next recomputation on.
+//!
+//! A packet's route has room for 42 hops (section 4.2). What a protocol draws is within that while nothing has failed
+//! ([`Config::check_on`](super::Config)); around a failure it may be longer. Then it is drawn again, a few times, and after that the packet takes a
+//! shortest path. Both are counted. Where the shortest is longer too, the flow waits as one without a path does, and fails in the end.
 //!
 //! R2C2 is no complete transport (section 6 leaves acknowledgements "solely for reliability" to others). Here the receiver says when all is there;
 //! a sender that has sent everything and hears nothing asks what is missing, and sends that, announced like anything else.
@@ -14,7 +18,7 @@ use fabric::Routing;
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
-use super::demand::Demand;
+use super::demand::{self, Demand};
 use super::header::{UNLIMITED, kind};
 use super::plane::{News, Plane};
 use super::view::{Key, Terms};
@@ -49,6 +53,20 @@ pub(super) struct Counts {
     pub demands: u64,
     pub rerouted: u64,
     pub announced_again: u64,
+    pub redrawn: u64,
+    pub shortened: u64,
+}
+
+/// How often a route that is too long is drawn again before its packet takes a shortest path.
+const DRAWS_AGAIN: u32 = 8;
+
+const TOO_LONG: &str = "every path to its receiver has more hops than a packet has room for";
+
+/// Whether a packet has a route.
+enum Routed {
+    Yes,
+    TooLong,
+    NoPath,
 }
 
 #[derive(Default)]
@@ -278,13 +296,15 @@ impl Sender {
     }
 
     fn data(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) -> Option<Packet> {
-        let (flow, outgoing) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active)?;
-        let Key { src, dst, .. } = outgoing.key;
-        let tables = &plane.calculator.network.tables;
-        if !tables.sample(outgoing.terms.routing, src, dst, cx.random, &mut self.ports) {
-            self.wait_for_path(cx, slot, plane);
-            return None;
+        let (_, outgoing) = self.flows.get(slot).filter(|(_, outgoing)| outgoing.active)?;
+        let (key, routing) = (outgoing.key, outgoing.terms.routing);
+        match self.draw(cx, key, routing, plane) {
+            Routed::Yes => {}
+            Routed::NoPath => return self.wait_for_path(cx, slot, "there is no path to its receiver", plane),
+            Routed::TooLong => return self.wait_for_path(cx, slot, TOO_LONG, plane),
         }
+        let (flow, outgoing) = self.flows.get_mut(slot)?;
+        let dst = key.dst;
         let full = plane.site.payload_max();
         let number = outgoing.repairs.pop_front().unwrap_or(outgoing.next);
         let offset = u64::from(number) * u64::from(full);
@@ -294,7 +314,7 @@ impl Sender {
         let mut packet = plane.packet(flow, dst, header, payload + plane.site.header_bytes);
         packet.payload_bytes = payload;
         let fits = route::set(&mut packet, &mut header, &self.ports);
-        debug_assert!(fits, "Config::check_on lets no route be too long");
+        debug_assert!(fits, "a route that was drawn fits");
         packet.set_header(header);
         outgoing.settle(cx.now);
         outgoing.owed_bits = f64::from(packet.wire_bytes) * 8.0;
@@ -313,17 +333,38 @@ impl Sender {
         Some(packet)
     }
 
-    /// There is no way to the receiver: later, perhaps.
-    fn wait_for_path(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) {
-        let Some((_, outgoing)) = self.flows.get_mut(slot) else { return };
+    /// Draws a packet's way to its receiver, of no more hops than a packet has room for.
+    fn draw(&mut self, cx: &mut Cx<'_>, Key { src, dst, .. }: Key, routing: Routing, plane: &Plane) -> Routed {
+        let tables = &plane.calculator.network.tables;
+        for again in 0..=DRAWS_AGAIN {
+            if !tables.sample(routing, src, dst, cx.random, &mut self.ports) {
+                return Routed::NoPath;
+            }
+            if route::fits(&self.ports) {
+                self.counts.redrawn += u64::from(again > 0);
+                return Routed::Yes;
+            }
+        }
+        let shortest = tables.sample(Routing::RandomPacketSpraying, src, dst, cx.random, &mut self.ports);
+        if !shortest || !route::fits(&self.ports) {
+            return Routed::TooLong;
+        }
+        self.counts.shortened += 1;
+        Routed::Yes
+    }
+
+    /// There is no way to the receiver that a packet could take: later, perhaps.
+    fn wait_for_path(&mut self, cx: &mut Cx<'_>, slot: u32, why: &'static str, plane: &mut Plane) -> Option<Packet> {
+        let (_, outgoing) = self.flows.get_mut(slot)?;
         outgoing.settle(cx.now);
         outgoing.stranded = true;
         outgoing.probes += 1;
         if outgoing.probes > plane.config.probes {
-            self.fail(cx, slot, "there is no path to its receiver", plane);
+            self.fail(cx, slot, why, plane);
         } else {
             self.pacing.set(slot, cx.now + plane.patience(outgoing.probes));
         }
+        None
     }
 
     /// The rates of this node's active flows, in order of their keys, have been computed.
@@ -370,17 +411,12 @@ impl Sender {
                 outgoing.produced(now).saturating_sub(u64::from(outgoing.next) * u64::from(plane.site.payload_max()));
             // What its packets take on the wire for what they carry.
             let wire = f64::from(plane.site.mtu_bytes) / f64::from(plane.site.payload_max());
-            let rate_bps = outgoing.rate_bps;
-            let Some(demand_bps) = outgoing.demand.estimate(now, outgoing.sent_bytes, queued, wire, gain) else {
+            let (rate_bps, most_bps) = (outgoing.rate_bps, plane.site.nic_rate.bps() as f64);
+            let Some(demand_bps) = outgoing.demand.estimate(now, outgoing.sent_bytes, queued, wire, most_bps, gain)
+            else {
                 continue;
             };
-            let announced = outgoing.terms.demand_bps();
-            let news = if announced.is_finite() {
-                demand_bps > announced * 1.05 || demand_bps < announced * 0.95
-            } else {
-                demand_bps < rate_bps * 0.95
-            };
-            if news {
+            if demand::is_news(demand_bps, outgoing.terms.demand_bps(), rate_bps) {
                 outgoing.terms.demand_kbps =
                     ((demand_bps / 1_000.0).ceil()).clamp(1.0, f64::from(UNLIMITED - 1)) as u32;
                 self.counts.demands += 1;
@@ -393,7 +429,7 @@ impl Sender {
     /// dropped it: of what has been said otherwise since, it is that which counts.
     pub fn dropped(&mut self, now: Time, flow: FlowId, header: &Header, plane: &mut Plane) {
         let key = Key { src: plane.site.host, dst: HostId(header.seq), number: header.number };
-        let tree = (header.tree + 1) % plane.config.trees;
+        let tree = header.tree.wrapping_add(1) % plane.config.trees;
         if let Some((flow, outgoing)) = self.flows.slot(flow).and_then(|slot| self.flows.get_mut(slot)) {
             if outgoing.key != key || outgoing.version != header.version {
                 return;

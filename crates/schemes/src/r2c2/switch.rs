@@ -80,7 +80,8 @@ impl Agent for SwitchPart {
         let up = |port: &&PortId| cx.ports[port.index()].is_up();
         let Some(&out) = cx.routes.next(cx.switch, to).iter().find(up) else { return };
         let mut report = *packet;
-        report.set_header(Header { kind: kind::DROPPED, ..header });
+        let kind = if header.kind == kind::ASSIGN { kind::DROPPED_ASSIGN } else { kind::DROPPED };
+        report.set_header(Header { kind, ..header });
         report.flags = 0;
         report.hops = 0;
         report.wire_bytes = BROADCAST_BYTES;

@@ -21,6 +21,24 @@ pub struct Key {
     pub number: u8,
 }
 
+/// Nodes whose flows have an identifier ([`Key::identifier`]).
+pub const IDENTIFIED_NODES_MAX: u32 = 1 << 12;
+
+impl Key {
+    /// The flow's identifier in assignments: "four bytes" (section 3.4), of which each end has 12 bits and the number 8. None beyond
+    /// [`IDENTIFIED_NODES_MAX`] nodes.
+    pub fn identifier(self) -> Option<u32> {
+        let fits = self.src.0 < IDENTIFIED_NODES_MAX && self.dst.0 < IDENTIFIED_NODES_MAX;
+        fits.then_some(self.src.0 << 20 | self.dst.0 << 8 | u32::from(self.number))
+    }
+
+    /// The flow with this identifier.
+    pub fn identified(identifier: u32) -> Key {
+        let node = |shift: u32| HostId(identifier >> shift & (IDENTIFIED_NODES_MAX - 1));
+        Key { src: node(20), dst: node(8), number: identifier as u8 }
+    }
+}
+
 /// What rates depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -179,6 +197,13 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn flows_have_identifiers_of_their_own(src in 0u32..5_000, dst in 0u32..5_000, number: u8) {
+            let key = Key { src: HostId(src), dst: HostId(dst), number };
+            let known = src.max(dst) < IDENTIFIED_NODES_MAX;
+            proptest::prop_assert_eq!(key.identifier().map(Key::identified), known.then_some(key));
+        }
+
         #[test]
         fn views_are_equal_exactly_if_their_digests_are(
             news in proptest::collection::vec((0u32..4, 0u8..3, 1u8..3, 0u8..4, proptest::bool::ANY), 0..60),

@@ -199,6 +199,60 @@ fn a_slow_application_is_noticed_whoever_computes_rates_and_when() {
 }
 
 #[test]
+fn a_starved_flow_does_not_say_how_its_backlog_grows() {
+    // Produced at 1 Gbps, and alone for 2 ms; then starved for 30 ms by a flow that is served before it.
+    let settings = "refresh = '1s', allocations = [{ traffic = 'slow', priority = 1, produced_at = '1Gbps' }]";
+    let urgent = flow("urgent", 0, 2, &format!("{}B", (LINK_GBPS * 30e6 / PACKET_BITS) as u64 * 1460));
+    let flows = flow("slow", 1, 3, "6MB") + &urgent.replace("flows = 1", "flows = 1\nstart = '2ms'");
+    let toml = scene("mesh.dims = [4]", settings, &flows);
+    let until = |ms: u32| run_alone(&format!("measure.end = '{ms}ms'\n{toml}"));
+    let demands = |result: &RunResult| counter(result, "demands_announced");
+    let (before, starved, after) = (until(3), until(31), until(60));
+    assert!((1..=3).contains(&demands(&before)), "{}", demands(&before));
+    assert_eq!(demands(&starved), demands(&before), "all have heard what it can use; it gets nothing of that");
+    // 30 ms at 1 Gbps are 3.75 MB, which it may send at once now: it says so, and takes it back when that is done.
+    assert!(demands(&after) > demands(&starved) && demands(&after) <= demands(&starved) + 8, "{}", demands(&after));
+    all_completed(&after);
+    // Of 6 MB at 1 Gbps the last byte is there after 48 ms: it has caught up long before.
+    let slow = names(table(&after, "flows"), "class").iter().position(|class| *class == "slow").unwrap();
+    let fct_ms = of_flows(&after, "fct_ps")[slow] as f64 * 1e-9;
+    assert!((48.0..48.1).contains(&fct_ms), "{fct_ms} ms");
+}
+
+#[test]
+fn a_route_too_long_for_its_packet_is_drawn_again_or_shortened() {
+    // In a ring of 40 each half of VLB's way has 20 hops at most, and a packet has room for 42. Where one link is dead it is a row: over a waypoint
+    // it may be 77 to the other end.
+    let failure = "reroute_delay = '30us'\nfailure = [{ at = '100us', link = ['switch0', 'switch39'] }]";
+    let traffic = flow("far", 0, 38, "2MB") + &flow("near", 0, 3, "2MB");
+    let toml = scene("torus.dims = [40]", "routing = 'vlb', recompute = '50us', patience = '200us'", &traffic);
+    let result = run_alone(&format!("{failure}\n{toml}"));
+    all_completed(&result);
+    let [again, shortened] = ["routes_drawn_again", "routes_shortened"].map(|name| counter(&result, name));
+    assert!(again > 0 && shortened > 0, "{again} drawn again, {shortened} shortened");
+    // From 0 to 38 every waypoint but the last one makes 42 hops or fewer: 38 and twice what is beyond. From 0 to 3 a waypoint w > 3 makes 2w - 3: up to
+    // 22 fit. A path is drawn nine times in vain with (17/40)^9 there, one packet in 2,200.
+    assert!(shortened < 20, "{shortened}");
+    let whole = run_alone(&toml);
+    assert_eq!(["routes_drawn_again", "routes_shortened"].map(|name| counter(&whole, name)), [0, 0]);
+}
+
+#[test]
+fn a_flow_with_no_route_that_its_packets_have_room_for_fails_and_says_why() {
+    // 40 hops round a ring of 80, and with a dead link 79.
+    let failure = "reroute_delay = '30us'\nfailure = [{ at = '100us', link = ['switch0', 'switch79'] }]";
+    let traffic = flow("far", 0, 79, "10MB") + &flow("near", 0, 30, "1MB");
+    let toml = scene("torus.dims = [80]", "recompute = '50us', patience = '100us', probes = 3", &traffic);
+    let result = run_alone(&format!("{failure}\n{toml}"));
+    let flows = table(&result, "flows");
+    let ended: Vec<_> =
+        names(flows, "class").into_iter().zip(names(flows, "status")).zip(names(flows, "reason")).collect();
+    let why = "every path to its receiver has more hops than a packet has room for";
+    assert!(ended.contains(&(("far", "failed"), why)) && ended.contains(&(("near", "completed"), "")), "{ended:?}");
+    assert_eq!(counter(&result, "flows_failed"), 1);
+}
+
+#[test]
 fn a_node_s_flows_have_their_rates_though_they_wait_for_each_other_at_its_nic() {
     // Five flows of one node over one link, whose packets meet at the NIC again and again.
     let weights = [1, 2, 3, 5, 7];

@@ -1,7 +1,11 @@
 //! What the searching node broadcasts (section 3.4): "four bytes for the flow identifier and one byte for the routing
 //! protocol per each flow", so that up to 300 are advertised in a single packet of 1,500 bytes.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use node::packet::Malformed;
+use rustc_hash::FxHashMap;
+use units::HostId;
 
 /// A flow's new routing protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +25,8 @@ pub const PACKET_BYTES_MAX: usize = 1_500;
 /// The most assignments in a packet.
 pub const PER_PACKET: usize = PACKET_BYTES_MAX / WIRE_BYTES;
 
-/// The packets that carry these assignments, each full but the last.
-pub fn pack(assignments: &[Assignment]) -> Vec<Vec<u8>> {
+/// The packets that carry these assignments, each full but the last, of at most `bytes_max` and [`PACKET_BYTES_MAX`] bytes.
+pub fn pack(assignments: &[Assignment], bytes_max: usize) -> Vec<Vec<u8>> {
     let packet = |some: &[Assignment]| {
         let mut bytes = Vec::with_capacity(some.len() * WIRE_BYTES);
         for assignment in some {
@@ -31,7 +35,25 @@ pub fn pack(assignments: &[Assignment]) -> Vec<Vec<u8>> {
         }
         bytes
     };
-    assignments.chunks(PER_PACKET).map(packet).collect()
+    let per_packet = (bytes_max / WIRE_BYTES).clamp(1, PER_PACKET);
+    assignments.chunks(per_packet).map(packet).collect()
+}
+
+/// What the packets of assignments of a run say. A simulated packet has 32 bytes of header and no payload: one that carries assignments names its batch by
+/// its transport, its sender, and a number of that sender's, and whoever it reaches reads the batch here.
+#[derive(Debug, Default)]
+pub struct Batches(Mutex<FxHashMap<(u8, HostId, u32), Arc<[u8]>>>);
+
+impl Batches {
+    /// A node is going to send a batch.
+    pub fn put(&self, name: (u8, HostId, u32), bytes: Vec<u8>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, bytes.into());
+    }
+
+    /// A batch that has been sent.
+    pub fn get(&self, name: (u8, HostId, u32)) -> Option<Arc<[u8]>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned()
+    }
 }
 
 /// The assignments that a packet carries. What a protocol's code means is for the reader to know.
@@ -59,12 +81,18 @@ mod tests {
     fn up_to_300_fit_in_a_packet_of_1500_bytes() {
         let sizes = |count: u32| {
             let some: Vec<Assignment> = (0..count).map(|flow| Assignment { flow, protocol: 1 }).collect();
-            pack(&some).iter().map(Vec::len).collect::<Vec<_>>()
+            pack(&some, 1_500).iter().map(Vec::len).collect::<Vec<_>>()
         };
         assert!(sizes(0).is_empty());
         assert_eq!(sizes(1), [5]);
         assert_eq!(sizes(300), [1_500]);
         assert_eq!(sizes(512), [1_500, 1_060]);
+        let some = [Assignment { flow: 7, protocol: 2 }; 5];
+        assert_eq!(
+            pack(&some, 14).iter().map(Vec::len).collect::<Vec<_>>(),
+            [10, 10, 5],
+            "as much as a packet may have"
+        );
     }
 
     proptest::proptest! {
@@ -72,10 +100,10 @@ mod tests {
         fn assignments_survive_the_wire(pairs in proptest::collection::vec((0u32.., 0u8..), 0..700), noise: Vec<u8>) {
             let some: Vec<Assignment> =
                 pairs.into_iter().map(|(flow, protocol)| Assignment { flow, protocol }).collect();
-            let read: Result<Vec<_>, _> = pack(&some).iter().map(|packet| parse(packet)).collect();
+            let read: Result<Vec<_>, _> = pack(&some, 1_500).iter().map(|packet| parse(packet)).collect();
             proptest::prop_assert_eq!(read.map(|packets| packets.concat()), Ok(some));
             if let Ok(read) = parse(&noise) {
-                proptest::prop_assert_eq!(pack(&read), [noise]);
+                proptest::prop_assert_eq!(pack(&read, 1_500), [noise]);
             }
         }
     }
