@@ -15,7 +15,9 @@ use units::{Duration, Time};
 /// it need not say how its backlog grows. Both by 5%, against noise.
 pub(super) fn is_news(demand_bps: f64, announced_bps: f64, rate_bps: f64) -> bool {
     let held_by_demand = rate_bps >= announced_bps * 0.95;
-    demand_bps < rate_bps * 0.95 || held_by_demand && demand_bps > announced_bps * 1.05
+    // A rate may still be that of an older announcement.
+    let falls = demand_bps < rate_bps.min(announced_bps) * 0.95;
+    falls || held_by_demand && demand_bps > announced_bps * 1.05
 }
 
 #[derive(Clone, Copy, Default)]
@@ -85,6 +87,8 @@ mod tests {
         assert!(is_news(0.9e9, f64::INFINITY, 1e9) && !is_news(0.97e9, f64::INFINITY, 1e9));
         // Held by what was announced: up and down.
         assert!(is_news(1.1e9, 1e9, 1e9) && is_news(0.9e9, 1e9, 1e9) && !is_news(1.04e9, 1e9, 1e9));
+        // A rate from before what was announced last says nothing.
+        assert!(!is_news(1.02e9, 1e9, 3e9) && is_news(0.9e9, 1e9, 3e9));
         // Held by the network at a tenth of that, or starved: more backlog changes nothing, a lower demand than the rate does.
         assert!(!is_news(9e9, 1e9, 1e8) && !is_news(9e9, 1e9, 0.0) && is_news(0.5e8, 1e9, 1e8));
     }

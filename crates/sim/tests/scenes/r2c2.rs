@@ -211,7 +211,8 @@ fn a_starved_flow_does_not_say_how_its_backlog_grows() {
     assert!((1..=3).contains(&demands(&before)), "{}", demands(&before));
     assert_eq!(demands(&starved), demands(&before), "all have heard what it can use; it gets nothing of that");
     // 30 ms at 1 Gbps are 3.75 MB, which it may send at once now: it says so, and takes it back when that is done.
-    assert!(demands(&after) > demands(&starved) && demands(&after) <= demands(&starved) + 8, "{}", demands(&after));
+    // By half of the way each period: up to the 20 Gbps of its host's link within 5% in five, and down to 1 Gbps in nine.
+    assert!(demands(&after) > demands(&starved) && demands(&after) <= demands(&starved) + 14, "{}", demands(&after));
     all_completed(&after);
     // Of 6 MB at 1 Gbps the last byte is there after 48 ms: it has caught up long before.
     let slow = names(table(&after, "flows"), "class").iter().position(|class| *class == "slow").unwrap();
@@ -221,18 +222,23 @@ fn a_starved_flow_does_not_say_how_its_backlog_grows() {
 
 #[test]
 fn a_route_too_long_for_its_packet_is_drawn_again_or_shortened() {
-    // In a ring of 40 each half of VLB's way has 20 hops at most, and a packet has room for 42. Where one link is dead it is a row: over a waypoint
-    // it may be 77 to the other end.
-    let failure = "reroute_delay = '30us'\nfailure = [{ at = '100us', link = ['switch0', 'switch39'] }]";
-    let traffic = flow("far", 0, 38, "2MB") + &flow("near", 0, 3, "2MB");
+    // In a ring of 40 each half of VLB's way has 20 hops at most, and a packet has room for 42. Where one link is dead it is a row: from 0 to 1 over
+    // waypoint w it is w there, w - 1 back and one to the host, so that 22 to 39 are too far: 18 of 40.
+    let packets = 13_650u64;
+    let failure = "reroute_delay = '30us'\nfailure = [{ at = '1us', link = ['switch0', 'switch39'] }]";
+    let traffic = flow("near", 0, 1, &format!("{}B", packets * 1460));
     let toml = scene("torus.dims = [40]", "routing = 'vlb', recompute = '50us', patience = '200us'", &traffic);
     let result = run_alone(&format!("{failure}\n{toml}"));
     all_completed(&result);
-    let [again, shortened] = ["routes_drawn_again", "routes_shortened"].map(|name| counter(&result, name));
-    assert!(again > 0 && shortened > 0, "{again} drawn again, {shortened} shortened");
-    // From 0 to 38 every waypoint but the last one makes 42 hops or fewer: 38 and twice what is beyond. From 0 to 3 a waypoint w > 3 makes 2w - 3: up to
-    // 22 fit. A path is drawn nine times in vain with (17/40)^9 there, one packet in 2,200.
-    assert!(shortened < 20, "{shortened}");
+    let [again, shortened] = ["routes_drawn_again", "routes_shortened"].map(|name| counter(&result, name) as f64);
+    let (unfit, count) = (18.0 / 40.0, packets as f64);
+    // Of the first 31 us a few packets have gone round the whole ring.
+    let (all, mean) = (count * unfit, count * f64::powi(unfit, 9));
+    assert!(
+        (again + shortened - all).abs() <= 4.0 * (all * (1.0 - unfit)).sqrt() + 100.0,
+        "{again} + {shortened} of {all}"
+    );
+    assert!(shortened > 0.0 && (shortened - mean).abs() <= 4.0 * mean.sqrt(), "{shortened} for {mean}");
     let whole = run_alone(&toml);
     assert_eq!(["routes_drawn_again", "routes_shortened"].map(|name| counter(&whole, name)), [0, 0]);
 }
