@@ -241,7 +241,7 @@ def _unfinished(results: Sequence[Result]) -> str:
 
 def _lost(results: Sequence[Result]) -> str:
     """By cause and tier of the link, with what was cut or marked instead."""
-    causes = {"overflow": "buffer full", "dead": "link or switch down", "trimmed": "trimmed", "marked": "marked"}
+    causes = {"overflow": "buffer full", "dead": "link or switch down", "corrupted": "bit error", "trimmed": "trimmed", "marked": "marked"}
     rows = []
     for result in results:
         links = result.links

@@ -161,13 +161,13 @@ fn sampling_uses_every_path() {
 
 fn link_fails(a: &str, b: &str, at: u64, until: Option<u64>) -> FailureSpec {
     let link = Some([a.to_owned(), b.to_owned()]);
-    FailureSpec { at: Time::from_us(at), until: until.map(Time::from_us), link, switch: None }
+    FailureSpec { at: Time::from_us(at), until: until.map(Time::from_us), link, ..FailureSpec::default() }
 }
 
 #[test]
 fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
     let fabric = FabricSpec::default().build().unwrap();
-    let spine = FailureSpec { at: Time::from_us(20), until: None, link: None, switch: Some("spine0".into()) };
+    let spine = FailureSpec { at: Time::from_us(20), switch: Some("spine0".into()), ..FailureSpec::default() };
     let specs = [link_fails("spine2", "leaf0", 10, Some(30)), spine];
     let epochs = epochs(&fabric, &specs, Duration::from_us(5)).unwrap();
     let times: Vec<u64> = epochs.iter().map(|epoch| epoch.at.ps() / 1_000_000).collect();
@@ -175,6 +175,7 @@ fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
     let leaf0 = fabric.rack_of(HostId(0));
     let seen = |index: usize| match &epochs[index].change {
         Change::Dead(failures) => vec![failures.links.len(), failures.switches.len()],
+        Change::Noisy(_) => unreachable!("nothing damages bits"),
         Change::Reroute(routes) => routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect(),
     };
     // Leaf 0's uplinks are ports 16 to 19, one a spine.
@@ -202,13 +203,36 @@ fn what_is_cut_off_has_no_route() {
 }
 
 #[test]
+fn what_damages_bits_is_no_failure_and_errors_add_up() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
+    let noisy =
+        |at, until, rate| FailureSpec { bit_error_rate: Some(rate), ..link_fails("leaf0", "spine0", at, until) };
+    let epochs = epochs(&fabric, &[noisy(10, Some(30), 1e-3), noisy(20, None, 1e-2)], Duration::from_us(5)).unwrap();
+    let rates = |change: &Change| match change {
+        Change::Noisy(links) => links.clone(),
+        other => panic!("{other:?}"),
+    };
+    let [a, b] = ["leaf0", "spine0"].map(|name| fabric.find(name).unwrap());
+    let there = fabric.links_between(a, b).next().unwrap();
+    let mut both = [there, Fabric::reverse(there)];
+    both.sort_unstable();
+    for (epoch, (at, rate)) in epochs.iter().zip([(10, 1e-3), (20, 1.0 - 0.999 * 0.99), (30, 1e-2)]) {
+        assert_eq!(epoch.at, Time::from_us(at));
+        let links = rates(&epoch.change);
+        assert_eq!(links.iter().map(|of| of.0).collect::<Vec<_>>(), both, "both directions");
+        assert!(links.iter().all(|of| (of.1 - rate).abs() < 1e-12), "{links:?}");
+    }
+    assert_eq!(epochs.len(), 3, "routes stay as they are");
+}
+
+#[test]
 fn a_failure_of_nothing_is_refused() {
     let fabric = FabricSpec::default().build().unwrap();
     let why = |spec: FailureSpec| epochs(&fabric, &[spec], Duration::ZERO).unwrap_err();
     assert_eq!(why(link_fails("leaf0", "spin1", 1, None)).key, "[0].link");
     assert!(why(link_fails("leaf0", "leaf1", 1, None)).message.contains("no link joins leaf0 and leaf1"));
     assert_eq!(why(link_fails("leaf0", "spine1", 2, Some(2))).key, "[0].until");
-    let host = FailureSpec { at: Time::ZERO, until: None, link: None, switch: Some("host3".into()) };
+    let host = FailureSpec { switch: Some("host3".into()), ..FailureSpec::default() };
     assert!(why(host).message.contains("is a host"));
-    assert_eq!(why(FailureSpec { at: Time::ZERO, until: None, link: None, switch: None }).key, "[0]");
+    assert_eq!(why(FailureSpec::default()).key, "[0]");
 }

@@ -135,7 +135,7 @@ impl Codec<'_> {
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
             out.extend_from_slice(&ps.to_be_bytes());
         }
-        self.transports[usize::from(packet.transport)].emit_header(packet, out);
+        self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, out);
         if packet.has(TELEMETRY) {
             frame.telemetry.emit(out);
         }

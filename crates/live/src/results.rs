@@ -1,11 +1,11 @@
 //! From a network that has lived to tables and findings.
 
 use node::{Overflow, PortStats};
-use scenario::{Column, Data, Finding, Flows, Plan, Table, audit, counter_table, link_table, measure_table};
+use scenario::{Column, Data, Finding, Flows, InFlight, Plan, Table, audit, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::frame::Refusal;
-use crate::network::{CREDIT, Ended, Network};
+use crate::network::{CREDIT, Ended, Link, Network};
 
 pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time) -> Vec<Table> {
     let (stats, lost) = link_ends(plan, network);
@@ -109,7 +109,7 @@ fn punctual(network: &Network<'_>, end: Time) -> Finding {
 }
 
 /// What each link's two ends noted: the sender's counters, and the packets that were lost in flight.
-fn link_ends(plan: &Plan, network: &Network<'_>) -> (Vec<PortStats>, Vec<u64>) {
+fn link_ends(plan: &Plan, network: &Network<'_>) -> (Vec<PortStats>, Vec<InFlight>) {
     let stats = |link: &fabric::Link| match plan.fabric.as_switch(link.from) {
         Some(switch) => network.switches[switch.index()].switch.port(link.from_port).stats,
         None => {
@@ -118,7 +118,8 @@ fn link_ends(plan: &Plan, network: &Network<'_>) -> (Vec<PortStats>, Vec<u64>) {
             PortStats { sent_packets, sent_bytes, ..PortStats::default() }
         }
     };
-    let lost = network.links.iter().map(|link| link.sent_frames - link.read_frames).collect();
+    let lost = |link: &Link| InFlight { dead_packets: link.sent_frames - link.read_frames, ..InFlight::default() };
+    let lost = network.links.iter().map(lost).collect();
     (plan.fabric.links.iter().map(stats).collect(), lost)
 }
 

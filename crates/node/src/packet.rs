@@ -66,6 +66,26 @@ pub trait Header: Pod {
     /// Where in its message the payload of a data packet with this header begins, in bytes: what a driver that carries
     /// real content must know. Anything for a packet without payload.
     fn payload_offset(&self) -> u64;
+
+    /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's wire form; a scheme whose headers
+    /// have the packet's addresses in them, or a checksum over its content, writes these too.
+    fn emit_with(packet: &Packet, _content: &[u8], out: &mut Vec<u8>) {
+        packet.header::<Self>().emit(out);
+    }
+
+    /// Reads back what [`Header::emit_with`] has written, the content behind it, into a packet whose other fields are there already; how many bytes it took.
+    /// Any input may come from a socket: no panic.
+    fn parse_with(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+        let (header, taken) = Self::parse(bytes)?;
+        packet.set_header(header);
+        Ok(taken)
+    }
+
+    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is now: because the scheme has a
+    /// checksum of its own in the place of the link's frame check sequence, and that does not notice. By default the frame check sequence does.
+    fn damage(_packet: &mut Packet, _bits: &[u32]) -> bool {
+        false
+    }
 }
 
 /// Bytes that are no header of ours.

@@ -33,6 +33,6 @@ pub use outcome::{Fate, FlowColumns, FlowRecord, Flows, Journey, Measured, Statu
 pub use outline::Outline;
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
-pub use results::{counter_table, link_columns, link_table};
+pub use results::{InFlight, counter_table, link_columns, link_table};
 pub use spec::{Again, Carriers, Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};
 pub use table::{Column, Data, Table};

@@ -121,7 +121,8 @@ impl Plan {
             return Err(Problem::new("fabric", message));
         }
         let outage = |spec: &FailureSpec| spec.until.map_or(Duration::MAX, |until| until.since(spec.at));
-        if let Some(index) = scenario.failure.iter().position(|spec| outage(spec) < lookahead) {
+        let short = |spec: &FailureSpec| spec.bit_error_rate.is_none() && outage(spec) < lookahead;
+        if let Some(index) = scenario.failure.iter().position(short) {
             let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
             return Err(Problem::new(format!("failure[{index}].until"), message));
         }

@@ -10,11 +10,12 @@ use crate::{Column, Data, Host, Plan, Table};
 
 /// The table `links`, of a run that ended at `end`. By the link's id: what its sender counted, and how many packets were
 /// lost in flight.
-pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end: Time) -> Table {
+pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end: Time) -> Table {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
     let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
-    let dead = stats.iter().zip(lost_in_flight).map(|(stats, lost)| stats.dead_packets + lost);
+    let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets + lost.dead_packets);
+    let of_flight = |value: &dyn Fn(&InFlight) -> u64| Data::U64(in_flight.iter().map(value).collect());
     let mut columns = link_columns(&plan.fabric);
     columns.extend([
         Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
@@ -43,6 +44,18 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
             "",
             "packets lost because the link or its switch was down",
             Data::U64(dead.collect()),
+        ),
+        Column::new(
+            "corrupted_packets",
+            "",
+            "packets lost because a bit error hit them: a checksum at the link's end found it",
+            of_flight(&|lost| lost.corrupted_packets),
+        ),
+        Column::new(
+            "unnoticed_packets",
+            "",
+            "packets that bit errors hit and that went on: the transport's own checksum did not find them",
+            of_flight(&|lost| lost.unnoticed_packets),
         ),
         Column::new(
             "marked_packets",
@@ -78,6 +91,17 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], lost_in_flight: &[u64], end:
         Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
     ]);
     Table { name: "links", columns }
+}
+
+/// What has happened to packets on one link.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InFlight {
+    /// Lost with the link.
+    pub dead_packets: u64,
+    /// Hit by bit errors, and lost for that.
+    pub corrupted_packets: u64,
+    /// Hit by bit errors, and not lost.
+    pub unnoticed_packets: u64,
 }
 
 /// Which link is which.

@@ -276,10 +276,11 @@ impl Scenario {
         if let Some((key, value, most)) = bounded.into_iter().find(|(_, value, most)| value > most) {
             return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
         }
-        if self.reroute_delay != Scenario::default().reroute_delay && self.failure.is_empty() {
+        let fails = self.failure.iter().any(|failure| failure.bit_error_rate.is_none());
+        if self.reroute_delay != Scenario::default().reroute_delay && !fails {
             return Err(Problem::new(
                 "reroute_delay",
-                "has no effect, since nothing fails; delete it or add a [[failure]]",
+                "has no effect, since nothing fails that is routed around; delete it or add a [[failure]]",
             ));
         }
         if self.measure.end == Some(Duration::ZERO) {

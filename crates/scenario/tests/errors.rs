@@ -134,6 +134,27 @@ fn values_are_possible() {
         &["joined to host0, host1, spine0"],
     );
     refused("at = \"1us\"", "at = \"1us\"\nuntil = \"1us\"", 19, "failure[0].until", &["later than", "1us"]);
+    let noisy = |rate: &str, words: &[&str]| {
+        refused(
+            "at = \"1us\"",
+            &format!("at = \"1us\"\nbit_error_rate = {rate}"),
+            19,
+            "failure[0].bit_error_rate",
+            words,
+        );
+    };
+    noisy("0.0", &["0 is no probability", "above 0", "such as 1e-9"]);
+    noisy("-1e-9", &["-0.000000001"]);
+    noisy("0.6", &["0.6", "up to 0.5"]);
+    noisy("nan", &["NaN"]);
+    noisy("\"1e-9\"", &["1e-9"]);
+    refused(
+        "link = [\"leaf0\", \"spine1\"]",
+        "switch = \"spine1\"\nbit_error_rate = 1e-9",
+        20,
+        "failure[0].bit_error_rate",
+        &["belongs to a link"],
+    );
     refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
     refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
     refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
@@ -174,6 +195,12 @@ fn settings_without_effect_are_errors() {
     let lasting = "[[failure]]\nat = \"1us\"\nlink = [\"leaf0\", \"spine1\"]\n";
     let error = problem(&GOOD.replace(lasting, "").replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\""), &[]);
     assert!(error.line == Some(3) && error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
+    // What only damages bits is not routed around.
+    let noisy = GOOD
+        .replace("at = \"1us\"", "at = \"1us\"\nbit_error_rate = 1e-9")
+        .replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\"");
+    let error = problem(&noisy, &[]);
+    assert!(error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
     let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
     refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
     refused(

@@ -98,18 +98,19 @@ macro_rules! catalogue {
                 match self { $(Transport::$variant(config) => config.guarantee(ground),)* }
             }
 
-            /// Appends the wire form of a packet's header; the packet is one of this transport's.
-            pub fn emit_header(&self, packet: &Packet, out: &mut Vec<u8>) {
-                match self { $(Transport::$variant(_) => packet.header::<<$config as Scheme>::Header>().emit(out),)* }
+            /// Appends a packet of this transport's as it travels, but for its content, which follows.
+            pub fn emit_header(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
+                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::emit_with(packet, content, out),)* }
             }
 
-            /// Reads a header from a wire into `packet`, and says how many bytes it took.
+            /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
             pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-                match self { $(Transport::$variant(_) => {
-                    let (header, taken) = <$config as Scheme>::Header::parse(bytes)?;
-                    packet.set_header(header);
-                    Ok(taken)
-                })* }
+                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::parse_with(bytes, packet),)* }
+            }
+
+            /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.
+            pub fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {
+                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::damage(packet, bits),)* }
             }
 
             /// Where in its message a data packet's payload begins, in bytes.

@@ -1,18 +1,20 @@
 //! From a plan to parts on the engine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::Agenda;
 use fabric::{Change as FabricChange, Tier};
 use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
-use schemes::FlowControl;
+use schemes::{FlowControl, Transport};
 use units::{Duration, LinkId, NodeId, PortId, Time};
 
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::guarantee;
+use crate::noise::Noise;
 use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
 use crate::probe::Samples;
 
@@ -84,6 +86,9 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             }
         }
     }
+    let noisy: BTreeSet<LinkId> =
+        plan.changes.iter().flat_map(|epoch| noise_of(&epoch.change)).map(|of| of.0).collect();
+    let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
     for (id, link) in fabric.links.iter().enumerate() {
         let index = index_in_part[link.to.index()];
         let to = match fabric.as_host(link.to) {
@@ -92,7 +97,11 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
         };
         let pipes = &mut built[part_of(link.to)].pipes;
         debug_assert_eq!(pipes.len() as u32, pipe_of[id]);
-        pipes.push(Pipe { link: id as u32, packets: Flight::default(), to, up: true, lost_packets: 0, lost_bytes: 0 });
+        let noise = noisy
+            .contains(&LinkId::from(id))
+            .then(|| Box::new(Noise::new(plan.scenario.seed, id as u64, transports.clone())));
+        let packets = Flight::default();
+        pipes.push(Pipe { link: id as u32, packets, to, up: true, lost_packets: 0, lost_bytes: 0, noise });
     }
     plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
     for part in &mut built {
@@ -117,9 +126,18 @@ fn outlet(plan: &Plan, id: LinkId, from: From, here: usize, there: usize, pipe: 
     }
 }
 
+/// The links that are noisy from an epoch on.
+fn noise_of(change: &FabricChange) -> &[(LinkId, f64)] {
+    match change {
+        FabricChange::Noisy(links) => links,
+        FabricChange::Dead(_) | FabricChange::Reroute(_) => &[],
+    }
+}
+
 /// Tells each part what fails and recovers in it, and when routes change.
 fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usize, pipes: &[u32], outlets: &[u32]) {
     let mut dead = vec![false; plan.fabric.links.len()];
+    let mut noise: BTreeMap<LinkId, f64> = BTreeMap::new();
     for epoch in &plan.changes {
         match &epoch.change {
             FabricChange::Reroute(routes) => {
@@ -127,6 +145,17 @@ fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usi
                 for part in parts.iter_mut() {
                     part.changes.push((epoch.at, Change::Routes(routes.clone())));
                 }
+            }
+            FabricChange::Noisy(links) => {
+                let quiet = noise.keys().map(|&link| (link, 0.0));
+                let now: BTreeMap<LinkId, f64> = quiet.chain(links.iter().copied()).collect();
+                for (&link, &bit_error_rate) in &now {
+                    if noise.get(&link) != Some(&bit_error_rate) {
+                        let change = Change::Noise { pipe: pipes[link.index()], bit_error_rate };
+                        parts[part_of(plan.fabric.link(link).to)].changes.push((epoch.at, change));
+                    }
+                }
+                noise = now;
             }
             FabricChange::Dead(failures) => {
                 for (id, link) in plan.fabric.links.iter().enumerate() {

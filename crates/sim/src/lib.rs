@@ -13,6 +13,7 @@ mod congestion;
 mod deadlock;
 mod entities;
 mod guarantee;
+mod noise;
 mod part;
 mod probe;
 mod results;

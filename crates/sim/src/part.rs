@@ -21,6 +21,7 @@ use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
 use crate::guarantee::Watch;
+use crate::noise::Noise;
 use crate::probe::Samples;
 
 /// A packet that goes from one part to another.
@@ -43,6 +44,8 @@ pub(crate) struct Pipe {
     pub up: bool,
     pub lost_packets: u64,
     pub lost_bytes: u64,
+    /// What damages its bits, if it ever does.
+    pub noise: Option<Box<Noise>>,
 }
 
 impl Pipe {
@@ -107,8 +110,19 @@ pub(crate) struct SwitchSlot {
 
 /// What happens to a part at a set time.
 pub(crate) enum Change {
-    Outlet { outlet: u32, up: bool },
-    Pipe { pipe: u32, up: bool },
+    Outlet {
+        outlet: u32,
+        up: bool,
+    },
+    Pipe {
+        pipe: u32,
+        up: bool,
+    },
+    /// From now on the link damages each bit with this probability.
+    Noise {
+        pipe: u32,
+        bit_error_rate: f64,
+    },
     Routes(Arc<Routes>),
 }
 
@@ -190,6 +204,9 @@ impl Part {
         let to = pipe.to;
         self.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
+        if pipe.noise.is_some() && self.is_lost_to_noise(source - 1, id) {
+            return;
+        }
         match to {
             To::Switch { index, port } => {
                 let slot = &mut self.switches[index as usize];
@@ -226,6 +243,17 @@ impl Part {
                 self.arm_host(now, index as usize, false);
             }
         }
+    }
+
+    /// Whether a packet that comes out of a link has been damaged on it, and is lost for that.
+    #[cold]
+    fn is_lost_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
+        let Some(noise) = &mut self.pipes[pipe].noise else { return false };
+        let lost = noise.loses(&mut self.pool.get_mut(id).packet);
+        if lost {
+            self.pool.remove(id);
+        }
+        lost
     }
 
     /// For the probes of what comes to hosts.
@@ -407,6 +435,10 @@ impl Part {
                     self.arm_host(now, index as usize, false);
                 }
             },
+            Change::Noise { pipe, bit_error_rate } => {
+                let noise = &mut self.pipes[pipe as usize].noise;
+                noise.as_mut().expect("a link that is ever noisy has it").set_rate(bit_error_rate);
+            }
             Change::Pipe { pipe, up } => {
                 let pipe_state = &mut self.pipes[pipe as usize];
                 pipe_state.up = up;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Tier;
 use node::PortStats;
-use scenario::{Column, Data, Flows, Plan, Table, counter_table, link_table, measure_table};
+use scenario::{Column, Data, Flows, InFlight, Plan, Table, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::arrivals;
@@ -14,12 +14,12 @@ use crate::guarantee;
 use crate::part::{From, HostSlot, Part, PipeRef};
 
 pub(crate) fn tables(plan: &Plan, parts: &[Part], flows: Flows, end: Time) -> Vec<Table> {
-    let (stats, lost_in_flight) = link_ends(plan, parts, end);
+    let (stats, in_flight) = link_ends(plan, parts, end);
     let mut tables = vec![
         flows.table(plan),
         queue_table(plan, parts),
         utilisation_table(plan, parts),
-        link_table(plan, &stats, &lost_in_flight, end),
+        link_table(plan, &stats, &in_flight, end),
         counter_table(
             plan,
             parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host),
@@ -119,13 +119,17 @@ fn utilisation_table(plan: &Plan, parts: &[Part]) -> Table {
     }
 }
 
-/// What each link's two ends noted: the sender's counters, and the packets that were lost in flight, by the link's id.
-fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<u64>) {
+/// What each link's two ends noted: the sender's counters, and what became of packets in flight, by the link's id.
+fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<InFlight>) {
     let mut stats = vec![PortStats::default(); plan.fabric.links.len()];
-    let mut lost_in_flight = vec![0; plan.fabric.links.len()];
+    let mut in_flight = vec![InFlight::default(); plan.fabric.links.len()];
     for part in parts {
         for pipe in &part.pipes {
-            lost_in_flight[pipe.link as usize] = pipe.lost_packets;
+            let noise =
+                pipe.noise.as_deref().map_or([0, 0], |noise| [noise.corrupted_packets, noise.unnoticed_packets]);
+            let [corrupted_packets, unnoticed_packets] = noise;
+            let dead_packets = pipe.lost_packets;
+            in_flight[pipe.link as usize] = InFlight { dead_packets, corrupted_packets, unnoticed_packets };
         }
         for outlet in &part.outlets {
             let pipe = match outlet.to {
@@ -156,5 +160,5 @@ fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<u64
             };
         }
     }
-    (stats, lost_in_flight)
+    (stats, in_flight)
 }

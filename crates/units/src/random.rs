@@ -56,6 +56,12 @@ impl Stream {
         -libm::log(1.0 - self.unit()) * mean
     }
 
+    /// How many trials fail before the first that succeeds, each with probability `p`: geometric, from 0 on. `p` above 0 and below 1.
+    pub fn failures_before(&mut self, p: f64) -> u64 {
+        // Beyond 2^64 it is the most that there is: `as` saturates.
+        (libm::log(1.0 - self.unit()) / libm::log1p(-p)) as u64
+    }
+
     /// A uniformly random order, in place (Fisher-Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -72,6 +78,20 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trials_before_a_success_have_their_mean_and_their_first_share() {
+        let mut stream = Stream::new(1, 1, "trials");
+        for p in [0.5, 0.01, 1e-6] {
+            let draws: Vec<u64> = (0..20_000).map(|_| stream.failures_before(p)).collect();
+            let mean = draws.iter().map(|&draw| draw as f64).sum::<f64>() / 2e4;
+            // Mean (1 - p) / p, standard deviation sqrt(1 - p) / p; four of 20,000 draws.
+            let (due, slack) = ((1.0 - p) / p, 4.0 * (1.0 - p).sqrt() / p / 2e4f64.sqrt());
+            assert!((mean - due).abs() <= slack, "{p}: {mean} for {due}");
+            let none = draws.iter().filter(|&&draw| draw == 0).count() as f64;
+            assert!((none - 2e4 * p).abs() <= 4.0 * (2e4 * p * (1.0 - p)).sqrt() + 1.0, "{p}: {none} at once");
+        }
+    }
 
     #[test]
     fn streams_are_functions_of_seed_entity_and_purpose() {

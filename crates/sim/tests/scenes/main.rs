@@ -5,6 +5,7 @@ mod any;
 mod aq;
 mod aq_beyond;
 mod arrivals;
+mod bit_errors;
 mod congestion;
 mod digest;
 mod failures;
