@@ -1,4 +1,5 @@
-"""The figures of R2C2's paper that need no packets: what protocols put on links, and the rates that follow (figures 2, 4, 8 and 18)."""
+"""The figures of R2C2's paper that need no packets: what protocols put on links, and the rates that follow (figures 2, 4, 8 and 18, and rates held
+against linear programs)."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ from matplotlib.patches import Polygon
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import linear_programs
 import rack
 from rack import draw, lines, table_of
 
-from figures import Shown
+from figures import Held, Shown
 
 import clearway as cw
 from clearway import r2c2
@@ -103,6 +105,68 @@ def feasible(title: str, corners: list[tuple[float, float]], fair: tuple[float, 
         axes.legend(fontsize=7)
 
     return panel
+
+
+def rates_by_linear_programs() -> Shown:
+    """Rates of flows on a 4 x 4 torus, of all weights and some with demands, and what linear programs say of the same flows."""
+    fabric = {"torus": {"dims": [4, 4], "rate": "10Gbps", "host_rate": "40Gbps"}}
+    draws = np.random.default_rng(16)
+    rows = {
+        (routing, number): against_linear_program(fabric, routing, flows, draws)
+        for routing in r2c2.ROUTINGS
+        for number, flows in enumerate((2, 6, 12, 24, 48))
+    }
+    table = pd.DataFrame(rows).T.rename_axis(["routing", "set"])
+    held = pd.DataFrame(
+        [
+            {"bucket": routing, "statistic": f"{what}, Gbps", "ours": of[ours], "theirs": of[theirs], "within": WITHIN_PROGRAM}
+            for routing in r2c2.ROUTINGS
+            for of in [table.loc[routing].loc[table.loc[routing]["off"].idxmax()]]
+            for what, ours, theirs in (("the rate farthest off", "ours", "program"), ("all rates of that set", "sum", "program's sum"))
+        ]
+    )
+    against = "the MP algorithm's linear programs (Radunovic, Le Boudec, ToN 2007), 92 flows a routing protocol on a 4 x 4 torus"
+    return Shown(table, held=[Held("r2c2", against, "linear program", held, seeds="16")])
+
+
+# Link weights are single precision, the same on both sides; the rest is double.
+WITHIN_PROGRAM = 1e-6
+
+
+def against_linear_program(fabric: r2c2.Fabric, routing: str, flows: int, draws: np.random.Generator) -> pd.Series[float]:
+    """The rate of so many random flows that is farthest from the linear programs', and the sums."""
+    ends = [tuple(int(host) for host in draws.choice(16, 2, replace=False)) for _ in range(flows)]
+    weights = draws.integers(1, 5, flows).astype(float)
+    demands = np.where(draws.random(flows) < 0.25, draws.uniform(0.1, 5, flows), np.inf)
+    asked = [
+        r2c2.Flow(src, dst, routing, weight=weight, demand_gbps=demand) for (src, dst), weight, demand in zip(ends, weights, demands)
+    ]
+    ours = np.array(r2c2.rates(asked, fabric=fabric, headroom=0.05))
+    # A column a flow and a row a link, hosts' links among them.
+    loads = pd.DataFrame(
+        {
+            flow: {
+                **{(of["from"], of["to"]): of["weight"] for of in r2c2.link_weights(src, dst, routing, fabric=fabric).to_dict("records")},
+                ("host", src): 1.0,
+                (dst, "host"): 1.0,
+            }
+            for flow, (src, dst) in enumerate(ends)
+        }
+    ).fillna(0.0)
+    capacity = np.array([0.95 * (40 if "host" in link else 10) for link in loads.index])
+    program = linear_programs.max_min(capacity, loads.to_numpy(), weights, demands)
+    off = np.abs(ours / program - 1)
+    worst = int(off.argmax())
+    return pd.Series(
+        {
+            "flows": flows,
+            "ours": ours[worst],
+            "program": program[worst],
+            "off": off[worst],
+            "sum": ours.sum(),
+            "program's sum": program.sum(),
+        }
+    )
 
 
 def figure_8() -> Shown:
@@ -215,4 +279,5 @@ FIGURES: dict[str, Callable[[], Shown]] = {
     "figure-4": figure_4,
     "figure-8": figure_8,
     "figure-18": figure_18,
+    "linear-programs": rates_by_linear_programs,
 }

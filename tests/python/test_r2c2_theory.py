@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 PAPER = Path("papers/r2c2").resolve()
@@ -15,7 +16,7 @@ PAPER = Path("papers/r2c2").resolve()
 @pytest.fixture
 def theory(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(PAPER))
-    for name in ("figures_of_theory", "rack"):
+    for name in ("figures_of_theory", "linear_programs", "rack"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("figures_of_theory")
 
@@ -45,3 +46,27 @@ def test_figure_18_never_has_less_than_any_baseline(theory: ModuleType, monkeypa
     shown = theory.figure_18()
     assert all(ok for check, ok in shown.checks.items() if check.startswith("never less"))
     assert shown.table.loc[1.0, "flows"] == 27
+
+
+def test_rates_are_those_of_linear_programs(theory: ModuleType) -> None:
+    shown = theory.rates_by_linear_programs()
+    assert len(shown.checks) == 8 and all(shown.checks.values()), shown.checks
+    [held] = shown.held
+    assert held.kind == "linear program" and (held.error.abs() < 1e-6).all()
+
+
+def test_the_programs_know_what_is_fair(theory: ModuleType) -> None:
+    def fair(capacity: list[float], loads: list[list[float]], weights: list[float], demands: list[float]) -> list[float]:
+        arrays = (np.array(each, dtype=float) for each in (capacity, loads, weights, demands))
+        return [float(rate) for rate in theory.linear_programs.max_min(*arrays)]
+
+    free = np.inf
+    # Figure 4, its two flows; then one link by weight, with a demand, and one flow that has a second link to itself.
+    assert fair([1, 2, 1], [[0.5, 0], [0.5, 0], [0.5, 1]], [1, 1], [free, free]) == pytest.approx([2 / 3, 2 / 3])
+    assert fair([9], [[1, 1]], [1, 2], [free, free]) == pytest.approx([3, 6])
+    assert fair([9], [[1, 1]], [1, 2], [free, 1]) == pytest.approx([8, 1])
+    assert fair([9, 1], [[1, 1], [0, 1]], [1, 1], [free, free]) == pytest.approx([8, 1])
+    # A program whose corners coincide, where other rules than Bland's go in circles (Beale, 1955).
+    aim = np.array([0.75, -150, 0.02, -6])
+    rows = np.array([[0.25, -60, -0.04, 9], [0.5, -90, -0.02, 3], [0, 0, 1, 0]])
+    assert theory.linear_programs.maximise(aim, rows, np.array([0.0, 0, 1])) == pytest.approx(0.05)
