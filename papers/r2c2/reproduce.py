@@ -409,7 +409,7 @@ def tcp() -> Shown:
         ours = runs(scheme).row()
         table[f"short p99 / {scheme}'s"] = table["short p99 us"] / ours["short p99 us"]
         table[f"{scheme}'s / long p99"] = ours["long p99 Gbps"] / table["long p99 Gbps"]
-    curves = {control: table.loc[(control, "1ms")] for control in ("newreno", "cubic")}
+    curves = {control: table.sort_index().loc[(control, "1ms")] for control in ("newreno", "cubic")}
 
     def crossed(scheme: str) -> tuple[str, bool]:
         ratios = curves["newreno"][f"short p99 / {scheme}'s"]
