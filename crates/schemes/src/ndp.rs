@@ -16,6 +16,7 @@
 //! Absent on purpose: the reuse of a connection for several messages (each message of an application is one here, so that nothing is
 //! pushed behind the last packet), the processing delays of the authors' prototype, and P4.
 
+pub mod departures;
 pub mod header;
 pub mod switch;
 
@@ -35,6 +36,7 @@ use units::{Bytes, Duration, Problem, SwitchId};
 
 use crate::{About, Asks, Ground, Scheme};
 
+pub use departures::{Departure, Departures};
 pub use header::Header;
 pub use switch::SwitchPart;
 
@@ -60,6 +62,8 @@ pub struct Config {
     /// How long a packet may go without ACK, NACK or return before it is sent again; what full queues on the whole way take, if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Duration>,
+    /// Where to follow the authors' program of 2017 instead of the paper: `"published"`, everywhere, or a list.
+    pub departures: Departures,
 }
 
 /// Who chooses the path of each packet (section 3.1.1).
@@ -93,7 +97,15 @@ impl Default for Config {
             path_penalty: true,
             pulls: PullOrder::Fair,
             rto: None,
+            departures: Departures::default(),
         }
+    }
+}
+
+impl Config {
+    /// What counts of a full packet, between pulls and in a switch's queue.
+    fn counted_bytes(&self, site: &Site) -> u16 {
+        if self.departures.has(Departure::PayloadOnly) { site.payload_max() } else { site.mtu_bytes }
     }
 }
 

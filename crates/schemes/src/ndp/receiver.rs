@@ -123,7 +123,7 @@ impl Receiver {
             cx.events.push(Event::Delivered { flow: packet.flow });
             return;
         }
-        if header.marks & marks::LAST != 0 && !trimmed {
+        if terms.mark_ends_pulls && header.marks & marks::LAST != 0 && !trimmed {
             flow.last_seen = true;
             // Trimmed packets need theirs, those sent again behind the mark too.
             let need = flow.trimmed.len() as u32;

@@ -22,8 +22,7 @@ const RECENT: u32 = 16;
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Flows that may send, in turn.
-    ready: VecDeque<(FlowId, u32)>,
+    ready: Ready,
     /// One a flow: the oldest packet in flight, or the pull that does not come.
     timers: Timers,
     pub counts: Counts,
@@ -36,6 +35,35 @@ pub(super) struct Counts {
     pub returned_resent: u64,
     pub timeouts: u64,
     pub pulls_missed: u64,
+}
+
+/// Flows that may send. They take turns, a packet each; with [`super::Departure::InOrder`] a flow stands here once for each time that
+/// it was told how much more it may send, and what goes again stands ahead.
+#[derive(Default)]
+struct Ready {
+    ahead: VecDeque<Place>,
+    queue: VecDeque<Place>,
+}
+
+/// A flow's place in the order of sending, and for how many packets.
+struct Place {
+    flow: FlowId,
+    slot: u32,
+    packets: u32,
+}
+
+impl Ready {
+    /// The flow that is to send its next packet.
+    fn next(&mut self) -> Option<(FlowId, u32)> {
+        let queue = if self.ahead.is_empty() { &mut self.queue } else { &mut self.ahead };
+        let first = queue.front_mut()?;
+        first.packets -= 1;
+        let next = (first.flow, first.slot);
+        if first.packets == 0 {
+            queue.pop_front();
+        }
+        Some(next)
+    }
 }
 
 struct Outgoing {
@@ -62,7 +90,8 @@ struct Outgoing {
     /// When something was last heard or sent, and how many timeouts since.
     heard_at: Time,
     timeouts: u32,
-    listed: bool,
+    /// Packets for which it has a place in the order of sending.
+    listed: u32,
 }
 
 /// A packet to be sent again.
@@ -83,6 +112,11 @@ struct Sent {
 impl Outgoing {
     fn has_work(&self) -> bool {
         !self.again.is_empty() || self.next < self.packets
+    }
+
+    /// Packets that are left to send.
+    fn work(&self) -> u32 {
+        self.again.len() as u32 + (self.packets - self.next)
     }
 
     fn may_send(&self) -> bool {
@@ -161,7 +195,7 @@ impl Sender {
                 recent: (0, 0),
                 heard_at: now,
                 timeouts: 0,
-                listed: false,
+                listed: 0,
             },
         );
         self.settle(slot, terms);
@@ -199,7 +233,7 @@ impl Sender {
                 flow.acked.insert(header.packet);
                 if let Some(sent) = flow.land(header.packet) {
                     count(packet.src, &sent, Outcome::Acked);
-                    if sent.last {
+                    if sent.last && terms.mark_ends_pulls {
                         // Its receiver has removed the pulls that it had for us, but for what it knows to be trimmed.
                         let trimmed = flow.again.values().filter(|again| again.trimmed).count() as u32;
                         flow.answered = flow.pulled + trimmed.saturating_sub(flow.credit);
@@ -251,12 +285,12 @@ impl Sender {
         self.settle(slot, terms);
     }
 
-    /// The next data packet for the NIC: flows that may send take turns.
+    /// The next data packet for the NIC.
     pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, paths: Option<&mut Paths>) -> Option<Packet> {
-        while let Some((id, slot)) = self.ready.pop_front() {
+        while let Some((id, slot)) = self.ready.next() {
             // The slot of a flow that has ended may be another's by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
-            flow.listed = false;
+            flow.listed -= 1;
             if flow.may_send() {
                 let packet = Self::data(cx, id, flow, terms, paths);
                 self.settle(slot, terms);
@@ -328,9 +362,12 @@ impl Sender {
     /// Lists a flow that may send, and sets its timer.
     fn settle(&mut self, slot: u32, terms: &Terms) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        if flow.may_send() && !flow.listed {
-            flow.listed = true;
-            self.ready.push_back((id, slot));
+        let places = if terms.in_order { flow.credit.min(flow.work()) } else { u32::from(flow.may_send()) };
+        if places > flow.listed {
+            let place = Place { flow: id, slot, packets: places - flow.listed };
+            flow.listed = places;
+            let ahead = terms.in_order && !flow.again.is_empty();
+            if ahead { &mut self.ready.ahead } else { &mut self.ready.queue }.push_back(place);
         }
         match flow.timeout(terms) {
             Some(at) => self.timers.set(slot, at),

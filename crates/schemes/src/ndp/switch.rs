@@ -71,7 +71,7 @@ impl SwitchPart {
     pub fn new(config: &Config, site: &Site, ports: usize) -> SwitchPart {
         SwitchPart {
             transport: site.transport,
-            queue_bytes: u32::from(config.queue_packets) * u32::from(site.mtu_bytes),
+            queue_bytes: u32::from(config.queue_packets) * u32::from(config.counted_bytes(site)),
             header_bytes: u32::from(site.header_bytes),
             headers_per_packet: config.headers_per_packet,
             return_to_sender: config.return_to_sender,

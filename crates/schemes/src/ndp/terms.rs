@@ -1,19 +1,23 @@
 use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Rate};
 
-use super::{Config, Header, PullOrder};
+use super::{Config, Departure, Header, PullOrder};
 
 /// What follows from the configuration and the place, worked out once.
 pub(super) struct Terms {
     pub site: Site,
     /// IW, in packets.
     pub window: u32,
-    /// Transmission time of a full packet: the pace of pulls.
+    /// Transmission time of a full packet, or with [`Departure::PayloadOnly`] of its payload: the pace of pulls.
     pub packet_time: Duration,
     /// How long an answer may take.
     pub rto: Duration,
     /// Whether pulls go by class of traffic.
     pub by_class: bool,
+    /// Whether packets leave in the order in which they may: [`Departure::InOrder`].
+    pub in_order: bool,
+    /// Whether a last packet's mark removes pulls: not with [`Departure::PullsToTheEnd`].
+    pub mark_ends_pulls: bool,
 }
 
 /// Priority class of control packets.
@@ -41,9 +45,11 @@ impl Terms {
         let waiting = turn * (turns + u64::from(config.queue_packets)) * switches;
         Terms {
             window: window_bytes.div_ceil(mtu).clamp(1, 1 << 24) as u32,
-            packet_time: site.nic_rate.transmit(mtu),
+            packet_time: site.nic_rate.transmit(u64::from(config.counted_bytes(site))),
             rto: config.rto.unwrap_or(site.data_rtt + waiting),
             by_class: config.pulls == PullOrder::ByClass,
+            in_order: config.departures.has(Departure::InOrder),
+            mark_ends_pulls: !config.departures.has(Departure::PullsToTheEnd),
             site: site.clone(),
         }
     }

@@ -11,7 +11,7 @@ use node::{Event, Packet};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{kind, marks};
-use super::{Config, Header};
+use super::{Config, Departure, Departures, Header};
 use crate::Scheme;
 
 /// A full packet, of 1,460 message bytes.
@@ -30,8 +30,14 @@ fn scene(hosts: u32) -> Scene {
 
 /// The same with links of 400 Gbps to hosts, which pull for 100.
 fn fast(hosts: u32) -> Scene {
+    departing(hosts, &[])
+}
+
+/// The same, where hosts depart from the paper.
+fn departing(hosts: u32, departures: &'static [Departure]) -> Scene {
     let wire = Wire { down_rate: Some(Rate::from_gbps(400)), ..Wire::default() };
-    Scene::new(hosts, wire, |site| Config::default().endpoint(site))
+    let departures: Departures = departures.iter().copied().collect();
+    Scene::new(hosts, wire, move |site| Config { departures, ..Config::default() }.endpoint(site))
 }
 
 const fn packets(count: u64) -> u64 {
@@ -296,6 +302,80 @@ fn nothing_is_pulled_for_what_has_come() {
     assert!(count(&scene, 0, "pulls_removed") > 60);
 }
 
+#[test]
+fn in_order_a_short_message_waits_for_the_window_before_it_and_in_turn_for_a_packet_or_two() {
+    let first_of_short = |departures| {
+        let mut scene = departing(3, departures);
+        scene.send(Time::ZERO, 0, 1, packets(500));
+        let short = scene.send(Time::from_us(1), 0, 2, packets(1));
+        scene.run_until(ms(1));
+        of_kind(&scene, kind::DATA).iter().find(|sent| sent.1.flow == short).expect("it was sent").0
+    };
+    // Behind the packet that is leaving and the turn that the other has already.
+    assert_eq!(first_of_short(&[]), Time::ZERO + PACKET * 10);
+    // One packet less than on the slower wire: its round trip is 90 ns shorter.
+    assert_eq!(first_of_short(&[Departure::InOrder]), Time::ZERO + PACKET * (WINDOW - 1));
+}
+
+#[test]
+fn in_order_what_is_sent_again_goes_ahead() {
+    let mut scene = departing(3, &[Departure::InOrder]);
+    let mut first_time = first_time();
+    scene.touch(move |_, packet| {
+        if first_time(packet) && packet.header::<Header>().packet == 3 && packet.dst == HostId(1) {
+            trim(packet);
+        }
+    });
+    scene.send(Time::ZERO, 0, 1, packets(10));
+    // 60 packets that are still leaving when the NACK and its pull are there.
+    scene.send(Time::from_us(1), 0, 2, packets(100));
+    scene.run_until(ms(1));
+    let again = of_kind(&scene, kind::DATA)
+        .iter()
+        .filter(|sent| sent.1.dst == HostId(1) && sent.2.packet == 3)
+        .map(|sent| sent.0)
+        .next_back()
+        .unwrap();
+    assert!(again < Time::ZERO + PACKET * 60, "{again}");
+}
+
+#[test]
+fn by_payload_pulls_are_closer_than_packets() {
+    let spread = |departures| {
+        let mut scene = departing(9, departures);
+        for src in 1..9 {
+            scene.send(Time::ZERO, src, 0, packets(300));
+        }
+        scene.run_until(ms(10));
+        let pulls: Vec<Time> = of_kind(&scene, kind::PULL).iter().map(|pull| pull.0).collect();
+        pulls[1_100].since(pulls[100])
+    };
+    let slack = Duration::from_ps(9 * 3_200);
+    let [whole, payload] = [spread(&[]), spread(&[Departure::PayloadOnly])];
+    assert!(whole + slack >= PACKET * 1_000 && whole <= PACKET * 1_000 + slack, "{whole}");
+    let expected = Duration::from_ps(116_800) * 1_000;
+    assert!(payload + slack >= expected && payload <= expected + slack, "{payload}");
+}
+
+#[test]
+fn pulls_to_the_end_are_not_removed_by_a_mark() {
+    let removed = |departures| {
+        let mut scene = departing(5, departures);
+        let mut first_time = first_time();
+        // The first packet of each message is missing until all others have come.
+        scene.touch(move |_, packet| {
+            if first_time(packet) && packet.header::<Header>().packet == 0 {
+                trim(packet);
+            }
+        });
+        let short: Vec<FlowId> = (1..5).map(|src| scene.send(Time::ZERO, src, 0, packets(30))).collect();
+        scene.run_until(ms(1));
+        assert!(short.into_iter().all(|flow| scene.delivered_at(flow).is_some()));
+        count(&scene, 0, "pulls")
+    };
+    assert!(removed(&[Departure::PullsToTheEnd]) > removed(&[]) + 10);
+}
+
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 60, ..Default::default() })]
 
@@ -308,8 +388,13 @@ proptest::proptest! {
         spoilt in 0u64..30,
         cut in 0u64..40,
         back in 0u64..20,
+        published: bool,
     ) {
-        let mut scene = scene(4);
+        let mut scene = Scene::new(4, Wire::default(), move |site| {
+            // Pulls by payload would be faster than packets, which is asked below.
+            let departures = if published { vec![Departure::InOrder, Departure::PullsToTheEnd] } else { Vec::new() };
+            Config { departures: departures.into_iter().collect(), ..Config::default() }.endpoint(site)
+        });
         let mut random = units::Stream::new(u64::from(seed), 0, "fates");
         scene.spoil(move |_, _| match random.below(400) {
             at if at < spoilt => Fate::Drop,

@@ -120,6 +120,16 @@ fn what_finds_eight_packets_waiting_is_cut_by_a_coin_and_headers_go_first() {
 }
 
 #[test]
+fn by_payload_a_queue_of_eight_packets_holds_seven() {
+    let mut scene = Scene::new(&Config { departures: super::super::Departures::published(), ..Config::default() });
+    for packet in 0..8 {
+        scene.receive(data(packet));
+    }
+    // Eight times 1,460 B.
+    assert_eq!(scene.switch.used_bytes(), 7 * 1500 + 40);
+}
+
+#[test]
 fn ten_headers_go_for_each_packet_while_both_wait() {
     let mut scene = Scene::new(&Config::default());
     for packet in 0..3 {
