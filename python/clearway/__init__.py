@@ -2,24 +2,33 @@
 
     import clearway as cw
 
-    r = cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
+    r = cw.run("examples/dcpim-vs-tcp.toml")
     r.slowdown(by="size")
     r.flows.to_pandas()
     r.plot.slowdown()
+
+    cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
 """
 
-from clearway import harmony, r2c2
-from clearway._compare_all import Everything, compare_all
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from clearway._core import __version__
 from clearway._errors import ScenarioError
-from clearway._listings import fabrics, schema, schemes, workloads
-from clearway._results import Result, Table
-from clearway._run import Comparison, Progress, compare, live, run
-from clearway._scenario import Scenario
-from clearway._sustain import Sustained, sustain
-from clearway._sweep import Point, Sweep, SweepResult, sweep
 
-load = Result.load
+if TYPE_CHECKING:
+    from clearway import harmony, r2c2
+    from clearway._compare_all import Everything, compare_all
+    from clearway._listings import fabrics, schema, schemes, workloads
+    from clearway._results import Result, Table, load
+    from clearway._run import Comparison, Progress, compare, live, run
+    from clearway._scenario import Scenario
+    from clearway._sustain import Sustained, sustain
+    from clearway._sweep.points import Point
+    from clearway._sweep.result import SweepResult
+    from clearway._sweep.sweep import Sweep, sweep
 
 __all__ = [
     "Comparison",
@@ -48,3 +57,29 @@ __all__ = [
     "sweep",
     "workloads",
 ]
+
+# Where each name is. Imported when it is asked for, so that the command's help does not wait for data frames and pictures.
+_PLACES = {
+    "_compare_all": ("Everything", "compare_all"),
+    "_listings": ("fabrics", "schema", "schemes", "workloads"),
+    "_results": ("Result", "Table", "load"),
+    "_run": ("Comparison", "Progress", "compare", "live", "run"),
+    "_scenario": ("Scenario",),
+    "_sustain": ("Sustained", "sustain"),
+    "_sweep": ("Point", "Sweep", "SweepResult", "sweep"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("harmony", "r2c2"):
+        return import_module(f"clearway.{name}")
+    for place, names in _PLACES.items():
+        if name in names:
+            found = getattr(import_module(f"clearway.{place}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'clearway' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return __all__

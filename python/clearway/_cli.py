@@ -1,28 +1,50 @@
+"""The command `clearway`. What it does stands in the package; here is how it is called, and what it says.
+
+Data frames, pictures and tables are imported where they are needed: help is there at once.
+"""
+
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import math
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
 
 import clearway as cw
-from clearway._run import slug
-from clearway._sustain import KEEPS_UP
+from clearway import _core
+from clearway._defaults import KEEPS_UP
+from clearway._places import check_folder, check_page, check_result, held, slug
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(
     help="Clearway: a laboratory for datacenter networks without congestion.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    # Help in colours would take a third of a second to import.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _names(*kinds: str) -> Any:
+    """Completes the names of schemes."""
+    return lambda incomplete: [row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)]
+
+
+def _workloads(incomplete: str) -> list[str]:
+    return [name for name in (str(row["name"]) for row in _core.workloads()) if name.startswith(incomplete)]
+
 
 ScenarioFile = Annotated[Path, typer.Argument(help="A scenario, TOML.", metavar="SCENARIO.toml")]
 ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenarios, TOML.", metavar="SCENARIO.toml...")]
@@ -33,15 +55,81 @@ Sets = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
 Load = Annotated[float | None, typer.Option(help="Load of all classes that arrive by load.")]
 FlowControl = Annotated[
-    str | None, typer.Option(help="The flow control between switches, such as pfc, in place of the scenario's.")
+    str | None,
+    typer.Option(
+        help="The flow control between switches, such as pfc, in place of the scenario's.", autocompletion=_names("flow control")
+    ),
 ]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
+Json = Annotated[bool, typer.Option("--json", help="Say it all as one JSON object, for programs.")]
 
 # A sweep's table that is longer is not printed.
 ROWS = 60
+# So many names of nodes and links are said by `check`.
+NAMES = 6
 
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+class _Said:
+    """What a command says on standard output: as it goes, for people, or all at its end as JSON."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json: dict[str, Any] | None = {} if as_json else None
+
+    def table(self, frame: pd.DataFrame, name: str = "table") -> None:
+        """A table; `name` is its key."""
+        if self._json is None:
+            _show(frame)
+            return
+        label = str(frame.index.name or "name")
+        plain = frame.rename_axis(label).reset_index()
+        self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
+
+    def place(self, what: str, where: object) -> None:
+        """Where something has been written."""
+        self.line(f"{what}: {where}", {what: str(where)})
+
+    def facts(self, facts: dict[str, Any]) -> None:
+        """What programs alone are told: people are told otherwise."""
+        if self._json is not None:
+            self._json |= facts
+
+    def line(self, text: str, facts: dict[str, Any]) -> None:
+        """A line for people, and what it says for programs."""
+        if self._json is None:
+            typer.echo(text)
+        self.facts(facts)
+
+    def end(self) -> None:
+        """Says what programs get."""
+        if self._json is not None:
+            typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it: no NaN, no type of NumPy's."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else None if str(value) == "<NA>" else str(value)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clearway {cw.__version__} ({_core.COMMIT})")
+        raise typer.Exit(0)
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and the commit that it was built from.")
+    ] = False,
+) -> None:
+    """Clearway: a laboratory for datacenter networks without congestion."""
 
 
 @app.command()
@@ -56,13 +144,19 @@ def run(
     ] = "packet",
     threads: Threads = None,
     out: Out = None,
+    json_: Json = False,
 ) -> None:
     """Simulate a scenario and keep the result."""
     read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
-    result = cw.run(read, level=level, threads=threads)
-    folder = result.save(out or Path("out") / slug(scenario.stem))
-    _show(cw.Comparison([result]).table())
-    _finish([result], [f"result: {folder}", f"report: {result.report(folder / 'report.html')}"])
+    folder, said = out or Path("out") / slug(scenario.stem), _Said(json_)
+    with held(folder, result=True):
+        result = cw.run(read, level=level, threads=threads, progress=True)
+        result.save(folder)
+        report = result.report(folder / "report.html")
+    said.table(cw.Comparison([result]).table())
+    said.place("result", folder)
+    said.place("report", report)
+    _finish([result], said)
 
 
 @app.command()
@@ -71,10 +165,12 @@ def compare(
         list[Path] | None, typer.Argument(help="Scenarios, TOML; none with --all.", metavar="SCENARIO.toml...")
     ] = None,
     transport: Annotated[
-        list[str] | None, typer.Option(help="A transport to run each scenario with (again for more).")
+        list[str] | None,
+        typer.Option(help="A transport to run each scenario with (again for more).", autocompletion=_names("transport")),
     ] = None,
     flow_control: Annotated[
-        list[str] | None, typer.Option(help="A flow control to run each of them over (again for more).")
+        list[str] | None,
+        typer.Option(help="A flow control to run each of them over (again for more).", autocompletion=_names("flow control")),
     ] = None,
     level: Annotated[
         list[str] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
@@ -96,19 +192,23 @@ def compare(
     ] = False,
     fabric: Annotated[list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (again for more).")] = None,
     workload: Annotated[
-        list[str] | None, typer.Option(help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).")
+        list[str] | None,
+        typer.Option(
+            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).", autocompletion=_workloads
+        ),
     ] = None,
     duration: Annotated[str | None, typer.Option(help="With --all: how long messages arrive in a run; 5ms if not given.")] = None,
     sustained: Annotated[
         str | None, typer.Option(help="With --all: how long where the sustained load is looked for, 15ms if not given; none to leave it out.")
     ] = None,
+    json_: Json = False,
 ) -> None:
     """Run several schemes or scenarios; one table, one report."""
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
     if all_:
         if scenarios or flow_control:
             raise ValueError("--all has scenarios and flow controls of its own: name none")
-        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out)
+        _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, _Said(json_))
         return
     for option, value in of_all.items():
         if value:
@@ -117,12 +217,17 @@ def compare(
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or say --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
-    levels = level or ["packet"]
-    comparison = cw.compare(
-        read, transport or (), flow_control or (), levels=levels, threads=threads, folder=folder, keep=continue_
-    )
-    _show(comparison.table())
-    _finish(comparison.results, [f"results: {folder}", f"report: {comparison.report(folder / 'report.html')}"])
+    levels, said = level or ["packet"], _Said(json_)
+    with held(folder):
+        check_page(folder / "report.html")
+        comparison = cw.compare(
+            read, transport or (), flow_control or (), levels=levels, threads=threads, folder=folder, keep=continue_, progress=True
+        )
+        report = comparison.report(folder / "report.html")
+    said.table(comparison.table())
+    said.place("results", folder)
+    said.place("report", report)
+    _finish(comparison.results, said)
 
 
 def _compare_all(
@@ -136,18 +241,23 @@ def _compare_all(
     seed: int | None,
     workers: int | None,
     out: Path | None,
+    said: _Said,
 ) -> None:
     folder = out or Path("out") / "all"
+    check_folder(folder)
+    check_page(folder / "report.html")
     chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, "seed": seed}
     chosen |= {"sustained": "" if sustained == "none" else sustained, "loads": [load] if load is not None else None}
     found = cw.compare_all(
-        folder, only=transport or (), sets=_pairs(set_), workers=workers, **{key: value for key, value in chosen.items() if value is not None}
+        folder, only=transport or (), progress=True, sets=_pairs(set_), workers=workers, **{key: value for key, value in chosen.items() if value is not None}
     )
-    _show(found.table())
+    said.table(found.table())
     for name, why in found.absent.items():
         typer.echo(f"{name} did not take part: {why}", err=True)
-    typer.echo(f"results: {folder}")
-    typer.echo(f"report: {found.report(folder / 'report.html')}")
+    said.place("results", folder)
+    said.place("report", found.report(folder / "report.html"))
+    said.facts({"absent": dict(found.absent), "ok": found.ok})
+    said.end()
     if not found.ok:
         typer.echo("AUDIT: a run is not in order; the column audit of the runs says which", err=True)
         raise typer.Exit(EXIT_AUDIT)
@@ -178,34 +288,52 @@ def sustain(
     continue_: Annotated[
         bool, typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder.")
     ] = False,
+    lengthen: Annotated[
+        bool, typer.Option("--lengthen/--no-lengthen", help="Let runs last longer where the scenario's arrivals are too short to tell; or refuse.")
+    ] = True,
+    json_: Json = False,
 ) -> None:
     """Find the highest load at which unfinished work does not grow, by bisection."""
-    read = _read([scenario], set_, None, None)[0].with_(flow_control=flow_control)
-    found = cw.sustain(
-        read,
-        traffic=traffic,
-        low=low,
-        high=high,
-        resolution=resolution,
-        seeds=seed or (),
-        slowdown=slowdown,
-        delay_us=delay_us,
-        keeps_up=None if all_complete else keeps_up,
-        threads=threads,
-        told=lambda row: typer.echo(f"load {row['load']:g}, seed {row['seed']}: {'holds' if row['holds'] else 'fails'}", err=True),
-        folder=out,
-        keep=continue_,
-    )
-    said = {column: found.runs[column].map({True: "yes", False: "no"}) for column in ("holds", "audit")}
-    _show(found.runs.assign(**said).set_index("load"))
-    typer.echo(str(found))
+    read, said = _read([scenario], set_, None, None)[0].with_(flow_control=flow_control), _Said(json_)
+    with held(out) if out is not None else contextlib.nullcontext():
+        found = cw.sustain(
+            read,
+            traffic=traffic,
+            low=low,
+            high=high,
+            resolution=resolution,
+            seeds=seed or (),
+            slowdown=slowdown,
+            delay_us=delay_us,
+            keeps_up=None if all_complete else keeps_up,
+            lengthen=lengthen,
+            threads=threads,
+            progress=True,
+            told=_tell,
+            folder=out,
+            keep=continue_,
+        )
+    runs = found.runs
+    words = {column: runs[column].map({True: "yes", False: "no"}) for column in ("holds", "audit")}
+    said.table((runs if json_ else runs.assign(**words)).set_index("load"), "runs")
+    said.line(str(found), {"load": found.load, "fails": found.fails, "interrupted": found.interrupted, "said": str(found)})
+    if found.longer > 1:
+        said.line(
+            f"the scenario's arrivals are too short to tell; runs lasted up to {found.longer:,} times as long", {"times as long": found.longer}
+        )
     if out is not None:
-        typer.echo(f"results: {out}")
+        said.place("results", out)
+    said.end()
     if found.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if not found.runs["audit"].all():
         typer.echo("AUDIT: a run is not in order; `clearway run` on its load and seed says why", err=True)
         raise typer.Exit(EXIT_AUDIT)
+
+
+def _tell(row: pd.Series[Any]) -> None:
+    longer = f" ({row['times as long']} times as long as the scenario says)" if row["times as long"] > 1 else ""
+    typer.echo(f"load {row['load']:g}, seed {row['seed']}: {'holds' if row['holds'] else 'fails'}{longer}", err=True)
 
 
 @app.command()
@@ -223,21 +351,29 @@ def sweep(
         Path | None, typer.Option(help="Folder of results by content, which sweeps may share; in --out if not given.", metavar="DIR")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
+    json_: Json = False,
 ) -> None:
     """Run a scenario over ranges of its keys; one dataset, one report. Go on by the same command, after whatever has ended it."""
-    read = cw.Sweep.load(file, out, store=store)
+    read, said = cw.Sweep.load(file, out, store=store), _Said(json_)
+    for place in (read.folder, read.store):
+        check_folder(place)
+    check_page(read.folder / "report.html")
     if plan:
         read.check()
         found = read.result().table()
-        _show(found[["status"]])
-        typer.echo(f"{len(found)} runs, {int((found['status'] == 'missing').sum())} of them to do")
+        said.table(found[["status"]])
+        missing = int((found["status"] == "missing").sum())
+        said.line(f"{len(found)} runs, {missing} of them to do", {"runs": len(found), "to do": missing})
+        said.end()
         raise typer.Exit(0)
     result = read.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=True)
     ended = result.table().query("status != 'missing'").drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore")
-    if len(ended) <= ROWS:
-        _show(ended)
-    for place, what in ((result.dataset, "dataset"), (result.folder / "runs.parquet", "table"), (result.report(), "report")):
-        typer.echo(f"{what}: {place}")
+    if len(ended) <= ROWS or json_:
+        said.table(ended, "runs")
+    for where, what in ((result.dataset, "dataset"), (result.folder / "runs.parquet", "table"), (result.report(), "report")):
+        said.place(what, where)
+    said.facts({"failed": result.failed, "audit": result.troubles, "interrupted": result.interrupted})
+    said.end()
     for kind, errors in (("FAILED", result.failed), ("AUDIT", result.troubles)):
         for name, error in errors.items():
             typer.echo(f"{name}: {kind}: {error}", err=True)
@@ -249,31 +385,93 @@ def sweep(
 
 @app.command()
 def live(
-    scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None
+    scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None, json_: Json = False
 ) -> None:
     """Run a scenario on the real clock over UDP on loopback, and beside it in the simulator."""
-    read = _read([scenario], set_, seed, load)[0]
+    read, said = _read([scenario], set_, seed, load)[0], _Said(json_)
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
-    results = [cw.run(read, name="simulated")]
-    if not results[0].interrupted:
-        results.append(cw.live(read, name="live"))
-    for result in results:
-        result.save(folder / slug(result.name))
-    tables = [result.fct().rename(index={"all": result.name}) for result in results]
-    _show(pd.concat(tables).rename_axis("FCT, us"))
-    if len(results) == 2:
-        info = results[1].info
-        late = f"events handled late by {info['late_us_median']:,.0f} us (median), {info['late_us_p99']:,.0f} us (99%)"
-        typer.echo(f"{late}; {info['refused_datagrams']} foreign datagrams dropped")
-    _finish(results, [f"results: {folder}"])
+    with held(folder):
+        for name in ("simulated", "live"):
+            check_result(folder / name)
+        results = [cw.run(read, name="simulated", progress=True)]
+        results[0].save(folder / "simulated")
+        if not results[0].interrupted:
+            results.append(cw.live(read, name="live", progress=True))
+            results[1].save(folder / "live")
+        import pandas as pd
+
+        tables = [result.fct().rename(index={"all": result.name}) for result in results]
+        said.table(pd.concat(tables).rename_axis("FCT, us"))
+        if len(results) == 2:
+            info = results[1].info
+            late = f"events handled late by {info['late_us_median']:,.0f} us (median), {info['late_us_p99']:,.0f} us (99%)"
+            facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "refused_datagrams")}
+            said.line(f"{late}; {info['refused_datagrams']} foreign datagrams dropped", facts)
+        said.place("results", folder)
+    _finish(results, said)
 
 
 @app.command()
-def check(scenario: ScenarioFile, set_: Sets = None) -> None:
-    """Work a scenario out without running it."""
-    read = _read([scenario], set_, None, None)[0]
+def check(
+    scenario: ScenarioFile,
+    set_: Sets = None,
+    names: Annotated[bool, typer.Option("--names", help="Name every node and every link, not only the first and the last of a kind.")] = False,
+    json_: Json = False,
+) -> None:
+    """Work a scenario out without running it, and name its nodes and links."""
+    from clearway._listings import nodes_and_links
+
+    read, said = _read([scenario], set_, None, None)[0], _Said(json_)
     hosts, flows = read.check()
-    typer.echo(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {', '.join(read.transports)}")
+    facts = {"hosts": hosts, "flows": flows, "transports": read.transports}
+    said.line(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {', '.join(read.transports)}", facts)
+    nodes, links = nodes_and_links(read)
+    if json_:
+        said.facts({"nodes": nodes, "links": links.to_dict("records")})
+    else:
+        for line in _named(nodes, links, names):
+            typer.echo(line)
+    said.end()
+
+
+def _named(nodes: Sequence[str], links: pd.DataFrame, every: bool) -> list[str]:
+    """The nodes by kind, and the links between each two kinds."""
+    kinds: dict[str, list[str]] = {}
+    for name in nodes:
+        kinds.setdefault(name.rstrip("0123456789"), []).append(name)
+    lines = [f"nodes: {len(nodes):,}"]
+    lines += [f"  {_some(names, every)} ({len(names):,})" for names in kinds.values()]
+    # Each once, whichever way it goes.
+    pairs: dict[tuple[str, str, int], list[str]] = {}
+    seen: set[frozenset[str]] = set()
+    for source, target, rate in zip(links["from"], links["to"], links["rate_bps"], strict=True):
+        if frozenset((source, target)) not in seen:
+            seen.add(frozenset((source, target)))
+            kind = (source.rstrip("0123456789"), target.rstrip("0123456789"), int(rate))
+            pairs.setdefault(kind, []).append(f"{source} - {target}")
+    lines.append(f"links, as failures name them: {len(seen):,}")
+    lines += [f"  {_some(names, every)} ({len(names):,} at {rate / 1e9:g} Gbps)" for (_, _, rate), names in pairs.items()]
+    return lines
+
+
+def _some(names: Sequence[str], every: bool) -> str:
+    return ", ".join(names) if every or len(names) <= NAMES else f"{names[0]}, {names[1]}, ..., {names[-1]}"
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.", metavar="SCENARIO.toml")] = Path("scenario.toml"),
+) -> None:
+    """Write a scenario to begin with, each of its parts explained."""
+    text = (Path(__file__).parent / "init.toml").read_text(encoding="utf-8")
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text.replace("scenario.toml", str(file)))
+    except FileExistsError:
+        raise FileExistsError(f"{file}: exists; name another file") from None
+    except OSError as error:
+        raise type(error)(f"{file}: can't be written: {error.strerror}") from None
+    typer.echo(f"{file}: written. Next: clearway run {file}")
 
 
 @app.command()
@@ -284,32 +482,47 @@ def report(
     out: Annotated[Path, typer.Option(help="The page to write.", metavar="FILE")] = Path("report.html"),
 ) -> None:
     """Write one report page on several results."""
+    check_page(out)
     loaded = [cw.load(inner) for folder in results for inner in _results_in(folder)]
-    typer.echo(cw.Comparison(loaded).report(out))
+    try:
+        page = cw.Comparison(loaded).report(out)
+    except (OSError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        # Of the right columns and types, and still nothing that a run leaves: somebody else has written it.
+        places = ", ".join(map(str, results))
+        raise ValueError(f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})") from None
+    typer.echo(page)
 
 
 @app.command()
-def schemes() -> None:
+def schemes(json_: Json = False) -> None:
     """List the transports, and the mechanisms by which entities share."""
-    _show(cw.schemes()[["kind", "title", "summary", "needs"]])
+    _list(cw.schemes()[["kind", "title", "summary", "needs"]], json_)
 
 
 @app.command()
-def fabrics() -> None:
+def fabrics(json_: Json = False) -> None:
     """List the topologies and their parameters."""
-    _show(cw.fabrics())
+    _list(cw.fabrics(), json_)
 
 
 @app.command()
-def workloads() -> None:
+def workloads(json_: Json = False) -> None:
     """List the published distributions of flow sizes."""
-    _show(cw.workloads())
+    _list(cw.workloads(), json_)
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a scenario, for editors."""
     typer.echo(json.dumps(cw.schema(), indent=2))
+
+
+def _list(frame: pd.DataFrame, as_json: bool) -> None:
+    said = _Said(as_json)
+    said.table(frame)
+    said.end()
 
 
 def _results_in(folder: Path) -> list[Path]:
@@ -341,16 +554,32 @@ def _read(
 
 
 def _show(frame: pd.DataFrame) -> None:
-    """Prints a table; numbers to four digits."""
+    """Prints a table; numbers to four digits, with the interval of confidence of those that have one in the same cell."""
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     table = RichTable(box=None, header_style="bold", pad_edge=False)
-    table.add_column(str(frame.index.name or ""), style="bold")
-    for column, values in frame.items():
+    # Names are text: a bracket in one is no markup.
+    table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
+    spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
+    ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
+    for column, values in frame.drop(columns=list(ends)).items():
         numeric = pd.api.types.is_numeric_dtype(values)
-        table.add_column(str(column).replace(" ", "\n", 1), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold")
     for name, row in frame.iterrows():
-        table.add_row(str(name), *(_cell(value) for value in row))
+        cells = {str(column): _cell(value) for column, value in row.items()}
+        table.add_row(Text(str(name)), *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends))
+    if spans:
+        table.caption, table.caption_justify = Text("(low..high): 95% confidence, as far as the flows of one run tell"), "left"
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(table)
+
+
+def _with_ends(cells: dict[str, str], column: str, has: bool) -> str:
+    low, high = (cells[f"{column} low"], cells[f"{column} high"]) if has else ("-", "-")
+    return cells[column] if "-" in (low, high) else f"{cells[column]} ({low}..{high})"
 
 
 def _cell(value: Any) -> str:
@@ -361,29 +590,114 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _finish(results: list[cw.Result], places: list[str]) -> NoReturn:
-    """Says where the results are and what the audits found, and exits accordingly."""
-    for place in places:
-        typer.echo(place)
+def _finish(results: list[cw.Result], said: _Said) -> NoReturn:
+    """Says what the audits found, and exits accordingly."""
+    interrupted, ok = any(result.interrupted for result in results), all(result.ok for result in results)
+    said.facts({"ok": ok, "interrupted": interrupted})
+    said.end()
     for result in results:
         for finding in result.info["audit"]:
             if not finding["ok"]:
                 typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)
-    if any(result.interrupted for result in results):
+    if interrupted:
         typer.echo("interrupted: the results are those up to there", err=True)
         raise typer.Exit(EXIT_INTERRUPTED)
-    raise typer.Exit(0 if all(result.ok for result in results) else EXIT_AUDIT)
+    raise typer.Exit(0 if ok else EXIT_AUDIT)
+
+
+class _Readers:
+    """Standard output, whose reader may leave: what is to be done is done all the same, and nobody is told any more."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> int:
+        try:
+            return self._out.write(text)
+        except BrokenPipeError:
+            self.left()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._out.flush()
+        except BrokenPipeError:
+            self.left()
+
+    def left(self) -> None:
+        """Forgets what is not written yet, and all that will be."""
+        # By its descriptor: what is still in the buffer goes there too, at the latest when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._out.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def _ended(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def main() -> NoReturn:
     """The command `clearway`."""
+    # A request to end (of a batch system, of `timeout`) is heard like Ctrl-C: what there is is kept.
+    before = signal.signal(signal.SIGTERM, _ended)
+    out = sys.stdout
+    # Somebody may have closed it: `clearway run x.toml >&-`.
+    sys.stdout = _Readers(out if out is not None else open(os.devnull, "w"))  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         app()
         sys.exit(0)
+    except SystemExit as end:
+        if _because_of(end, KeyboardInterrupt):
+            _leave()
+        sys.exit(_flushed(end.code))
     except (cw.ScenarioError, ValueError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(EXIT_USAGE)
+        typer.echo(f"error: {_words(error)}", err=True)
+        sys.exit(_flushed(EXIT_USAGE))
+    except MemoryError:
+        typer.echo("error: there is not enough memory for this", err=True)
+        sys.exit(_flushed(EXIT_USAGE))
     except KeyboardInterrupt:
-        # Not while a run went on, which would have ended with what it had.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        os._exit(EXIT_INTERRUPTED)
+        _leave()
+    finally:
+        signal.signal(signal.SIGTERM, before if before is not None else signal.SIG_DFL)
+        sys.stdout = out
+
+
+def _because_of(error: BaseException | None, kind: type[BaseException]) -> bool:
+    while error is not None and not isinstance(error, kind):
+        error = error.__context__
+    return error is not None
+
+
+def _leave() -> NoReturn:
+    """Ends at once: it was not while a run went on, which would have ended with what it had."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    typer.echo("interrupted: nothing was begun that would be kept, or it is kept already", err=True)
+    _flushed(None)
+    os._exit(EXIT_INTERRUPTED)
+
+
+def _flushed(code: Any) -> Any:
+    """The same exit status; another if what was said could not be written, such as to a full disk."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        typer.echo(f"error: standard output: {error.strerror}", err=True)
+        if isinstance(sys.stdout, _Readers):
+            sys.stdout.left()
+        return EXIT_USAGE
+    return code
+
+
+def _words(error: BaseException) -> str:
+    """An error of the system as people say it, with the file that it is about."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}" + (" (the disk is full)" if error.errno == errno.ENOSPC else "")
+    return str(error)

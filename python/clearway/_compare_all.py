@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clearway._defaults import KEEPS_UP
 from clearway._errors import ScenarioError
 from clearway._listings import schemes
 from clearway._results import Result
 from clearway._scenario import Scenario, Value
-from clearway._sustain import KEEPS_UP, Bisection, kept_up
+from clearway._sustain import Bisection, kept_up
 from clearway._sweep import Point as Run
 from clearway._sweep import Simulation, Sweep
 
@@ -135,6 +136,8 @@ def compare_all(
             except ScenarioError as error:
                 absent[one.name] = f"{error.key}: {error.message}"
         runs = [point for point in runs if point.labels["scheme"] not in absent]
+        if not runs:
+            raise ValueError("; ".join(f"{name} can't run on this ground: {why}" for name, why in absent.items()))
         result = Sweep(runs, folder).run(workers=workers, dask=dask, progress=progress)
         if result.interrupted:
             raise KeyboardInterrupt
@@ -146,7 +149,9 @@ def compare_all(
         return one, {"fabric": fabric, "workload": workload, "load": load}, base.with_(keys, load=load, seed=seed)
 
     grid = run(at(one, *point, duration) for one in who for point in itertools.product(fabrics, workloads, loads))
-    shared = run((one, {"traffic": "fairness"}, _base("fairness", sets).with_(one.keys, seed=seed)) for one in who)
+    fair, smaller = _fair_ground(sets)
+    present = [one for one in who if one.name not in absent]
+    shared = run((one, {"traffic": "fairness"}, fair.with_(one.keys, seed=seed)) for one in present)
     searches = {one.name: Bisection(SUSTAINED_LOADS) for one in who if sustained}
     named = {one.name: one for one in who}
     while open_ := {name: search.next for name, search in searches.items() if search.next is not None and name not in absent}:
@@ -159,7 +164,8 @@ def compare_all(
         shared.set_index("scheme")["jain"].astype(float),
         [one for one in who if one.name not in absent],
         absent,
-        f"{duration} of arrivals a run" + (f", {sustained} where sustained loads are looked for" if sustained else "") + f", seed {seed}",
+        f"{duration} of arrivals a run" + (f", {sustained} where sustained loads are looked for" if sustained else "") + f", seed {seed}"
+        + (", fairness on the whole leaf-spine" if smaller else ""),
     )
 
 
@@ -202,6 +208,18 @@ def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
     scenario = Scenario.load(FOLDER / f"{name}.toml")
     kinds = list(scenario.to_dict()["fabric"])
     return scenario.with_text([(key, value) for key, value in sets if not key.startswith("fabric.") or key.split(".")[1] in kinds])
+
+
+def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:
+    """Where fairness is measured; and whether the fabric that is set was too small for it, so that it is the whole one."""
+    ground = _base("fairness", sets)
+    try:
+        ground.with_(transport="udp").check()
+    except ScenarioError:
+        whole = _base("fairness", [(key, value) for key, value in sets if not key.startswith("fabric.")])
+        whole.with_(transport="udp").check()
+        return whole, True
+    return ground, False
 
 
 def measure(result: Result) -> dict[str, float]:

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
 from clearway._listings import schemes
-from clearway._plots import COLOURS, STYLE, Picture
+from clearway._plots import COLOURS, STYLE, Picture, add_legend
 from clearway._html import figure, number, section, table
 
 TITLE = "Every scheme on one ground"
@@ -171,8 +171,7 @@ def _panels(frame: pd.DataFrame, names: Sequence[str], column: str) -> Picture:
                 if axes in grid[-1]:
                     axes.set_xlabel("load")
             row[0].set_ylabel("slowdown")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        picture.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+        add_legend(picture, grid[0][0], loc="outside lower center", ncols=5, fontsize=8)
         return picture
 
 

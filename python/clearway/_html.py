@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from clearway import _core
+from clearway._places import check_page
 from clearway._plots import Picture
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
-    """Writes a page of these parts, of which some may be empty: the whole file or nothing."""
+    """Writes a page of these parts, of which some may be empty: the whole file or nothing. What is no page is not replaced."""
     body = "\n".join([*(part for part in parts if part), f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>"])
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     page = f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}{css}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
+    check_page(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -90,6 +92,7 @@ tbody tr:first-child td { border-top: 0; }
 .summary tbody td, .summary tbody th { border-top: 1px solid #e7e9ed; font-size: 0.95rem; padding: 0.45rem 0.6rem; }
 small { font-weight: 400; }
 .summary td.best { font-weight: 700; }
+.span { color: #7b818c; white-space: nowrap; }
 summary { font-size: 0.95rem; font-weight: 600; cursor: pointer; margin: 1.2rem 0 0.4rem; }
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.5em; }
 pre { background: #f6f7f9; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.78rem; line-height: 1.45; }

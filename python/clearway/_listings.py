@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from clearway import _core
+from clearway._scenario import Scenario, _toml
 
 
 def schemes() -> pd.DataFrame:
@@ -47,6 +48,19 @@ def fabrics() -> pd.DataFrame:
 def _resolve(schema: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     reference = body.get("$ref")
     return schema["$defs"][reference.rsplit("/", 1)[1]] if reference else body
+
+
+def nodes_and_links(scenario: Scenario) -> tuple[list[str], pd.DataFrame]:
+    """The names of the nodes of a scenario's network, hosts first, and its directed links: from, to, tier, rate_bps."""
+    from clearway._run import run
+
+    traffic = {"sizes": {"constant": "1B"}, "arrivals": "all_at_once", "flows": 1}
+    keys = {"fabric": scenario.to_dict()["fabric"], "transport": "udp", "measure": {"end": "1ps", "interval": "0s"}, "traffic": [traffic]}
+    text = "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
+    links = run(Scenario.from_toml(text, scenario.name), threads=1, progress=False).links.to_pandas()
+    columns = links[["from", "to", "tier", "rate_bps"]].astype({"from": str, "to": str, "tier": str, "rate_bps": int})
+    nodes = dict.fromkeys([*columns["from"], *columns["to"]])
+    return sorted(nodes, key=lambda name: not name.startswith("host")), columns
 
 
 def schema() -> dict[str, Any]:

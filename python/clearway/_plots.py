@@ -79,6 +79,23 @@ class Picture(Figure):
         return self.svg()
 
 
+# Matplotlib leaves out of a legend what is called with an underscore before it.
+_SHOWN = "\u200b"
+
+
+def labelled(name: str) -> str:
+    """A name as a label that is shown in a legend whatever it is; `add_legend` writes it as it was."""
+    return f"{_SHOWN}{name}" if name.startswith("_") else name
+
+
+def add_legend(picture: Figure, axes: Axes, **how: Any) -> None:
+    """A legend of what is labelled in these axes, `how` as for matplotlib."""
+    handles, labels = axes.get_legend_handles_labels()
+    legend = picture.legend(handles, labels, **how)
+    for text in legend.get_texts():
+        text.set_text(text.get_text().removeprefix(_SHOWN))
+
+
 class Plots:
     """Pictures of one or more results; each is a matplotlib figure.
 
@@ -143,8 +160,7 @@ class Plots:
             for axes in picture.axes[1:]:
                 axes.tick_params(labelleft=False)
             with mpl.rc_context(STYLE):
-                handles, labels = picture.axes[0].get_legend_handles_labels()
-                picture.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8.5)
+                add_legend(picture, picture.axes[0], loc="outside lower center", ncols=4, fontsize=8.5)
         return picture
 
     def _panels(
@@ -163,9 +179,9 @@ class Plots:
             if share_y:
                 for axes in all_axes[1:]:
                     axes.set_ylabel("")
-            handles, labels = all_axes[0].get_legend_handles_labels()
-            if legend and len(labels) > 1:
-                picture.legend(handles, labels, loc="outside upper right", ncols=min(len(labels), 6))
+            labels = len(all_axes[0].get_legend_handles_labels()[1])
+            if legend and labels > 1:
+                add_legend(picture, all_axes[0], loc="outside upper right", ncols=min(labels, 6))
             return picture
 
 
@@ -204,7 +220,7 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
     """Flows in order of size, cut into groups of equal number; each group at its median size."""
     sizes = np.concatenate([_floats(result, "bytes") for result in results])
     groups = int(np.clip(len(sizes) / len(results) / 100, 1, 16))
-    limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1)))
+    limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
     for result, colour in _each(results):
         bytes_, slowdown = _floats(result, "bytes"), _floats(result, "slowdown")
         group = np.clip(np.searchsorted(limits, bytes_, side="left") - 1, 0, None)
@@ -214,7 +230,7 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
             values = slowdown[known & (group == index)]
             value = values.mean() if statistic == "mean" else np.quantile(values, 0.99)
             points.append((np.median(bytes_[group == index]), value))
-        axes.plot(*(np.array(points).reshape(-1, 2).T), marker="o", color=colour, label=result.name)
+        axes.plot(*(np.array(points).reshape(-1, 2).T), marker="o", color=colour, label=labelled(result.name))
     axes.set(xscale="log", yscale="log", xlabel="flow size", ylabel="slowdown")
     axes.set_title("mean" if statistic == "mean" else "99th percentile")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _bytes(value)))
@@ -235,7 +251,7 @@ def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
         # What a page can show; the share is of all flows, so a line that ends below 1 has flows that did not complete.
         at = np.unique(np.linspace(0, len(values) - 1, 500).astype(int))
         share = (at + 1) / len(result.flows)
-        axes.step(values[at] / (1e6 if column == "fct_ps" else 1), share, where="post", color=colour, label=result.name)
+        axes.step(values[at] / (1e6 if column == "fct_ps" else 1), share, where="post", color=colour, label=labelled(result.name))
     axes.set(xscale="log", ylabel="share of flows", ylim=(0, 1.02))
     axes.set_xlabel("completion time (µs)" if column == "fct_ps" else "slowdown")
     axes.set_title("completion time" if column == "fct_ps" else "slowdown")
@@ -255,7 +271,7 @@ def _utilisation(axes: Axes, results: Sequence[Result], tier: str) -> None:
         table = result.utilisation
         of_tier = table["tier"] == tier
         time, used = table["time_ps"][of_tier] / 1e9, table["utilisation"][of_tier]
-        axes.plot(*_thinned(time, used, np.mean), color=colour, label=result.name, linewidth=1.3)
+        axes.plot(*_thinned(time, used, np.mean), color=colour, label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="share of capacity", ylim=(0, 1.02))
     axes.set_title(titles[tier])
 
@@ -268,7 +284,7 @@ def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> N
         time, at = np.unique(table["time_ps"], return_inverse=True)
         longest = np.zeros(len(time))
         np.maximum.at(longest, at, table[column].astype(float))
-        axes.plot(*_thinned(time / 1e9, longest / 1e3, np.max), color=colour, label=result.name, linewidth=1.3)
+        axes.plot(*_thinned(time / 1e9, longest / 1e3, np.max), color=colour, label=labelled(result.name), linewidth=1.3)
     axes.set(xlabel="time (ms)", ylabel="KB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
@@ -283,7 +299,7 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
         fullest = frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()].set_index("tier").reindex(list(tiers))
         at = np.arange(len(tiers)) + (place - (len(results) - 1) / 2) * width
         most, bound = (fullest[f"queue_{name}_bytes"].astype(float) / 1e3 for name in ("max", "bound"))
-        axes.bar(at, most, width * 0.86, color=colour, label=result.name)
+        axes.bar(at, most, width * 0.86, color=colour, label=labelled(result.name))
         axes.hlines(bound, at - width * 0.43, at + width * 0.43, color="#1d2025", linewidth=1.6)
         for x, y, share in zip(at, np.fmax(most, bound), fullest["share"]):
             if not np.isnan(share):
@@ -304,7 +320,7 @@ def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
         table = result.guaranteed_waits
         wait, bound = table["wait_ps"] / 1e6, table["wait_bound_ps"][-1] / 1e6
         longer = np.append(1 - table["quantile"][:-1], least / 100)
-        axes.plot([0, *wait], [1, *longer], drawstyle="steps-post", color=colour, label=result.name)
+        axes.plot([0, *wait], [1, *longer], drawstyle="steps-post", color=colour, label=labelled(result.name))
         axes.axvline(bound, color="#1d2025" if one_bound else colour, linestyle=(0, (4, 2)), linewidth=1.4)
     axes.set(yscale="log", ylim=(least / 2, 1.3), xlabel="wait in all switches together (µs)")
     axes.set_xlim(left=0)

@@ -118,6 +118,8 @@ def _warnings(results: Sequence[Result]) -> str:
                 f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly at once, and there "
                 "are no queues, losses or priorities. See docs/flow-level.md for how far off that is."
             )
+        if not len(result.flows):
+            said.append(f"{escape(result.name)} has no flows: nothing arrived.")
         if result.interrupted:
             said.append(f"{escape(result.name)} was interrupted; what is shown is what it had come to.")
         said += [
@@ -138,7 +140,9 @@ def _summary(results: Sequence[Result]) -> str:
         "<th rowspan=2>hops<br><small>million/s</small></tr>"
         + f"<tr>{'<th><small>mean</small><th><small>99%</small>' * len(sizes)}</tr>"
     )
-    values = np.array([_headline(result, sizes) for result in results])
+    statistics = [pd.concat([result.slowdown(), result.slowdown(by="size")]) for result in results]
+    values = np.array([_headline(result, of, sizes) for result, of in zip(results, statistics)])
+    spans = np.array([[[of.loc[size, f"{name} {end}"] for end in ("low", "high")] for size in sizes for name in ("mean", "p99")] for of in statistics], dtype=float)
     best = _best(values, np.array([result.unfinished for result in results]))
     rows = []
     for row, result, colour in zip(range(len(results)), results, colours(results)):
@@ -146,10 +150,12 @@ def _summary(results: Sequence[Result]) -> str:
         cells = []
         for column, value in enumerate(values[row]):
             text = f"{value:,.0f}" if column in _COUNTS and not np.isnan(value) else html.number(value)
+            low, high = spans[row, column] if column < 2 * len(sizes) else (np.nan, np.nan)
+            text += "" if np.isnan(low) else f"<br><small class=span>{html.number(low)}–{html.number(high)}</small>"
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
-        "Slowdown, mean and 99th percentile of completed flows. "
+        "Slowdown, mean and 99th percentile of completed flows, with intervals of 95% confidence as far as the flows of one run tell. "
         f"{_size_legend(results)} Goodput is delivered payload from the first start to the last delivery. "
         "Hops are packet-hops simulated per second of wall time."
     )
@@ -167,8 +173,7 @@ def _summary(results: Sequence[Result]) -> str:
 _COUNTS = (9, 10, 11)
 
 
-def _headline(result: Result, sizes: Sequence[str]) -> list[float]:
-    statistics = pd.concat([result.slowdown(), result.slowdown(by="size")])
+def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) -> list[float]:
     slowdown = [float(np.asarray(statistics[name])[statistics.index.get_loc(size)]) for size in sizes for name in ("mean", "p99")]
     if result.level == "flow":
         return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clearway import _core
+from clearway._confidence import of_mean, of_quantile
+from clearway._places import check_result, undisturbed
+from clearway._tables import FLOW_LEVEL, TABLES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +61,14 @@ class Table:
         assert isinstance(frame, polars.DataFrame)
         return frame
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [str(name) for name in self._arrow.column_names]
+
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
+        if column not in self._arrow.column_names:
+            raise KeyError(f"{column!r} is none of the columns {', '.join(self.columns)}")
         values = self._arrow[column]
         if pa.types.is_dictionary(values.type):
             return np.asarray(values.cast(pa.string()).to_numpy(zero_copy_only=False))
@@ -60,8 +77,11 @@ class Table:
     def __len__(self) -> int:
         return int(self._arrow.num_rows)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return self.columns
+
     def __repr__(self) -> str:
-        return f"Table({len(self)} rows: {', '.join(self._arrow.column_names)})"
+        return f"Table({len(self)} rows: {', '.join(self.columns)})"
 
 
 class Result:
@@ -80,10 +100,82 @@ class Result:
         self.scenario_toml = scenario_toml
 
     def __getattr__(self, name: str) -> Table:
+        return self._table(name)
+
+    def __dir__(self) -> list[str]:
+        """Of the tables those that this result has."""
+        return sorted({name for name in super().__dir__() if name not in TABLES} | set(self.tables))
+
+    def _table(self, name: str) -> Table:
         tables = self.__dict__.get("tables", {})
         if name not in tables:
             raise AttributeError(f"a result has no {name!r}; its tables are {', '.join(tables)}")
         return Table(tables[name])
+
+    @property
+    def flows(self) -> Table:
+        """One row a flow."""
+        return self._table("flows")
+
+    @property
+    def queues(self) -> Table:
+        """One row a switch and sample, `measure.interval` apart."""
+        return self._table("queues")
+
+    @property
+    def utilisation(self) -> Table:
+        """One row a tier of links and sample."""
+        return self._table("utilisation")
+
+    @property
+    def links(self) -> Table:
+        """One row a directed link, over the whole run."""
+        return self._table("links")
+
+    @property
+    def counters(self) -> Table:
+        """One row a transport and counter."""
+        return self._table("counters")
+
+    @property
+    def congestion(self) -> Table:
+        """One row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control."""
+        return self._table("congestion")
+
+    @property
+    def entities(self) -> Table:
+        """One row an entity and interval of `measure.interval`, if the scenario names entities."""
+        return self._table("entities")
+
+    @property
+    def waits(self) -> Table:
+        """One row an entity and kind of queue, over the whole run, if there are entities."""
+        return self._table("waits")
+
+    @property
+    def aqs(self) -> Table:
+        """One row an entity, switch and pipeline that has aqs of it, over the whole run, if there are entities."""
+        return self._table("aqs")
+
+    @property
+    def arrivals(self) -> Table:
+        """One row a data packet that came to a host of `measure.arrivals`, repetitions too."""
+        return self._table("arrivals")
+
+    @property
+    def guarantees(self) -> Table:
+        """One row a link that a switch sends on, over the whole run, if a transport guarantees something."""
+        return self._table("guarantees")
+
+    @property
+    def guaranteed_waits(self) -> Table:
+        """One row a quantile of the waits of data packets, over the whole run, if a transport guarantees something."""
+        return self._table("guaranteed_waits")
+
+    @property
+    def measures(self) -> Table:
+        """One row a flow and thing that its transport has measured of it, if it does."""
+        return self._table("measures")
 
     @property
     def digest(self) -> str | None:
@@ -106,7 +198,8 @@ class Result:
         return not self.interrupted and all(finding["ok"] for finding in self.info["audit"])
 
     def slowdown(self, by: str | None = None, bins: Sequence[float] | None = None) -> pd.DataFrame:
-        """Slowdown of completed flows: how many, mean, and quantiles (linear between order statistics).
+        """Slowdown of completed flows: how many, mean, and quantiles (linear between order statistics); and of each, as `mean low` and
+        `mean high`, the ends of its interval of 95% confidence, as far as the flows of one run tell (see `docs/results.md`).
 
         `by`: nothing for all, `"class"`, `"transport"`, or `"size"` by flow length: `bins` are the limits in bytes
         (upper ones included), by default one and eight bandwidth-delay products: short, medium, long.
@@ -114,7 +207,7 @@ class Result:
         flows = self.flows
         slowdown = pd.Series(flows["slowdown"])
         if by is None:
-            groups = pd.Series("all", index=slowdown.index, dtype="category")
+            groups = _all(slowdown)
         elif by == "size":
             groups = self.size_classes(bins)
         elif by in ("class", "transport"):
@@ -130,9 +223,9 @@ class Result:
         return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
 
     def fct(self) -> pd.DataFrame:
-        """Completion times of completed flows in microseconds: how many, mean, and quantiles."""
+        """Completion times of completed flows in microseconds: how many, mean, and quantiles, with intervals as of `slowdown`."""
         fct = pd.Series(self.flows["fct_ps"].astype(float) / 1e6)
-        return _statistics(fct, pd.Series("all", index=fct.index, dtype="category"))
+        return _statistics(fct, _all(fct))
 
     def goodput(self) -> float:
         """Message bytes delivered a second, in bit/s, from the first start to the last delivery."""
@@ -142,7 +235,7 @@ class Result:
         if not done.any():
             return 0.0
         span = float(np.nanmax(delivered) - np.nanmin(started))
-        return float(flows["bytes"][done].sum()) * 8e12 / span
+        return float(flows["bytes"][done].sum()) * 8e12 / span if span > 0 else 0.0
 
     @property
     def unfinished(self) -> int:
@@ -192,21 +285,27 @@ class Result:
     def save(self, folder: str | Path) -> Path:
         """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.
 
-        An earlier result in that folder is replaced; anything else there is left alone and an error.
+        An earlier result in that folder is replaced. Where there is a file that Clearway has not written, nothing is: `FileExistsError`
+        names it.
         """
-        folder = Path(folder)
-        if folder.exists() and not (folder / "run.json").exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise FileExistsError(f"{folder} exists and holds no result of a run; choose another place")
+        with undisturbed():
+            return self._save(check_result(Path(folder)))
+
+    def _save(self, folder: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
+            sums = {}
             for name, table in self.tables.items():
-                pq.write_table(table, part / f"{name}.parquet", compression="zstd")
+                write_table(table, part / f"{name}.parquet")
+                sums[f"{name}.parquet"] = _sum(part / f"{name}.parquet")
             (part / "scenario.toml").write_text(self.scenario_toml, encoding="utf-8")
-            info = {"name": self.name, **self.info}
+            info = {"name": self.name, **self.info, "checksums": sums}
             (part / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
             part.chmod(0o755)
             if folder.exists():
+                # Once more: it may be long since somebody looked.
+                check_result(folder)
                 old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
                 os.replace(folder, old)
                 os.replace(part, folder)
@@ -219,20 +318,120 @@ class Result:
 
     @staticmethod
     def load(folder: str | Path) -> Result:
-        """Reads a result back from its folder."""
+        """Reads a result back from its folder; `ValueError` says what of it is missing or damaged."""
         folder = Path(folder)
         try:
+            for path in (folder / "run.json", folder / "scenario.toml", *folder.glob("*.parquet")):
+                # A pipe or a device would be read for ever.
+                if path.exists() and not path.is_file():
+                    raise ValueError(f"{path.name} is no file")
             info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
             toml = (folder / "scenario.toml").read_text(encoding="utf-8")
-            tables = {path.stem: pq.read_table(path) for path in sorted(folder.glob("*.parquet"))}
-            name = str(info.pop("name"))
-        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ValueError(f"{folder} is no result of a run: {error}") from None
-        return Result(name, tables, info, toml)
+        try:
+            _check_info(info)
+            _check_scenario(toml)
+            sums = info.pop("checksums", {})
+            tables = {path.stem: _read_table(path, sums) for path in sorted(folder.glob("*.parquet"))}
+            _check_tables(tables, str(info.get("level", "packet")))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{folder} is damaged: {error}") from None
+        return Result(str(info.pop("name")), tables, info, toml)
 
     def __repr__(self) -> str:
         info = self.info
         return f"Result({self.name!r}, {info['flows_completed']} of {info['flows']} flows, digest={self.digest})"
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Writes a table, each of its pages with a checksum."""
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+
+
+def read_table(path: Path) -> pa.Table:
+    """Reads a table, and whether its pages are what their checksums say; `ValueError` names the file if not."""
+    try:
+        # Not by path: that would read more than this file where a folder is called so.
+        with path.open("rb") as file:
+            return pq.read_table(file, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]
+        raise ValueError(f"{path.name}: {why}") from None
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.blake2b(digest_size=16)
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
+    """A table of a result, if it is what was written: the footer of a Parquet file has no checksum of its own."""
+    if path.is_file() and sums.get(path.name, found := _sum(path)) != found:
+        raise ValueError(f"{path.name}: its checksum is {found}, and {sums[path.name]} when it was written (checksums of run.json)")
+    return read_table(path)
+
+
+# What the package itself reads of run.json, with its type.
+_INFO: dict[str, type | tuple[type, ...]] = {
+    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int, "bdp_bytes": int,
+    "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float), "peak_memory_bytes": int,
+}  # fmt: skip
+
+
+def _check_info(info: Any) -> None:
+    if not isinstance(info, dict):
+        raise ValueError(f"run.json: {json.dumps(info)[:40]} is no table of keys")
+    for key, kind in _INFO.items():
+        if key not in info:
+            raise ValueError(f"run.json: {key} is missing")
+        value = info[key]
+        if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int | float) and not 0 <= value < 2**64):
+            wanted = {str: "text", list: "a list", int: "a whole number from 0"}.get(kind, "a number from 0") if isinstance(kind, type) else "a number from 0"
+            raise ValueError(f"run.json: {key} is {json.dumps(value)[:40]}, but should be {wanted}")
+    for finding in info["audit"]:
+        if not (isinstance(finding, dict) and isinstance(finding.get("ok"), bool) and {"name", "detail"} <= set(finding)):
+            raise ValueError(f"run.json: audit has {json.dumps(finding)[:40]}, which is no finding with name, ok and detail")
+    sums, level = info.get("checksums", {}), info.get("level", "packet")
+    if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
+        raise ValueError("run.json: checksums is no table of words")
+    if level not in ("packet", "flow"):
+        raise ValueError(f"run.json: level is {json.dumps(level)[:40]}, but should be packet or flow")
+
+
+def _check_scenario(toml: str) -> None:
+    try:
+        read = tomllib.loads(toml)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"scenario.toml: {error}") from None
+    if not isinstance(read.get("fabric"), dict) or not isinstance(read.get("traffic", []), list):
+        raise ValueError("scenario.toml: is no scenario of a run: it has no [fabric], or a traffic that is no list of tables")
+
+
+def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
+    """That there is what the package itself reads, and of the type that it takes for granted."""
+    needed = ("flows", "links") if level == "flow" else ("flows", "links", "counters")
+    for name in needed:
+        if name not in tables:
+            raise ValueError(f"{name}.parquet is missing")
+    for name, table in tables.items():
+        columns = TABLES.get(name, {})
+        if level == "flow" and name in FLOW_LEVEL:
+            columns = {column: columns[column] for column in FLOW_LEVEL[name]}
+        for column, kind in columns.items():
+            if column not in table.column_names:
+                raise ValueError(f"{name}.parquet has no column {column}: damaged, or of another version of Clearway")
+            found = table.schema.field(column).type
+            if kind != ("name" if pa.types.is_dictionary(found) and pa.types.is_string(found.value_type) else str(found)):
+                raise ValueError(f"{name}.parquet: the column {column} is {found}, but should be {kind}")
+
+
+def _all(values: pd.Series[Any]) -> pd.Series[Any]:
+    """One group of all, though there be none."""
+    return pd.Series(pd.Categorical(["all"] * len(values), categories=["all"]), index=values.index)
 
 
 def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFrame:
@@ -240,6 +439,13 @@ def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFram
     table = pd.DataFrame({"flows": grouped.count(), "mean": grouped.mean()})
     for name, quantile in QUANTILES.items():
         table[name] = grouped.quantile(quantile)
+    rising = {group: np.sort(of_group.to_numpy(dtype=float)) for group, of_group in grouped}
+    for name in ("mean", *QUANTILES):
+        ends = [
+            of_mean(some) if name == "mean" else of_quantile(some, QUANTILES[name])
+            for some in (rising.get(group, np.empty(0)) for group in table.index)
+        ]
+        table[f"{name} low"], table[f"{name} high"] = (np.array([pair[end] for pair in ends], dtype=float) for end in (0, 1))
     table.index.name = None
     return table
 
@@ -272,3 +478,11 @@ def _arrow(columns: list[tuple[str, str, str, str, bytes, list[str]]]) -> pa.Tab
         fields.append(pa.field(name, array.type, metadata={"unit": unit, "doc": doc}))
     metadata = {"clearway": _core.__version__}
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
+
+
+for _name, _columns in TABLES.items():
+    # What a notebook shows for `r.flows?`.
+    _property = getattr(Result, _name)
+    _property.__doc__ = f"{_property.__doc__} Columns: {', '.join(f'`{column}`' for column in _columns)}."
+
+load = Result.load

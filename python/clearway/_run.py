@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import resource
 import sys
 import time
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from clearway import _core
+from clearway._places import check_result, slug
 from clearway._results import Result, from_core
-from clearway._scenario import Scenario
+from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
 
 if TYPE_CHECKING:
     from clearway._plots import Plots
@@ -44,19 +44,19 @@ class _Listener(Protocol):
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     *,
     level: str = "packet",
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     name: str | None = None,
 ) -> Result:
-    """Simulates a scenario: every packet, or at flow level.
+    """Simulates a scenario, or that of a file: every packet, or at flow level.
 
     `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes seconds for
     100,000 hosts, and knows nothing of queues, losses and how transports differ: see `docs/flow-level.md`. `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is. `progress`: a function
     that is told about ten times a second, or True for a line in the terminal or notebook (the default where somebody
-    looks). Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
+    looks), or every few seconds elsewhere. Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -65,27 +65,29 @@ def run(
     >>> cw.run(cw.Scenario.load("examples/tiny.toml"), level="flow").slowdown()["mean"].item()
     1.0
     """
+    scenario = scenario_of(scenario)
     if level not in LEVELS:
         raise ValueError(f"level={level!r}: one of {', '.join(LEVELS)}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: at least 1")
     cores = _cores()
     count = min(threads or cores, cores)
-    label = name if name is not None else scenario.name
+    label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
-        return _run(label, progress, lambda listen: _core.estimate(scenario._core, listen))
-    return _run(label, progress, lambda listen: _core.simulate(scenario._core, count, listen))
+        return _run(label, progress, lambda listen: _core.estimate(core, listen))
+    return _run(label, progress, lambda listen: _core.simulate(core, count, listen))
 
 
 def live(
-    scenario: Scenario, *, progress: bool | _Listener | None = None, name: str | None = None
+    scenario: Scenario | str | Path, *, progress: bool | _Listener | None = None, name: str | None = None
 ) -> Result:
     """Runs a scenario on the real clock, over UDP on loopback, with the simulator's own hosts and switches.
 
     Links must be slow, since one process moves every packet: see `docs/live.md`.
     """
-    label = name if name is not None else f"{scenario.name}, live"
-    return _run(label, progress, lambda listen: _core.live(scenario._core, listen))
+    scenario = scenario_of(scenario)
+    label, core = name if name is not None else f"{scenario.name}, live", scenario._core
+    return _run(label, progress, lambda listen: _core.live(core, listen))
 
 
 def _cores() -> int:
@@ -111,24 +113,30 @@ def _run(
     return Result(label, tables, info, toml)
 
 
+TELL_SECONDS = 5.0
+"""How often a run is told of where lines are kept, such as in a log."""
+
+
 class _Line:
-    """A live progress line, if anybody looks."""
+    """How far a run is: a bar in a terminal, a line that changes in a notebook, or else one every few seconds."""
 
     def __init__(self, label: str, progress: bool | _Listener | None) -> None:
         self._rich: Any = None
+        self._label, self._began = label, time.monotonic()
+        self._told, self._wide = self._began, 0
+        self._notebook = "ipykernel" in sys.modules
         if callable(progress):
             self.listener: _Listener | None = progress
             return
-        self.listener = None
-        if progress is None:
-            progress = sys.stderr.isatty() or "ipykernel" in sys.modules
-        if progress:
+        looks = sys.stderr is not None and (sys.stderr.isatty() or self._notebook)
+        self.listener = self._say if progress or (progress is None and looks) else None
+        if self.listener is not None and looks and not self._notebook:
             from rich.console import Console
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
             from rich.progress import Progress as RichProgress
 
             self._rich = RichProgress(
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TextColumn("{task.completed:,.0f}/{task.total:,.0f} flows  {task.fields[now]}"),
                 TimeElapsedColumn(),
@@ -142,6 +150,19 @@ class _Line:
         now = f"{at.now_ps / 1e9:,.3f} ms simulated"
         self._rich.update(self._task, completed=at.flows_done, total=at.flows, now=now)
 
+    def _say(self, at: Progress) -> None:
+        now = time.monotonic()
+        if now - self._told < (0.5 if self._notebook else TELL_SECONDS):
+            return
+        self._told = now
+        spent = now - self._began
+        left = f", about {spent / at.fraction - spent:,.0f} s left" if at.fraction > 0.02 else ""
+        words = f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in {spent:,.0f} s{left}"
+        # A notebook shows what follows a carriage return in the same line; a shorter line must cover the longer one.
+        line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"
+        self._wide = max(self._wide, len(words)) if self._notebook else 0
+        print(line, end="", file=sys.stderr, flush=True)
+
     def __enter__(self) -> _Line:
         if self._rich is not None:
             self._rich.start()
@@ -150,6 +171,8 @@ class _Line:
     def __exit__(self, *exception: object) -> None:
         if self._rich is not None:
             self._rich.stop()
+        elif self._wide:
+            print(f"\r{'':<{self._wide}}\r", end="", file=sys.stderr, flush=True)
 
 
 class Comparison:
@@ -159,8 +182,19 @@ class Comparison:
         self.results = list(results)
 
     def table(self) -> pd.DataFrame:
-        """One row a run: slowdown of all, short and long flows, goodput, what was lost and sent again."""
+        """One row a run: slowdown of all, short and long flows, goodput, what was lost and sent again.
+
+        `all mean low` and `all mean high` are the ends of an interval of 95% confidence, and so on: see `Result.slowdown`.
+        """
         return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
+
+    def __repr__(self) -> str:
+        names = ", ".join(result.name for result in self.results)
+        return f"Comparison({len(self.results)} runs: {names})\n{self.table().pipe(without_ends).to_string()}"
+
+    def _repr_html_(self) -> str:
+        html: str = self.table().pipe(without_ends).to_html()
+        return html
 
     @property
     def plot(self) -> Plots:
@@ -176,8 +210,14 @@ class Comparison:
         return write(self.results, Path(path))
 
 
+def without_ends(table: pd.DataFrame) -> pd.DataFrame:
+    """A table without the columns of intervals: those that end in `low` and `high` beside a column of the same name."""
+    ends = [f"{column} {end}" for column in table.columns for end in ("low", "high")]
+    return table.drop(columns=ends, errors="ignore")
+
+
 def compare(
-    scenarios: Scenario | Iterable[Scenario],
+    scenarios: Scenarios,
     transports: Sequence[str] = (),
     flow_controls: Sequence[str] = (),
     *,
@@ -203,9 +243,11 @@ def compare(
     slow    0
     Name: unfinished, dtype: int64
     """
-    given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
     results = []
-    for name, scenario, level in list(_variants(given, transports, flow_controls, levels)):
+    variants = list(_variants(scenarios_of(scenarios), transports, flow_controls, levels))
+    for name, _, _ in variants if folder is not None else ():
+        check_result(Path(folder) / slug(name))  # type: ignore[arg-type]
+    for name, scenario, level in variants:
         place = Path(folder) / slug(name) if folder is not None else None
         result = _kept(place, scenario, level) if keep and place is not None else None
         if result is None:
@@ -247,11 +289,6 @@ def _variants(
         yield unique, scenario.with_(transport=transport, flow_control=flow_control) if schemes else scenario, level
 
 
-def slug(name: str) -> str:
-    """A name as that of a file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-
-
 def _row(result: Result) -> dict[str, Any]:
     row: dict[str, Any] = {"run": result.name}
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
@@ -263,4 +300,6 @@ def _row(result: Result) -> dict[str, Any]:
     # Not 0 but unknown where there are no packets.
     row["dropped"] = result.dropped if result.level == "packet" else float("nan")
     row["sent again"] = result.resent if result.level == "packet" else float("nan")
+    for size, name, end in itertools.product(("all", "short", "long"), ("mean", "p99"), ("low", "high")):
+        row[f"{size} {name} {end}"] = sizes.loc[size, f"{name} {end}"]
     return row

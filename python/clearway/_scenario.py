@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from clearway import _core
+from clearway._errors import ScenarioError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,6 +15,28 @@ else:
     import tomli as tomllib
 
 Value = str | int | float | bool | list[Any] | Mapping[str, Any]
+
+
+Scenarios: TypeAlias = "Scenario | str | Path | Iterable[Scenario | str | Path]"
+"""One or several, each read already or the file that it is in."""
+
+
+def scenario_of(given: Scenario | str | Path) -> Scenario:
+    """A scenario, or that of a file."""
+    if isinstance(given, Scenario):
+        return given
+    if isinstance(given, str) and "\n" in given:
+        raise TypeError("a scenario's text is no file: Scenario.from_toml(text) reads it")
+    if not isinstance(given, str | Path):
+        raise TypeError(f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as 'x.toml'")
+    return Scenario.load(given)
+
+
+def scenarios_of(given: Scenarios) -> list[Scenario]:
+    """The same of one or several."""
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return [scenario_of(one) for one in given]
+    return [scenario_of(given)]
 
 
 class Scenario:
@@ -40,13 +63,7 @@ class Scenario:
     def load(path: str | Path) -> Scenario:
         """Reads a scenario from a file; `ScenarioError` names file, line and key of what can't be right."""
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            from clearway._errors import ScenarioError
-
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
+        text = read_text(path)
         return Scenario(_core.Scenario.parse(text, str(path), path.parent, []), path.parent)
 
     @staticmethod
@@ -132,6 +149,29 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"Scenario({self.name!r}, transports={self.transports})"
+
+
+MOST_BYTES = 64_000_000
+"""Of a file that a person has written. A longer one is something else."""
+
+
+def read_text(path: Path) -> str:
+    """What is in a scenario's or a sweep's file; `ScenarioError` if it can't be read, or would never end."""
+    try:
+        # What a shell hands over, as in `clearway run <(...)`, has somebody who writes it.
+        handed = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")) and not path.is_char_device()
+        if path.exists() and not path.is_file() and not path.is_dir() and not handed:
+            raise ScenarioError(str(path), None, "", "could not be read: it is a pipe or a device, and no file")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise ScenarioError(str(path), None, "", f"could not be read: it has more than {MOST_BYTES:,} bytes, which no scenario has")
+        return content.decode("utf-8")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ScenarioError):
+            raise
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
 
 
 def _toml(value: Any) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,16 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clearway._defaults import KEEPS_UP
 from clearway._results import Result
 from clearway._run import _Listener, compare
-from clearway._scenario import Scenario
-
-KEEPS_UP = 0.98
-"""What a network must deliver of what arrives for the load to be sustained, where nothing else is said: all but 2%."""
+from clearway._scenario import Scenario, Value, scenario_of
 
 COLUMNS = [
-    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit",
+    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit", "times as long",
 ]  # fmt: skip
+
+MOST_LOADS = 10_000
+"""Loads of a search."""
+
+MOST_LONGER = 1_000
+"""How many times as long as its scenario says a run may last."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,11 @@ class Sustained:
     interrupted: bool = False
     """Whether somebody ended the search: the answer is then between `load` and `fails`."""
 
+    @property
+    def longer(self) -> int:
+        """How many times as long as the scenario says the longest run has lasted, since that was too short for the rule; 1 if it was not."""
+        return int(self.runs["times as long"].max()) if len(self.runs) else 1
+
     def __str__(self) -> str:
         if self.interrupted:
             least = "not even known whether the lowest holds" if self.load is None else f"{self.load:g} holds"
@@ -50,7 +61,7 @@ class Sustained:
 
 
 def sustain(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     *,
     traffic: str | None = None,
     low: float = 0.05,
@@ -60,6 +71,7 @@ def sustain(
     slowdown: float | None = None,
     delay_us: float | None = None,
     keeps_up: float | None = KEEPS_UP,
+    lengthen: bool = True,
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     told: Callable[[pd.Series[Any]], object] | None = None,
@@ -75,7 +87,10 @@ def sustain(
     - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the last quarter of
       the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of what arrives in a quarter. So
       much of what arrives is delivered. This holds for any scheme, whether its long messages are still under way when a run ends or
-      not; traffic must last until what is under way has settled, or any load holds that is delivered in the end;
+      not. Traffic must last so long that what is under way of it in an empty network, each message for its ideal time, is no more than
+      that share of what arrives in a quarter: else a message more or less decides. Where it does not, the run is done again with
+      so many times the `flows`, `duration`, or both of every class that arrives by load (`times as long` of `runs`); with
+      `lengthen=False` that is a `ValueError`;
     - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
     - with `slowdown` or `delay_us`, none that completes is slower than that either.
 
@@ -96,19 +111,32 @@ def sustain(
     >>> print(cw.sustain(s, slowdown=1.01))  # 1,460 of 1,500 bytes are payload
     sustains 0.97; 0.98 does not hold
     """
-    if not (resolution > 0 and 0 < low <= high):
-        raise ValueError(f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high")
+    scenario = scenario_of(scenario)
+    if not (resolution > 0 and 0 < low <= high < math.inf):
+        raise ValueError(f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high, in steps above 0")
+    if (high - low) / resolution >= MOST_LOADS:
+        raise ValueError(f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, and at most {MOST_LOADS:,} are possible")
     key, name = _class(scenario, traffic)
     loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
     rows: list[pd.Series[Any]] = []
 
+    def ran(variant: Scenario) -> Result:
+        [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result
+
     def holds(load: float) -> bool:
         for seed in list(seeds) or [scenario.to_dict()["seed"]]:
             variant = scenario.with_({key: load}, seed=seed, name=f"{scenario.name}, load {load:g}, seed {seed}")
-            [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results
-            if result.interrupted:
-                raise KeyboardInterrupt
-            row = _judge(result, name, load, seed, slowdown, delay_us, keeps_up)
+            result, longer = ran(variant), 1
+            if keeps_up is not None and keeps_up < 1:
+                while (more := too_short(result, name, keeps_up)) > 1:
+                    longer = math.ceil(longer * more * 1.1)
+                    if not lengthen or longer > MOST_LONGER:
+                        raise ValueError(_said_short(name, load, keeps_up, longer))
+                    result = ran(_longer(variant, longer, name))
+            row = _judge(result, name, load, seed, slowdown, delay_us, keeps_up, longer)
             rows.append(row)
             if told is not None:
                 told(row)
@@ -178,7 +206,7 @@ def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
 
 
 def _judge(
-    result: Result, name: str, load: float, seed: int, slowdown: float | None, delay_us: float | None, keeps_up: float | None
+    result: Result, name: str, load: float, seed: int, slowdown: float | None, delay_us: float | None, keeps_up: float | None, longer: int
 ) -> pd.Series[Any]:
     """The row of a run."""
     flows = result.flows
@@ -196,8 +224,50 @@ def _judge(
         slowdown is None or slowest <= slowdown,
         delay_us is None or longest_us <= delay_us,
     ]
-    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, result.ok]
+    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, result.ok, longer]
     return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
+
+
+def too_short(result: Result, name: str, keeps_up: float) -> float:
+    """How many times as long arrivals must last for the rule to tell; 1 if they last long enough.
+
+    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal time over T, and
+    what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished work moves by some of what is under
+    way, whether it grows or not: so the ratio must not be above the share that the rule lets pass.
+    """
+    flows = result.flows
+    of_class = (flows["class"] == name) & ~np.isnan(flows["start_ps"].astype(float))
+    start, ideal, size = (flows[column][of_class].astype(float) for column in ("start_ps", "ideal_ps", "bytes"))
+    lasted = float(np.ptp(start)) if len(start) else 0.0
+    if not lasted:
+        raise ValueError(f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give it more flows, or a longer duration")
+    under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
+    return max(1.0, under_way / (1 - keeps_up))
+
+
+def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
+    return (
+        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more than {1 - keeps_up:.2g} of "
+        f"what arrives: what is under way in an empty network is more than that. They must last about {longer:,} times as long: set its flows or "
+        "duration, or judge by --all-complete (keeps_up=None)"
+    )
+
+
+def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
+    """The same, with every class that arrives by load so many times as long."""
+    said = scenario.to_dict()
+    if said.get("measure", {}).get("end") is not None:
+        end = said["measure"]["end"]
+        raise ValueError(f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from lasting {times:,} times as long; leave it out")
+    keys: dict[str, Value] = {}
+    for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:
+        traffic = said["traffic"][index]
+        if traffic.get("flows") is not None:
+            keys[f"traffic.{index}.flows"] = int(traffic["flows"]) * times
+        if traffic.get("duration") is not None:
+            number, unit = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", traffic["duration"]).groups()  # type: ignore[union-attr]
+            keys[f"traffic.{index}.duration"] = f"{float(number) * times:.15g}{unit}"
+    return scenario.with_(keys, name=f"{scenario.name}, {times} times as long")
 
 
 def kept_up(start: Any, delivered: Any, size: Any) -> float:
@@ -207,7 +277,9 @@ def kept_up(start: Any, delivered: Any, size: Any) -> float:
     With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to quarter, which
     a single large message at either end moves little.
     """
-    begin, end = np.nanmin(start, initial=np.inf), np.nanmax(start, initial=0.0)
+    if not (~np.isnan(start)).any():
+        return float("nan")
+    begin, end = np.nanmin(start), np.nanmax(start)
     middle, last = (begin + (end - begin) * share for share in (0.5, 0.75))
     until = np.where(np.isnan(delivered), np.inf, delivered)
 

@@ -1,12 +1,16 @@
-"""The tables of `docs/results.md`, from what the engine says of its columns. As a program: writes them into the page."""
+"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns. As a program: writes both."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 import clearway as cw
 
 BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
+BEGIN_CODE, END_CODE = "# columns: begin\n", "# columns: end\n"
+WIDTH = 138
 ROWS = {
     "flows": "one row a flow",
     "queues": "one row a switch and sample, `measure.interval` apart",
@@ -24,7 +28,7 @@ ROWS = {
 }
 
 
-def tables() -> str:
+def columns() -> dict[str, pa.Schema]:
     tiny = cw.Scenario.load("examples/tiny.toml")
     asked = {"flow_control": "pfc", "entity": [{"name": "all", "hosts": "0"}], "measure.arrivals": ["host0"]}
     runs = [
@@ -32,23 +36,44 @@ def tables() -> str:
         cw.run(tiny.with_({"transport": "harmony"})),
         cw.run(tiny.with_({"transport": "r2c2"})),
     ]
+    return {name: table.schema for result in runs for name, table in result.tables.items()}
+
+
+def kind(field: pa.Field) -> str:
+    return "name" if str(field.type).startswith("dictionary") else str(field.type)
+
+
+def tables() -> str:
     lines = []
-    for name, table in {name: table for result in runs for name, table in result.tables.items()}.items():
+    for name, schema in columns().items():
         lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]
         lines.append("| --- | --- | --- | --- |")
-        for field in table.schema:
+        for field in schema:
             unit, doc = (field.metadata[key].decode() for key in (b"unit", b"doc"))
-            kind = "name" if str(field.type).startswith("dictionary") else str(field.type)
-            lines.append(f"| `{field.name}` | {unit} | {kind} | {doc} |")
+            lines.append(f"| `{field.name}` | {unit} | {kind(field)} | {doc} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def between_marks(page: str) -> str:
-    return page.split(BEGIN, 1)[1].split(END, 1)[0]
+def code() -> str:
+    lines = ["TABLES: dict[str, dict[str, str]] = {"]
+    for name, schema in columns().items():
+        lines += [f'    "{name}": {{', "       "]
+        for field in schema:
+            item = f' "{field.name}": "{kind(field)}",'
+            if len(lines[-1]) + len(item) > WIDTH:
+                lines.append("       ")
+            lines[-1] += item
+        lines.append("    },")
+    return "\n".join([*lines, "}", '"""By table and column: the type; "name" is text of which each value is kept once."""', ""])
+
+
+def between_marks(page: str, begin: str = BEGIN, end: str = END) -> str:
+    return page.split(begin, 1)[1].split(end, 1)[0]
 
 
 if __name__ == "__main__":
-    path = Path("docs/results.md")
-    before, after = path.read_text().split(BEGIN)[0], path.read_text().split(END)[1]
-    path.write_text(before + BEGIN + tables() + END + after)
+    pages = (("docs/results.md", BEGIN, END, tables()), ("python/clearway/_tables.py", BEGIN_CODE, END_CODE, code()))
+    for path, begin, end, text in ((Path(name), begin, end, text) for name, begin, end, text in pages):
+        before, after = path.read_text().split(begin)[0], path.read_text().split(end)[1]
+        path.write_text(before + begin + text + end + after)

@@ -118,9 +118,10 @@ def test_progress_is_told_and_its_errors_end_the_run() -> None:
 
 def test_docs_say_of_each_column_what_the_engine_says(result: cw.Result) -> None:
     """The engine's own words are the only source; `python tests/python/column_docs.py` writes them into the page."""
-    from column_docs import between_marks, tables
+    from column_docs import BEGIN_CODE, END_CODE, between_marks, code, tables
 
     assert between_marks(Path("docs/results.md").read_text()) == tables()
+    assert between_marks(Path("python/clearway/_tables.py").read_text(), BEGIN_CODE, END_CODE) == code()
 
 
 def test_rates_of_entities_are_what_arrived_over_time() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import clearway as cw
 from clearway._compare_all import SUSTAINED_LOADS
-from clearway._sustain import KEEPS_UP, Bisection
+from clearway._defaults import KEEPS_UP
+from clearway._sustain import Bisection
 from test_cli import LONG, PROGRAM, clearway
 
 # Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load of 0.973. Below

@@ -143,10 +143,11 @@ scale = { n = 2 }
     where = {str(line["where"]).partition(",")[0] for line in log(folder / "out" / "store") if line["event"] == "begun"}
     assert where and all(address.startswith("tcp://") for address in where)
     for wrong, said in (
-        ("dask_jobqueues.SLURMCluster", "pip install 'dask-jobqueues'"),
-        ("distributed.NoCluster", "there is no such class"),
-        ("SLURMCluster", "it is written as"),
+        ("dask_jobqueue.SLURMCluster", "pip install 'dask-jobqueue'"),
+        ("distributed.NoCluster", "no launcher that a sweep's file may name"),
+        ("SLURMCluster", "such as dask_jobqueue.SLURMCluster"),
     ):
-        (folder / "sweep.toml").write_text((text + launched).replace("distributed.LocalCluster", wrong))
+        named = (text + launched).replace("distributed.LocalCluster", wrong)
+        (folder / "sweep.toml").write_text(named)
         done = clearway("sweep", "sweep.toml", "--out", "other", cwd=folder)
         assert done.returncode == 2 and said in done.stderr, done.stderr

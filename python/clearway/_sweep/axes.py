@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,20 @@ def cross(
         except ScenarioError as error:
             raise located(choice, error) from None
     return points
+
+
+MOST = 100_000
+"""Runs of a sweep. More are a slip: planning alone would take minutes, and gigabytes."""
+
+
+def too_many(bases: int, axes: Sequence[Axis]) -> str:
+    """What is wrong with so many combinations; empty if nothing is."""
+    counts = [len(axis.steps) for axis in axes]
+    runs = bases * math.prod(counts)
+    if runs <= MOST:
+        return ""
+    product = " x ".join(f"{count:,}" for count in ([bases] if bases > 1 else []) + counts)
+    return f"{product} are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), or by larger steps"
 
 
 def chosen(scenario: Scenario, choice: Choice) -> Scenario:

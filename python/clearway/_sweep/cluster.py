@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import queue
+import re
 import secrets
 import tempfile
 import time
@@ -33,9 +34,61 @@ LOOK_SECONDS = 2.0
 CONNECT_SECONDS = 10
 
 
+LAUNCHERS = frozenset(
+    {
+        "distributed.LocalCluster",
+        *(f"dask_jobqueue.{name}Cluster" for name in ("HTCondor", "LSF", "Moab", "OAR", "PBS", "SGE", "SLURM", "Local")),
+        "dask_kubernetes.operator.KubeCluster",
+        "dask_gateway.GatewayCluster",
+        *(f"dask_cloudprovider.{name}" for name in ("aws.FargateCluster", "aws.EC2Cluster", "azure.AzureVMCluster", "gcp.GCPCluster")),
+    }
+)
+"""What a sweep's file may name: a file that somebody has passed on must not be able to run anything else."""
+
+ARGUMENTS = frozenset(
+    "account adaptive asynchronous cores cpus dashboard_address death_timeout disk image instance_type interface job_cpu job_extra_directives job_mem location "
+    "local_directory log_directory machine_type mem memory memory_limit n_workers name namespace ncpus ngpus nanny processes processes_per_worker project "
+    "projectid queue region resource_spec resources shared_temp_directory silence_logs size threads_per_worker vm_size walltime worker_cpu worker_mem "
+    "zone".split()
+)
+"""The arguments that a file may give: sizes, names and places. Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...)
+are not among them: whoever needs these starts a scheduler and names it by `--dask`."""
+
+# What becomes part of a job script must not end its line, nor be more than a word to a shell.
+PLAIN = re.compile(r"[\w ./:=,+@%#\[\]-]*")
+
+
+def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Which of the keys of [cluster] can't be, and why; none if all is well."""
+    if name not in LAUNCHERS:
+        known = ", ".join(sorted(LAUNCHERS))
+        return "launcher", f"{name!r} is no launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: {known}"
+    for key, value in arguments.items():
+        if key not in ARGUMENTS:
+            hint = "start a scheduler of your own and name it by --dask for what needs more"
+            return "arguments", f"{key!r} is no argument that a sweep's file may give; {hint}. Known: {', '.join(sorted(ARGUMENTS))}"
+        odd = next((word for word in _words(value) if not PLAIN.fullmatch(word)), None)
+        if odd is not None:
+            return "arguments", f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be in it"
+    return None
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every text in a value."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key
+            yield from _words(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
 @dataclass(frozen=True)
 class Launcher:
-    """A class that starts a cluster, such as `dask_jobqueue.SLURMCluster`."""
+    """A class that starts a cluster, one of `LAUNCHERS`, such as `dask_jobqueue.SLURMCluster`."""
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -47,6 +100,9 @@ class Launcher:
 
     def start(self) -> Any:
         """The cluster."""
+        wrong = refused(self.name, self.arguments)
+        if wrong is not None:
+            raise ValueError(f"cluster.{wrong[0]}: {wrong[1]}")
         module, _, name = self.name.rpartition(".")
         launcher = getattr(_imported(module, module.partition(".")[0].replace("_", "-")), name, None) if module else None
         if launcher is None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from clearway._errors import ScenarioError
-from clearway._run import slug
-from clearway._scenario import Scenario, _toml
-from clearway._sweep.axes import Axis, Choice, chosen, cross, label, short_names
-from clearway._sweep.cluster import Launcher
+from clearway._places import slug
+from clearway._scenario import Scenario, _toml, read_text
+from clearway._sweep.axes import Axis, Choice, chosen, cross, label, short_names, too_many
+from clearway._sweep.cluster import Launcher, refused
 from clearway._sweep.points import Label
 from clearway._sweep.sweep import Sweep, named
 from clearway._sweep.values import span
@@ -25,6 +25,8 @@ else:
 KEYS = ("name", "scenario", "set", "vary", "zip", "skip", "store", "cluster")
 LONG = ("values", "name", "labels")
 RANGE = ("from", "to", "step", "factor", "count")
+# Of longer files errors name the key alone.
+LINES = 1_000
 CLUSTER = ("launcher", "arguments", "scale", "adapt")
 
 Path_ = Sequence[str | int]
@@ -33,12 +35,7 @@ Path_ = Sequence[str | int]
 
 def load(path: Path, folder: str | Path | None, store: str | Path | None) -> Sweep:
     """The sweep of a file; `ScenarioError` names file, line and key of what can't be right."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ScenarioError(str(path), None, "", f"could not be read: {why}") from None
-    return _File(path, text).sweep(folder, store)
+    return _File(path, read_text(path)).sweep(folder, store)
 
 
 class _File:
@@ -48,6 +45,8 @@ class _File:
             self.read: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise ScenarioError(str(path), None, "", str(error)) from None
+        except RecursionError:
+            raise ScenarioError(str(path), None, "", "tables or lists are nested too deeply") from None
         self.places: dict[str, Path_] = {}
         """Where each varied key stands."""
 
@@ -58,6 +57,10 @@ class _File:
         axes = self.axes()
         skips = self.skips([name for axis in axes for name in axis.names] + (["scenario"] if len(bases) > 1 else []))
         level = self.read.get("set", {}).get("level", "packet")
+        crowded = too_many(len(bases), axes)
+        if crowded:
+            key = max(axes, key=lambda axis: len(axis.steps)).keys[0]
+            raise self.error(self.places[key], crowded)
         points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located, level)
         if not points:
             raise self.error((), "no combination is left to run")
@@ -192,6 +195,9 @@ class _File:
         self.known(("cluster",), said, CLUSTER)
         launcher = self.text_at(("cluster", "launcher"))
         arguments, scale, adapt = (self.table_at(("cluster", key)) for key in CLUSTER[1:])
+        wrong = refused(launcher, arguments)
+        if wrong is not None:
+            raise self.error(("cluster", wrong[0]), wrong[1])
         return Launcher(launcher, arguments, scale, adapt)
 
     def leaves(self, path: Path_, table: Mapping[str, Any]) -> dict[str, tuple[Path_, Any]]:
@@ -256,9 +262,14 @@ class _File:
             key += f"[{part}]" if isinstance(part, int) else f".{part}" if key else part
         return ScenarioError(str(self.path), self.line(path) if path else None, key, message)
 
-    def line(self, path: Path_) -> int:
-        """The line at which something begins: all lines before it, and none of those behind it, are a document without it."""
+    def line(self, path: Path_) -> int | None:
+        """The line at which something begins: all lines before it, and none of those behind it, are a document without it.
+
+        None in a file so long that looking would take seconds.
+        """
         lines = self.text.splitlines()
+        if len(lines) > LINES:
+            return None
         begins = 1
         for count in range(1, len(lines) + 1):
             try:

@@ -17,8 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from clearway import _html
-from clearway._plots import COLOURS, STYLE, Picture, colours_of
-from clearway._sustain import KEEPS_UP
+from clearway._confidence import of_mean
+from clearway._plots import COLOURS, STYLE, Picture, add_legend, colours_of, labelled
+from clearway._run import without_ends
+from clearway._defaults import KEEPS_UP
 
 if TYPE_CHECKING:
     from clearway._sweep.result import SweepResult
@@ -142,8 +144,7 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
         for axes in np.ravel(panels)[: -(len(columns) // rows)]:
             axes.set_xlabel("")
         if roles.line is not None:
-            handles, labels = np.ravel(panels)[0].get_legend_handles_labels()
-            picture.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 7), title=None)
+            add_legend(picture, np.ravel(panels)[0], loc="outside upper center", ncols=min(len(lines), 7))
         return picture
 
 
@@ -155,7 +156,7 @@ def _line(
     numeric = _numeric(pd.Series(ticks))
     order = [tick for tick in ticks if tick in mean.index]
     at = np.array(order, dtype=float) if numeric else np.array([ticks.index(tick) for tick in order], dtype=float)
-    axes.plot(at, mean[order], color=colour, linestyle=dashes, label=name, marker="o")
+    axes.plot(at, mean[order], color=colour, linestyle=dashes, label=labelled(name), marker="o")
     if band and (most > least).any():
         axes.fill_between(at, least[order], most[order], color=colour, alpha=0.15, linewidth=0)
     left = (runs["unfinished"].groupby(runs[x]).sum() > 0)[order].to_numpy()
@@ -190,17 +191,31 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
     """A row for what differs by more than the seed; means over seeds."""
     keys = [axis for axis in axes if axis != "seed"]
     numbers = [column for column in SHOWN if column in done] or [
-        column for column in done.columns if column not in axes and pd.api.types.is_numeric_dtype(done[column])
+        column for column in without_ends(done).columns if column not in axes and pd.api.types.is_numeric_dtype(done[column])
     ]
     rows = []
     for _, group in _groups(done, keys):
         names = [f"{value:g}" if isinstance(value, float) else str(value) for value in (group[key].iloc[0] for key in keys)]
-        means = {column: float(group[column].astype(float).mean()) for column in numbers}
-        rows.append([*names, f"{len(group)}", *(f"{mean:,.0f}" if column in COUNTS else _html.number(mean) for column, mean in means.items())])
+        rows.append([*names, f"{len(group)}", *(_mean(group, column) for column in numbers)])
     if not rows:
         return "<p>Nothing has been run.</p>"
-    note = "<p class=note>Slowdown of completed flows, and what the network did: means over seeds.</p>" if "short mean" in numbers else ""
+    note = "Slowdown of completed flows, and what the network did: means over seeds. " if "short mean" in numbers else ""
+    note = f"<p class=note>{note}In brackets: intervals of 95% confidence, over seeds where there are several, else over the flows of the run.</p>"
     return _html.table([*keys, "runs", *numbers], rows, text=len(keys)) + note
+
+
+def _mean(group: pd.DataFrame, column: str) -> str:
+    """The mean over seeds, with its interval; of one run the interval that it has itself."""
+    values = group[column].astype(float).dropna().to_numpy()
+    mean = float(values.mean()) if len(values) else float("nan")
+
+    def said(value: float) -> str:
+        return f"{value:,.0f}" if column in COUNTS else _html.number(value)
+
+    ends = of_mean(values)
+    if len(group) == 1 and f"{column} low" in group:
+        ends = float(group[f"{column} low"].iloc[0]), float(group[f"{column} high"].iloc[0])
+    return said(mean) if np.isnan(ends).any() else f"{said(mean)} ({said(ends[0])}–{said(ends[1])})"
 
 
 def _errors(errors: dict[str, str]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clearway import _core
+from clearway._errors import ScenarioError
 from clearway._results import Result
 from clearway._run import Progress, _row, run
 from clearway._scenario import Scenario
@@ -73,7 +74,7 @@ class Simulation(Task):
     @classmethod
     def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
         """The run of a scenario, with the files that it names as they are now."""
-        files = [(key, path.name, _read(path, path.stat().st_mtime_ns)) for key, path in scenario._files()]
+        files = [(key, path.name, _content(key, path)) for key, path in scenario._files()]
         return cls(scenario.to_toml(), tuple(files), level)
 
     @property
@@ -149,6 +150,15 @@ class Point:
 
     def __repr__(self) -> str:
         return f"Point({self.name!r}, {self.key})"
+
+
+def _content(key: str, path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise ScenarioError(str(path), None, key, "could not be read: it is no file")
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ScenarioError(str(path), None, key, f"could not be read: {error.strerror}") from None
 
 
 @lru_cache(maxsize=8)

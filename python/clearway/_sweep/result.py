@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clearway._results import Result
+from clearway._results import Result, read_table, write_table
 from clearway._run import _cores
 from clearway._sweep.points import Label, Point, Simulation
 from clearway._sweep.store import Store
@@ -98,9 +98,12 @@ class SweepResult:
                 wanted.add(part)
                 _write_part(source, part, {name: values[point.name] for name, values in columns.items()})
         for part in set(place.glob("*/run=*/part.parquet")) - wanted:
-            shutil.rmtree(part.parent)
+            part.unlink()
+            # What else somebody has put there stays.
+            with contextlib.suppress(OSError):
+                part.parent.rmdir()
         frame = self._table.reset_index(names="name").assign(run=list(self._runs.values())).drop(columns="key")
-        _replace(self.folder / "runs.parquet", lambda path: frame.to_parquet(path))
+        _replace(self.folder / "runs.parquet", lambda path: frame.to_parquet(path, write_page_checksum=True))
         return place
 
     def report(self, path: str | Path | None = None) -> Path:
@@ -177,15 +180,24 @@ def _array(values: Sequence[Label | None]) -> pa.Array:
 def _write_part(source: Path, part: Path, labels: Mapping[str, pa.Scalar]) -> None:
     """A table of a run with a column an axis, unless that is what is there."""
     said = json.dumps({name: [str(value.type), value.as_py()] for name, value in labels.items()}).encode()
-    if part.exists() and pq.read_schema(part).metadata.get(b"axes") == said:
+    if part.exists() and _axes_of(part) == said:
         return
-    table = pq.read_table(source)
+    table = read_table(source)
     for place, (name, value) in enumerate(labels.items()):
         column = pa.repeat(value, len(table))
         table = table.add_column(place, name, column.dictionary_encode() if pa.types.is_string(value.type) else column)
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), b"axes": said})
     part.parent.mkdir(parents=True, exist_ok=True)
-    _replace(part, lambda path: pq.write_table(table, path, compression="zstd"))
+    _replace(part, lambda path: write_table(table, path))
+
+
+def _axes_of(part: Path) -> bytes | None:
+    """What a part of the dataset says of its axes; none if it is damaged, and to be written anew."""
+    try:
+        axes: bytes | None = (pq.read_schema(part).metadata or {}).get(b"axes")
+    except (OSError, pa.ArrowException):
+        return None
+    return axes
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
@@ -197,5 +209,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
         os.chmod(part, 0o644)
         os.replace(part, path)
     except BaseException:
-        os.unlink(part)
+        # Arrow takes away what it could not write to its end, and the error that counts is its.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
         raise

@@ -8,8 +8,8 @@ from typing import Any
 
 from clearway._errors import ScenarioError
 from clearway._run import _cores
-from clearway._scenario import Scenario
-from clearway._sweep.axes import Axis, cross, short_names
+from clearway._scenario import Scenario, Scenarios, scenarios_of
+from clearway._sweep.axes import Axis, cross, short_names, too_many
 from clearway._sweep.cluster import Cluster, Launcher
 from clearway._sweep.driver import Board, Crew, drive
 from clearway._sweep.local import Local
@@ -60,7 +60,7 @@ class Sweep:
 
     @staticmethod
     def over(
-        scenarios: Scenario | Sequence[Scenario],
+        scenarios: Scenarios,
         vary: Mapping[str, Sequence[Any]],
         folder: str | Path,
         *,
@@ -74,11 +74,14 @@ class Sweep:
         >>> [point.name for point in sweep.points]
         ['hosts 4, seed 1', 'hosts 4, seed 2', 'hosts 8, seed 1', 'hosts 8, seed 2']
         """
-        given = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios)
+        given = scenarios_of(scenarios)
         axes = [Axis.of(name, key, vary[key]) for key, name in short_names(vary).items()]
         bases = {scenario.name: scenario for scenario in given}
         if len(bases) < len(given):
             raise ValueError("two scenarios have one name; give them names that differ")
+        crowded = too_many(len(bases), axes)
+        if crowded:
+            raise ValueError(crowded)
         return Sweep(cross(bases, axes), folder, store=store)
 
     @staticmethod
@@ -155,7 +158,7 @@ class Sweep:
 
 
 def sweep(
-    scenarios: Scenario | Sequence[Scenario],
+    scenarios: Scenarios,
     vary: Mapping[str, Sequence[Any]],
     folder: str | Path,
     *,

@@ -1,4 +1,5 @@
-"""What somebody sees while a sweep runs: a live table in a terminal or notebook, else a line for each run that has ended."""
+"""What somebody sees while a sweep runs: a live table in a terminal; else, such as in a notebook or a log,
+a line for each run that has ended, and now and then one on how it stands."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 
 from clearway._sweep.driver import Board, Running
 
+# How often it is said how a sweep stands, where lines are kept and no run has ended.
+TELL_SECONDS = 10.0
 # Rows of the live table; a cluster has more workers than a screen has lines.
 ROWS = 24
 
@@ -17,9 +20,12 @@ class Watch:
     """Shows a board. `show` is true or false, or none: only where somebody looks."""
 
     def __init__(self, board: Board, show: bool | None) -> None:
-        looks = sys.stderr.isatty() or "ipykernel" in sys.modules
+        # In a notebook a live table needs widgets.
+        looks = sys.stderr.isatty() and "ipykernel" not in sys.modules
+        show = True if show is None and "ipykernel" in sys.modules else show
         self.board = board
         self._lines = bool(show) and not looks
+        self._said = time.monotonic()
         self._live: Any = None
         if looks and show is not False:
             from rich.console import Console
@@ -31,9 +37,11 @@ class Watch:
         """Something has changed, or is worth saying."""
         if said and self._live is not None:
             self._live.console.print(said, markup=False, highlight=False)
-        elif said and self._lines:
+        elif self._lines and (said or time.monotonic() - self._said > TELL_SECONDS):
             ended, left = len(self.board.done) + len(self.board.failed), _left(self.board)
-            print(f"[{ended}/{len(self.board.names)}] {said}{f' ({left})' if left else ''}", file=sys.stderr, flush=True)
+            words = f"{said}{f' ({left})' if left else ''}" if said else summary(self.board)
+            print(f"[{ended}/{len(self.board.names)}] {words}", file=sys.stderr, flush=True)
+            self._said = time.monotonic()
 
     def __enter__(self) -> Watch:
         if self._live is not None:

@@ -1,0 +1,166 @@
+"""Where results go: looked at before work begins, and one command's alone while it works.
+
+What is written is written beside its place and renamed, so a place needs a folder around it that can be written to. A file that
+Clearway has not written is never replaced and never deleted: such a place is refused by the file's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from clearway._tables import LIVE, TABLES
+
+FILES = frozenset({"run.json", "scenario.toml", "report.html", *(f"{name}.parquet" for name in (*TABLES, *LIVE))})
+"""The files of a result's folder, beside what its own `run.json` names."""
+
+
+def slug(name: str) -> str:
+    """A name as that of a file."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    # File systems end names at 255 bytes, and what is written there has a longer one meanwhile.
+    return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.blake2b(name.encode(), digest_size=6).hexdigest()}"
+
+
+def check_result(folder: Path) -> Path:
+    """The folder that a result may be written as, links followed; `FileExistsError` says what is in its way."""
+    if folder.is_symlink():
+        if not folder.exists():
+            raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
+        folder = folder.resolve()
+    if not folder.exists():
+        check_folder(folder)
+        return folder
+    if not folder.is_dir():
+        raise FileExistsError(f"{folder}: a file, where a folder for the result is to be; choose another place")
+    inside = sorted(path.name for path in folder.iterdir())
+    if inside and "run.json" not in inside:
+        raise FileExistsError(f"{folder} exists and holds no result of a run, but {inside[0]!r}; choose another place")
+    ours = FILES | _named(folder / "run.json")
+    foreign = [name for name in inside if name not in ours or (folder / name).is_dir()]
+    if foreign:
+        raise FileExistsError(f"{folder}: holds {foreign[0]!r}, which would be lost with the old result; move it, or choose another place")
+    return folder
+
+
+def _named(run: Path) -> set[str]:
+    """The tables that a result says are its own."""
+    try:
+        return set(json.loads(run.read_text(encoding="utf-8"))["checksums"]) if run.is_file() else set()
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return set()
+
+
+@contextlib.contextmanager
+def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
+    """A place that this process alone writes to meanwhile, after it has been looked at. `result`: the folder itself becomes one.
+
+    What tells others is a lock on `.NAME.lock` beside it. A process that is killed lets go of it.
+    """
+    given = Path(folder)
+    place = check_result(given) if result else check_folder(given)
+    made = _parents(place.parent, given)
+    lock = place.parent / f".{place.name}.lock"
+    try:
+        handle = _locked(lock, given)
+        try:
+            yield place
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(lock)
+            os.close(handle)
+    finally:
+        for parent in made:
+            # Only if nothing was written.
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+
+
+def check_folder(folder: Path) -> Path:
+    """A folder that holds results, there or to be made."""
+    if folder.is_symlink() and not folder.exists():
+        raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder}: a file, where a folder for the results is to be; choose another place")
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{folder}: {there} is a file, and can hold no folder; choose another place")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder}: nothing can be written to {there}; choose another place")
+    return folder.resolve()
+
+
+def _parents(folder: Path, given: Path) -> list[Path]:
+    """Makes the folders around a place; gives those that it has made, the innermost first."""
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"{given}: {folder} can't be made: {error.strerror}") from None
+    return missing
+
+
+def _locked(lock: Path, given: Path) -> int:
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise type(error)(f"{given}: nothing can be written to {lock.parent}: {error.strerror}; choose another place") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.pread(handle, 200, 0).decode(errors="replace").strip()
+            os.close(handle)
+            raise FileExistsError(f"{given}: {who or 'another command'} writes there now; wait for its end, or choose another place") from None
+        except OSError:
+            pass  # A file system without locks: whole results are all that is promised there.
+        with contextlib.suppress(FileNotFoundError):
+            # Whoever had it may have taken it away between our opening and our locking it.
+            if os.fstat(handle).st_ino == os.stat(lock).st_ino:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+                return handle
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C, and a request to end, are heard when this is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+    before = {number: signal.signal(number, lambda *said: heard.append(said)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # None is one that Python has not set, and cannot set.
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    for first, frame in heard[:1]:
+        then = before[signal.Signals(first)]
+        if callable(then):
+            then(first, frame)
+        elif then == signal.SIG_DFL:
+            signal.raise_signal(first)
+
+
+def check_page(path: Path) -> None:
+    """Refuses to write a page over a file that is none."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: a folder; name a file for the page, such as {path / 'report.html'}")
+    if path.exists():
+        with path.open("rb") as file:
+            head = file.read(64)
+        if head and not head.lower().startswith(b"<!doctype html"):
+            raise FileExistsError(f"{path}: exists and is no page of a report; choose another place")

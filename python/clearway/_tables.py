@@ -1,0 +1,74 @@
+"""The tables of a result and their columns: what a result that is read must have, and what completion shows.
+
+Written by `python tests/python/column_docs.py` from what the engine says of its columns, as `docs/results.md` is; a test compares them.
+"""
+
+from __future__ import annotations
+
+FLOW_LEVEL = {
+    "flows": (
+        "flow", "src", "dst", "bytes", "class", "transport", "start_ps", "delivered_ps", "completed_ps", "fct_ps", "ideal_ps", "slowdown",
+        "status", "reason",
+    ),
+    "links": ("link", "from", "to", "tier", "rate_bps", "sent_bytes", "utilisation"),
+}  # fmt: skip
+"""Of the tables that have fewer columns at flow level: those that they have."""
+
+LIVE = ("lateness", "refused")
+"""What a live run has beside them."""
+
+# columns: begin
+TABLES: dict[str, dict[str, str]] = {
+    "flows": {
+        "flow": "uint32", "src": "uint32", "dst": "uint32", "bytes": "uint64", "class": "name", "transport": "name",
+        "submissions": "uint32", "delivered_over": "name", "start_ps": "uint64", "delivered_ps": "uint64", "completed_ps": "uint64",
+        "fct_ps": "uint64", "ideal_ps": "uint64", "slowdown": "double", "sent_packets": "uint64", "resent_packets": "uint64",
+        "status": "name", "reason": "name", "wait_ps": "uint64", "queued_up_ps": "uint64", "queued_down_ps": "uint64",
+        "queued_last_ps": "uint64", "serialised_ps": "uint64", "propagation_ps": "uint64", "return_ps": "uint64",
+    },
+    "queues": {
+        "time_ps": "uint64", "switch": "name", "used_bytes": "uint64", "longest_bytes": "uint64",
+    },
+    "utilisation": {
+        "time_ps": "uint64", "tier": "name", "utilisation": "double",
+    },
+    "links": {
+        "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "sent_packets": "uint64",
+        "sent_bytes": "uint64", "utilisation": "double", "queued_bytes_max": "uint64", "overflow_packets": "uint64",
+        "trimmed_packets": "uint64", "dead_packets": "uint64", "marked_packets": "uint64", "sent_frames": "uint64", "pauses": "uint64",
+        "paused_ps": "uint64", "own_queues_max": "uint64", "waited_packets": "uint64", "waited_ps": "uint64",
+    },
+    "counters": {
+        "transport": "name", "counter": "name", "value": "uint64",
+    },
+    "congestion": {
+        "time_ps": "uint64", "link": "uint32", "cause": "name", "root_link": "uint64", "role": "name", "paused": "bool",
+        "bytes": "uint64", "innocent_bytes": "uint64",
+    },
+    "entities": {
+        "time_ps": "uint64", "entity": "name", "delivered_bytes": "uint64", "received_bytes": "uint64",
+    },
+    "waits": {
+        "entity": "name", "queue": "name", "packets": "uint64", "mean_ns": "double", "p50_ns": "uint64", "p95_ns": "uint64",
+        "p99_ns": "uint64", "max_ns": "uint64",
+    },
+    "aqs": {
+        "switch": "name", "entity": "name", "pipeline": "name", "dropped_packets": "uint64", "dropped_bytes": "uint64",
+        "marked_packets": "uint64",
+    },
+    "arrivals": {
+        "time_ps": "uint64", "host": "uint32", "flow": "uint32", "bytes": "uint64",
+    },
+    "guarantees": {
+        "link": "uint32", "from": "name", "to": "name", "tier": "name", "queue_bound_bytes": "uint64", "queue_max_bytes": "uint64",
+        "share": "double",
+    },
+    "guaranteed_waits": {
+        "quantile": "double", "wait_ps": "uint64", "wait_bound_ps": "uint64", "share": "double",
+    },
+    "measures": {
+        "flow": "uint32", "measure": "name", "value": "uint64",
+    },
+}
+"""By table and column: the type; "name" is text of which each value is kept once."""
+# columns: end
