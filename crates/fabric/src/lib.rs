@@ -32,4 +32,4 @@ pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};
-pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Star};
+pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Star, read_file};

@@ -17,7 +17,7 @@ use units::{Duration, Problem, Rate};
 use crate::Fabric;
 pub use clos::{FatTree, LeafSpine};
 pub use direct::Grid;
-pub use file::{FileFormat, FileSpec};
+pub use file::{FileFormat, FileSpec, read_file};
 pub use small::{Dumbbell, Star};
 
 /// A topology and its parameters.

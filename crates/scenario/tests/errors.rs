@@ -230,6 +230,43 @@ fn settings_without_effect_are_errors() {
 }
 
 #[test]
+fn of_two_names_where_one_is_chosen_none_is_dropped() {
+    let two = "transport = { udp = {}, dctcp = {} }";
+    refused("transport = \"udp\"", two, 2, "transport", &["is a second name where one is chosen"]);
+    let error = problem(GOOD, &[("flow_control", "{ pfc = {}, bfc = {} }")]).to_string();
+    assert!(error.contains("is a second name where one is chosen"), "{error}");
+    let error = problem(GOOD, &[("sharing", "{ aq = {}, rate_limiter = {} }")]).to_string();
+    assert!(error.contains("is a second name where one is chosen"), "{error}");
+}
+
+#[test]
+fn numbers_that_are_too_large_are_told_the_range() {
+    refused("racks = 2", "racks = 4294967296", 9, "fabric.leaf_spine.racks", &["0 to 4,294,967,295"]);
+    let error = problem(GOOD, &[("transport", "{ dctcp = { class = 256 } }")]).to_string();
+    assert!(error.contains("0 to 255") && !error.contains("u8"), "{error}");
+}
+
+#[test]
+fn traffic_in_the_distant_future_is_refused_before_it_is_waited_for() {
+    let far = "name = \"web\"\nstart = \"4000000s\"";
+    refused("name = \"web\"", far, 5, "measure.interval", &["take one of at least", "start earlier"]);
+    let seldom = GOOD.replace("drain = \"10ms\"", "drain = \"10ms\"\ninterval = \"1s\"").replace("name = \"web\"", far);
+    Plan::new(&read(&seldom, "x.toml", &[]).unwrap()).unwrap();
+}
+
+#[test]
+fn files_that_never_end_are_refused() {
+    for path in ["/dev/zero", "/dev/urandom", "/"] {
+        let trace = format!("trace = {{ csv = {{ path = \"{path}\" }} }}");
+        let error = problem(
+            &GOOD.replace("sizes = \"websearch\"\narrivals = { poisson = { load = 0.6 } }\nflows = 5", &trace),
+            &[],
+        );
+        assert!(error.message.contains("no file"), "{error}");
+    }
+}
+
+#[test]
 fn what_is_mutated_is_good_before() {
     Plan::new(&read(&shared(), "x.toml", &[]).unwrap()).unwrap();
 }

@@ -186,8 +186,16 @@ pub(crate) fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + 
         fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<T, E> {
             (self.named)(name).ok_or_else(|| E::unknown_variant(name, self.names))
         }
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-            R::deserialize(MapAccessDeserializer::new(map)).map(R::into)
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+            let first = R::deserialize(MapAccessDeserializer::new(&mut map)).map(R::into)?;
+            // An enum takes the first key and looks at no other.
+            match map.next_key::<String>()? {
+                None => Ok(first),
+                Some(more) => {
+                    let message = format!("\"{more}\" is a second name where one is chosen; write one of them");
+                    Err(serde::de::Error::custom(message))
+                }
+            }
         }
     }
     deserializer.deserialize_any(Visitor::<T, R> { what, names, named, table: PhantomData })

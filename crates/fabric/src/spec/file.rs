@@ -7,6 +7,7 @@ mod graph;
 mod hpcc;
 mod htsim;
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, SplitWhitespace};
 
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use crate::Fabric;
+use crate::{Fabric, names};
 
 /// A fabric that is described in a file of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,8 +47,9 @@ pub enum FileFormat {
 impl FileSpec {
     /// Reads the file and builds the fabric.
     pub(super) fn build(&self) -> Result<Fabric, Problem> {
-        let text = std::fs::read_to_string(&self.path)
-            .map_err(|error| Problem::new("path", format!("can't read {}: {error}", self.path.display())))?;
+        let unreadable = |why: String| Problem::new("path", format!("can't read {}: {why}", self.path.display()));
+        let content = read_file(&self.path, TEXT_BYTES_MAX).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(content).map_err(|_| unreadable("it is no text in UTF-8".into()))?;
         self.parse(&text)
     }
 
@@ -67,6 +69,23 @@ impl FileSpec {
     }
 }
 
+/// What a topology's file may have: a million links, each a line.
+const TEXT_BYTES_MAX: u64 = 1 << 28;
+
+/// Reads a file that a scenario names, of at most so many bytes. A pipe or a device, which might never end, is an error.
+pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a pipe waits for somebody who writes.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file but a folder, a pipe or a device"));
+    }
+    let mut content = Vec::new();
+    std::fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > bytes_max {
+        return Err(io::Error::other(format!("it has more than {bytes_max} bytes")));
+    }
+    Ok(content)
+}
+
 /// The lines of a file that say something.
 #[derive(Clone, Copy)]
 struct Lines<'a> {
@@ -76,11 +95,17 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn iter(self) -> impl Iterator<Item = Line<'a>> {
-        self.text.lines().enumerate().filter_map(move |(index, line)| {
+        let lines = self.text.lines().enumerate().filter_map(move |(index, line)| {
             let line = line.split_once('#').map_or(line, |(before, _)| before);
             let fields = line.split_whitespace();
-            (fields.clone().next().is_some()).then_some(Line { file: self.file, number: index + 1, fields })
-        })
+            (fields.clone().next().is_some()).then_some(Line {
+                file: self.file,
+                number: index + 1,
+                fields,
+                first: false,
+            })
+        });
+        lines.enumerate().map(|(index, line)| Line { first: index == 0, ..line })
     }
 
     /// The error of a file that ends before `wanted`.
@@ -95,6 +120,8 @@ struct Line<'a> {
     file: &'a Path,
     number: usize,
     fields: SplitWhitespace<'a>,
+    /// Whether it is the first that says something.
+    first: bool,
 }
 
 impl<'a> Line<'a> {
@@ -106,7 +133,10 @@ impl<'a> Line<'a> {
     /// The next field as a value, whose own error says what would be right.
     fn value<T: FromStr<Err: std::fmt::Display>>(&mut self, field: &str) -> Result<T, Problem> {
         let word = self.word(field)?;
-        word.parse().map_err(|error| self.error(&format!("{field} \"{word}\": {error}")))
+        word.parse().map_err(|error| match self.first {
+            true => self.error(&format!("{field} is something else")),
+            false => self.error(&format!("{field} \"{word}\": {error}")),
+        })
     }
 
     /// The next field as a whole number in a range.
@@ -114,7 +144,7 @@ impl<'a> Line<'a> {
         let word = self.word(field)?;
         word.parse().ok().filter(|count| range.contains(count)).ok_or_else(|| {
             let (least, most) = range.into_inner();
-            self.error(&format!("{field} is \"{word}\"; it must be a whole number from {least} to {most}"))
+            self.error(&format!("{field} is {}; it must be a whole number from {least} to {most}", self.shown(word)))
         })
     }
 
@@ -123,6 +153,21 @@ impl<'a> Line<'a> {
         match self.fields.next() {
             None => Ok(()),
             Some(extra) => Err(self.error(&format!("\"{extra}\" is too much; the line should end before it"))),
+        }
+    }
+
+    /// A word as errors say it. What the first line has is not said where it is no topology's: it may be any file, such as one of
+    /// passwords, and an error goes to logs.
+    fn shown(&self, word: &str) -> String {
+        let telling = !self.first || word.parse::<u64>().is_ok();
+        if telling { format!("\"{word}\"") } else { "something else".to_owned() }
+    }
+
+    /// The error of a word that is none of those known here.
+    fn unknown(&self, what: &str, word: &str, known: &[&str]) -> Problem {
+        match self.first {
+            true => self.error(&format!("the first line begins with no {what}; known: {}", known.join(", "))),
+            false => self.error(&names::unknown(what, word, known).message),
         }
     }
 

@@ -72,7 +72,7 @@ impl Source {
         let mut scenario = read(&self.text, &self.name, &self.sets)?;
         scenario.fabric = scenario.fabric.relative_to(&self.folder);
         for (index, class) in scenario.traffic.iter_mut().enumerate() {
-            let loaded = class.load(|path| std::fs::read(self.folder.join(path)));
+            let loaded = class.load(|path| fabric::read_file(&self.folder.join(path), TRACE_BYTES_MAX));
             loaded.map_err(|problem| self.locate(problem.under(format!("traffic[{index}]"))))?;
         }
         Ok(scenario)
@@ -83,6 +83,9 @@ impl Source {
         Origin { source: &self.name, sets: &self.sets, text: &self.text }.semantic(problem)
     }
 }
+
+/// What a trace may have: some hundred million flows.
+const TRACE_BYTES_MAX: u64 = 1 << 33;
 
 /// Reads a scenario from TOML, but not the files that it names: see [`Source`], whose fields the arguments are.
 pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
@@ -189,7 +192,15 @@ fn advise(message: &str) -> String {
                 setting the whole, such as --set KEY='{ absolute = \"5Gbps\" }'"
             .to_owned();
     }
-    let kinds = [("u8", "a whole number"), ("u32", "a whole number"), ("u64", "a whole number"), ("f64", "a number")];
+    let kinds = [
+        ("u8", "a whole number from 0 to 255"),
+        ("u16", "a whole number from 0 to 65,535"),
+        ("u32", "a whole number from 0 to 4,294,967,295"),
+        ("u64", "a whole number from 0 to 9,223,372,036,854,775,807"),
+        ("usize", "a whole number from 0 to 9,223,372,036,854,775,807"),
+        ("i64", "a whole number from -9,223,372,036,854,775,808 to 9,223,372,036,854,775,807"),
+        ("f64", "a number"),
+    ];
     for (kind, words) in kinds {
         if let Some(before) = message.strip_suffix(&format!("expected {kind}")) {
             return format!("{before}expected {words}").replace('`', "\"");

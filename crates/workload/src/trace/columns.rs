@@ -22,6 +22,14 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// Those of some titles that mean something here, for errors. What else stands there is not said: it may be the first line of any
+    /// file, such as one of passwords, and an error goes to logs.
+    pub fn known(titles: &[&str]) -> String {
+        let names = ["src", "dst", "size_bytes", "bytes", "class"].into_iter().chain(STARTS.map(|(name, _)| name));
+        let known: Vec<&str> = names.filter(|name| titles.contains(name)).collect();
+        if known.is_empty() { "without one of the columns".to_owned() } else { known.join(",") }
+    }
+
     /// Finds them by their titles, or says which titles there should be.
     pub fn find(titles: &[&str], class: bool) -> Result<Columns, String> {
         let one_of = |names: &[&'static str]| {

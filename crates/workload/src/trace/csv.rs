@@ -25,7 +25,7 @@ impl CsvTrace {
         let head = Place { file: &self.path, line: header.position().map_or(1, |p| p.line() as usize) };
         let titles: Vec<&str> = header.iter().collect();
         let Columns { src, dst, size, start, unit_ps, class } = Columns::find(&titles, self.class.is_some())
-            .map_err(|expected| head.error("header", &titles.join(","), &expected))?;
+            .map_err(|expected| head.error("header", &Columns::known(&titles), &expected))?;
         let class = class.zip(self.class.as_ref());
 
         let mut flows = Vec::new();
@@ -102,6 +102,13 @@ mod tests {
         let both = parse("src,dst,size_bytes,bytes,start_s\n").unwrap_err();
         assert!(both.expected.contains("exactly one of size_bytes, bytes"), "{both}");
         assert!(parse("").unwrap_err().expected.contains("src"));
+    }
+
+    #[test]
+    fn an_error_says_nothing_of_a_file_that_is_no_table_of_flows() {
+        let error = parse("root:*:19722:0:99999:7:::\ndaemon:*:19722\n").unwrap_err().to_string();
+        assert!(!error.contains("root") && error.contains("without one of the columns"), "{error}");
+        assert!(parse("src,dst,secret\n").unwrap_err().to_string().contains("\"src,dst\""));
     }
 
     proptest::proptest! {

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Time};
 
-use super::{Place, Trace, TraceError};
+use super::{A_NUMBER, Place, Trace, TraceError};
 
 /// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` a line, in seconds.
 ///
@@ -35,7 +35,9 @@ impl HpccTrace {
             .map(|(index, line)| (Place { file: &self.path, line: index + 1 }, line))
             .filter(|(_, line)| !line.trim().is_empty());
         let (first, count) = lines.next().unwrap_or((Place { file: &self.path, line: 1 }, ""));
-        let count: usize = first.number("number of flows", count.trim())?;
+        // Not what stands there: it may be the first line of any file, such as one of passwords.
+        let count: usize =
+            count.trim().parse().map_err(|_| first.error("number of flows", "something else", A_NUMBER))?;
 
         let mut flows = Vec::new();
         let mut group = None;
@@ -99,6 +101,12 @@ mod tests {
         assert_eq!(wrong("1\n1 2 3 100 5 0\n"), (2, "start".into()));
         assert_eq!(wrong("1\n1 2 3 100 5.5 2\n"), (2, "bytes".into()));
         assert_eq!(wrong("2\n1 2 3 100 5 2\n1 2 1 100 5 2\n"), (3, "pg".into()));
+    }
+
+    #[test]
+    fn an_error_says_nothing_of_a_file_that_is_no_list_of_flows() {
+        let error = parse("root:*:19722:0\n", &[], Time::ZERO).unwrap_err().to_string();
+        assert!(!error.contains("root") && error.contains("number of flows"), "{error}");
     }
 
     proptest::proptest! {

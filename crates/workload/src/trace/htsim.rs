@@ -85,7 +85,9 @@ impl HtsimTrace {
                 }
                 [word, ..] => {
                     let expected = "Nodes N, Connections N, Triggers N, a connection src->dst or a trigger";
-                    return Err(place.error("line", word, expected));
+                    // What stands in a file that is no connection matrix is not said: it may be one of passwords.
+                    let shown = if header.contains_key("Nodes") { word } else { "something else" };
+                    return Err(place.error("line", shown, expected));
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Matrix {
         unit: StartUnit,
     ) -> Result<(), TraceError> {
         let Some(nodes) = nodes else {
-            return Err(place.error("line", ends, "preceded by a line such as Nodes 16"));
+            return Err(place.error("line", "a connection", "preceded by a line such as Nodes 16"));
         };
         let (src, dst) = ends.split_once("->").unwrap_or((ends, ""));
         let host = |field: &str, text: &str| {
@@ -317,6 +319,14 @@ mod tests {
         assert_eq!(parse("Nodes 2\nConnections 3\n0->1 start 0 size 5").unwrap_err().line, 2);
         assert_eq!(parse("Nodes 2\nConnections 0\nFailures 2").unwrap_err().field, "Failures");
         assert_eq!(parse("").unwrap_err().field, "Connections");
+    }
+
+    #[test]
+    fn an_error_says_nothing_of_a_file_that_is_no_connection_matrix() {
+        for text in ["root:*:19722:0\n", "secret->x start 0\n"] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(!error.contains("root") && !error.contains("secret"), "{error}");
+        }
     }
 
     proptest::proptest! {

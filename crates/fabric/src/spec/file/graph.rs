@@ -35,8 +35,7 @@ pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, 
                 line.end()?;
             }
             other => {
-                let problem = names::unknown("kind of line", other, &["host", "switch", "link"]);
-                return Err(line.error(&problem.message));
+                return Err(line.unknown("kind of line", other, &["host", "switch", "link"]));
             }
         }
     }

@@ -2,7 +2,7 @@ use units::{Duration, NodeId, Problem, Rate};
 
 use super::{Line, Lines};
 use crate::spec::switches;
-use crate::{Builder, Fabric, names};
+use crate::{Builder, Fabric};
 
 /// htsim's `.topo`: `Nodes`, `Tiers` (2 or 3) and `Podsize`, then a block `Tier N` for the top-of-rack switches (0), the
 /// next level (1) and, with three tiers, the cores (2). Keys ignore case. In each block: `Radix_Down`, `Radix_Up` (not
@@ -48,7 +48,7 @@ pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, 
             (other, _) if KEYS.contains(&other) => {
                 return Err(line.error(&format!("\"{other}\" comes before any \"Tier\" line")));
             }
-            (other, _) => return Err(line.error(&names::unknown("key", other, &KEYS).message)),
+            (other, _) => return Err(line.unknown("key", other, &KEYS)),
         }
         line.end()?;
     }

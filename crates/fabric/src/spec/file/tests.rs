@@ -58,12 +58,16 @@ fn an_hpcc_file_keeps_its_numbers() {
     assert_eq!(fabric.link(fabric.uplink(HostId(0))).propagation, Duration::from_us(1));
     assert_eq!(fabric.switch_delay, [Duration::from_ns(450)]);
 
+    // HPCC's own file explains its lines behind the links announced, which HPCC never reads.
+    let explained =
+        format!("{text}First line: total node #, switch node #, link #\nsrc0 dst0 rate delay error_rate\n...\n");
+    assert_eq!(parse(FileFormat::Hpcc, &explained).unwrap().names, fabric.names);
+
     let wrong = |from: &str, to: &str| parse(FileFormat::Hpcc, &text.replace(from, to)).unwrap_err();
     assert!(wrong("3 1 25", "4 1 25").contains("net.txt:5: the link's first node is \"4\""));
     assert!(wrong("25Gbps", "25G").contains("net.txt:5: the link's rate \"25G\""));
     assert!(wrong("0.000000", "0.01").contains("net.txt:4: the link's error rate is 0.01"));
     assert!(wrong("4 1 3", "4 1 4").contains("the file ends before all 4 links"));
-    assert!(wrong("4 1 3", "4 1 2").contains("net.txt:5: a line after the 2 links"));
 }
 
 const LEAF_SPINE: &str = "
@@ -141,4 +145,22 @@ proptest! {
         let _ = parse(FileFormat::Htsim, &damage(LEAF_SPINE));
         let _ = parse(FileFormat::Graph, &damage(GRAPH));
     }
+}
+
+#[test]
+fn an_error_says_nothing_of_a_file_that_is_no_topology() {
+    for format in [FileFormat::Graph, FileFormat::Hpcc, FileFormat::Htsim] {
+        let error = parse(format, "# a comment\nroot:*:19722:0:99999\ndaemon:*:19722\n").unwrap_err();
+        assert!(!error.contains("root") && error.contains("net.txt:2"), "{error}");
+    }
+}
+
+#[test]
+fn what_never_ends_is_not_read() {
+    for path in ["/dev/zero", "/", "/dev/urandom"] {
+        let error = read_file(Path::new(path), 10).unwrap_err().to_string();
+        assert!(error.contains("no file"), "{error}");
+    }
+    assert!(read_file(Path::new("Cargo.toml"), 10).unwrap_err().to_string().contains("more than 10 bytes"));
+    assert!(!read_file(Path::new("Cargo.toml"), 1 << 20).unwrap().is_empty());
 }
