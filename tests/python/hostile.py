@@ -1,0 +1,232 @@
+"""Hostile inputs, each made by a rule from a seed: scenarios, sweeps, traces, topologies, command lines, folders of results.
+
+As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an exit status that the
+command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+MEMORY_BYTES = 6 << 30
+SECONDS = 10
+
+EXAMPLES = Path("examples").resolve()
+SCENARIOS = [
+    (EXAMPLES / "tiny.toml").read_text(),
+    'transport = { dcpim = { rounds = 3 } }\nseed = 3\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\nspines = 2\nhost_rate = "100Gbps"\n'
+    '[measure]\nend = "20us"\ninterval = "5us"\n[[traffic]]\nname = "web"\nsizes = "imc10"\narrivals = { poisson = { load = 0.5 } }\nflows = 50\n',
+    'transport = "dctcp"\nflow_control = "pfc"\n[fabric.fat_tree]\nk = 4\n[switch]\nbuffer = { per_port = { bytes = "100KB" } }\n'
+    '[switch.marking.step]\nthreshold = "30KB"\n[[traffic]]\nsizes = { constant = "20KB" }\npattern = { incast = { degree = 4 } }\n'
+    'receivers = "0"\narrivals = { periodic = { load = 0.5 } }\nduration = "20us"\n[[failure]]\nlink = ["edge0", "aggregation0"]\nat = "5us"\n',
+    'transport = "udp"\nmeasure = { end = "30us", interval = "10us" }\n[fabric.star]\nhosts = 4\nrate = "10Gbps"\n[sharing.aq]\n'
+    '[[entity]]\nname = "a"\nhosts = "0"\nrequest = [{ share = { absolute = "1Gbps" }, position = "ingress" }]\n[[entity]]\nname = "b"\nhosts = "1-3"\n'
+    '[[traffic]]\nsizes = { constant = "1MB" }\narrivals = "all_at_once"\nsenders = "0"\n',
+    'transport = "harmony"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\nspines = 2\n[[traffic]]\nname = "all"\nsizes = { uniform = { from = "1KB", to = "9KB" } }\n'
+    'arrivals = { poisson = { load = 0.3 } }\nresubmit = [{ times = 2, after = "100us" }, { over = "dctcp" }]\nflows = 20\n',
+    'transport = "r2c2"\n[fabric.torus]\ndims = [3, 3]\n[[traffic]]\nsizes = { constant = "20KB" }\narrivals = "all_at_once"\nflows = 9\n',
+]
+SWEEP = 'scenario = "tiny.toml"\n[set]\nseed = 2\n[vary]\nfabric.star.hosts = { from = 2, to = 4 }\nlevel = ["packet", "flow"]\n[[skip]]\nlevel = "flow"\n'
+NUMBERS = [
+    "0", "-1", "1", "2", "1e308", "-1e308", "nan", "inf", "-inf", "255", "256", "65535", "65536", "4294967295", "4294967296", "9223372036854775807",
+    "9223372036854775808", "18446744073709551615", "18446744073709551616", "1e-300", "0.1", "1_000", "0x10", "1e9", "1000000000", "true", '""', "[]", "{}",
+    "[[[[]]]]", '"many"', "1979-05-27", '"1e400s"', '"0bps"', '"-5us"', '"99999999999999999999s"', '"1EB"', '"1.5B"', '"500000s"', '"\\u0000"', '"[red]"',
+]  # fmt: skip
+TRACES = {
+    "csv": "src,dst,size_bytes,start_ns\n0,1,1000,0\n1,2,2000,10\n2,0,3000,20\n",
+    "hpcc": "2\n0 1 3 100 1000 2.0\n1 2 3 100 2000 2.1\n",
+    "htsim": "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1000\n1->2 id 2 start 10 size 2000\n",
+}
+ODD = ["/dev/zero", "/dev/urandom", "/etc/shadow", "/etc/passwd", "/", ".", "/proc/self/mem", "/dev/full", "no/such", "pipe", "", "a\\u0000b", "/proc/self/environ"]
+OPTIONS = [
+    ["--seed"], ["--load"], ["--threads"], ["--level"], ["--flow-control"], ["--set"], ["--out"], ["--transport"], ["--duration"], ["--low"], ["--high"],
+    ["--resolution"], ["--keeps-up"], ["--slowdown"], ["--traffic"], ["--store"], ["--workers"], ["--fabric"], ["--json"], ["--plan"], ["--all-complete"],
+    ["--continue"], ["--names"], ["--version"], ["--"], ["-x"], ["--workload"], ["--sustained"],
+]  # fmt: skip
+VALUES = [
+    "0", "-1", "1e309", "nan", "inf", "18446744073709551616", "", "x", "[", "a=b", "seed=1", "name=[red]", "fabric.star.hosts=1e9", "..=..", "=", "seed",
+    "traffic.0.flows=99999999999999999999", "\udcff", "/dev/null", "/proc/x", "tiny.toml", "pfc", "udp", "\x00", "a" * 5000, "traffic.99.flows=1", "{}={}",
+    "0.0000001", "measure.end=1ps", "measure.interval=1ps", "transport={udp={},dctcp={}}", "../../../..", "1us", "1e-9us",
+]  # fmt: skip
+COMMANDS = ["run", "compare", "sustain", "sweep", "live", "check", "report", "schemes", "fabrics", "workloads", "schema", "init", "nonsense", "", "--help"]
+
+Case = tuple[str, list[str]]
+"""What it is called, and the command line; its files are there when it is made."""
+
+
+def cases(place: Path, count: int) -> Iterator[Callable[[], Case]]:
+    """So many, of all kinds in turn; each makes its files in `place` when it is called."""
+    kinds = [_scenario, _command, _trace, _result, _scenario, _sweep, _topology, _scenario]
+    for number in range(count):
+        kind = kinds[number % len(kinds)]
+        yield lambda number=number, kind=kind: (f"{number} {kind.__name__[1:]}", kind(random.Random(number), place))  # type: ignore[misc]
+
+
+def _mutated(chance: random.Random, text: str) -> str:
+    """A text with one to three things wrong."""
+    for _ in range(chance.randint(1, 3)):
+        lines = text.split("\n")
+        at = chance.randrange(len(lines))
+        how = chance.randrange(9)
+        if how == 0:
+            lines[at] = "".join(part if chance.random() > 0.9 else part for part in lines[at])[: chance.randint(0, len(lines[at]))]
+        elif how == 1:
+            del lines[at]
+        elif how == 2:
+            lines.insert(chance.randrange(len(lines) + 1), lines[at])
+        elif how in (3, 4, 5) and "=" in lines[at]:
+            lines[at] = lines[at].partition("=")[0] + "= " + chance.choice(NUMBERS)
+        elif how == 6:
+            words = [place for place, sign in enumerate(lines[at]) if sign.isalnum()]
+            if words:
+                spot = chance.choice(words)
+                lines[at] = lines[at][:spot] + chance.choice(["_", "9", '"', "[", "\t", "é", "\u202e", "\x00", "}"]) + lines[at][spot + 1 :]
+        elif how == 7:
+            deep = chance.choice([10, 1_000, 100_000])
+            lines.insert(at, f"{chance.choice(['deep', 'name', 'seed'])} = {'[' * deep}{']' * deep}")
+        else:
+            lines.insert(at, chance.choice(["[fabric]", "[[fabric]]", "[traffic]", "[[failure]]", "[[entity]]", "[sharing]", "name = 3", "[measure]", "x" * 100_000]))
+        text = "\n".join(lines)
+    return text
+
+
+def _scenario(chance: random.Random, place: Path) -> list[str]:
+    text = _mutated(chance, chance.choice(SCENARIOS))
+    (place / "mutated.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    if chance.random() < 0.5:
+        return ["check", "mutated.toml"]
+    return ["run", "mutated.toml", "--threads", "1", "--set", "measure.end=10us", "--level", chance.choice(["packet", "packet", "flow"]), "--out", "out"]
+
+
+def _sweep(chance: random.Random, place: Path) -> list[str]:
+    (place / "tiny.toml").write_text(SCENARIOS[0])
+    text = _mutated(chance, SWEEP)
+    if chance.random() < 0.3:
+        wild = chance.choice(["os.system", "subprocess.Popen", "distributed.LocalCluster", "x" * 1000, "..", ""])
+        text += f'[cluster]\nlauncher = "{wild}"\narguments = {{ {chance.choice(["args", "python", "queue", "n_workers"])} = {chance.choice(NUMBERS)} }}\n'
+    (place / "sweep.toml").write_text(text, errors="surrogateescape")
+    return ["sweep", "sweep.toml", "--plan", "--out", "swept"]
+
+
+def _trace(chance: random.Random, place: Path) -> list[str]:
+    kind = chance.choice([*TRACES, "parquet"])
+    path = place / "trace"
+    path.unlink(missing_ok=True)
+    pipe = place / "pipe"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    where = "trace" if chance.random() < 0.8 else chance.choice(ODD)
+    if kind == "parquet":
+        content = bytearray((place / "sound" / "flows.parquet").read_bytes())
+        for _ in range(chance.randint(1, 8)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        path.write_bytes(content[: chance.choice([len(content), chance.randrange(len(content))])])
+    else:
+        rows = TRACES[kind].split("\n")
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(rows))
+            cells = rows[at].replace(",", " , ").split(" ")
+            cells[chance.randrange(len(cells))] = chance.choice(NUMBERS)
+            rows[at] = " ".join(cells).replace(" , ", ",")
+        path.write_text("\n".join(rows))
+    text = f'transport = "udp"\n[measure]\nend = "10us"\n[fabric.star]\nhosts = 4\n[[traffic]]\ntrace = {{ {kind} = {{ path = "{where}" }} }}\n'
+    (place / "traced.toml").write_text(text)
+    return ["check", "traced.toml"] if chance.random() < 0.5 else ["run", "traced.toml", "--threads", "1", "--out", "out"]
+
+
+def _topology(chance: random.Random, place: Path) -> list[str]:
+    rows = "4 1 3\n3\n0 3 100Gbps 1000ns 0\n1 3 100Gbps 1000ns 0\n2 3 100Gbps 1000ns 0".split("\n")
+    for _ in range(chance.randint(1, 2)):
+        at = chance.randrange(len(rows))
+        cells = rows[at].split(" ")
+        cells[chance.randrange(len(cells))] = chance.choice(NUMBERS).strip('"')
+        rows[at] = " ".join(cells)
+    (place / "topology").write_text("\n".join(rows))
+    where = "topology" if chance.random() < 0.7 else chance.choice(ODD)
+    text = f'transport = "udp"\n[fabric.file]\npath = "{where}"\nformat = "hpcc"\n[[traffic]]\nsizes = {{ constant = "1KB" }}\narrivals = "all_at_once"\n'
+    (place / "wired.toml").write_text(text)
+    return ["check", "wired.toml"]
+
+
+def _result(chance: random.Random, place: Path) -> list[str]:
+    folder = place / "broken"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(place / "sound", folder)
+    for _ in range(chance.randint(1, 2)):
+        path = chance.choice(sorted(folder.iterdir()))
+        if not path.is_file():
+            continue
+        how = chance.randrange(6)
+        content = bytearray(path.read_bytes())
+        if how == 0:
+            path.write_bytes(content[: chance.randrange(len(content) + 1)])
+        elif how == 1 and content:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            path.write_bytes(content)
+        elif how == 2:
+            path.unlink()
+        elif how == 3:
+            path.unlink()
+            chance.choice([path.mkdir, lambda path=path: os.mkfifo(path), lambda path=path: path.symlink_to("/dev/zero")])()
+        elif path.name == "run.json" and content:
+            info = json.loads(content)
+            info[chance.choice(list(info))] = chance.choice([None, -1, 1e308, [], {}, "x", True, 10**30, [[]], [{}], float("nan")])
+            path.write_text(json.dumps(info))
+        else:
+            path.write_bytes(chance.randbytes(chance.choice([0, 1, 1000])))
+    return ["report", "broken", "--out", "page.html"]
+
+
+def _command(chance: random.Random, place: Path) -> list[str]:
+    for path in (place / "scenario.toml", place / "tiny.toml"):
+        path.unlink(missing_ok=True)
+    (place / "tiny.toml").write_text(SCENARIOS[1])
+    (place / "sweep.toml").write_text(SWEEP)
+    words = [chance.choice(COMMANDS)]
+    if words[0] == "live":
+        # A real clock takes its time.
+        words[0] = "run"
+    if chance.random() < 0.8:
+        words.append("sweep.toml" if words[0] == "sweep" else chance.choice(["tiny.toml", "tiny.toml", *ODD]))
+    for _ in range(chance.randint(0, 3)):
+        words += chance.choice(OPTIONS)
+        if chance.random() < 0.8:
+            words.append(chance.choice(VALUES))
+    if words[0] == "sweep":
+        words.append("--plan")
+    return words
+
+
+def main(count: int, first: int) -> None:
+    """Tries cases in the current folder, from one on; a line before and a line after each."""
+    from called import call
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    place = Path.cwd()
+    for number, case in enumerate(cases(place, count)):
+        if number < first:
+            continue
+        name, words = case()
+        print(json.dumps({"begun": number, "name": name, "words": words}), flush=True)
+        began = time.process_time()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            done = call(*words)
+            said = {"code": done.code, "err": done.err[-300:]}
+        except BaseException as error:
+            said = {"code": None, "err": "".join(traceback.format_exception(error))[-1500:]}
+        print(json.dumps({"ended": number, **said, "seconds": round(time.process_time() - began, 2)}), flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
