@@ -16,8 +16,8 @@
 //! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
 //! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of an
 //! earlier phase count as lost one RTT after the next phase with that sender begins, when no packet that they
-//! admitted can still be on its way; requests and grants that come up to one round late are used in the next, older ones
-//! ignored; the token window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the same sender.
+//! admitted can still be on its way; a sender uses requests by its own next grant stage, a receiver grants that answer its
+//! request of this round or the last, by its own clock; the token window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the same sender.
 //!
 //! Absent on purpose: deadlines and tenants in notifications (no scheme here reads them), drop notification by switches
 //! (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to another).
@@ -90,7 +90,7 @@ impl Scheme for Config {
         title: "dcPIM: Datacenter Parallel Iterative Matching",
         source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
         summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
-        needs: "hosts: clocks that agree to within one round of matching; switches: 3 to 8 strict priorities, packet spraying",
+        needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet spraying",
     };
 
     type Header = Header;
@@ -114,6 +114,12 @@ impl Scheme for Config {
         }
         if self.departures.has(Departure::PriorityBySize) && self.priorities != 8 {
             return problem("priorities", "has no effect with the departure priority_by_size; delete one".into());
+        }
+        if self.departures.has(Departure::RetokenAtEnd) && !self.departures.has(Departure::LooseWindow) {
+            return problem(
+                "departures",
+                "retoken_at_end has no effect without loose_window; add that or delete it".into(),
+            );
         }
         Ok(())
     }

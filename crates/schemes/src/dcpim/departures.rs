@@ -25,10 +25,12 @@ pub enum Departure {
     PushOut,
     /// No ack of notifications, no finish of senders, no timers: the receiver says when it has everything.
     NoHandshakes,
-    /// The token window looks at the highest token answered, is relaxed after 1.1 windows' time without a token,
-    /// and packets that are missing when all are admitted are admitted again after one window's time. Tokens live
-    /// longer, by the time of a packet on one channel.
+    /// The token window looks at the highest token answered, and is relaxed after 1.1 windows' time without a token. Tokens
+    /// live longer, by the time of a packet on one channel.
     LooseWindow,
+    /// Packets that are missing, lost or of unused tokens, are admitted again only when all of the flow have been admitted
+    /// once and one window's time has passed since, in place of as soon as its sender is matched again. With `loose_window`.
+    RetokenAtEnd,
     /// A sender obeys any token, matched or not.
     AnyToken,
     /// A short flow of n packets makes its receiver skip the next n tokens.
@@ -36,13 +38,14 @@ pub enum Departure {
 }
 
 impl Departure {
-    const ALL: [Departure; 8] = [
+    const ALL: [Departure; 9] = [
         Departure::EvenPhase,
         Departure::RequestByFlow,
         Departure::PriorityBySize,
         Departure::PushOut,
         Departure::NoHandshakes,
         Departure::LooseWindow,
+        Departure::RetokenAtEnd,
         Departure::AnyToken,
         Departure::ShortFlowsHoldTokens,
     ];
@@ -65,6 +68,11 @@ impl Departures {
     #[inline]
     pub fn has(self, departure: Departure) -> bool {
         self.0 >> departure as u16 & 1 == 1
+    }
+
+    /// The others.
+    pub fn without(self, departure: Departure) -> Departures {
+        Departures(self.0 & !(1 << departure as u16))
     }
 
     fn iter(self) -> impl Iterator<Item = Departure> {

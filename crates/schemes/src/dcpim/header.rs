@@ -16,7 +16,8 @@ pub struct Header {
     /// Token: the priority class that the data packet shall have. Notification: the class of a short flow, whose
     /// packets follow unasked; 0 for a long flow.
     pub class: u8,
-    /// Matching and token: the matching phase, modulo 2^32.
+    /// Matching and token: the matching phase, modulo 2^32. It and the round are the receiver's; a grant gives back those
+    /// of its request.
     pub phase: u32,
     /// Token and data: the packet's number in its flow.
     pub packet: u32,

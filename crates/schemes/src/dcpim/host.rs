@@ -24,12 +24,14 @@ pub(super) struct Dcpim {
 
 impl Dcpim {
     pub fn new(terms: Terms) -> Dcpim {
+        // Its clock may begin anywhere, before zero too.
+        let first = terms.stage_now(Time::ZERO);
         Dcpim {
             sender: Sender::default(),
             receiver: Receiver::default(),
             control: VecDeque::new(),
-            stage: -1,
-            next_stage_at: terms.stage_at(0),
+            stage: first - 1,
+            next_stage_at: terms.stage_at(first),
             terms,
         }
     }
@@ -51,8 +53,7 @@ impl Dcpim {
         self.stage = latest;
         self.next_stage_at = self.terms.stage_at(latest + 1);
         if self.phase() > before {
-            // Tokens of the data phase that has just ended have half a round trip of grace.
-            self.sender.forget_before(self.phase() - 2);
+            self.sender.forget_over(cx.now);
             if slept {
                 // A host that has nothing to match sleeps: what it had matched is over.
                 self.receiver.forget_links();
@@ -68,7 +69,7 @@ impl Dcpim {
         let (phase, stage) = (self.stage.div_euclid(terms.stages), self.stage.rem_euclid(terms.stages));
         let round = (stage / 2) as u8;
         if stage % 2 == 1 {
-            self.sender.grant(phase, round + 1, terms, cx.random, control);
+            self.sender.grant(phase, terms, cx.random, control);
             return;
         }
         if stage > 0 {
@@ -131,11 +132,9 @@ impl Endpoint for Dcpim {
             ("tokens_expired", sender.tokens_expired),
             ("tokens_unmatched", sender.tokens_unmatched),
             ("requests", receiver.requests),
-            ("requests_stale", self.sender.requests_stale()),
             ("grants", sender.grants),
             ("grants_stale", self.receiver.grants_stale()),
             ("accepts", receiver.accepts),
-            ("accepts_late", sender.accepts_late),
             ("notifications_resent", sender.notifications_resent),
             ("finishes_resent", sender.finishes_resent),
             ("duplicates", receiver.duplicates),

@@ -1,8 +1,13 @@
 //! The matching phase (sections 2, 3.1 and 3.4): what requests and grants have come in, and which of them to choose.
 //!
 //! A host plays both sides at once, independently: as a receiver it requests and accepts, as a sender it grants. Both
-//! choices are the same: of the offers of this round pick channels until none is free, in the first round those of the
-//! smallest remaining flow first, then channel by channel uniformly at random.
+//! choices are the same: of the offers that have come pick channels until none is free, those of the first round by the
+//! smallest remaining flow, then channel by channel uniformly at random.
+//!
+//! No host compares another's clock with its own (section 3.5: "each host [...] uses its local view of the
+//! stage/round/phase"). A request carries its receiver's phase and round; the sender uses what has come by its own next
+//! grant stage and gives phase and round back with the grant, so that the receiver alone, by the clock that it asked
+//! by, tells a late grant from a good one.
 
 use units::{FlowId, HostId, Stream};
 
@@ -12,6 +17,7 @@ use super::{Departure, Header};
 /// A request or a grant that has come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
+    /// Phase and round of the request, by the clock of the host that made it.
     pub phase: i64,
     pub round: u8,
     /// Who made it.
@@ -28,7 +34,7 @@ pub(super) struct Offer {
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     waiting: Vec<Offer>,
-    /// Offers that came too late.
+    /// Offers that were not good any more.
     pub stale: u64,
 }
 
@@ -49,39 +55,46 @@ impl Offers {
         self.waiting.is_empty()
     }
 
-    /// Picks channels from the offers of this round, `free` at most: (offer, channels), each peer at most once.
-    ///
-    /// Offers that came too late for the round before are still good: without them two hosts whose clocks differ by
-    /// more than the slack of a stage would never match (section 3.5: clocks need not agree, and who is unmatched in one
-    /// round catches up in the next). Older ones are stale and dropped; those of later rounds, from hosts whose clocks
-    /// are ahead, stay.
-    pub fn pick(&mut self, phase: i64, round: u8, free: u32, terms: &Terms, random: &mut Stream) -> Vec<(Offer, u32)> {
+    /// Picks channels from what has come in and is `good`, `free` at most: (offer, channels), each peer at most once, for its
+    /// latest request. Nothing waits for another round. The first round's rule is for what belongs to first rounds, by the
+    /// requests, whenever it comes.
+    pub fn pick(
+        &mut self,
+        good: impl Fn(&Offer) -> bool,
+        free: u32,
+        terms: &Terms,
+        random: &mut Stream,
+    ) -> Vec<(Offer, u32)> {
         let mut offers: Vec<Offer> = Vec::new();
-        let stale = &mut self.stale;
-        self.waiting.retain(|&offer| {
-            if (offer.phase, offer.round) > (phase, round) {
-                return true;
+        for offer in self.waiting.drain(..) {
+            if !good(&offer) {
+                self.stale += 1;
+                continue;
             }
-            let good = offer.phase == phase && offer.round + 1 >= round;
             match offers.iter_mut().find(|other| other.peer == offer.peer) {
-                Some(other) if good && other.round < offer.round => *other = offer,
-                None if good => offers.push(offer),
-                _ => {}
+                Some(other) if (other.phase, other.round) < (offer.phase, offer.round) => *other = offer,
+                None => offers.push(offer),
+                Some(_) => {}
             }
-            *stale += u64::from(!good);
-            false
-        });
+        }
         // Ties of size must fall differently at each host, or all would choose the same partner.
         random.shuffle(&mut offers);
-        if round == 1 && terms.sizes_known {
-            offers.sort_by_key(|offer| offer.remaining);
-            whole(offers, free)
-        } else if terms.departs(Departure::RequestByFlow) {
-            whole(offers, free)
+        offers.sort_by_key(|offer| if by_size(offer, terms) { (0, offer.remaining) } else { (1, 0) });
+        let others = offers.split_off(offers.partition_point(|offer| by_size(offer, terms)));
+        let mut picked = whole(offers, free);
+        let free = free - picked.iter().map(|(_, taken)| taken).sum::<u32>();
+        if terms.departs(Departure::RequestByFlow) {
+            picked.extend(whole(others, free));
         } else {
-            by_channel(&offers, free, random)
+            picked.extend(by_channel(&others, free, random));
         }
+        picked
     }
+}
+
+/// Whether an offer belongs to the round that goes by remaining size.
+fn by_size(offer: &Offer, terms: &Terms) -> bool {
+    offer.round == 1 && terms.sizes_known
 }
 
 /// Offers in this order, each with all its channels while there are any.

@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::header::kind;
-use super::matching::Offers;
+use super::matching::{Offer, Offers};
 use super::terms::Terms;
 use super::{Departure, Header};
 use crate::bits::Bits;
@@ -132,6 +132,8 @@ impl Incoming {
 struct Link {
     src: HostId,
     channels: u32,
+    /// The round in which it was last accepted, counted through over all phases.
+    accepted: i64,
     /// Packets that its channels may still admit in this data phase.
     left: u32,
     /// Place among the links by the size of the smallest flow.
@@ -327,15 +329,26 @@ impl Receiver {
             return;
         }
         let free = terms.channels - self.channels();
-        for (grant, channels) in self.grants.pick(phase, round, free, terms, random) {
+        let rounds = i64::from(terms.rounds);
+        let now = phase * rounds + i64::from(round);
+        let next = &self.next;
+        // A grant that came too late for its round is good in the next: where clocks differ most take longer than the
+        // slack of a stage (section 3.5: who is unmatched in one round catches up in the next). But the request of that
+        // next round asked for the same once more: what has been accepted since a request was made answers it.
+        let good = |grant: &Offer| {
+            let asked = grant.phase * rounds + i64::from(grant.round);
+            let answered = next.iter().any(|link| link.src == grant.peer && link.accepted >= asked);
+            asked <= now && now <= asked + 1 && !answered
+        };
+        for (grant, channels) in self.grants.pick(good, free, terms, random) {
             let header = Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
             control.push_back(terms.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
-                Some(link) => link.channels += channels,
+                Some(link) => (link.channels, link.accepted) = (link.channels + channels, now),
                 None => {
                     let (src, at) = (grant.peer, Time::ZERO);
-                    self.next.push(Link { src, channels, left: 0, rank: 0, at, stalled: false });
+                    self.next.push(Link { src, channels, accepted: now, left: 0, rank: 0, at, stalled: false });
                 }
             }
         }
@@ -419,7 +432,7 @@ impl Receiver {
         flow.tokens += 1;
         control.push_back(terms.control(id, src, header));
         self.counts.tokens += 1;
-        if terms.departs(Departure::LooseWindow) {
+        if terms.departs(Departure::RetokenAtEnd) {
             // All admitted: go round once more after a while, over what is missing then.
             let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
             flow.go_round();
@@ -465,13 +478,20 @@ impl Receiver {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         let in_flight = |flow: &Incoming| flow.tokens - flow.answered.min(flow.tokens);
         let window = terms.window_packets * channels;
-        flow.go_round();
+        if terms.departs(Departure::RetokenAtEnd) {
+            flow.go_round();
+        } else if flow.phase != self.phase {
+            flow.match_again(self.phase, self.began, terms);
+        }
         if in_flight(flow) * terms.channels > window {
             let relaxed_at = flow.token_at + timeout(terms).mul_f64(1.1);
             if now < relaxed_at {
                 return Err(relaxed_at);
             }
             flow.answered = (flow.tokens + 1).saturating_sub(terms.window_packets / terms.channels * channels);
+        }
+        if flow.next_packet(u32::MAX, now).is_none() {
+            return Err(if now < flow.settled_at { flow.settled_at } else { Time::MAX });
         }
         Ok(slot)
     }

@@ -22,8 +22,8 @@ pub(super) struct Sender {
     admitted: Vec<u32>,
     arrivals: u64,
     requests: Offers,
-    /// Channels granted and accepted: matching phase, receiver, channels.
-    matched: Vec<(i64, HostId, u32)>,
+    /// Channels granted and accepted.
+    matched: Vec<Matched>,
     /// One a flow: its notification has not been acknowledged, or its finish not answered.
     timers: Timers,
     pub counts: Counts,
@@ -37,7 +37,6 @@ pub(super) struct Counts {
     pub tokens_expired: u64,
     pub tokens_unmatched: u64,
     pub grants: u64,
-    pub accepts_late: u64,
 }
 
 struct Outgoing {
@@ -58,6 +57,18 @@ struct Outgoing {
     listed: bool,
     /// What its receiver last said is missing; order of arrival if sizes don't count.
     remaining: u64,
+}
+
+/// What a receiver has accepted.
+struct Matched {
+    receiver: HostId,
+    channels: u32,
+    /// The matching phase as the receiver counts them: its tokens carry it.
+    label: u32,
+    /// The matching phase by this host's clock whose data phase is nearest to the receiver's: k channels a phase.
+    phase: i64,
+    /// When its tokens are good no more.
+    ends: Time,
 }
 
 /// Leave to send one packet.
@@ -104,7 +115,7 @@ impl Sender {
     pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
         match header.kind {
             kind::REQUEST => self.requests.push(header, packet.src, packet.flow, phase_now),
-            kind::ACCEPT => self.accepted(header, packet.src, phase_now, terms),
+            kind::ACCEPT => self.accepted(cx.now, header, packet.src, terms),
             _ => {
                 let Some(slot) = self.flows.slot(packet.flow) else { return };
                 let (_, flow) = self.flows.get_mut(slot).expect("just found");
@@ -130,12 +141,15 @@ impl Sender {
     }
 
     fn admitted(&mut self, slot: u32, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
-        let phase = full_phase(header.phase, phase_now);
-        let matched = self.matched.iter().any(|&(at, peer, _)| (at, peer) == (phase, packet.src));
-        if !matched && !terms.departs(Departure::AnyToken) {
-            self.counts.tokens_unmatched += 1;
-            return;
-        }
+        let of_this = |matched: &&Matched| (matched.label, matched.receiver) == (header.phase, packet.src);
+        let expires = match self.matched.iter().find(of_this) {
+            Some(matched) => matched.ends,
+            None if terms.departs(Departure::AnyToken) => terms.tokens_end(full_phase(header.phase, phase_now)),
+            None => {
+                self.counts.tokens_unmatched += 1;
+                return;
+            }
+        };
         // A request to send again: the finish waits until that has been done.
         self.timers.clear(slot);
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
@@ -147,12 +161,7 @@ impl Sender {
             flow.listed = true;
             self.admitted.push(slot);
         }
-        flow.tokens.push_back(Token {
-            packet: header.packet,
-            number: header.token,
-            class: header.class,
-            expires: terms.tokens_end(phase),
-        });
+        flow.tokens.push_back(Token { packet: header.packet, number: header.token, class: header.class, expires });
     }
 
     /// The next data packet for the NIC.
@@ -281,54 +290,50 @@ impl Sender {
         self.timers.next().unwrap_or(Time::MAX)
     }
 
-    /// The grant stage of a round.
-    pub fn grant(&mut self, phase: i64, round: u8, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+    /// The grant stage of a round in matching phase `phase`.
+    pub fn grant(&mut self, phase: i64, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
         if self.requests.is_empty() {
             return;
         }
-        let free = terms.channels - self.channels(phase);
-        for (request, channels) in self.requests.pick(phase, round, free, terms, random) {
-            let (phase, channels) = (phase as u32, channels as u8);
+        let free = terms.channels.saturating_sub(self.channels(phase));
+        for (request, channels) in self.requests.pick(|_| true, free, terms, random) {
+            let (round, phase, channels) = (request.round, request.phase as u32, channels as u8);
             let header = Header { round, channels, phase, bytes: request.remaining, ..Header::of(kind::GRANT) };
             control.push_back(terms.control(request.flow, request.peer, header));
             self.counts.grants += 1;
         }
     }
 
-    /// A receiver has accepted: never more than k channels in all, whatever comes late.
-    fn accepted(&mut self, header: &Header, receiver: HostId, phase_now: i64, terms: &Terms) {
-        let phase = full_phase(header.phase, phase_now);
-        if !(phase_now - 1..=phase_now + 1).contains(&phase) {
-            self.counts.accepts_late += 1;
-            return;
-        }
-        let channels = u32::from(header.channels).min(terms.channels - self.channels(phase));
-        if channels == 0 {
-            return;
-        }
-        match self.matched.iter_mut().find(|(at, peer, _)| (*at, *peer) == (phase, receiver)) {
-            Some((_, _, held)) => *held += channels,
-            None => self.matched.push((phase, receiver, channels)),
+    /// A receiver has accepted: it sends tokens, so they are obeyed, also when another has accepted before that was granted
+    /// later, and there are more than k channels (section 3.5: a sender may "receive tokens from multiple receivers").
+    ///
+    /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data phase
+    /// begins, whatever its clock shows.
+    fn accepted(&mut self, now: Time, header: &Header, receiver: HostId, terms: &Terms) {
+        let begins = terms.accepted_data_begins(header.round, now);
+        let phase = terms.phase_of_data(begins);
+        let (label, ends) = (header.phase, terms.accepted_tokens_end(phase, begins));
+        let of_this = |matched: &&mut Matched| (matched.label, matched.receiver) == (label, receiver);
+        let channels = u32::from(header.channels);
+        match self.matched.iter_mut().find(of_this) {
+            Some(matched) => matched.channels += channels,
+            None => self.matched.push(Matched { receiver, channels, label, phase, ends }),
         }
     }
 
     /// Channels matched in a phase.
     pub fn channels(&self, phase: i64) -> u32 {
-        self.matched.iter().filter(|matched| matched.0 == phase).map(|matched| matched.2).sum()
+        self.matched.iter().filter(|matched| matched.phase == phase).map(|matched| matched.channels).sum()
     }
 
-    /// Forgets the matches whose tokens can't be used any more once `phase` has begun.
-    pub fn forget_before(&mut self, phase: i64) {
-        self.matched.retain(|matched| matched.0 >= phase);
+    /// Forgets the matches whose tokens can't be used any more.
+    pub fn forget_over(&mut self, now: Time) {
+        self.matched.retain(|matched| matched.ends >= now);
     }
 
     /// Whether stages must be kept.
     pub fn is_matching(&self) -> bool {
         !self.requests.is_empty()
-    }
-
-    pub fn requests_stale(&self) -> u64 {
-        self.requests.stale
     }
 }
 

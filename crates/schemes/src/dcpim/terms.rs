@@ -122,6 +122,30 @@ impl Terms {
         self.stage_at((phase + 1) * self.stages)
     }
 
+    /// When the data phase of a receiver begins whose accept of that round has just come, thought to have travelled for
+    /// half a control packet's round trip: accepts go out as stages begin, that of round i as stage 2i does.
+    pub fn accepted_data_begins(&self, round: u8, now: Time) -> i64 {
+        let to_come = self.stages - 2 * i64::from(round.min(self.rounds));
+        let sent = self.site.clock.local_ps(now) - (self.site.control_rtt / 2).ps() as i64;
+        sent + to_come * self.stage.ps() as i64
+    }
+
+    /// The matching phase of this host whose data phase begins nearest to `begins`, by its clock.
+    pub fn phase_of_data(&self, begins: i64) -> i64 {
+        let phase = self.stages * self.stage.ps() as i64;
+        (begins + phase / 2).div_euclid(phase) - 1
+    }
+
+    /// When the tokens of a receiver are no good any more whose data phase is thought to begin at `begins` by this host's
+    /// clock: after this host's own data phase of matching phase `phase` if that can be the same one (the accept may have
+    /// been held up for the slack of a stage, and have come a shorter way than the longest), or else after theirs.
+    pub fn accepted_tokens_end(&self, phase: i64, begins: i64) -> Time {
+        let (stage, half_rtt) = (self.stage.ps() as i64, (self.site.control_rtt / 2).ps() as i64);
+        let (own, theirs) = ((phase + 2) * self.stages * stage, begins + self.stages * stage);
+        let same = (theirs - (stage - half_rtt)..=theirs + half_rtt).contains(&own);
+        self.site.clock.true_time(if same { own } else { theirs }) + self.grace
+    }
+
     /// When tokens of a matching phase's data phase are no good any more: section 3.2, "after a grace period".
     pub fn tokens_end(&self, phase: i64) -> Time {
         self.data_begins(phase + 1) + self.grace
