@@ -13,6 +13,7 @@ use units::{Duration, LinkId, NodeId, PortId, Time};
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
+use crate::first_time::FirstTime;
 use crate::guarantee;
 use crate::noise::Noise;
 use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
@@ -48,6 +49,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             entities: EntityProbe::new(plan),
             guarantee: guarantee::Watch::new(plan),
             arrivals: Arrivals::new(plan),
+            first_time: FirstTime::new(plan),
             outbox: Vec::new(),
             packet_hops: 0,
             events: 0,
@@ -106,7 +108,8 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
     plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
     for part in &mut built {
         part.kicks = part.flow_controlled || part.guarantee.is_some() || plan.has_agents();
-        part.probes = part.entities.is_some() || part.guarantee.is_some() || part.arrivals.is_some();
+        part.probes =
+            part.entities.is_some() || part.guarantee.is_some() || part.arrivals.is_some() || part.first_time.is_some();
         part.agenda = Agenda::new(part.sources());
         part.prime();
     }

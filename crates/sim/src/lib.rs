@@ -12,6 +12,7 @@ mod build;
 mod congestion;
 mod deadlock;
 mod entities;
+mod first_time;
 mod guarantee;
 mod noise;
 mod part;

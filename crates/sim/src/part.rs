@@ -20,6 +20,7 @@ use units::{Duration, PerByte, PortId, Time, mix};
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
 use crate::entities::EntityProbe;
+use crate::first_time::FirstTime;
 use crate::guarantee::Watch;
 use crate::noise::Noise;
 use crate::probe::Samples;
@@ -150,6 +151,8 @@ pub(crate) struct Part {
     pub guarantee: Option<Box<Watch>>,
     /// Arrivals at hosts, if any are asked for.
     pub arrivals: Option<Arrivals>,
+    /// Data that comes to hosts for the first time, if there are samples.
+    pub first_time: Option<FirstTime>,
     pub outbox: Vec<(u32, Crossing)>,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
@@ -267,6 +270,9 @@ impl Part {
         }
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.note(now, self.hosts[host as usize].host.id(), packet);
+        }
+        if let Some(first_time) = &mut self.first_time {
+            first_time.note(packet);
         }
     }
 
@@ -396,6 +402,9 @@ impl Part {
             }
             if let Some(entities) = &mut self.entities {
                 entities.sample(now);
+            }
+            if let Some(first_time) = &mut self.first_time {
+                first_time.sample(now);
             }
         }
         let at = self.timeline_at();

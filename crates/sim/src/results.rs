@@ -75,12 +75,13 @@ fn queue_table(plan: &Plan, parts: &[Part]) -> Table {
 }
 
 const HOPS: [&str; 3] = ["up", "down", "to_host"];
+const TO_HOST: usize = 2;
 
 fn hop_index(tier: Tier) -> usize {
     match tier {
         Tier::FromHost | Tier::Up => 0,
         Tier::Down => 1,
-        Tier::ToHost => 2,
+        Tier::ToHost => TO_HOST,
     }
 }
 
@@ -95,8 +96,17 @@ fn utilisation_table(plan: &Plan, parts: &[Part]) -> Table {
             *sums.entry((sample.at, hop)).or_default() += bytes;
         }
     }
+    let mut first: BTreeMap<Time, u64> = BTreeMap::new();
+    for &(at, bytes) in parts.iter().flat_map(|part| &part.first_time).flat_map(|first_time| &first_time.samples) {
+        *first.entry(at).or_default() += bytes;
+    }
     let interval = plan.scenario.measure.interval.secs_f64();
-    let share = |(&(_, hop), &bytes): (&(Time, usize), &u64)| bytes as f64 * 8.0 / interval / capacity[hop] as f64;
+    let of_capacity = |hop: usize, bytes: u64| bytes as f64 * 8.0 / interval / capacity[hop] as f64;
+    let share = |(&(_, hop), &bytes): (&(Time, usize), &u64)| of_capacity(hop, bytes);
+    let data_share = |&(at, hop): &(Time, usize)| match hop {
+        TO_HOST => of_capacity(hop, first.get(&at).copied().unwrap_or(0)),
+        _ => f64::NAN,
+    };
     let tier =
         Data::Names { index: sums.keys().map(|key| key.1 as u32).collect(), names: HOPS.map(str::to_owned).to_vec() };
     Table {
@@ -114,6 +124,12 @@ fn utilisation_table(plan: &Plan, parts: &[Part]) -> Table {
                 "",
                 "share of the tier's capacity that was used, headers counted",
                 Data::F64(sums.iter().map(share).collect()),
+            ),
+            Column::new(
+                "data_share",
+                "",
+                "of the links to hosts: share of their capacity that message data took which came for the first time, its headers counted",
+                Data::F64(sums.keys().map(data_share).collect()),
             ),
         ],
     }

@@ -1,5 +1,7 @@
 //! What is lost is counted, and what can't be lost is not.
 
+use scenario::Data;
+
 use crate::{names, of_flows, of_link, of_links, run_alone, run_on, table};
 
 /// `senders` hosts send 150 packets each to host 0 at once, at line rate.
@@ -88,4 +90,24 @@ fn two_senders_share_a_link_that_is_never_idle() {
     // and the last; a packet counts where it begins, so that a sample may have one of 8 1/3 more or less.
     let full = shares.iter().skip(1).take(34).map(|share| share * 3.0);
     assert!(full.clone().count() == 34 && full.into_iter().all(|share| (0.9..=1.1).contains(&share)), "{shares:?}");
+}
+
+#[test]
+fn data_share_counts_each_byte_once_however_often_it_comes() {
+    // Four messages of 150 packets over a buffer of 20: much is lost, and some comes twice. Capacity: 5 links to hosts.
+    // An interval ends between the last data packet and its acknowledgement, with which the run does.
+    let settings = "switch.buffer.per_port.bytes = \"30KB\"\nmeasure.interval = \"200ns\"";
+    let result = run_alone(&incast(4, settings).replace("\"udp\"", "\"cubic\""));
+    assert!(names(table(&result, "flows"), "status").iter().all(|status| *status == "completed"));
+    let utilisation = table(&result, "utilisation");
+    let sum = |column: &str| {
+        let Data::F64(values) = &utilisation.column(column).unwrap().data else { panic!("a share") };
+        let to_host = names(utilisation, "tier").into_iter().zip(values).filter(|row| row.0 == "to_host");
+        to_host.map(|row| row.1).sum::<f64>() * 200e-9 * 5.0 * 100e9 / 8.0
+    };
+    let once = (4 * 150 * 1_500) as f64;
+    assert!((sum("data_share") - once).abs() < 1.0, "{} bytes of {once}", sum("data_share"));
+    // Acknowledgements, and what came again.
+    assert!(sum("utilisation") > once + 4.0 * 75.0 * 40.0, "{}", sum("utilisation"));
+    assert!(of_links(&result, "overflow_packets") > 0);
 }

@@ -1,0 +1,105 @@
+//! Data that comes to its host for the first time: what of the links' use is worth something. The authors of dcPIM plot it as
+//! utilisation (their program adds a packet's size when its number is new to the receiver), and so do most papers.
+
+use node::packet::flags;
+use node::{FlowMap, Packet};
+use scenario::Plan;
+use schemes::Transport;
+use units::{Duration, Time};
+
+/// What has come to the hosts of a part.
+pub(crate) struct FirstTime {
+    transports: Vec<Transport>,
+    flows: FlowMap<Came>,
+    /// Bytes on the wire since the last sample.
+    bytes: u64,
+    /// Per sample: those bytes.
+    pub samples: Vec<(Time, u64)>,
+}
+
+/// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
+#[derive(Default)]
+struct Came {
+    until: u64,
+    later: Vec<(u64, u64)>,
+}
+
+impl FirstTime {
+    /// None if nothing is sampled.
+    pub fn new(plan: &Plan) -> Option<FirstTime> {
+        let sampled = plan.scenario.measure.interval != Duration::ZERO;
+        sampled.then(|| FirstTime {
+            transports: plan.transports.clone(),
+            flows: FlowMap::default(),
+            bytes: 0,
+            samples: Vec::new(),
+        })
+    }
+
+    /// A packet has come to a host.
+    #[inline]
+    pub fn note(&mut self, packet: &Packet) {
+        if packet.payload_bytes == 0 || packet.has(flags::TRIMMED) {
+            return;
+        }
+        let from = self.transports[usize::from(packet.transport)].payload_offset(packet);
+        let slot = match self.flows.slot(packet.flow) {
+            Some(slot) => slot,
+            None => self.flows.insert(packet.flow, Came::default()),
+        };
+        let (_, came) = self.flows.get_mut(slot).expect("just found or made");
+        let payload = u64::from(packet.payload_bytes);
+        let new = came.add(from, from + payload);
+        if new > 0 {
+            // Of a packet that brings some bytes again only these are left out.
+            self.bytes += u64::from(packet.wire_bytes) - (payload - new);
+        }
+    }
+
+    /// The end of an interval.
+    pub fn sample(&mut self, now: Time) {
+        self.samples.push((now, std::mem::take(&mut self.bytes)));
+    }
+}
+
+impl Came {
+    /// Adds a range, and says how many bytes of it had not come.
+    fn add(&mut self, from: u64, to: u64) -> u64 {
+        let from = from.max(self.until);
+        if from >= to {
+            return 0;
+        }
+        // The ranges that it meets, those that it only touches too: they become one.
+        let first = self.later.partition_point(|range| range.1 < from);
+        let beyond = first + self.later[first..].partition_point(|range| range.0 <= to);
+        let met = &self.later[first..beyond];
+        let there: u64 = met.iter().map(|range| range.1.min(to).saturating_sub(range.0.max(from))).sum();
+        let begin = met.first().map_or(from, |range| range.0.min(from));
+        let end = met.last().map_or(to, |range| range.1.max(to));
+        if begin == self.until {
+            self.until = end;
+            self.later.drain(first..beyond);
+        } else {
+            self.later.splice(first..beyond, [(begin, end)]);
+        }
+        to - from - there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn bytes_are_counted_once(ranges in proptest::collection::vec((0u64..60, 1u64..20), 0..40)) {
+            let (mut came, mut seen) = (Came::default(), std::collections::BTreeSet::new());
+            for (from, length) in ranges {
+                let new = (from..from + length).filter(|&byte| seen.insert(byte)).count() as u64;
+                proptest::prop_assert_eq!(came.add(from, from + length), new);
+                proptest::prop_assert!(came.later.iter().all(|range| came.until < range.0 && range.0 < range.1));
+                proptest::prop_assert!(came.later.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+        }
+    }
+}
