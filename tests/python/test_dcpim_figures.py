@@ -40,9 +40,69 @@ def test_a_level_is_reached_when_it_is_never_left_again(reproduce: ModuleType) -
 def test_ranges_are_the_papers_give_or_take_a_tenth(reproduce: ModuleType) -> None:
     assert reproduce.within(pd.Series([2.3, 2.9]), 2.5, 2.7)
     assert not reproduce.within(pd.Series([2.2, 2.6]), 2.5, 2.7)
+    # A slowdown is at least 1: what counts is what is above that.
+    assert reproduce.within(pd.Series([1.03, 1.043]), 1.03, 1.04, least=1.0)
+    assert not reproduce.within(pd.Series([1.14]), 1.03, 1.04, least=1.0)
+    assert not reproduce.within(pd.Series([1.02]), 1.03, 1.04, least=1.0)
 
 
-def test_utilisation_is_that_of_the_links_to_hosts(reproduce: ModuleType) -> None:
+def test_published_numbers_are_there_for_every_class_and_load(reproduce: ModuleType) -> None:
+    table = reproduce.published()
+    for workload in reproduce.WORKLOADS:
+        for load in (0.5, 0.6, 0.7, 0.8):
+            assert (table.loc[(workload, load, "all", "dcpim"), ["mean", "p99"]] > 1).all()
+        for name in reproduce.CLASSES:
+            assert len(table.loc[(workload, 0.6, name)]) == len(reproduce.KEYS)
+    # Reference numbers of section 4.1's text: short flows' means are 1.03 to 1.04, their tails 1.09 to 1.16.
+    short = table.xs("up to 1 BDP", level="flows").xs("dcpim", level="scheme")
+    assert short["mean"].between(1.03, 1.045).all() and short["p99"].between(1.085, 1.16).all()
+
+
+def test_plotted_slowdowns_are_by_the_authors_ideal(reproduce: ModuleType) -> None:
+    # Two packets to another rack and to the own one, alone: 5.2 us, 2,920 B, 1.5 packets and 2.5 headers at 100 Gbps; 2.6 us, 2,920 B, a
+    # packet and two headers.
+    head = (PAPER / "figure-3-imc10.toml").read_text().split("[[traffic]]")[0]
+    classes = [
+        f"""
+[[traffic]]
+name = "to {receiver}"
+sizes = {{ constant = "2920B" }}
+arrivals = "all_at_once"
+senders = "0"
+receivers = "{receiver}"
+start = "{start}"
+flows = 1
+"""
+        for receiver, start in (("20", "0us"), ("3", "100us"))
+    ]
+    result = cw.run(cw.Scenario.from_toml(head + "".join(classes)), threads=1)
+    fct_us = np.asarray(result.flows["fct_ps"]) / 1e6
+    ideal_us = np.array([5.2 + (2_920 + 2_250 + 100) * 8 / 100e3, 2.6 + (2_920 + 1_500 + 80) * 8 / 100e3])
+    assert reproduce.plotted(result)["slowdown"].to_numpy() == pytest.approx(fct_us / ideal_us)
+    assert (reproduce.plotted(result)["slowdown"] >= 1).all()
+
+
+def test_classes_are_the_authors(reproduce: ModuleType) -> None:
+    flows = pd.DataFrame({"bytes": [1.0, 72_500, 72_501, 145_000, 1e7], "slowdown": [1.0, 3.0, 5.0, 7.0, 9.0]})
+    table = reproduce.by_class(flows)
+    assert table["flows"].to_dict() == {"up to 1 BDP": 2, "1 to 2 BDP": 2, "over 16 BDP": 1, "all": 5}
+    assert table.loc["up to 1 BDP", "mean"] == 2.0
+
+
+def test_confidence_is_students(reproduce: ModuleType) -> None:
+    mean, half = reproduce._confidence([0.80, 0.82, 0.84])
+    assert mean == pytest.approx(0.82) and half == pytest.approx(4.303 * 0.02 / 3**0.5)
+
+
+@pytest.mark.slow
+def test_dcpim_is_where_its_authors_have_it(reproduce: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's protocol and its authors' program's, class by class, on that program's flows."""
+    monkeypatch.setattr(reproduce, "scale", 1.0)
+    shown = reproduce.reference()
+    assert all(shown.checks.values()), [check for check, ok in shown.checks.items() if not ok]
+
+
+def test_use_is_of_the_links_to_hosts_and_of_data_alone(reproduce: ModuleType) -> None:
     # One host of four sends 1 MB to another at line rate: a quarter of the links to hosts is used while it lasts, 80 us and headers.
     lone = cw.Scenario.from_toml("""
 transport = "udp"
@@ -65,6 +125,7 @@ def test_a_figure_at_a_small_scale(reproduce: ModuleType) -> None:
     shown = reproduce.figure_4b()
     assert list(shown.table.loc["BDP + 1"].index) == list(reproduce.ALL)
     assert (shown.table["all mean"] >= 1).all() and (shown.table["unfinished"] == 0).all()
-    # The paper's point: each of dcPIM's flows waits for a match, so that all others' are faster even without a load to speak of.
-    assert shown.table["all mean"].idxmax() == ("BDP + 1", "dcPIM")
+    # Each flow waits some 25 us for a match and then has one channel of four, 24 us, where alone it needs 11.6 us. Nothing is said of
+    # the others without a load to speak of: the paper has two of them behind dcPIM at 0.6.
+    assert 3 < shown.table.loc[("BDP + 1", "dcPIM"), "all mean"] < 8
     assert shown.picture is not None
