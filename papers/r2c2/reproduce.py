@@ -376,7 +376,7 @@ def clos() -> Shown:
     table, links = result.flows.to_pandas(), result.links.to_pandas()
     # Each flow is one packet and its answer, over its hosts' links and, between racks, two more.
     far = (table["src"] // 16 != table["dst"] // 16).sum()
-    unicast = (1_000 + 40 + 40) * (2 * len(table) + 2 * far)
+    unicast = (1_000 + 35 + 40) * (2 * len(table) + 2 * far)
     measured = (links["sent_bytes"].sum() - unicast) / rack.events(result)
     rows = {"bytes on links": measured, "by arithmetic": overhead.clos_broadcast_bytes(512, 32), "paper": 8_700}
     by = "bytes of a broadcast, 512 hosts under a Clos of 32-port switches"

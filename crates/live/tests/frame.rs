@@ -86,8 +86,11 @@ proptest! {
         let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
         let mut packet = *index.get(&first_packets());
         let flags = if telemetry { flags | TELEMETRY } else { flags };
-        (packet.class, packet.flags, packet.hops) = (class % 8, flags, hops);
-        packet.label = label;
+        packet.class = class % 8;
+        // R2C2's own header has the route and the place on it (Figure 6), and is refused where they are others than its frame's.
+        if transports[usize::from(packet.transport)].name() != "r2c2" {
+            (packet.flags, packet.hops, packet.label) = (flags, hops, label);
+        }
         let mut bytes = framed(&codec, packet, way);
 
         let bit = bit.index(8 * bytes.len());
@@ -177,4 +180,41 @@ fn what_is_wrong_is_named() {
     assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Version));
     assert_eq!(codec.parse(b"CLWY\x02and so on"), Err(Refusal::Checksum));
     assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
+}
+
+#[test]
+fn what_r2c2_sends_is_in_its_frames_as_figure_6_has_it() {
+    let transports = transports();
+    let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+    let r2c2 = Transport::NAMES.iter().position(|name| *name == "r2c2").expect("it is in the catalogue");
+    let packets: Vec<Packet> =
+        first_packets().into_iter().filter(|packet| usize::from(packet.transport) == r2c2).collect();
+    let (said, data) = (packets[0], packets[1]);
+    assert_eq!((said.wire_bytes, data.wire_bytes, data.payload_bytes), (16, 1_500, 1_465));
+    let way = (3, 0, 0, [0; 5], 0);
+    let own = |packet: Packet| {
+        let bytes = framed(&codec, packet, way);
+        // The driver's own fields are as long for every packet.
+        let common = framed(&codec, said, way).len() - 16 - 4;
+        bytes[common..bytes.len() - 4].to_vec()
+    };
+    // A broadcast: type 3, first version, from 0.
+    let bytes = own(said);
+    assert_eq!((bytes.len(), &bytes[..3]), (16, &[3, 0, 0][..]));
+    // Data: type 1, of one switch, none passed; then flow, source, destination, number; two bytes of the driver's behind them.
+    let bytes = own(data);
+    assert_eq!(bytes.len(), 35 + 2 + 1_465);
+    assert_eq!(bytes[..3], [1, 1, 0]);
+    assert_eq!(bytes[3..15], [0, 0, 0, data.flow.0 as u8, 0, data.src.0 as u8, 0, data.dst.0 as u8, 0, 0, 0, 0]);
+    assert_eq!(bytes[17..19], 1_465u16.to_be_bytes());
+
+    // The frame's checksum is put right again after each change: it is R2C2's own that finds it, but for ridx, which is held against the frame.
+    let whole = framed(&codec, data, way);
+    let common = whole.len() - 4 - bytes.len();
+    for at in (0..bytes.len()).step_by(7).chain(0..37) {
+        let mut body = whole[5..whole.len() - 4].to_vec();
+        body[common - 5 + at] ^= 0x10;
+        let driver = at == 35 || at == 36;
+        assert!(driver || codec.parse(&seal(body)) == Err(Refusal::Header), "byte {at}");
+    }
 }

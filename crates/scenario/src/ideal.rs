@@ -8,7 +8,7 @@ use crate::{Completion, HEAD_BYTES, Scenario};
 
 /// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
 /// shortest paths at once: the least that any transport under any load balancer could reach, and so the same for all of
-/// them. (Not the least if it goes other ways: around a failure, in a grid, there may be more of them than there were
+/// them, but for those whose packets have headers of another length ([`Ideal::with_header`]). (Not the least if it goes other ways: around a failure, in a grid, there may be more of them than there were
 /// shortest ones.)
 ///
 /// A message is cut into N full packets and a last one. On a single path, at link j packet n begins to leave when it
@@ -30,6 +30,8 @@ pub struct Ideal<'a> {
     fabric: &'a Fabric,
     quotient: &'a Quotient,
     scenario: &'a Scenario,
+    /// Headers of each packet.
+    header_bytes: u64,
     /// Per pair of racks, which of `shapes` the way between them has.
     shape_of: FxHashMap<(u32, u32), u32>,
     shapes: Vec<Vec<Hop>>,
@@ -51,7 +53,13 @@ impl<'a> Ideal<'a> {
     /// For flows of a scenario on its fabric.
     pub fn new(fabric: &'a Fabric, quotient: &'a Quotient, scenario: &'a Scenario) -> Ideal<'a> {
         let (shape_of, known) = (FxHashMap::default(), FxHashMap::default());
-        Ideal { fabric, quotient, scenario, shape_of, shapes: Vec::new(), known }
+        let header_bytes = scenario.host.header.get();
+        Ideal { fabric, quotient, scenario, header_bytes, shape_of, shapes: Vec::new(), known }
+    }
+
+    /// The same for packets with headers of so many bytes, where a transport has its own.
+    pub fn with_header(self, header_bytes: u64) -> Ideal<'a> {
+        Ideal { header_bytes, ..self }
     }
 
     /// Completion time of a message of `bytes`, as the scenario defines completion.
@@ -130,7 +138,7 @@ impl<'a> Ideal<'a> {
 
     /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.
     fn train(&self, hops: &[Hop], bytes: u64) -> Duration {
-        let (mtu, header) = (self.scenario.host.mtu.get(), self.scenario.host.header.get());
+        let (mtu, header) = (self.scenario.host.mtu.get(), self.header_bytes);
         let payload = mtu - header;
         let full_before = bytes.saturating_sub(1) / payload;
         let last = header + (bytes - full_before * payload);

@@ -47,8 +47,15 @@ impl Outline {
         asks.extend(scenario.sharing.asks());
         let balancing = asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
         let flows = flows(scenario, &fabric, &quotient, &of_class)?;
-        let mut ideal = Ideal::new(&fabric, &quotient, scenario);
-        let ideal_ps = flows.iter().map(|flow| ideal.completion(flow.src, flow.dst, flow.bytes).ps()).collect();
+        // A transport's packets may have headers of their own length.
+        let ideal = |transport: &Transport| {
+            let header = transport.header_bytes().map_or(scenario.host.header.get(), u64::from);
+            Ideal::new(&fabric, &quotient, scenario).with_header(header)
+        };
+        let mut ideals: Vec<Ideal<'_>> = transports.iter().map(ideal).collect();
+        let alone =
+            |flow: &FlowInfo| ideals[usize::from(flow.transport)].completion(flow.src, flow.dst, flow.bytes).ps();
+        let ideal_ps = flows.iter().map(alone).collect();
         let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
         let horizon = match scenario.measure.end {
             Some(end) => Time::ZERO + end,

@@ -68,6 +68,11 @@ macro_rules! catalogue {
                 match self { $(Transport::$variant(config) => config.gives_up(),)* }
             }
 
+            /// Headers of its data packets, if they are its own.
+            pub fn header_bytes(&self) -> Option<u16> {
+                match self { $(Transport::$variant(config) => config.header_bytes(),)* }
+            }
+
             /// What a message is sent at, at most, if that is not all that its host's link carries.
             pub fn rate_max(&self) -> Option<Rate> {
                 match self { $(Transport::$variant(config) => config.rate_max(),)* }

@@ -65,6 +65,11 @@ pub trait Scheme {
         true
     }
 
+    /// Headers of its data packets, if its paper says how long they are; what the scenario says (`host.header`) otherwise.
+    fn header_bytes(&self) -> Option<u16> {
+        None
+    }
+
     /// What a message is sent at, at most, if that is not all that its host's link carries.
     fn rate_max(&self) -> Option<Rate> {
         None

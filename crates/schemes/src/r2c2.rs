@@ -5,7 +5,7 @@
 //! section 3.3) and keeps to them with one token bucket a flow ([`sender`]); packets carry their routes ([`route`]; section 3.5). Nothing
 //! probes the network, and switches have one queue a port. Which protocol routes a flow is chosen for the good of all ([`selection`]; section 3.4).
 //!
-//! [`wire`] has the packets of Figure 6. Rivals of the evaluation are other transports and flow controls of the house; the centralised
+//! [`wire`] has the packets of Figure 6, which are what travels (`travel`). Rivals of the evaluation are other transports and flow controls of the house; the centralised
 //! design of section 5.2 is a setting here ([`Control`]).
 //!
 //! Absent on purpose: topology discovery (section 3.2 takes it from the routing protocols; here all nodes learn of a failure at one time, when
@@ -25,6 +25,7 @@ mod sender;
 mod switch;
 #[cfg(test)]
 mod tests;
+mod travel;
 pub mod view;
 pub mod wire;
 
@@ -215,6 +216,11 @@ impl Scheme for Config {
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        if usize::from(ground.site.mtu_bytes) <= wire::DATA_BYTES {
+            let (header, mtu) = (wire::DATA_BYTES, ground.site.mtu_bytes);
+            let message = format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; write more");
+            return Err(Problem::new("", message));
+        }
         let network = ground.common.get::<Networks>().of(&ground.fabric, &ground.routes);
         let mut routings = vec![("routing".to_owned(), self.routing)];
         for (index, own) in self.allocations.iter().enumerate() {
@@ -259,6 +265,10 @@ impl Scheme for Config {
         let star = fabric::Star { hosts: site.hosts, rate: site.nic_rate, ..fabric::Star::default() };
         let fabric = fabric::FabricSpec::Star(star).build().expect("a star of a site's hosts");
         self.endpoint_on(site, &Ground::new(fabric, site))
+    }
+
+    fn header_bytes(&self) -> Option<u16> {
+        Some(wire::DATA_BYTES as u16)
     }
 
     fn asks(&self, _: &Site) -> Asks {

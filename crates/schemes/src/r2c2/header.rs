@@ -1,7 +1,11 @@
-//! What R2C2's packets carry in the simulator and in frames of the live driver. Figure 6's bytes are in [`wire`](super::wire).
+//! What R2C2's packets carry while nodes have them in hand. On the wire they are Figure 6's bytes ([`wire`](super::wire)), or what stands for them
+//! ([`travel`](super::travel)).
 
 use bytemuck::{Pod, Zeroable};
+use node::Packet;
 use node::packet::Malformed;
+
+use super::travel;
 
 /// The header of every packet. Which fields mean something depends on the kind; the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -17,7 +21,8 @@ pub struct Header {
     pub word: u32,
     /// [`kind`].
     pub kind: u8,
-    /// Data: hops of `route`.
+    /// Data: hops of the route, with [`WIDE`](super::wire::WIDE) where each has a byte. It is in `route` if it has more than 21 hops, and in the packet's label
+    /// otherwise.
     pub rlen: u8,
     /// The routing protocol's number.
     pub rp: u8,
@@ -27,7 +32,7 @@ pub struct Header {
     pub priority: u8,
     /// Which of the flows between its source and its destination it is.
     pub number: u8,
-    /// How often its source has announced it, modulo 256: the later counts.
+    /// How often its source has announced it, modulo 16: the later counts.
     pub version: u8,
     /// The broadcast tree.
     pub tree: u8,
@@ -62,7 +67,8 @@ pub mod kind {
     pub const DROPPED_ASSIGN: u8 = 11;
 }
 
-const WIRE_BYTES: usize = 32;
+/// Bytes of a header that is none of Figure 6's.
+pub(super) const WIRE_BYTES: usize = 32;
 
 impl Header {
     /// A header of this kind, all else 0.
@@ -99,6 +105,18 @@ impl node::Header for Header {
 
     fn payload_offset(&self) -> u64 {
         u64::from(self.seq) * u64::from(self.word)
+    }
+
+    fn emit_with(packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
+        travel::emit(packet, content, out);
+    }
+
+    fn parse_with(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+        travel::parse(bytes, packet)
+    }
+
+    fn damage(packet: &mut Packet, bits: &[u32]) -> bool {
+        travel::damage(packet, bits)
     }
 }
 

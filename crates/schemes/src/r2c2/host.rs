@@ -286,6 +286,7 @@ impl Endpoint for R2c2 {
             ("assigned_again", self.counts.assigned_again),
             ("unicast_control_bytes", self.plane.unicast_bytes),
             ("recomputations", self.counts.recomputed),
+            ("computations_at_starts", sender.computed),
             ("rate_messages", self.counts.rate_messages),
             ("demands_announced", sender.demands),
             ("flows_rerouted", sender.rerouted),

@@ -12,7 +12,7 @@ use super::network::Calculator;
 use super::selection::assignments::{self, Assignment, Batches};
 use super::switch::broadcast;
 use super::view::{Key, Terms, View};
-use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED};
+use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, travel, wire};
 
 pub(super) struct Plane {
     pub site: Site,
@@ -59,6 +59,11 @@ impl Plane {
     /// Forgets flows of others that nobody has announced for three and a half times as long as each does, and those that `gone` says.
     pub fn forget(&mut self, now: Time, gone: impl Fn(&Key) -> bool) {
         self.view.forget(self.site.host, now, self.config.refresh * 7 / 2, gone);
+    }
+
+    /// Message bytes in a full data packet: what Figure 6's header leaves of it.
+    pub fn payload_max(&self) -> u16 {
+        self.site.mtu_bytes - wire::DATA_BYTES as u16
     }
 
     /// How long to wait after so many tries: twice as long each time, up to 16 times.
@@ -151,9 +156,9 @@ impl Plane {
         packet
     }
 
-    /// The same, of the least size, to be sent.
+    /// The same, of the size of control packets, to be sent.
     pub fn send(&mut self, flow: FlowId, dst: HostId, header: Header) {
-        let packet = self.packet(flow, dst, header, self.site.header_bytes);
+        let packet = self.packet(flow, dst, header, self.site.header_bytes.max(travel::OWN_BYTES as u16));
         self.control.push_back(packet);
     }
 }

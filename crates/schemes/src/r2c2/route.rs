@@ -11,13 +11,14 @@ use node::packet::flags;
 use units::PortId;
 
 use super::Header;
+use super::wire::WIDE;
 use crate::Ground;
 
 /// Hops of a route of 128 bits.
 pub const HOPS_MAX: usize = 42;
 /// Hops of a compact label, and of one with a byte a hop.
-const COMPACT_MAX: usize = 21;
-const WIDE_MAX: usize = 8;
+pub(super) const COMPACT_MAX: usize = 21;
+pub(super) const WIDE_MAX: usize = 8;
 
 /// Whether a protocol's longest route fits; if not, why.
 pub(super) fn check(ground: &Ground, routing: Routing) -> Result<(), String> {
@@ -54,6 +55,7 @@ pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) ->
         (Some(route), 0..=COMPACT_MAX) => {
             packet.flags |= flags::SOURCE_ROUTED | flags::COMPACT_ROUTE;
             packet.label = route as u64;
+            header.rlen = ports.len() as u8;
         }
         (Some(route), 0..=HOPS_MAX) => {
             packet.flags |= flags::ROUTER_ALERT;
@@ -64,6 +66,7 @@ pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) ->
             let Some(route) = bits_of(ports, 8) else { return false };
             packet.flags |= flags::SOURCE_ROUTED;
             packet.label = route as u64;
+            header.rlen = ports.len() as u8 | WIDE;
         }
         _ => return false,
     }

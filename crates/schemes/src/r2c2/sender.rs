@@ -21,7 +21,8 @@ use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 use super::demand::{self, Demand};
 use super::header::{UNLIMITED, kind};
 use super::plane::{News, Plane};
-use super::view::{Key, Terms};
+use super::view::{Key, Terms, next_version};
+use super::wire::DATA_BYTES;
 use super::{FirstRate, Header, route};
 
 #[derive(Default)]
@@ -53,6 +54,7 @@ pub(super) struct Counts {
     pub demands: u64,
     pub rerouted: u64,
     pub announced_again: u64,
+    pub computed: u64,
     pub redrawn: u64,
     pub shortened: u64,
 }
@@ -130,7 +132,7 @@ impl Numbers {
 
     /// The next version of a number that is not in use: who has missed an end takes the next flow's start for news all the same.
     fn next_version(&self, number: u8) -> u8 {
-        self.versions.get(usize::from(number)).map_or(0, |version| version.wrapping_add(1))
+        self.versions.get(usize::from(number)).map_or(0, |&version| next_version(version))
     }
 }
 
@@ -185,7 +187,7 @@ fn later(from: Time, seconds: f64) -> Time {
 impl Sender {
     /// A message to send.
     pub fn start(&mut self, cx: &mut Cx<'_>, message: &Message, plane: &mut Plane) {
-        let (now, payload) = (cx.now, u64::from(plane.site.payload_max()));
+        let (now, payload) = (cx.now, u64::from(plane.payload_max()));
         let Some(packets) = u32::try_from(message.bytes.div_ceil(payload)).ok().filter(|&packets| packets < u32::MAX)
         else {
             self.counts.failed += 1;
@@ -241,6 +243,7 @@ impl Sender {
         let first = match plane.config.first_rate {
             FirstRate::Alone => plane.calculator.alone_bps(&links).min(outgoing.terms.demand_bps()),
             FirstRate::Fair => {
+                self.counts.computed += 1;
                 let place = self.active.range(..outgoing.key).count();
                 plane.calculator.rates(&plane.view).of(src)[place]
             }
@@ -253,7 +256,7 @@ impl Sender {
     /// Sees to it that the flow's next packet goes in its time.
     fn arm(&mut self, now: Time, slot: u32, plane: &Plane) {
         let Some((_, outgoing)) = self.flows.get(slot) else { return };
-        let due = outgoing.due(u64::from(plane.site.payload_max()));
+        let due = outgoing.due(u64::from(plane.payload_max()));
         if due > now {
             self.pacing.set(slot, due);
         } else {
@@ -267,7 +270,7 @@ impl Sender {
         let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
         outgoing.settle(now);
         outgoing.active = false;
-        outgoing.version = outgoing.version.wrapping_add(1);
+        outgoing.version = next_version(outgoing.version);
         plane.finish(outgoing.news(flow));
         self.active.remove(&outgoing.key);
         self.refreshing.clear(slot);
@@ -305,13 +308,13 @@ impl Sender {
         }
         let (flow, outgoing) = self.flows.get_mut(slot)?;
         let dst = key.dst;
-        let full = plane.site.payload_max();
+        let full = plane.payload_max();
         let number = outgoing.repairs.pop_front().unwrap_or(outgoing.next);
         let offset = u64::from(number) * u64::from(full);
         let kind = if number + 1 == outgoing.packets { kind::LAST } else { kind::DATA };
         let mut header = Header { seq: number, word: u32::from(full), ..Header::of(kind) };
         let payload = (outgoing.bytes - offset).min(u64::from(full)) as u16;
-        let mut packet = plane.packet(flow, dst, header, payload + plane.site.header_bytes);
+        let mut packet = plane.packet(flow, dst, header, payload + DATA_BYTES as u16);
         packet.payload_bytes = payload;
         let fits = route::set(&mut packet, &mut header, &self.ports);
         debug_assert!(fits, "a route that was drawn fits");
@@ -390,7 +393,7 @@ impl Sender {
         }
         outgoing.settle(now);
         outgoing.rate_bps = rate_bps.min(plane.site.nic_rate.bps() as f64);
-        let due = outgoing.due(u64::from(plane.site.payload_max()));
+        let due = outgoing.due(u64::from(plane.payload_max()));
         // What is due already stays so, and has its turn.
         if self.pacing.get(slot).is_some() || due > now && !self.due.contains(&slot) {
             self.pacing.set(slot, due.max(now));
@@ -408,9 +411,9 @@ impl Sender {
             }
             outgoing.settle(now);
             let queued =
-                outgoing.produced(now).saturating_sub(u64::from(outgoing.next) * u64::from(plane.site.payload_max()));
+                outgoing.produced(now).saturating_sub(u64::from(outgoing.next) * u64::from(plane.payload_max()));
             // What its packets take on the wire for what they carry.
-            let wire = f64::from(plane.site.mtu_bytes) / f64::from(plane.site.payload_max());
+            let wire = f64::from(plane.site.mtu_bytes) / f64::from(plane.payload_max());
             let (rate_bps, most_bps) = (outgoing.rate_bps, plane.site.nic_rate.bps() as f64);
             let Some(demand_bps) = outgoing.demand.estimate(now, outgoing.sent_bytes, queued, wire, most_bps, gain)
             else {
@@ -435,7 +438,7 @@ impl Sender {
                 return;
             }
             outgoing.tree = tree;
-            outgoing.version = outgoing.version.wrapping_add(1);
+            outgoing.version = next_version(outgoing.version);
             let news = outgoing.news(flow);
             if outgoing.active { plane.announce(now, news) } else { plane.finish(news) }
         } else {
@@ -448,7 +451,7 @@ impl Sender {
             else {
                 return;
             };
-            *version = version.wrapping_add(1);
+            *version = next_version(*version);
             let (terms, _) = plane.terms(0);
             plane.finish(News { flow, key, terms, version: *version, tree });
         }
@@ -472,7 +475,7 @@ impl Sender {
 
     fn again(&mut self, now: Time, slot: u32, plane: &mut Plane) {
         let Some((flow, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| outgoing.active) else { return };
-        outgoing.version = outgoing.version.wrapping_add(1);
+        outgoing.version = next_version(outgoing.version);
         plane.announce(now, outgoing.news(flow));
         self.refreshing.set(slot, now + plane.config.refresh);
     }
@@ -502,7 +505,7 @@ impl Sender {
         outgoing.repairs = numbers.filter(|&number| number < outgoing.packets).collect();
         if !outgoing.repairs.is_empty() {
             outgoing.probes = 0;
-            outgoing.version = outgoing.version.wrapping_add(1);
+            outgoing.version = next_version(outgoing.version);
             self.answers.clear(slot);
             self.activate(cx.now, slot, plane);
         }

@@ -41,7 +41,7 @@ fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet)> {
 }
 
 const fn packets(count: u64) -> u64 {
-    count * 1460
+    count * 1465
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn what_an_application_produces_is_what_its_flow_demands() {
     let announced = of_kind(&scene, kind::ANNOUNCE);
     let demands: Vec<u32> = announced.iter().map(|sent| sent.1.header::<Header>().word).collect();
     assert_eq!(demands[0], UNLIMITED);
-    // 1 Gbps of message are 1500/1460 on the wire.
-    let wire = 1_000_000.0 * 1500.0 / 1460.0;
+    // 1 Gbps of message are 1500/1465 on the wire.
+    let wire = 1_000_000.0 * 1500.0 / 1465.0;
     assert!(demands.len() >= 2 && (f64::from(demands[demands.len() - 1]) / wire - 1.0).abs() < 0.06, "{demands:?}");
     assert!(demands.len() < 8, "and then it stays: {demands:?}");
     scene.run_until(Time::from_ms(20));
@@ -256,6 +256,10 @@ fn what_can_t_be_right_is_refused_with_advice() {
     let problem = on(Config { allocations: vec![Allocation { weight: 1, ..own }], ..Config::default() });
     assert!(problem.key == "allocations[0].traffic" && problem.message.contains("\"rpc\""), "{problem:?}");
     assert_eq!(on(Config { routing: Routing::Wlb, ..Config::default() }).key, "routing");
+    let site = Site { mtu_bytes: 35, header_bytes: 1, ..site };
+    let small = Ground::new(fabric::FabricSpec::Star(Star::default()).build().unwrap(), &site);
+    let problem = Config::default().check_on(&small).unwrap_err();
+    assert!(problem.message.contains("35 bytes") && problem.message.contains("host.mtu"), "{problem:?}");
     let control = Control::Centralised { controller: 1_000_000 };
     assert_eq!(on(Config { control, ..Config::default() }).key, "control.centralised.controller");
 }

@@ -70,6 +70,19 @@ pub struct Known {
     version: u8,
 }
 
+/// Versions in turn: an announcement has four bits for its own (Figure 6, [`wire`](super::wire)).
+pub const VERSIONS: u8 = 16;
+
+/// The version after this one.
+pub fn next_version(version: u8) -> u8 {
+    version.wrapping_add(1) % VERSIONS
+}
+
+/// Whether a version is another's, or one of the seven after it.
+fn follows(version: u8, other: u8) -> bool {
+    version.wrapping_sub(other) % VERSIONS < VERSIONS / 2
+}
+
 /// The flows that a node knows of.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -86,7 +99,7 @@ impl View {
             self.digest = self.digest.wrapping_add(digest(key, terms));
             return true;
         };
-        if version.wrapping_sub(known.version).cast_signed() < 0 {
+        if !follows(version, known.version) {
             return false;
         }
         let before = std::mem::replace(known, Known { since: known.since, ..fresh }).terms;
@@ -96,7 +109,7 @@ impl View {
 
     /// A flow has finished. Whether it was known.
     pub fn finish(&mut self, key: Key, version: u8) -> bool {
-        let newer = |known: &Known| version.wrapping_sub(known.version).cast_signed() >= 0;
+        let newer = |known: &Known| follows(version, known.version);
         self.flows.get(&key).is_some_and(newer) && self.remove(key)
     }
 
@@ -176,11 +189,11 @@ mod tests {
     fn the_later_version_counts_whichever_comes_first() {
         let mut view = View::default();
         let wide = Terms { weight: 2, ..TERMS };
-        assert!(view.hear(key(1, 0), wide, 255, Time::ZERO));
-        assert!(view.hear(key(1, 0), TERMS, 0, Time::ZERO), "0 is after 255");
-        assert!(!view.hear(key(1, 0), wide, 255, Time::ZERO), "late");
+        assert!(view.hear(key(1, 0), wide, 15, Time::ZERO));
+        assert!(view.hear(key(1, 0), TERMS, next_version(15), Time::ZERO), "0 is after 15");
+        assert!(!view.hear(key(1, 0), wide, 15, Time::ZERO), "late");
         assert_eq!(view.get(key(1, 0)).map(|known| known.terms), Some(TERMS));
-        assert!(!view.finish(key(1, 0), 254) && view.finish(key(1, 0), 1) && view.is_empty());
+        assert!(!view.finish(key(1, 0), 14) && view.finish(key(1, 0), 1) && view.is_empty());
     }
 
     #[test]
@@ -212,8 +225,8 @@ mod tests {
             for (step, &(src, number, weight, code, ends)) in news.iter().enumerate() {
                 let routing = Routing::from_code(code).unwrap();
                 match ends {
-                    true => view.finish(key(src, number), step as u8),
-                    false => view.hear(key(src, number), Terms { weight, routing, ..TERMS }, step as u8, Time::ZERO),
+                    true => view.finish(key(src, number), step as u8 % VERSIONS),
+                    false => view.hear(key(src, number), Terms { weight, routing, ..TERMS }, step as u8 % VERSIONS, Time::ZERO),
                 };
                 if step % 5 == 0 {
                     view.assign(key(src, number), routing);

@@ -8,10 +8,13 @@
 //!   between two nodes apart. Versions take the upper half of the type: sixteen in turn.
 //!
 //! The checksum is the Internet's (RFC 1071) over the whole packet with ridx taken for 0, since every hop counts it up.
+//!
+//! This is what travels ([`travel`](super::travel)): sizes in the simulator are these, the live driver's frames hold these bytes, and where a link damages
+//! bits it is this checksum that finds them.
 
 use node::packet::Malformed;
 
-use super::route::HOPS_MAX;
+use super::route::{HOPS_MAX, WIDE_MAX};
 
 /// Bytes of a data packet before its payload.
 pub const DATA_BYTES: usize = 35;
@@ -23,7 +26,7 @@ pub const BROADCAST_BYTES: usize = 16;
 pub struct Data {
     /// [`kind::DATA`](super::kind::DATA) or [`kind::LAST`](super::kind::LAST).
     pub kind: u8,
-    /// Hops of the route.
+    /// Hops of the route, with [`WIDE`] where each has a byte.
     pub rlen: u8,
     /// How many have been taken.
     pub ridx: u8,
@@ -37,14 +40,18 @@ pub struct Data {
     pub seq: u32,
     /// Bytes of payload.
     pub plen: u16,
-    /// Forwarding links, three bits each, the first lowest.
+    /// Forwarding links, three bits each (eight with [`WIDE`]), the first lowest.
     pub route: u128,
 }
+
+/// In rlen: switches have more than eight ports, and a hop takes a byte.
+pub const WIDE: u8 = 0x80;
 
 /// A broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broadcast {
-    /// [`kind::ANNOUNCE`](super::kind::ANNOUNCE) or [`kind::FINISH`](super::kind::FINISH): 4 bits.
+    /// [`kind::ANNOUNCE`](super::kind::ANNOUNCE), [`kind::FINISH`](super::kind::FINISH), or the report that one was dropped,
+    /// [`kind::DROPPED`](super::kind::DROPPED): 4 bits.
     pub kind: u8,
     /// Which announcement of the flow, modulo 16.
     pub version: u8,
@@ -67,26 +74,19 @@ pub struct Broadcast {
 }
 
 impl Data {
-    /// The link to forward by at this hop; none at the route's end.
-    pub fn next_link(&self) -> Option<u8> {
-        (self.ridx < self.rlen).then(|| (self.route >> (3 * u32::from(self.ridx))) as u8 & 7)
-    }
-
-    /// Writes header and payload. `plen` is the payload's length whatever the field says.
-    pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(DATA_BYTES + payload.len());
-        bytes.extend_from_slice(&[self.kind, self.rlen, self.ridx]);
-        bytes.extend_from_slice(&self.flow.to_be_bytes());
-        bytes.extend_from_slice(&self.src.to_be_bytes());
-        bytes.extend_from_slice(&self.dst.to_be_bytes());
-        bytes.extend_from_slice(&self.seq.to_be_bytes());
-        bytes.extend_from_slice(&[0, 0]);
-        bytes.extend_from_slice(&(payload.len() as u16).to_be_bytes());
-        bytes.extend_from_slice(&self.route.to_be_bytes());
-        bytes.extend_from_slice(payload);
-        let sum = data_checksum(&bytes);
-        bytes[DATA_CHECKSUM..DATA_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
-        bytes
+    /// Writes what precedes `payload`. `plen` is the payload's length whatever the field says.
+    pub fn emit(&self, payload: &[u8]) -> [u8; DATA_BYTES] {
+        let mut head = [0; DATA_BYTES];
+        head[..3].copy_from_slice(&[self.kind, self.rlen, self.ridx]);
+        head[3..7].copy_from_slice(&self.flow.to_be_bytes());
+        head[7..9].copy_from_slice(&self.src.to_be_bytes());
+        head[9..11].copy_from_slice(&self.dst.to_be_bytes());
+        head[11..15].copy_from_slice(&self.seq.to_be_bytes());
+        head[17..19].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+        head[19..].copy_from_slice(&self.route.to_be_bytes());
+        let sum = data_checksum(&head, payload);
+        head[DATA_CHECKSUM..DATA_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        head
     }
 
     /// Reads a packet back: what precedes the payload, and the payload.
@@ -108,13 +108,15 @@ impl Data {
         if ![super::kind::DATA, super::kind::LAST].contains(&data.kind) {
             return Err(Malformed { what: "R2C2 data packet: type" });
         }
-        if usize::from(data.rlen) > HOPS_MAX || data.ridx > data.rlen {
+        let hops = data.rlen & !WIDE;
+        let most = if data.rlen == hops { HOPS_MAX } else { WIDE_MAX };
+        if usize::from(hops) > most || data.ridx > hops {
             return Err(Malformed { what: "R2C2 data packet: rlen or ridx" });
         }
         if usize::from(data.plen) != payload.len() {
             return Err(Malformed { what: "R2C2 data packet: plen" });
         }
-        if number(&head[DATA_CHECKSUM..DATA_CHECKSUM + 2]) as u16 != data_checksum(bytes) {
+        if number(&head[DATA_CHECKSUM..DATA_CHECKSUM + 2]) as u16 != data_checksum(head, payload) {
             return Err(Malformed { what: "R2C2 data packet: checksum" });
         }
         Ok((data, payload))
@@ -134,7 +136,7 @@ impl Broadcast {
         bytes[10..14].copy_from_slice(&self.demand_kbps.to_be_bytes());
         bytes[14] = self.tree;
         bytes[15] = self.rp;
-        let sum = checksum(&bytes, BROADCAST_CHECKSUM);
+        let sum = checksum(bytes.into_iter(), BROADCAST_CHECKSUM);
         bytes[BROADCAST_CHECKSUM..BROADCAST_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
         bytes
     }
@@ -144,11 +146,11 @@ impl Broadcast {
         let Ok(bytes) = <&[u8; BROADCAST_BYTES]>::try_from(bytes) else {
             return Err(Malformed { what: "R2C2 broadcast: not 16 bytes" });
         };
-        if number(&bytes[5..7]) as u16 != checksum(bytes, BROADCAST_CHECKSUM) {
+        if number(&bytes[5..7]) as u16 != checksum(bytes.iter().copied(), BROADCAST_CHECKSUM) {
             return Err(Malformed { what: "R2C2 broadcast: checksum" });
         }
         let kind = bytes[0] & 15;
-        if ![super::kind::ANNOUNCE, super::kind::FINISH].contains(&kind) {
+        if ![super::kind::ANNOUNCE, super::kind::FINISH, super::kind::DROPPED].contains(&kind) {
             return Err(Malformed { what: "R2C2 broadcast: type" });
         }
         Ok(Broadcast {
@@ -174,26 +176,22 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }
 
-fn data_checksum(bytes: &[u8]) -> u16 {
-    let ridx = u16::from(bytes[RIDX]) << 8;
-    // Without ridx: in ones' complement, subtracting is adding the complement, and what is complemented is the sum.
-    let with = !checksum(bytes, DATA_CHECKSUM);
-    !add(with, !ridx)
+fn data_checksum(head: &[u8; DATA_BYTES], payload: &[u8]) -> u16 {
+    let head = head.iter().enumerate().map(|(at, &byte)| if at == RIDX { 0 } else { byte });
+    checksum(head.chain(payload.iter().copied()), DATA_CHECKSUM)
 }
 
 /// RFC 1071's checksum of all bytes but the two at `at`.
-fn checksum(bytes: &[u8], at: usize) -> u16 {
-    let byte = |index: usize| match index {
-        index if index == at || index == at + 1 => 0,
-        index => bytes.get(index).map_or(0, |&byte| u16::from(byte)),
+pub(super) fn checksum(bytes: impl Iterator<Item = u8>, at: usize) -> u16 {
+    // As 32 bits, folded at the end: a packet has fewer than 2^16 words.
+    let word = |(place, byte): (usize, u8)| match place {
+        place if place == at || place == at + 1 => 0,
+        place if place % 2 == 0 => u32::from(byte) << 8,
+        _ => u32::from(byte),
     };
-    !(0..bytes.len()).step_by(2).fold(0, |sum, index| add(sum, byte(index) << 8 | byte(index + 1)))
-}
-
-/// Adds in ones' complement.
-fn add(a: u16, b: u16) -> u16 {
-    let (sum, carry) = a.overflowing_add(b);
-    sum + u16::from(carry)
+    let sum: u32 = bytes.enumerate().map(word).sum();
+    let folded = (sum & 0xFFFF) + (sum >> 16);
+    !((folded & 0xFFFF) + (folded >> 16)) as u16
 }
 
 #[cfg(test)]
@@ -224,12 +222,10 @@ mod tests {
     #[test]
     fn a_data_packet_s_fields_are_where_figure_6_has_them() {
         let data = Data { kind: kind::DATA, rlen: 3, ridx: 0, flow: 1, src: 2, dst: 3, seq: 4, plen: 5, route: 0o321 };
-        let bytes = data.emit(b"hello");
+        let bytes = [&data.emit(b"hello")[..], b"hello"].concat();
         assert_eq!(bytes.len(), DATA_BYTES + 5);
         assert_eq!(bytes[..15], [1, 3, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4]);
         assert_eq!((&bytes[17..19], bytes[34], &bytes[35..]), (&[0, 5][..], 0o321, &b"hello"[..]));
-        let hops: Vec<u8> = (0..4).filter_map(|ridx| Data { ridx, ..data }.next_link()).collect();
-        assert_eq!(hops, [1, 2, 3]);
     }
 
     proptest::proptest! {
@@ -239,7 +235,7 @@ mod tests {
         ) {
             let plen = payload.len() as u16;
             let data = Data { kind: kind::LAST, rlen, ridx: 0, flow, src: ends[0], dst: ends[1], seq, plen, route };
-            let mut bytes = data.emit(&payload);
+            let mut bytes = [&data.emit(&payload)[..], &payload].concat();
             for ridx in 0..=rlen {
                 // A node on the way counts ridx up, and leaves the checksum alone.
                 bytes[RIDX] = ridx;
@@ -250,7 +246,7 @@ mod tests {
         #[test]
         fn corruption_is_noticed(place in 0usize..41, flip in 1u8..=255, route: u128, seq: u32) {
             let data = Data { kind: kind::DATA, rlen: 9, ridx: 0, flow: 7, src: 1, dst: 2, seq, plen: 6, route };
-            let mut bytes = data.emit(b"abcdef");
+            let mut bytes = [&data.emit(b"abcdef")[..], b"abcdef"].concat();
             bytes[place] ^= flip;
             // ridx is not covered: what it may be is all that is checked.
             proptest::prop_assert!(Data::parse(&bytes).is_err() || place == RIDX);

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use scenario::Data;
 use units::HostId;
 
-use crate::{column, counter, names, of_flows, of_link, run_alone, run_on, table};
+use crate::{column, counter, names, of_flows, of_link, run_alone, run_both, run_on, table};
 
 /// A full packet on a link between switches (10 Gbps), and on a host's (60 Gbps).
 const PACKET_PS: u64 = 1_200_000;
@@ -123,7 +123,7 @@ impl Span {
 fn a_lone_flow_has_the_links_of_its_shortest_paths_less_the_headroom() {
     let packets = 10_000u64;
     for (dst, dims) in [(1, 1), (1 + 4, 2), (1 + 4 + 16, 3)] {
-        let toml = scene("torus.dims = [4, 4, 4]", "", &flow("lone", 0, dst, &format!("{}B", packets * 1460)));
+        let toml = scene("torus.dims = [4, 4, 4]", "", &flow("lone", 0, dst, &format!("{}B", packets * 1465)));
         let result = run_alone(&toml);
         all_completed(&result);
         // As many first links as there are dimensions to go, and as many last ones, each with an equal share.
@@ -165,7 +165,7 @@ fn flows_that_share_a_link_share_it_by_weight() {
 fn a_flow_of_lower_priority_waits_for_what_the_other_leaves() {
     let settings = "recompute = '100us', allocations = [{ traffic = 'right', priority = 1 }]";
     // The first has sent all after 5 ms.
-    let bytes = format!("{}B", (LINK_GBPS * 5e6 / PACKET_BITS) as u64 * 1460);
+    let bytes = format!("{}B", (LINK_GBPS * 5e6 / PACKET_BITS) as u64 * 1465);
     let toml = scene("mesh.dims = [4]", settings, &(flow("left", 0, 2, &bytes) + &flow("right", 1, 3, "1GB")));
     let span = Span::of(&toml, [1, 4]);
     assert!((span.gbps("host0", "switch0") - LINK_GBPS).abs() <= span.slack(2.0));
@@ -178,7 +178,7 @@ fn a_flow_of_lower_priority_waits_for_what_the_other_leaves() {
 fn what_a_slow_application_does_not_use_the_other_flow_gets() {
     let span = Span::of(&in_a_row("{ traffic = 'right', produced_at = '1Gbps' }"), [3, 7]);
     // 1 Gbps of message; its estimate is announced when it is off by more than 5%.
-    let slow = 1500.0 / 1460.0;
+    let slow = 1500.0 / 1465.0;
     let rates = [span.gbps("host0", "switch0"), span.gbps("host1", "switch1")];
     assert!((rates[1] - slow).abs() <= span.slack(2.0), "{rates:?}");
     assert!((rates[0] - (LINK_GBPS - slow)).abs() <= 0.06 * slow, "{rates:?}");
@@ -193,7 +193,7 @@ fn a_slow_application_is_noticed_whoever_computes_rates_and_when() {
         let settings = format!("{how}, allocations = [{{ traffic = 'right', produced_at = '1Gbps' }}]");
         let toml = scene("mesh.dims = [4]", &settings, &(flow("left", 0, 2, "1GB") + &flow("right", 1, 3, "1GB")));
         let span = Span::of(&toml, [4, 8]);
-        let (slow, rate) = (1500.0 / 1460.0, span.gbps("host0", "switch0"));
+        let (slow, rate) = (1500.0 / 1465.0, span.gbps("host0", "switch0"));
         assert!((rate - (LINK_GBPS - slow)).abs() <= 0.06 * slow, "{how}: {rate}");
     }
 }
@@ -202,7 +202,7 @@ fn a_slow_application_is_noticed_whoever_computes_rates_and_when() {
 fn a_starved_flow_does_not_say_how_its_backlog_grows() {
     // Produced at 1 Gbps, and alone for 2 ms; then starved for 30 ms by a flow that is served before it.
     let settings = "refresh = '1s', allocations = [{ traffic = 'slow', priority = 1, produced_at = '1Gbps' }]";
-    let urgent = flow("urgent", 0, 2, &format!("{}B", (LINK_GBPS * 30e6 / PACKET_BITS) as u64 * 1460));
+    let urgent = flow("urgent", 0, 2, &format!("{}B", (LINK_GBPS * 30e6 / PACKET_BITS) as u64 * 1465));
     let flows = flow("slow", 1, 3, "6MB") + &urgent.replace("flows = 1", "flows = 1\nstart = '2ms'");
     let toml = scene("mesh.dims = [4]", settings, &flows);
     let until = |ms: u32| run_alone(&format!("measure.end = '{ms}ms'\n{toml}"));
@@ -226,7 +226,7 @@ fn a_route_too_long_for_its_packet_is_drawn_again_or_shortened() {
     // waypoint w it is w there, w - 1 back and one to the host, so that 22 to 39 are too far: 18 of 40.
     let packets = 13_650u64;
     let failure = "reroute_delay = '30us'\nfailure = [{ at = '1us', link = ['switch0', 'switch39'] }]";
-    let traffic = flow("near", 0, 1, &format!("{}B", packets * 1460));
+    let traffic = flow("near", 0, 1, &format!("{}B", packets * 1465));
     let toml = scene("torus.dims = [40]", "routing = 'vlb', recompute = '50us', patience = '200us'", &traffic);
     let result = run_alone(&format!("{failure}\n{toml}"));
     all_completed(&result);
@@ -275,7 +275,7 @@ fn a_node_s_flows_have_their_rates_though_they_wait_for_each_other_at_its_nic() 
 fn an_end_is_heard_at_once_if_rates_are_computed_at_every_event() {
     // Two flows of one node, and two of different ones: the second has all of the link when the first has sent its last packet.
     for src in [0, 1] {
-        let flows = flow("short", src, 2, "1460KB") + &flow("long", 0, 2, "2920KB");
+        let flows = flow("short", src, 2, "1465KB") + &flow("long", 0, 2, "2930KB");
         let result = run_alone(&scene("mesh.dims = [3]", "recompute = '0s'", &flows));
         all_completed(&result);
         let fct = |class: &str| {
@@ -401,7 +401,7 @@ fn a_start_and_an_end_are_sixteen_bytes_on_each_link_of_a_tree_and_no_byte_is_un
         // Its packets, and that all is here.
         let bytes = ends(&result).into_iter().zip(of_flows(&result, "bytes"));
         let data: u64 =
-            bytes.map(|(ends, bytes)| apart(&tables, ends) * (bytes + 40 * bytes.div_ceil(1460) + 40)).sum();
+            bytes.map(|(ends, bytes)| apart(&tables, ends) * (bytes + 35 * bytes.div_ceil(1465) + 40)).sum();
         let between =
             |link: usize| fabric.links[link].from.0 >= fabric.hosts && fabric.links[link].to.0 >= fabric.hosts;
         let sent = column(table(&result, "links"), "sent_bytes").iter().enumerate();
@@ -449,6 +449,38 @@ fn views_are_of_what_is_there_whatever_fails_and_comes_back() {
             assert_eq!(counter(&result, "known_at_end"), 16 * 32, "{toml}");
         }
     }
+}
+
+#[test]
+fn a_wrong_bit_is_found_by_the_packet_s_own_checksum_and_its_flow_is_whole_in_the_end() {
+    let packets = 10_000u64;
+    let noise = "failure = [{ at = '0s', link = ['switch0', 'switch1'], bit_error_rate = 1e-5 }]";
+    let toml = scene("mesh.dims = [2]", "patience = '20us'", &flow("lone", 0, 1, &format!("{}B", packets * 1465)));
+    let result = run_both(&format!("{noise}\n{toml}"));
+    all_completed(&result);
+    let [corrupted, unnoticed] =
+        ["corrupted_packets", "unnoticed_packets"].map(|what| of_link(&result, "switch0", "switch1", what));
+    // All that crosses are full packets, but for some 400 broadcasts and questions of 16 and 40 bytes, of which one may be hit.
+    let sent = of_flows(&result, "resent_packets")[0] + packets;
+    let hit = 1.0 - (1.0f64 - 1e-5).powi(12_000);
+    let (due, slack) = (sent as f64 * hit, 4.0 * (sent as f64 * hit * (1.0 - hit)).sqrt() + 3.0);
+    assert!(((corrupted + unnoticed) as f64 - due).abs() <= slack, "{corrupted} and {unnoticed} of {due}");
+    // Two wrong bits are in one packet of 150: 0.12^2 / 2 / e^0.12. Of these one in 32 is not noticed.
+    let missed = sent as f64 * 0.0064 / 32.0;
+    assert!(unnoticed as f64 <= missed + 4.0 * missed.sqrt() + 1.0, "{unnoticed} for {missed}");
+    assert!(of_flows(&result, "resent_packets")[0] + 3 >= corrupted, "what was lost was sent again");
+}
+
+#[test]
+fn broadcasts_that_wrong_bits_hit_are_heard_of_when_they_are_said_again() {
+    // Of 128 bits one is wrong in 12% of all broadcasts over two links, for 3 ms.
+    let noise = "failure = [{ at = '0s', until = '3ms', link = ['switch0', 'switch1'], bit_error_rate = 1e-3 }, \
+                 { at = '0s', until = '3ms', link = ['host5', 'switch5'], bit_error_rate = 1e-3 }]";
+    let toml = scene("torus.dims = [4, 4]", BRISK, ENDLESS);
+    let result = run_both(&format!("measure.end = '6ms'\n{noise}\n{toml}"));
+    assert!(of_link(&result, "switch0", "switch1", "corrupted_packets") > 0);
+    assert_eq!(counter(&result, "known_at_end"), 16 * 32);
+    assert_eq!(counter(&result, "flows_failed"), 0);
 }
 
 #[test]
@@ -563,7 +595,7 @@ fn packets_of_each_protocol_pass_links_as_often_as_its_weights_say() {
     for (code, name) in Routing::NAMES.iter().enumerate() {
         let settings = format!("routing = '{name}', refresh = '1s'");
         let toml =
-            scene("torus.dims = [4, 4, 4]", &settings, &flow("lone", 0, 1 + 4 * 2, &format!("{}B", packets * 1460)));
+            scene("torus.dims = [4, 4, 4]", &settings, &flow("lone", 0, 1 + 4 * 2, &format!("{}B", packets * 1465)));
         let result = run_alone(&toml);
         all_completed(&result);
         let (fabric, tables) = network(&toml);
@@ -609,7 +641,7 @@ fn one_controller_gives_the_rates_that_all_would_compute() {
 fn switched_networks_carry_it_too() {
     // Two spines: twice a link's rate, less the headroom; 200 ns a link and 450 ns a switch.
     let fabric = "leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 2, spine_rate = '10Gbps' }";
-    let result = run_alone(&scene(fabric, "", &flow("lone", 0, 2, "14600KB")));
+    let result = run_alone(&scene(fabric, "", &flow("lone", 0, 2, "14650KB")));
     all_completed(&result);
     let due = 10_000.0 * PACKET_BITS / (2.0 * LINK_GBPS) * 1e-9;
     let fct = of_flows(&result, "fct_ps")[0] as f64 * 1e-12;
@@ -664,7 +696,7 @@ proptest! {
         (trees, headroom) in (1u8..6, select(vec!["0.0", "0.05", "0.3"])), failure in proptest::option::of(failures()),
         terms in select(vec!["weight = 200", "priority = 1", "produced_at = '1Gbps'", "routing = 'vlb'"]),
         buffer in select(vec!["500KB", "10KB"]), drift in select(vec![0, 200_000]),
-        size in select(vec!["1B", "1460B", "20KB", "400KB"]), every in select(vec!["1us", "10us"]),
+        size in select(vec!["1B", "1465B", "20KB", "400KB"]), every in select(vec!["1us", "10us"]),
     ) {
         let scene = |failure: Option<&String>, routing: &str| format!(
             r#"
@@ -720,7 +752,7 @@ fn a_flow_that_lasts_is_routed_for_the_good_of_all_and_everybody_knows() {
         let (before, after) = (LINK_GBPS, LINK_GBPS / heaviest);
         assert!(after > 2.0 * before, "{after} Gbps over waypoints");
         // Somebody looks every 100 us; by chance it may take a while.
-        let bits = (20_000_000.0f64 / 1_460.0).ceil() * PACKET_BITS;
+        let bits = (20_000_000.0f64 / 1_465.0).ceil() * PACKET_BITS;
         let ends_at = |changed_us: f64| changed_us + (bits * 1e-3 - before * changed_us) / after;
         let fct_us = of_flows(&result, "fct_ps")[0] as f64 * 1e-6;
         let latest = if turns == "token" { 600.0 } else { 3_000.0 };

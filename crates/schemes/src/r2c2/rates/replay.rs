@@ -4,6 +4,9 @@
 //! have lasted more than one interval. Here the record is a fluid's: [`lifetimes`] gives every flow that is there its max-min fair rate,
 //! new ones at once, which is the ideal (rho = 0) that section 5.2 compares with. One record serves all rhos, as in the paper.
 //!
+//! A flow that begins with its fair rate (section 3.1) has its node compute once more, for all flows that are there: [`at_starts`]. What Figure 8 counts is
+//! the first only.
+//!
 //! No clock is read here: who calls [`recompute`] brings one.
 
 use std::sync::Arc;
@@ -131,6 +134,32 @@ pub fn recompute<T>(
         at += rho;
     }
     recomputations
+}
+
+/// What nodes compute beside that, where a flow begins with its fair rate (section 3.1): the rates of all flows that are there when one begins, itself among
+/// them. One computation a flow, by the flow's source, of every `each`-th.
+pub fn at_starts<T>(
+    ground: &Ground<'_>,
+    lifetimes: &[Lifetime],
+    each: usize,
+    mut time: impl FnMut(&mut dyn FnMut()) -> T,
+) -> Vec<(HostId, Recomputation<T>)> {
+    let mut allocator = Allocator::new(ground.capacity_bps);
+    let mut there: Vec<(Lifetime, Arc<[LinkWeight]>)> = Vec::new();
+    let mut starts = Vec::new();
+    for (index, flow) in lifetimes.iter().enumerate() {
+        there.push((*flow, ground.tables.weights(ground.routing, flow.src, flow.dst)));
+        if index % each.max(1) != 0 {
+            continue;
+        }
+        there.retain(|(other, _)| other.end > flow.start);
+        let took = time(&mut || {
+            let flows: Vec<Flow<'_>> = there.iter().map(|(_, links)| plain(links)).collect();
+            std::hint::black_box(allocator.allocate(&flows));
+        });
+        starts.push((flow.src, Recomputation { at: flow.start, flows: there.len(), took }));
+    }
+    starts
 }
 
 fn plain(links: &[LinkWeight]) -> Flow<'_> {

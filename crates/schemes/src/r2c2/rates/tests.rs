@@ -158,6 +158,11 @@ fn a_replay_considers_flows_that_have_lasted_an_interval() {
     // At 4, 8, ... 60 us: two until 10 us, one until 15 us; the third is there, for 4 us, until the very instant.
     assert_eq!(flows, [2, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(recomputations[1], replay::Recomputation { at: Time::from_us(8), flows: 2, took: 2 });
+
+    // A fair first rate is one computation a flow more, with all that are there: two at once, then each alone.
+    let starts = |each| replay::at_starts(&ground, &lifetimes, each, |work| work());
+    assert_eq!(starts(1).iter().map(|of| (of.0.0, of.1.flows)).collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 1), (1, 1)]);
+    assert_eq!(starts(3).iter().map(|of| of.1.at).collect::<Vec<_>>(), [Time::ZERO, Time::from_us(60)]);
 }
 
 /// Max-min fairness by its definition: nothing is oversubscribed, and each flow either has its demand or a bottleneck, a full
