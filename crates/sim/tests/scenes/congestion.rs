@@ -153,18 +153,25 @@ fn storm(settings: &str) -> String {
     )
 }
 
-/// Packets held without reason and all that were held, as the audit counts them.
-fn wrongly_held(result: &RunResult) -> [u64; 2] {
-    let finding = result.info.audit.iter().find(|finding| finding.name.starts_with("flows are held only"));
-    let mut numbers = finding.unwrap().detail.split(' ').filter_map(|word| word.parse().ok());
-    std::array::from_fn(|_| numbers.next().unwrap())
+/// Packets held without reason, all that were held, and those held in queues that roots share for want of others, as the audit counts them.
+fn held(result: &RunResult) -> (u64, u64, u64) {
+    let finding = result.info.audit.iter().find(|finding| finding.name.starts_with("flows are held only")).unwrap();
+    let numbers: Vec<u64> = finding.detail.split(' ').filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [wrong, held] => (wrong, held, 0),
+        [wrong, held, _, shared] => (wrong, held, shared),
+        _ => panic!("{}", finding.detail),
+    }
 }
 
 #[test]
 fn theorem_3_1() {
     for settings in ["", "tiers = \"single\"", "queues = 1", "merging = false"] {
-        let [wrong, held] = wrongly_held(&run_alone(&storm(settings)));
-        assert!(wrong == 0 && held > 1_000, "{wrong} of {held}: {settings}");
+        let (wrong, held, shared) = held(&run_alone(&storm(settings)));
+        assert!(wrong == 0 && held + shared > 1_000, "{wrong} of {held} and {shared}: {settings}");
+        // One queue a port is shared, and the theorem leaves that out: what it holds by itself is still judged.
+        assert_eq!(shared > 0, settings == "queues = 1", "{settings}");
+        assert!(held > 500, "{held}: {settings}");
     }
 }
 
