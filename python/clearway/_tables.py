@@ -11,6 +11,7 @@ FLOW_LEVEL = {
         "status", "reason",
     ),
     "links": ("link", "from", "to", "tier", "rate_bps", "sent_bytes", "utilisation"),
+    "utilisation": ("time_ps", "tier", "utilisation"),
 }  # fmt: skip
 """Of the tables that have fewer columns at flow level: those that they have."""
 
@@ -27,16 +28,18 @@ TABLES: dict[str, dict[str, str]] = {
         "queued_last_ps": "uint64", "serialised_ps": "uint64", "propagation_ps": "uint64", "return_ps": "uint64",
     },
     "queues": {
-        "time_ps": "uint64", "switch": "name", "used_bytes": "uint64", "longest_bytes": "uint64",
+        "time_ps": "uint64", "switch": "name", "used_bytes": "uint64", "longest_bytes": "uint64", "up_bytes": "uint64",
+        "down_bytes": "uint64",
     },
     "utilisation": {
-        "time_ps": "uint64", "tier": "name", "utilisation": "double",
+        "time_ps": "uint64", "tier": "name", "utilisation": "double", "data_share": "double",
     },
     "links": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "sent_packets": "uint64",
         "sent_bytes": "uint64", "utilisation": "double", "queued_bytes_max": "uint64", "overflow_packets": "uint64",
-        "trimmed_packets": "uint64", "dead_packets": "uint64", "marked_packets": "uint64", "sent_frames": "uint64", "pauses": "uint64",
-        "paused_ps": "uint64", "own_queues_max": "uint64", "waited_packets": "uint64", "waited_ps": "uint64",
+        "trimmed_packets": "uint64", "dead_packets": "uint64", "corrupted_packets": "uint64", "unnoticed_packets": "uint64",
+        "marked_packets": "uint64", "sent_frames": "uint64", "pauses": "uint64", "paused_ps": "uint64", "own_queues_max": "uint64",
+        "waited_packets": "uint64", "waited_ps": "uint64",
     },
     "counters": {
         "transport": "name", "counter": "name", "value": "uint64",

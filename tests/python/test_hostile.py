@@ -69,7 +69,7 @@ def held(place: Path, count: int) -> None:
             wrong.append(f"{case['name']}: {case['words']!r:.300}: {case['code']} in {case['seconds']} s: {case['err']}")
     assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong)
     codes = [case["code"] for case in found.values()]
-    assert codes.count(2) > count / 3 and codes.count(0) > count / 20, "most are refused, and some are not wrong after all"
+    assert codes.count(2) > count / 3 and codes.count(0) > count / 50, "most are refused, and some are not wrong after all"
 
 
 def test_hostile_inputs_are_told_what_is_wrong_with_them(tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ def test_a_result_comes_back_from_its_folder(result: cw.Result, tmp_path: Path) 
     again = cw.load(folder)
     assert sorted(again.tables) == sorted(result.tables)
     for name, table in result.tables.items():
-        assert again.tables[name].equals(table), name
+        # As frames: in Arrow a NaN is unequal to itself.
+        assert again.tables[name].to_pandas().equals(table.to_pandas()), name
+        assert again.tables[name].schema.types == table.schema.types, name
         for field in again.tables[name].schema:
             assert field.metadata == table.schema.field(field.name).metadata
     assert (again.name, again.info, again.scenario_toml) == (result.name, result.info, result.scenario_toml)
