@@ -596,6 +596,8 @@ def _finish(results: list[cw.Result], said: _Said) -> NoReturn:
     said.facts({"ok": ok, "interrupted": interrupted})
     said.end()
     for result in results:
+        for warning in result.info.get("warnings", []):
+            typer.echo(f"{result.name}: warning: {warning}", err=True)
         for finding in result.info["audit"]:
             if not finding["ok"]:
                 typer.echo(f"{result.name}: AUDIT: {finding['name']}: {finding['detail']}", err=True)

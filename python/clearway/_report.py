@@ -122,6 +122,7 @@ def _warnings(results: Sequence[Result]) -> str:
             said.append(f"{escape(result.name)} has no flows: nothing arrived.")
         if result.interrupted:
             said.append(f"{escape(result.name)} was interrupted; what is shown is what it had come to.")
+        said += [f"{escape(result.name)}: {escape(warning)}" for warning in result.info.get("warnings", [])]
         said += [
             f"{escape(result.name)} failed its audit: {escape(finding['name'])}."
             for finding in result.info["audit"]

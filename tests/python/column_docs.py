@@ -24,7 +24,7 @@ ROWS = {
     "guaranteed_waits": "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something",
     "arrivals": "one row a data packet that came to a host of `measure.arrivals`, repetitions too",
     "measures": "one row a flow and thing that its transport has measured of it, if it does",
-    "aqs": "one row an entity, switch and pipeline that has AQs of it, over the whole run, if there are entities",
+    "aqs": "one row an AQ, over the whole run, if there are entities",
 }
 
 

@@ -92,11 +92,11 @@ pub struct Settings {
 /// The stages of a scheme that lives in switches too.
 pub trait Stages: Send {
     /// A packet is to join the queue of `out`. False drops it.
-    fn ingress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool;
+    fn ingress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
 
-    /// A packet is about to leave by `out`, whose queues are what it leaves behind. False drops it, and the next packet
+    /// A packet is about to leave by `out`, whose `port`'s queues are what it leaves behind. False drops it, and the next packet
     /// takes its turn.
-    fn egress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool;
+    fn egress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
 
     /// When it wants [`Stages::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
     fn poll_at(&self) -> Time {
@@ -115,6 +115,10 @@ pub trait Stages: Send {
 /// What became of the packets with one tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagStats {
+    /// Packets that passed.
+    pub passed_packets: u64,
+    /// Bytes of them.
+    pub passed_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
     /// Bytes of them.
@@ -377,7 +381,7 @@ impl Switch {
             return Received::Lost(Loss::Dead);
         }
         if let Some(stages) = &mut self.stages
-            && !stages.ingress(now, &self.ports[out.index()], packet)
+            && !stages.ingress(now, out, &self.ports[out.index()], packet)
         {
             self.stage_out(pool, id);
             return Received::Lost(Loss::Stage);
@@ -527,7 +531,7 @@ impl Switch {
             let packet = &mut pool.get_mut(id).packet;
             self.used_bytes -= u64::from(packet.wire_bytes);
             if let Some(stages) = &mut self.stages
-                && !stages.egress(now, port, packet)
+                && !stages.egress(now, out, port, packet)
             {
                 self.stage_out(pool, id);
                 continue;

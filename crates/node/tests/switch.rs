@@ -440,10 +440,10 @@ fn stages_see_every_packet_on_its_way_in_and_out() {
     /// Telemetry in the field for it, and a filter.
     struct Meter;
     impl Stages for Meter {
-        fn ingress(&mut self, _: Time, out: &Port, packet: &mut Packet) -> bool {
+        fn ingress(&mut self, _: Time, _: PortId, out: &Port, packet: &mut Packet) -> bool {
             packet.flow.0 != 13 && out.queued_bytes() < 6_000
         }
-        fn egress(&mut self, _: Time, out: &Port, packet: &mut Packet) -> bool {
+        fn egress(&mut self, _: Time, _: PortId, out: &Port, packet: &mut Packet) -> bool {
             packet.virtual_delay_ns = out.queued_bytes();
             packet.flow.0 != 1
         }

@@ -6,7 +6,7 @@ use fabric::{Fabric, Quotient};
 use node::Packet;
 use schemes::aq::share::portion;
 use schemes::aq::{AqId, Ids, Place, Position, Request, Share, Step};
-use schemes::{Asks, Feedback};
+use schemes::{Asks, Feedback, Sharing};
 use units::{FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
 
 use crate::{Each, EntitySpec, FlowInfo, FlowTable, RequestSpec, Scenario};
@@ -25,6 +25,8 @@ pub struct Entities {
     owners: Vec<(u16, Position)>,
     /// What is asked for, in the scenario's order.
     pub requests: Vec<Asked>,
+    /// The AQs of packets that have none: where, and their share.
+    pub untagged: Vec<(SwitchId, AqId, Place)>,
     /// Per flow, its tags as its own group's; empty if no group asks for anything.
     flow_tags: Vec<[u32; 2]>,
     /// Per host, its tags as a host's: on what it sends at ingress, on what it receives at egress.
@@ -40,6 +42,12 @@ pub struct Asked {
     pub index: usize,
     /// Which part of the entity, over all entities.
     member: u32,
+    /// Which part of it.
+    pub part: Part,
+    /// Whether what it asks for is its cap, whatever others leave.
+    pub capped: bool,
+    /// Whether the threshold of marks follows from the AQ's rate: the entity sets none.
+    pub derive_threshold: bool,
     /// The id that its packets are tagged with.
     pub id: AqId,
     /// The link and pipeline.
@@ -60,8 +68,20 @@ pub struct Asked {
     pub receivers: Vec<HostId>,
 }
 
+/// What an AQ is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// All of an entity.
+    Whole,
+    /// A host of it, by its number.
+    Host(HostId),
+    /// A flow of it.
+    Flow(FlowId),
+}
+
 /// A part of an entity that has AQs of its own.
 struct Member {
+    part: Part,
     flows: Vec<FlowId>,
     hosts: Vec<HostId>,
 }
@@ -80,6 +100,17 @@ impl Entities {
             result.map_err(|problem| problem.under(format!("entity[{index}]")))?;
         }
         entities.check_flows(flows)?;
+        if let Sharing::Aq(config) = &scenario.sharing {
+            if config.work_conserving.is_none()
+                && let Some(index) = scenario.entity.iter().position(|spec| spec.work_conserving.is_some())
+            {
+                let message = "has no effect without sharing.aq.work_conserving: an AQ is a cap then; delete it";
+                return Err(Problem::new(format!("entity[{index}].work_conserving"), message));
+            }
+            if config.untagged.is_some() {
+                entities.add_untagged(fabric, &mut ids)?;
+            }
+        }
         Ok(entities)
     }
 
@@ -96,6 +127,15 @@ impl Entities {
             if tag != 0 { tag } else { self.host_tags.get(host.index()).map_or(0, |tags| tags[position as usize]) }
         };
         [or(ingress, packet.src, Position::Ingress), or(egress, packet.dst, Position::Egress)]
+    }
+
+    /// Whether a flow's packets have no AQ anywhere.
+    pub fn is_untagged(&self, flows: &FlowTable, flow: FlowId) -> bool {
+        let info = flows.get(flow);
+        let of_host =
+            |host: HostId, position: usize| self.host_tags.get(host.index()).is_some_and(|tags| tags[position] != 0);
+        let of_flow = self.flow_tags.get(flow.index()).is_some_and(|tags| *tags != [0, 0]);
+        !of_flow && !of_host(info.src, 0) && !of_host(info.dst, 1)
     }
 
     /// Whether any packet is tagged.
@@ -119,13 +159,37 @@ impl Entities {
         self.owners.get((tag as usize).checked_sub(1)?).copied()
     }
 
-    /// What the tenants of each switch will say, in order of time: what ends makes room for what begins.
-    pub fn steps(&self) -> BTreeMap<SwitchId, Vec<(Time, Step)>> {
+    /// An AQ for packets without one in each pipeline of each switch's own links in which any is asked for.
+    fn add_untagged(&mut self, fabric: &Fabric, ids: &mut Ids) -> Result<(), Problem> {
+        let own = |asked: &&Asked| fabric.as_switch(fabric.link(asked.place.link).from) == Some(asked.switch);
+        let places: BTreeSet<(SwitchId, Place)> =
+            self.requests.iter().filter(own).map(|asked| (asked.switch, asked.place)).collect();
+        if places.is_empty() {
+            let message =
+                "has no effect, since AQs are asked for on hosts' own links alone, which nobody else uses; delete it";
+            return Err(Problem::new("sharing.aq.untagged", message));
+        }
+        for (switch, place) in places {
+            let id = ids.next_id().ok_or_else(|| Problem::new("entity", "2^32 - 1 AQ ids have been given"))?;
+            self.untagged.push((switch, id, place));
+        }
+        Ok(())
+    }
+
+    /// What the tenants of each switch will say, in order of time: what ends makes room for what begins. `untagged` is the share of
+    /// packets without an AQ.
+    pub fn steps(&self, untagged: Option<Share>) -> BTreeMap<SwitchId, Vec<(Time, Step)>> {
         let mut steps: BTreeMap<SwitchId, Vec<(Time, Step)>> = BTreeMap::new();
+        for &(switch, id, place) in &self.untagged {
+            let share = untagged.expect("it was asked for");
+            let request = Request::new(share, Feedback::Drop, place);
+            steps.entry(switch).or_default().push((Time::ZERO, Step::Request(id, request)));
+        }
         for asked in &self.requests {
-            let Asked { share, feedback, place, .. } = *asked;
+            let Asked { share, feedback, derive_threshold, capped, place, .. } = *asked;
             let at = steps.entry(asked.switch).or_default();
-            at.push((asked.start, Step::Request(asked.id, Request { share, feedback, place })));
+            let request = Request { share, feedback, derive_threshold, capped, place };
+            at.push((asked.start, Step::Request(asked.id, request)));
             at.extend(asked.end.map(|end| (end, Step::Release(asked.id))));
         }
         for at in steps.values_mut() {
@@ -246,6 +310,7 @@ impl Entities {
             Some(feedback) => feedback,
             None => default_feedback(&members, flows, asks)?,
         };
+        self.requests.reserve(members.len() * spec.request.len());
         for member in members {
             self.ask(entity, spec, &member, feedback, ids, fabric, flows)?;
         }
@@ -271,8 +336,11 @@ impl Entities {
             }
         }
         match spec.each {
-            Each::Entity => Ok(vec![Member { flows: Vec::new(), hosts }]),
-            Each::Host => Ok(hosts.into_iter().map(|host| Member { flows: Vec::new(), hosts: vec![host] }).collect()),
+            Each::Entity => Ok(vec![Member { part: Part::Whole, flows: Vec::new(), hosts }]),
+            Each::Host => {
+                let member = |host| Member { part: Part::Host(host), flows: Vec::new(), hosts: vec![host] };
+                Ok(hosts.into_iter().map(member).collect())
+            }
             Each::Flow => {
                 Err(Problem::new("each", "\"flow\" is for groups of flows; hosts are \"entity\" or \"host\""))
             }
@@ -296,16 +364,16 @@ impl Entities {
         }
         let mine = |flow: &FlowId| self.of_class[usize::from(flows.get(*flow).class)] == Some(entity);
         let mine: Vec<FlowId> = (0..flows.len()).map(FlowId::from).filter(mine).collect();
-        let member = |flows| Member { flows, hosts: Vec::new() };
+        let member = |part, flows| Member { part, flows, hosts: Vec::new() };
         Ok(match spec.each {
-            Each::Entity => vec![member(mine)],
-            Each::Flow => mine.into_iter().map(|flow| member(vec![flow])).collect(),
+            Each::Entity => vec![member(Part::Whole, mine)],
+            Each::Flow => mine.into_iter().map(|flow| member(Part::Flow(flow), vec![flow])).collect(),
             Each::Host => {
                 let mut by_host: BTreeMap<HostId, Vec<FlowId>> = BTreeMap::new();
                 for flow in mine {
                     by_host.entry(flows.get(flow).src).or_default().push(flow);
                 }
-                by_host.into_values().map(member).collect()
+                by_host.into_iter().map(|(host, flows)| member(Part::Host(host), flows)).collect()
             }
         })
     }
@@ -360,6 +428,9 @@ impl Entities {
                     entity,
                     index,
                     member: number,
+                    part: member.part,
+                    capped: spec.work_conserving == Some(false),
+                    derive_threshold: spec.feedback.is_none(),
                     id,
                     place: Place { link, position: request.position },
                     switch,

@@ -33,6 +33,9 @@ pub struct EntitySpec {
     /// What its congestion control listens to; what its transports ask for if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
+    /// Whether it may have more than it asked for where nobody else uses it; yes if unset. Under `sharing.aq.work_conserving` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_conserving: Option<bool>,
     /// When it makes its requests.
     #[serde(default)]
     pub start: Time,

@@ -24,7 +24,7 @@ mod spec;
 mod table;
 
 pub use audit::Finding;
-pub use entities::{Asked, Entities};
+pub use entities::{Asked, Entities, Part};
 pub use entity::{Each, EntitySpec, RequestSpec};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;

@@ -131,8 +131,8 @@ impl Plan {
         });
         let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
         let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
-        let steps = match scenario.sharing {
-            Sharing::Aq(_) => entities.steps(),
+        let steps = match &scenario.sharing {
+            Sharing::Aq(config) => entities.steps(config.untagged),
             _ => BTreeMap::new(),
         };
         let hoses = if scenario.sharing.limits_hosts() { entities.hoses(&fabric)? } else { Vec::new() };
@@ -194,6 +194,11 @@ impl Plan {
             plan.flow_control(switch)?;
         }
         Ok(plan)
+    }
+
+    /// What is set so that it can hardly work, though it runs; keys as in the scenario.
+    pub fn warnings(&self) -> Vec<Problem> {
+        self.sharing_warnings()
     }
 
     /// What a flow control is told.

@@ -221,8 +221,8 @@ impl Scenario {
         if self.traffic.is_empty() {
             return Err(Problem::new("traffic", "there is none: add a [[traffic]] table with sizes and a pattern"));
         }
-        if self.traffic.len() > 255 {
-            return Err(Problem::new("traffic", "more than 255 classes"));
+        if self.traffic.len() > usize::from(u16::MAX) {
+            return Err(Problem::new("traffic", "more than 65,535 classes"));
         }
         if self.carriers().transports.len() > 255 {
             return Err(Problem::new("traffic", "more than 255 transports, each with settings of its own"));

@@ -543,8 +543,11 @@ proptest! {
 }
 
 /// What may be set.
-const KEYS: [&str; 49] = [
+const KEYS: [&str; 52] = [
     "sharing",
+    "sharing.aq.headroom",
+    "sharing.aq.untagged",
+    "entity.apps.work_conserving",
     "sharing.aq.idle_after",
     "sharing.aq.limit.fixed.bytes",
     "sharing.rate_limiter.queue_packets",

@@ -12,12 +12,13 @@
 //!
 //! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity and
 //! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an
-//! id is never given twice; what an idle entity may send when it wakes ([`control`]).
+//! id is never given twice; what an idle entity may send when it wakes ([`control`]); limits, thresholds and idle periods where none are set ([`derive`]).
 //!
 //! Absent on purpose: where in a network to put an AQ (the paper leaves it to tenants), and any queue: an AQ holds no
 //! packet.
 
 pub mod control;
+pub mod derive;
 pub mod gap;
 pub mod rate;
 pub mod share;
@@ -25,9 +26,12 @@ pub mod state;
 pub mod switch;
 pub mod table;
 
+mod warn;
+
 use std::num::NonZeroU32;
 
-pub use control::{Controller, Decline, Order, Place, Position, Request, Share};
+pub use control::{Controller, Decline, LinkSpec, Order, Place, Position, Request, Share};
+pub use derive::Path;
 pub use gap::{Gap, Policy, Verdict};
 pub use rate::AqRate;
 pub use share::{Limit, WorkConserving};

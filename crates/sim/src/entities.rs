@@ -164,48 +164,97 @@ fn waits(plan: &Plan, parts: &[Part]) -> Table {
     }
 }
 
+/// A row an AQ.
 fn aqs(plan: &Plan, parts: &[Part]) -> Table {
-    let mut rows = BTreeMap::new();
-    for asked in &plan.entities.requests {
-        rows.insert((asked.switch, asked.entity, asked.place.position), node::TagStats::default());
+    /// Whose, where, and what was counted of it.
+    struct Row {
+        switch: SwitchId,
+        entity: u32,
+        position: Position,
+        part: scenario::Part,
+        aq: u32,
+        rate_bps: u64,
+        stats: node::TagStats,
     }
+    let entities = &plan.entities;
+    let of_all = scenario::Part::Whole;
+    let mut rows: Vec<Row> = Vec::new();
+    for (asked, rate) in entities.requests.iter().zip(entities.rates(&plan.fabric)) {
+        let (position, aq, rate_bps) = (asked.place.position, asked.id.tag(), rate.bps());
+        let (switch, entity, stats) = (asked.switch, u32::from(asked.entity), node::TagStats::default());
+        rows.push(Row { switch, entity, position, part: asked.part, aq, rate_bps, stats });
+    }
+    // Packets without an AQ belong to nobody, whose name follows those of entities.
+    let nobody = entities.names.len() as u32;
+    for &(switch, id, place) in &entities.untagged {
+        let (position, aq, stats) = (place.position, id.tag(), node::TagStats::default());
+        rows.push(Row { switch, entity: nobody, position, part: of_all, aq, rate_bps: 0, stats });
+    }
+    rows.sort_by_key(|row| (row.switch, row.entity, row.position, row.aq));
     for slot in parts.iter().flat_map(|part| &part.switches) {
-        for (tag, stats) in slot.switch.tag_stats() {
-            let (entity, position) = plan.entities.owner(tag).expect("only given ids are deployed");
-            let row = rows.entry((SwitchId(slot.id), entity, position)).or_default();
-            row.dropped_packets += stats.dropped_packets;
-            row.dropped_bytes += stats.dropped_bytes;
-            row.marked_packets += stats.marked_packets;
+        let counted = slot.switch.tag_stats();
+        let first = rows.partition_point(|row| row.switch < SwitchId(slot.id));
+        for row in rows[first..].iter_mut().take_while(|row| row.switch == SwitchId(slot.id)) {
+            row.stats = counted.get(&row.aq).copied().unwrap_or_default();
         }
     }
+    let u32s = |value: &dyn Fn(&Row) -> u32| rows.iter().map(value).collect::<Vec<u32>>();
+    let u64s = |value: &dyn Fn(&Row) -> u64| Data::U64(rows.iter().map(value).collect());
+    let named =
+        |index: Vec<u32>, names: &[&str]| Data::Names { index, names: names.iter().map(|&n| n.to_owned()).collect() };
     let switch = Data::Names {
-        index: rows.keys().map(|key| key.0.0).collect(),
+        index: u32s(&|row| row.switch.0),
         names: plan.fabric.names[plan.fabric.hosts as usize..].to_vec(),
     };
-    let pipeline = Data::Names {
-        index: rows.keys().map(|key| u32::from(key.2 == Position::Egress)).collect(),
-        names: ["ingress", "egress"].map(str::to_owned).to_vec(),
+    let whose = Data::Names {
+        index: u32s(&|row| row.entity),
+        names: entities.names.iter().cloned().chain(["(untagged)".to_owned()]).collect(),
     };
-    let sum = |value: &dyn Fn(&node::TagStats) -> u64| Data::U64(rows.values().map(value).collect());
+    let kind = |row: &Row| match row.part {
+        scenario::Part::Whole => 0,
+        scenario::Part::Host(_) => 1,
+        scenario::Part::Flow(_) => 2,
+    };
+    let number = |row: &Row| match row.part {
+        scenario::Part::Whole => row.entity,
+        scenario::Part::Host(host) => host.0,
+        scenario::Part::Flow(flow) => flow.0,
+    };
     Table {
         name: "aqs",
         columns: vec![
             Column::new("switch", "", "where", switch),
+            Column::new("entity", "", "whose AQ; (untagged) for that of packets without one", whose),
             Column::new(
-                "entity",
+                "pipeline",
                 "",
-                "whose AQ, or AQs together",
-                names(plan, rows.keys().map(|key| u32::from(key.1)).collect()),
+                "ingress or egress",
+                named(u32s(&|row| u32::from(row.position == Position::Egress)), &["ingress", "egress"]),
             ),
-            Column::new("pipeline", "", "ingress or egress", pipeline),
+            Column::new(
+                "part",
+                "",
+                "what of the entity: entity, host or flow",
+                named(u32s(&|row| kind(row)), &["entity", "host", "flow"]),
+            ),
+            Column::new("number", "", "the number of that entity, host or flow", Data::U32(u32s(&|row| number(row)))),
+            Column::new("aq", "", "the AQ's id, as packets carry it", Data::U32(u32s(&|row| row.aq))),
+            Column::new(
+                "share_bps",
+                "bit/s",
+                "what it may have if all are there and none is idle, before any headroom; 0 if untagged",
+                u64s(&|row| row.rate_bps),
+            ),
+            Column::new("passed_packets", "", "packets that passed it", u64s(&|row| row.stats.passed_packets)),
+            Column::new("passed_bytes", "B", "bytes of them on the wire", u64s(&|row| row.stats.passed_bytes)),
             Column::new(
                 "dropped_packets",
                 "",
                 "packets dropped above the AQ limit",
-                sum(&|stats| stats.dropped_packets),
+                u64s(&|row| row.stats.dropped_packets),
             ),
-            Column::new("dropped_bytes", "B", "bytes of them", sum(&|stats| stats.dropped_bytes)),
-            Column::new("marked_packets", "", "packets marked by the A-Gap", sum(&|stats| stats.marked_packets)),
+            Column::new("dropped_bytes", "B", "bytes of them", u64s(&|row| row.stats.dropped_bytes)),
+            Column::new("marked_packets", "", "packets marked by the A-Gap", u64s(&|row| row.stats.marked_packets)),
         ],
     }
 }

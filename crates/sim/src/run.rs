@@ -52,6 +52,8 @@ pub struct RunInfo {
     pub data_rtt_ps: u64,
     /// Bandwidth-delay product of host 0, in bytes.
     pub bdp_bytes: u64,
+    /// Settings that can hardly work, though the run went on: the key, and what would be right.
+    pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,
 }
@@ -94,6 +96,7 @@ fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
         flows_completed: completed,
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
+        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
         audit: audit::findings(plan, parts, &flows, outcome),
     };
     let tables = results::tables(plan, parts, flows, outcome.end);

@@ -13,7 +13,8 @@
 //! Decided where the paper is silent:
 //! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones counted, less than
 //!   a row can hold is declined.
-//! * An entity is idle after a period in which nothing of it arrived. Its AQ keeps the rate that it would have if it
+//! * An entity is idle when nothing of it has arrived for as long as one that has something to send may be silent
+//!   ([`derive`](super::derive)), or for the period that the scenario sets. Its AQ keeps the rate that it would have if it
 //!   alone woke, so that its first packets are neither lost nor unlimited; until the next measurement, rates together
 //!   may exceed the link by that, and the physical queue takes it. An absolute entity owns its rate, idle or not.
 //! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. Any
@@ -21,10 +22,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use node::Marking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, LinkId, Problem, Rate};
 
+use super::derive::Path;
 use super::share::{Usage, portion, reallocate};
 use super::{AqId, AqRate, Limit, Policy, WorkConserving};
 use crate::Feedback;
@@ -65,8 +68,32 @@ pub struct Request {
     pub share: Share,
     /// Its congestion control's feedback.
     pub feedback: Feedback,
+    /// Whether the threshold of a marking step follows from the AQ's rate ([`Path::threshold`]), whatever `feedback` has.
+    pub derive_threshold: bool,
+    /// Whether it never gets more than its share, also where others may have what nobody uses.
+    pub capped: bool,
     /// Where.
     pub place: Place,
+}
+
+impl Request {
+    /// A request of a tenant who sets nothing.
+    pub fn new(share: Share, feedback: Feedback, place: Place) -> Request {
+        Request { share, feedback, derive_threshold: false, capped: false, place }
+    }
+}
+
+/// A link that AQs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Which, and in which pipeline.
+    pub place: Place,
+    /// What all AQs may have together.
+    pub capacity: Rate,
+    /// What its physical queue holds.
+    pub queue: Bytes,
+    /// What limits, thresholds and idle periods are derived from.
+    pub path: Path,
 }
 
 /// Why a request is not granted.
@@ -140,6 +167,8 @@ pub enum Order {
 pub struct Controller {
     limit: Limit,
     conserving: Option<WorkConserving>,
+    /// Whether the idle period is derived for each entity; else it is the one that is measured.
+    derives_idle: bool,
     links: BTreeMap<Place, Link>,
     places: BTreeMap<AqId, Place>,
     /// Links whose rates may have changed since orders were last taken.
@@ -151,6 +180,7 @@ pub struct Controller {
 struct Link {
     capacity: Rate,
     queue: Bytes,
+    path: Path,
     /// Sums over its grants, so that a request costs no walk over them.
     absolute_bps: u64,
     weights: u64,
@@ -166,7 +196,11 @@ struct Link {
 struct Grant {
     share: Share,
     feedback: Feedback,
+    derive_threshold: bool,
+    capped: bool,
     active: bool,
+    /// Periods in a row in which nothing of it arrived.
+    quiet: u32,
     /// By the last measurement, under re-allocation.
     reallocated: Option<Rate>,
     deployed: Option<(AqRate, Policy)>,
@@ -181,6 +215,7 @@ impl Controller {
         Ok(Controller {
             limit,
             conserving,
+            derives_idle: false,
             links: BTreeMap::new(),
             places: BTreeMap::new(),
             stale: BTreeSet::new(),
@@ -188,31 +223,40 @@ impl Controller {
         })
     }
 
-    /// A place where AQs may be, the capacity of its link and the limit of its physical queue.
-    pub fn add_link(&mut self, place: Place, capacity: Rate, queue: Bytes) -> Result<(), Problem> {
-        self.limit.check(queue).map_err(|problem| problem.under("limit"))?;
+    /// From now on an entity is idle once it was silent for longer than one that has something to send can be.
+    pub fn with_derived_idle(self, derives_idle: bool) -> Controller {
+        Controller { derives_idle, ..self }
+    }
+
+    /// A place where AQs may be, and its link.
+    pub fn add_link(&mut self, spec: LinkSpec) -> Result<(), Problem> {
+        let LinkSpec { place, capacity, queue, path } = spec;
+        self.limit.check(queue, path.mtu).map_err(|problem| problem.under("limit"))?;
         if capacity.bps() > AqRate::BPS_MAX {
             return Err(Problem::new("capacity", format!("{capacity} is more than an AQ can have; at most 16Tbps")));
         }
         if self.links.contains_key(&place) {
             return Err(Problem::new("place", format!("{place:?} is known; a link's grants can't be replaced")));
         }
-        self.links.insert(place, Link::new(capacity, queue));
+        self.links.insert(place, Link::new(spec));
         Ok(())
     }
 
     /// Grants an AQ under an id for the tenant to tag packets with, or says why not.
     pub fn request(&mut self, id: AqId, request: Request) -> Result<(), Decline> {
         let link = self.links.get_mut(&request.place).ok_or(Decline::UnknownLink)?;
-        Policy::new(self.limit.bytes(link.queue, link.capacity, link.capacity), request.feedback)
-            .map_err(Decline::Fields)?;
+        let limit = self.limit.bytes(link.queue, link.capacity, link.capacity, link.path);
+        Policy::new(limit, request.feedback).map_err(Decline::Fields)?;
         link.check(request.share)?;
         if self.places.contains_key(&id) {
             return Err(Decline::Taken);
         }
         link.count(request.share, true);
-        let Request { share, feedback, place } = request;
-        link.grants.insert(id, Grant { share, feedback, active: true, reallocated: None, deployed: None });
+        let Request { share, feedback, derive_threshold, capped, place } = request;
+        let (active, quiet) = (true, 0);
+        let grant =
+            Grant { share, feedback, derive_threshold, capped, active, quiet, reallocated: None, deployed: None };
+        link.grants.insert(id, grant);
         link.forget_measurements();
         self.places.insert(id, place);
         self.stale.insert(place);
@@ -243,7 +287,7 @@ impl Controller {
                     let guarantee = link.guarantee(grant, true);
                     let bps = u128::from(bytes(id)) * 8_000_000_000_000 / u128::from(period.ps().max(1));
                     let arrived = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
-                    Usage { guarantee, rate: grant.reallocated.unwrap_or(guarantee), arrived }
+                    Usage { guarantee, rate: grant.reallocated.unwrap_or(guarantee), arrived, capped: grant.capped }
                 };
                 let usages: Vec<Usage> = link.grants.iter().map(usage).collect();
                 let rates = reallocate(link.capacity, headroom, &usages);
@@ -251,17 +295,15 @@ impl Controller {
                     grant.reallocated = Some(rate);
                 }
                 link.reallocated = true;
+                self.stale.insert(place);
             }
             _ => {
-                let mut active_weights = 0;
-                for (id, grant) in &mut link.grants {
-                    grant.active = bytes(id) > 0;
-                    active_weights += if grant.active { grant.share.weight() } else { 0 };
+                let patience = self.derives_idle.then_some(period);
+                if link.count_active(bytes, patience) {
+                    self.stale.insert(place);
                 }
-                link.active_weights = active_weights;
             }
         }
-        self.stale.insert(place);
     }
 
     /// The next thing to do at a switch; none if all is as it should be.
@@ -271,8 +313,15 @@ impl Controller {
             let link = self.links.get_mut(&place).expect("a stale link is known");
             let rates: Vec<Rate> = link.grants.values().map(|grant| link.rate(grant, all)).collect();
             for ((&id, grant), rate) in link.grants.iter_mut().zip(rates) {
-                let limit = self.limit.bytes(link.queue, rate, link.capacity);
-                let policy = Policy::new(limit, grant.feedback).expect("checked when it was granted");
+                let limit = self.limit.bytes(link.queue, rate, link.capacity, link.path);
+                let feedback = match grant.feedback {
+                    Feedback::Ecn(Marking::Step { .. }) if grant.derive_threshold => {
+                        let threshold = link.path.threshold(rate, link.capacity, limit);
+                        Feedback::Ecn(Marking::Step { threshold })
+                    }
+                    given => given,
+                };
+                let policy = Policy::new(limit, feedback).expect("checked when it was granted").with_cap(grant.capped);
                 let rate = AqRate::nearest(rate).expect("no grant is starved, no link beyond 16 Tbps");
                 if grant.deployed.replace((rate, policy)) != Some((rate, policy)) {
                     self.orders.push_back(Order::Deploy { place, id, rate, policy });
@@ -306,10 +355,11 @@ impl Controller {
 }
 
 impl Link {
-    fn new(capacity: Rate, queue: Bytes) -> Link {
+    fn new(spec: LinkSpec) -> Link {
         Link {
-            capacity,
-            queue,
+            capacity: spec.capacity,
+            queue: spec.queue,
+            path: spec.path,
             absolute_bps: 0,
             weights: 0,
             active_weights: 0,
@@ -364,6 +414,29 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// Who is active by what arrived in a period; whether that has changed. With the period, an entity may be silent for as many of them
+    /// as one that has something to send; without, for none.
+    fn count_active(&mut self, bytes: impl Fn(&AqId) -> u64, patience: Option<Duration>) -> bool {
+        let wait = self.capacity.transmit(self.queue.get());
+        let left = self.left_bps();
+        let (mut active_weights, mut changed) = (0, false);
+        for (id, grant) in &mut self.grants {
+            let Share::Weight(weight) = grant.share else { continue };
+            grant.quiet = if bytes(id) > 0 { 0 } else { grant.quiet.saturating_add(1) };
+            let mut active = grant.quiet == 0;
+            if let (true, false, Some(period)) = (grant.active, active, patience) {
+                let rate = Rate::from_bps(portion(left, u64::from(weight), u128::from(self.weights)));
+                let silence = self.path.silence(rate, wait);
+                active = u64::from(grant.quiet).saturating_mul(period.ps()) < silence.ps();
+            }
+            changed |= active != grant.active;
+            grant.active = active;
+            active_weights += if active { u64::from(weight) } else { 0 };
+        }
+        self.active_weights = active_weights;
+        changed
     }
 
     fn forget_measurements(&mut self) {

@@ -29,6 +29,7 @@ pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);
 pub struct Policy {
     limit_bytes: u32,
     signal: Signal,
+    capped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,7 +153,17 @@ impl Policy {
                 Signal::Ramp { min_bytes: word(min), max_bytes: word(max), slope }
             }
         };
-        Ok(Policy { limit_bytes: limit.get() as u32, signal })
+        Ok(Policy { limit_bytes: limit.get() as u32, signal, capped: false })
+    }
+
+    /// The same for an entity that may not have what others leave: no packet of it goes by unseen.
+    pub fn with_cap(self, capped: bool) -> Policy {
+        Policy { capped, ..self }
+    }
+
+    /// Whether every packet is counted, also where others go by.
+    pub fn is_capped(&self) -> bool {
+        self.capped
     }
 
     /// The A-Gap above which packets are dropped.

@@ -6,19 +6,25 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 
 use super::AqRate;
+use super::derive::{Path, grain};
 use super::gap::LIMIT_MAX;
 
 /// How the AQ limit, the A-Gap above which packets are dropped, is set (section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Limit {
+    /// The limit of the physical queue divided by allocated rate, but never less than what the rate, the longest round trip and the MTU
+    /// of the network demand, and never more than the physical queue's.
+    #[default]
+    Derived,
     /// The limit of the physical queue, for each entity: CC fields mean what they mean there, but all entities together
     /// may want more than it holds.
     Queue,
     /// The limit of the physical queue divided by allocated rate.
     Divided {
-        /// No entity has less. The paper calls it empirical and gives none; nor is there a default here.
-        min: Bytes,
+        /// No entity has less. The paper calls it empirical and gives none; unset, it is derived as for `derived`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min: Option<Bytes>,
     },
     /// The same for all, whatever the physical queue: not in the paper, but what one sweeps to find the least.
     Fixed {
@@ -29,26 +35,29 @@ pub enum Limit {
 
 impl Limit {
     /// The limit of an entity at `rate` on a link of `capacity` whose queue holds `queue`.
-    pub fn bytes(self, queue: Bytes, rate: Rate, capacity: Rate) -> Bytes {
+    pub fn bytes(self, queue: Bytes, rate: Rate, capacity: Rate, path: Path) -> Bytes {
+        let part = Bytes(portion(queue.get(), rate.bps(), u128::from(capacity.bps())));
         match self {
+            Limit::Derived => grain(part).max(path.least_limit(rate)).min(queue),
             Limit::Queue => queue,
-            Limit::Divided { min } => Bytes(portion(queue.get(), rate.bps(), u128::from(capacity.bps()))).max(min),
+            Limit::Divided { min } => part.max(min.unwrap_or_else(|| path.least_limit(rate).min(queue))),
             Limit::Fixed { bytes } => bytes,
         }
     }
 
     /// Whether rows can hold what it comes to at a queue of this length.
-    pub fn check(self, queue: Bytes) -> Result<(), Problem> {
-        let (key, largest) = match self {
-            Limit::Queue => ("queue", queue),
-            Limit::Divided { min } => ("divided.min", min.max(queue)),
-            Limit::Fixed { bytes } => ("fixed.bytes", bytes),
+    pub fn check(self, queue: Bytes, mtu: Bytes) -> Result<(), Problem> {
+        let (key, least, largest) = match self {
+            Limit::Derived => ("derived", queue, queue),
+            Limit::Queue => ("queue", queue, queue),
+            Limit::Divided { min } => ("divided.min", min.unwrap_or(queue), min.unwrap_or(queue).max(queue)),
+            Limit::Fixed { bytes } => ("fixed.bytes", bytes, bytes),
         };
-        if largest.get() == 0 || largest > LIMIT_MAX || matches!(self, Limit::Divided { min: Bytes(0) }) {
-            return Err(Problem::new(
-                key,
-                format!("gives a limit of {largest}; it must be above 0, at most {LIMIT_MAX}"),
-            ));
+        if least < mtu || largest > LIMIT_MAX {
+            let wrong = if least < mtu { least } else { largest };
+            let message =
+                format!("gives a limit of {wrong}; it must be at least a full packet, {mtu}, and at most {LIMIT_MAX}");
+            return Err(Problem::new(key, message));
         }
         Ok(())
     }
@@ -100,19 +109,27 @@ pub struct Usage {
     pub rate: Rate,
     /// What came of it, before anything was dropped.
     pub arrived: Rate,
+    /// Whether its guarantee is its cap as well.
+    pub capped: bool,
 }
 
-/// Rates for the next period; together `capacity`. Guarantees must be together at most that.
+/// Rates for the next period; together `capacity`, if any may take what is left. Guarantees must be together at most that.
 ///
 /// Max-min fair with guarantees as weights, in the manner of Seawall and EyeQ: an entity that used less than its rate is
 /// taken to want what it used and `headroom` more; one that came within `headroom` of its rate is taken to want all
-/// there is, so its guarantee is back one period after it sends again. What nobody wants is divided by guarantee.
+/// there is, so its guarantee is back one period after it sends again. What nobody wants is divided by guarantee. A capped one never wants
+/// more than its guarantee, nor gets it: of a link whose entities all are capped, what none of them wants stays idle.
 pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate> {
     let wants: Vec<u64> = entities
         .iter()
         .map(|e| {
             let more = e.arrived.mul_f64(1.0 + headroom);
-            if more >= e.rate { u64::MAX } else { more.max(e.guarantee.mul_f64(headroom)).bps().max(AqRate::BPS_MIN) }
+            let want = if more >= e.rate {
+                u64::MAX
+            } else {
+                more.max(e.guarantee.mul_f64(headroom)).bps().max(AqRate::BPS_MIN)
+            };
+            if e.capped { want.min(e.guarantee.bps()) } else { want }
         })
         .collect();
     // Filled from the one that is content at the lowest level, want over guarantee.
@@ -122,13 +139,13 @@ pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate
 
     let mut rates = vec![0; entities.len()];
     let (mut left, mut weights) = (capacity.bps(), (0..entities.len()).map(guarantee).sum::<u128>());
-    let total = weights;
     for i in order {
         rates[i] = wants[i].min(portion(left, guarantee(i) as u64, weights));
         left -= rates[i];
         weights -= guarantee(i);
     }
-    let extra = |i: usize| portion(left, guarantee(i) as u64, total);
+    let free: u128 = (0..entities.len()).filter(|&i| !entities[i].capped).map(guarantee).sum();
+    let extra = |i: usize| if entities[i].capped { 0 } else { portion(left, guarantee(i) as u64, free) };
     (0..entities.len()).map(|i| Rate::from_bps(rates[i] + extra(i))).collect()
 }
 
@@ -146,8 +163,10 @@ mod tests {
 
     fn gbps(guarantee: u64, rate: u64, arrived: u64) -> Usage {
         let [guarantee, rate, arrived] = [guarantee, rate, arrived].map(Rate::from_gbps);
-        Usage { guarantee, rate, arrived }
+        Usage { guarantee, rate, arrived, capped: false }
     }
+
+    const PATH: Path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
 
     fn reallocated(entities: &[Usage]) -> Vec<f64> {
         reallocate(Rate::from_gbps(10), HEADROOM, entities).iter().map(|r| r.bps() as f64 / 1e9).collect()
@@ -155,19 +174,82 @@ mod tests {
 
     #[test]
     fn limits_of_section_6() {
-        let at = |limit: Limit, gbps| limit.bytes(Bytes(1_000_000), Rate::from_gbps(gbps), Rate::from_gbps(10)).get();
+        let at =
+            |limit: Limit, gbps| limit.bytes(Bytes(1_000_000), Rate::from_gbps(gbps), Rate::from_gbps(10), PATH).get();
         assert_eq!([at(Limit::Queue, 1), at(Limit::Queue, 10)], [1_000_000; 2]);
-        let divided = Limit::Divided { min: Bytes(150_000) };
+        let divided = Limit::Divided { min: Some(Bytes(150_000)) };
         assert_eq!([at(divided, 1), at(divided, 2), at(divided, 10)], [150_000, 200_000, 1_000_000]);
         assert_eq!(at(Limit::Fixed { bytes: Bytes(7_000) }, 1), 7_000);
     }
 
     #[test]
     fn limits_that_no_row_holds_are_refused() {
-        assert!(Limit::Queue.check(Bytes(1_000_000)).is_ok());
-        assert_eq!(Limit::Queue.check(Bytes(64 << 20)).unwrap_err().key, "queue");
-        assert_eq!(Limit::Divided { min: Bytes(0) }.check(Bytes(1_000)).unwrap_err().key, "divided.min");
-        assert!(Limit::Fixed { bytes: Bytes(9_000) }.check(Bytes(64 << 20)).is_ok());
+        let check = |limit: Limit, queue| limit.check(Bytes(queue), PATH.mtu).map_err(|problem| problem.key);
+        assert!(check(Limit::Queue, 1_000_000).is_ok());
+        assert_eq!(check(Limit::Queue, 64 << 20), Err("queue".into()));
+        assert_eq!(check(Limit::Divided { min: Some(Bytes(0)) }, 10_000), Err("divided.min".into()));
+        assert!(check(Limit::Fixed { bytes: Bytes(9_000) }, 64 << 20).is_ok());
+        // No full packet would ever pass.
+        assert_eq!(check(Limit::Fixed { bytes: Bytes(1_499) }, 10_000), Err("fixed.bytes".into()));
+    }
+
+    #[test]
+    fn derived_limits_follow_rate_round_trip_and_mtu() {
+        let least =
+            |bps, rtt_us| Path { rtt: Duration::from_us(rtt_us), ..PATH }.least_limit(Rate::from_bps(bps)).get();
+        // Eight packets, and three milliseconds' worth: 12,000 + 75; 12,000 + 37,500; rounded up by a sixteenth at most.
+        for (bps, want) in [(200_000, 12_075.0), (100_000_000, 49_500.0)] {
+            let got = least(bps, 60) as f64;
+            assert!((1.0..1.0 + 1.0 / 16.0).contains(&(got / want)), "{got} for {want}");
+        }
+        // 10 Gbps over 1 ms: B = 1.25 MB, B^2 / (18 M) = 57.9 MB; over 20 us the timer's 3.75 MB are more.
+        assert!((57.8e6..61.6e6).contains(&(least(10_000_000_000, 1_000) as f64)));
+        assert!((3.75e6..4.0e6).contains(&(least(10_000_000_000, 20) as f64)));
+        // Never more than the queue; a part of the queue that is worth more than the derived one is granted.
+        let at = |bps, queue| Limit::Derived.bytes(Bytes(queue), Rate::from_bps(bps), Rate::from_gbps(10), PATH).get();
+        assert_eq!(at(5_000_000_000, 1_000_000), 1_000_000);
+        assert_eq!(at(1_000_000_000, 16_000_000), 1_638_400, "a tenth of the queue, to five bits");
+    }
+
+    #[test]
+    fn a_derived_threshold_holds_a_window_that_comes_at_once() {
+        // 60 us at 10 Gbps are 75 KB, and the deficit 938 KB, more than a limit of 1 MB has: a seventh and two packets on a link of the
+        // same rate; nine tenths more on one of 100.
+        let limit = Bytes(1_000_000);
+        let at = |gbps| PATH.threshold(Rate::from_gbps(10), Rate::from_gbps(gbps), limit).get() as f64;
+        for (gbps, want) in [(10, 75e3 / 7.0 + 3e3), (100, 75e3 / 7.0 + 3e3 + 67.5e3)] {
+            assert!((1.0..1.0 + 1.0 / 16.0).contains(&(at(gbps) / want)), "{} for {want}", at(gbps));
+        }
+        // At 5 Gbps it is 234 KB and 38 KB, which fit: three quarters of the limit.
+        assert_eq!(PATH.threshold(Rate::from_gbps(5), Rate::from_gbps(10), limit), Bytes(750_000));
+        // Never as much as the limit, whatever that is.
+        assert_eq!(PATH.threshold(Rate::from_gbps(5), Rate::from_gbps(10), Bytes(8_000)), Bytes(6_000));
+    }
+
+    #[test]
+    fn silence_is_a_round_trip_through_a_full_queue_and_a_doubled_timer() {
+        let wait = Duration::from_us(800);
+        assert_eq!(PATH.silence(Rate::from_gbps(1), wait), Duration::from_us(60 + 800 + 2_000));
+        // 1,500 B at 200 Kbps are 60 ms.
+        assert_eq!(PATH.silence(Rate::from_bps(200_000), wait), Duration::from_us(60 + 800 + 120_000));
+    }
+
+    #[test]
+    fn grains_are_few_and_never_less() {
+        let mut seen: Vec<u64> = (1..100_000).map(|bytes| grain(Bytes(bytes)).get()).collect();
+        assert!((1u64..).zip(&seen).all(|(bytes, &grain)| grain >= bytes && grain * 16 <= bytes * 17));
+        seen.dedup();
+        assert!(seen.len() < 16 * 17, "{}", seen.len());
+    }
+
+    #[test]
+    fn a_capped_entity_never_gets_more_than_its_guarantee() {
+        let capped = Usage { capped: true, ..gbps(4, 4, 9) };
+        assert_eq!(reallocated(&[capped, gbps(6, 6, 1)]), [4.0, 6.0]);
+        assert_eq!(reallocated(&[capped, gbps(6, 6, 9)]), [4.0, 6.0]);
+        // Its own rest goes to others all the same.
+        assert_eq!(reallocated(&[Usage { arrived: Rate::from_gbps(1), ..capped }, gbps(6, 6, 9)]), [1.25, 8.75]);
+        assert_eq!(reallocated(&[capped]), [4.0]);
     }
 
     #[test]
@@ -213,6 +295,7 @@ mod tests {
                     guarantee: Rate::from_bps(guarantee),
                     rate: Rate::from_bps(rate),
                     arrived: Rate::from_bps(arrived),
+                    capped: false,
                 })
                 .collect();
             let rates = reallocate(Rate::from_bps(capacity), HEADROOM, &entities);

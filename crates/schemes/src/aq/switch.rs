@@ -14,9 +14,9 @@ use node::{Packet, Port, Stages, TagStats};
 use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, Problem, Rate, Stream, Time};
+use units::{Bytes, Duration, PortId, Problem, Stream, Time};
 
-use super::control::{Position, Request};
+use super::control::{LinkSpec, Position, Request, Share};
 use super::{AqId, Controller, Decline, Limit, Order, Place, Table, WorkConserving};
 
 /// What a scenario may set.
@@ -26,30 +26,44 @@ use super::{AqId, Controller, Decline, Limit, Order, Place, Table, WorkConservin
 pub struct Config {
     /// How each AQ's limit is set.
     pub limit: Limit,
+    /// The share of each link that no AQ gets, at least 0 and below 1. AQs that fill a link to the last bit leave its physical queue no
+    /// rate to drain at: what has once gathered there stands for good.
+    pub headroom: f64,
+    /// An AQ for all packets that have none, on each link on which any is asked for; without, they take what they can, also of what
+    /// was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untagged: Option<Share>,
     /// What is done with bandwidth that is allocated and not used; nothing if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_conserving: Option<WorkConserving>,
     /// A weighted entity of which nothing has arrived for a period of this length is idle, and its weight counts no
-    /// longer; zero lets all weights count always.
-    pub idle_after: Duration,
+    /// longer; zero lets all weights count always. Unset, it is as long as an entity that has something to send may be silent: a
+    /// round trip, the time that the physical queue takes to drain, and twice the greater of 1 ms and a packet at its rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_after: Option<Duration>,
 }
 
+/// How often idle entities are looked for where nothing is set.
+const PERIOD: Duration = Duration::from_ms(1);
+
 impl Default for Config {
-    /// The limit of section 6 that lets congestion controls be set as for a physical queue, and a period of some ten
-    /// round trips of a datacenter: the paper gives none.
+    /// Section 6's division of the physical queue's limit, with the minimum that it asks for and does not give; the paper has no headroom,
+    /// and no AQ for who has asked for none.
     fn default() -> Config {
-        Config { limit: Limit::Queue, work_conserving: None, idle_after: Duration::from_ms(1) }
+        Config { limit: Limit::Derived, headroom: 0.0, untagged: None, work_conserving: None, idle_after: None }
     }
 }
 
 impl Config {
     /// What its types can't forbid.
     pub fn check(&self) -> Result<(), Problem> {
+        if !(0.0..1.0).contains(&self.headroom) {
+            let message = format!("{} is not at least 0 and below 1", self.headroom);
+            return Err(Problem::new("headroom", message));
+        }
         if let Some(conserving) = self.work_conserving {
             conserving.check().map_err(|problem| problem.under("work_conserving"))?;
-            if matches!(conserving, WorkConserving::Reallocate { .. })
-                && self.idle_after != Config::default().idle_after
-            {
+            if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
                 let message = "has no effect, since re-allocation looks at use anyway; delete one or the other";
                 return Err(Problem::new("idle_after", message));
             }
@@ -61,7 +75,7 @@ impl Config {
     fn period(&self) -> Duration {
         match self.work_conserving {
             Some(WorkConserving::Reallocate { period, .. }) => period,
-            _ => self.idle_after,
+            _ => self.idle_after.unwrap_or(PERIOD),
         }
     }
 }
@@ -100,25 +114,39 @@ pub struct SwitchPart {
     period: Duration,
     measure_at: Time,
     sweep_at: Time,
-    /// Bytes that arrived in this period, of the AQs whose rates depend on it.
-    arrived: FxHashMap<AqId, u64>,
-    /// Of AQs that have dropped or marked.
-    stats: BTreeMap<u32, TagStats>,
+    /// What is counted of each AQ that was ever here.
+    counts: FxHashMap<u32, Count>,
+    /// How many AQs' rates depend on what arrives.
+    measured: usize,
+    /// By port and position, the AQ of packets that have none.
+    untagged: Vec<[Option<AqId>; 2]>,
     random: Stream,
 }
 
+/// What is counted of an AQ.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Whether its rate, or others', depends on what arrives.
+    measured: bool,
+    /// Bytes that arrived in this period.
+    arrived: u64,
+    stats: TagStats,
+}
+
 impl SwitchPart {
-    /// A switch with these links (and the limits of their physical queues), whose tenants will say `steps`, in order of
-    /// time.
+    /// A switch with these links, whose tenants will say `steps`, in order of time.
     pub fn new(
         config: &Config,
-        links: &[(Place, Rate, Bytes)],
+        links: &[LinkSpec],
         steps: Vec<(Time, Step)>,
         random: Stream,
     ) -> Result<SwitchPart, SwitchError> {
-        let mut controller = Controller::new(config.limit, config.work_conserving).map_err(SwitchError::Setting)?;
-        for &(place, capacity, queue) in links {
-            controller.add_link(place, capacity, queue).map_err(SwitchError::Setting)?;
+        let mut controller = Controller::new(config.limit, config.work_conserving)
+            .map_err(SwitchError::Setting)?
+            .with_derived_idle(config.idle_after.is_none());
+        for &link in links {
+            let capacity = link.capacity.mul_f64(1.0 - config.headroom);
+            controller.add_link(LinkSpec { capacity, ..link }).map_err(SwitchError::Setting)?;
         }
         let mut part = SwitchPart {
             controller,
@@ -128,15 +156,17 @@ impl SwitchPart {
             period: config.period(),
             measure_at: if config.period() == Duration::ZERO { Time::MAX } else { Time::ZERO + config.period() },
             sweep_at: Time::MAX,
-            arrived: FxHashMap::default(),
-            stats: BTreeMap::new(),
+            counts: FxHashMap::default(),
+            measured: 0,
+            untagged: Vec::new(),
             random,
         };
         let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
+        // Derived limits come in grains, of which there are few.
         if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
             let message = format!(
                 "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds {POLICIES} \
-                 different ones; write \"queue\" or fixed",
+                 different ones; write \"derived\", \"queue\" or fixed",
                 steps.len()
             );
             return Err(SwitchError::Setting(Problem::new("limit.divided", message)));
@@ -145,6 +175,16 @@ impl SwitchPart {
         part.steps = steps.into();
         part.wake(Time::ZERO);
         Ok(part)
+    }
+
+    /// The same, where packets without an AQ that leave by these ports have these: theirs are among the steps.
+    pub fn with_untagged(mut self, untagged: impl IntoIterator<Item = (PortId, Position, AqId)>) -> SwitchPart {
+        for (port, position, id) in untagged {
+            let ports = self.untagged.len().max(port.index() + 1);
+            self.untagged.resize(ports, [None; 2]);
+            self.untagged[port.index()][position as usize] = Some(id);
+        }
+        self
     }
 
     /// Whether all will be granted: what a link's tenants have at a time depends on nothing that happens in a run.
@@ -180,13 +220,14 @@ impl SwitchPart {
         match step {
             Step::Request(id, request) => {
                 self.controller.request(id, request).expect("rehearsed");
-                if self.controller.is_measured(id) && self.period > Duration::ZERO {
-                    self.arrived.insert(id, 0);
-                }
+                let measured = self.controller.is_measured(id) && self.period > Duration::ZERO;
+                self.measured += usize::from(measured);
+                self.counts.insert(id.tag(), Count { measured, ..Count::default() });
             }
             Step::Release(id) => {
                 self.controller.release(id).expect("rehearsed");
-                self.arrived.remove(&id);
+                let count = self.counts.get_mut(&id.tag()).expect("it was requested");
+                self.measured -= usize::from(std::mem::take(&mut count.measured));
             }
         }
     }
@@ -194,10 +235,11 @@ impl SwitchPart {
     fn measure(&mut self) {
         let places: Vec<Place> = self.controller.places().collect();
         for place in places {
-            let arrived = &self.arrived;
-            self.controller.measured(place, self.period, |id| Bytes(arrived.get(&id).copied().unwrap_or(0)));
+            let counts = &self.counts;
+            let arrived = |id: AqId| Bytes(counts.get(&id.tag()).map_or(0, |count| count.arrived));
+            self.controller.measured(place, self.period, arrived);
         }
-        self.arrived.values_mut().for_each(|bytes| *bytes = 0);
+        self.counts.values_mut().for_each(|count| count.arrived = 0);
     }
 
     fn carry_out(&mut self, now: Time) {
@@ -215,42 +257,53 @@ impl SwitchPart {
 
     /// What an AQ makes of a packet (Algorithm 2).
     #[inline]
-    fn arrive(&mut self, now: Time, position: Position, out: &Port, packet: &mut Packet) -> bool {
-        let Some(id) = AqId::from_tag(packet.tags()[position as usize]) else { return true };
+    fn arrive(&mut self, now: Time, position: Position, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        // A tag for other switches means nothing here.
+        let mut tag = packet.tags()[position as usize];
+        if !self.untagged.is_empty() && (tag == 0 || !self.counts.contains_key(&tag)) {
+            tag = self.of_untagged(out, position).map_or(0, AqId::tag);
+        }
+        let Some(id) = AqId::from_tag(tag) else { return true };
+        let Some(count) = self.counts.get_mut(&tag) else { return true };
         let bytes = packet.wire_bytes;
-        if let Some(arrived) = self.arrived.get_mut(&id) {
-            *arrived += u64::from(bytes);
-        }
-        let queued = Bytes(u64::from(out.queued_bytes()));
-        if self.conserving.is_some_and(|conserving| conserving.bypasses(queued)) {
-            return true;
-        }
-        let verdict = self.tables[position as usize].arrive(now, id, bytes, &mut self.random);
+        count.arrived += u64::from(bytes);
+        let queued = Bytes(u64::from(port.queued_bytes()));
+        let bypass = self.conserving.is_some_and(|conserving| conserving.bypasses(queued));
+        let verdict = self.tables[position as usize].arrive_at(now, id, bytes, bypass, &mut self.random);
         let delay_ns = u32::try_from(verdict.virtual_delay.ps() / 1_000).unwrap_or(u32::MAX);
         packet.virtual_delay_ns = packet.virtual_delay_ns.saturating_add(delay_ns);
         if !verdict.pass {
-            let stats = self.stats.entry(id.tag()).or_default();
-            stats.dropped_packets += 1;
-            stats.dropped_bytes += u64::from(bytes);
-        } else if verdict.mark && packet.has(flags::ECT) {
-            packet.flags |= flags::CE;
-            self.stats.entry(id.tag()).or_default().marked_packets += 1;
+            count.stats.dropped_packets += 1;
+            count.stats.dropped_bytes += u64::from(bytes);
+            return false;
         }
-        verdict.pass
+        count.stats.passed_packets += 1;
+        count.stats.passed_bytes += u64::from(bytes);
+        if verdict.mark && packet.has(flags::ECT) {
+            packet.flags |= flags::CE;
+            count.stats.marked_packets += 1;
+        }
+        true
+    }
+
+    /// The AQ of a packet that has none.
+    #[inline]
+    fn of_untagged(&self, out: PortId, position: Position) -> Option<AqId> {
+        self.untagged.get(out.index()).and_then(|ids| ids[position as usize])
     }
 }
 
 impl Stages for SwitchPart {
-    fn ingress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool {
-        self.arrive(now, Position::Ingress, out, packet)
+    fn ingress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        self.arrive(now, Position::Ingress, out, port, packet)
     }
 
-    fn egress(&mut self, now: Time, out: &Port, packet: &mut Packet) -> bool {
-        self.arrive(now, Position::Egress, out, packet)
+    fn egress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        self.arrive(now, Position::Egress, out, port, packet)
     }
 
     fn poll_at(&self) -> Time {
-        let measure_at = if self.arrived.is_empty() { Time::MAX } else { self.measure_at };
+        let measure_at = if self.measured == 0 { Time::MAX } else { self.measure_at };
         self.steps.front().map_or(Time::MAX, |step| step.0).min(measure_at).min(self.sweep_at)
     }
 
@@ -260,7 +313,7 @@ impl Stages for SwitchPart {
             self.step(step);
         }
         if self.measure_at <= now {
-            if !self.arrived.is_empty() {
+            if self.measured > 0 {
                 self.measure();
             }
             let passed = now.since(Time::ZERO).ps() / self.period.ps();
@@ -277,7 +330,7 @@ impl Stages for SwitchPart {
     }
 
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
-        self.stats.clone()
+        self.counts.iter().map(|(&tag, count)| (tag, count.stats)).collect()
     }
 }
 
@@ -285,26 +338,29 @@ impl Stages for SwitchPart {
 mod tests {
     use super::*;
     use crate::Feedback;
-    use crate::aq::{Ids, Share};
-    use units::LinkId;
+    use crate::aq::Ids;
+    use crate::aq::derive::Path;
+    use units::{LinkId, Rate};
 
     #[test]
     fn more_limits_than_a_table_can_hold_are_refused_beforehand() {
         let place = Place { link: LinkId(0), position: Position::Ingress };
-        let request = Request { share: Share::Weight(1), feedback: Feedback::Drop, place };
+        let request = Request::new(Share::Weight(1), Feedback::Drop, place);
         let mut ids = Ids::default();
         let steps: Vec<_> =
             (0..=POLICIES).map(|_| (Time::ZERO, Step::Request(ids.next_id().unwrap(), request))).collect();
         let reallocate = WorkConserving::Reallocate { period: Duration::from_ms(1), headroom: 0.1 };
         let config = |limit| Config { limit, work_conserving: Some(reallocate), ..Config::default() };
-        let links = [(place, Rate::from_gbps(10), Bytes(1_000_000))];
+        let path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
+        let links = [LinkSpec { place, capacity: Rate::from_gbps(10), queue: Bytes(1_000_000), path }];
         let part = |limit, steps: &[_]| {
             SwitchPart::new(&config(limit), &links, steps.to_vec(), Stream::new(1, 0, "aq")).map(|part| part.deployed())
         };
-        let divided = Limit::Divided { min: Bytes(3_000) };
+        let divided = Limit::Divided { min: Some(Bytes(3_000)) };
         let Err(SwitchError::Setting(problem)) = part(divided, &steps) else { panic!("it would run out of policies") };
         assert_eq!(problem.key, "limit.divided");
         assert_eq!(part(divided, &steps[1..]), Ok(POLICIES));
         assert_eq!(part(Limit::Queue, &steps), Ok(POLICIES + 1));
+        assert_eq!(part(Limit::Derived, &steps), Ok(POLICIES + 1));
     }
 }

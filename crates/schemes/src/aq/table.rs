@@ -65,13 +65,22 @@ impl Table {
     /// A packet of `bytes` tagged with an AQ arrives. One that is not deployed here leaves the packet alone.
     #[inline]
     pub fn arrive(&mut self, now: Time, id: AqId, bytes: u16, random: &mut Stream) -> Verdict {
+        self.arrive_at(now, id, bytes, false, random)
+    }
+
+    /// The same, where the physical queue may be empty: then only those that are capped see their AQ (section 6).
+    #[inline]
+    pub fn arrive_at(&mut self, now: Time, id: AqId, bytes: u16, bypass: bool, random: &mut Stream) -> Verdict {
         let at = self.find(id);
         let row = &mut self.rows[at];
         if row.tag() == 0 {
             return Verdict::UNTOUCHED;
         }
-        let mut gap = row.gap();
         let policy = &self.policies[usize::from(row.policy())];
+        if bypass && !policy.is_capped() {
+            return Verdict::UNTOUCHED;
+        }
+        let mut gap = row.gap();
         let verdict = gap.arrive(row.rate(), policy, now, bytes, random);
         row.set_gap(gap);
         verdict

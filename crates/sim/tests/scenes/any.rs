@@ -63,6 +63,7 @@ fn sharing() -> impl Strategy<Value = String> {
         String::new(),
         entity("\"aq\"", "host", "{ absolute = \"10Gbps\" }"),
         entity("{ aq = { idle_after = \"20us\", work_conserving = \"bypass\" } }", "host", "{ weight = 3 }"),
+        entity("{ aq = { headroom = 0.03 } }", "host", "{ weight = 2 }"),
         entity(
             "{ aq = { work_conserving = { reallocate = { period = \"10us\", headroom = 0.2 } } } }",
             "host",

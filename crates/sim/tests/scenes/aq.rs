@@ -141,7 +141,8 @@ fn idle_entities_shares_go_to_the_others_and_come_back() {
     let rows = column(entities, "time_ps").iter().zip(column(entities, "delivered_bytes")).zip(index);
     for ((at, bytes), entity) in rows {
         let (ms, gbps) = (at / 1_000_000_000, *bytes as f64 * 8.0 / 1e6);
-        let alone = (4..=19).contains(&ms) || (44..=60).contains(&ms);
+        // Idle after 64 us, 800 of queue and 2 ms of timer: three periods of 1 ms, the first of which begins within 1.
+        let alone = (5..=19).contains(&ms) || (46..=60).contains(&ms);
         if alone && *entity == 0 {
             close(gbps, 10.0 * PAYLOAD, 0.02);
         }
@@ -278,7 +279,8 @@ fn dcpim_runs_under_aq() {
     let settings = "sharing = \"aq\"\nmeasure = { end = \"30ms\", interval = \"1ms\" }";
     let tables = application("a", "\"dcpim\"", "0-9", "{ absolute = \"4Gbps\" }");
     let got = rates(&run_on(2, &dumbbell(settings, &tables)), 10);
-    assert!(got[0] <= 4.0 * PAYLOAD * 1.01, "{got:?}");
+    // Its matchings clock tokens at the link's rate, so that it fills any AQ; of what passes, a fiftieth at most is control packets.
+    close(got[0], 4.0 * PAYLOAD, 0.02);
 }
 
 #[test]

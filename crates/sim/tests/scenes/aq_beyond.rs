@@ -53,7 +53,12 @@ fn a_hundred_weights_hold_under_seven_controls() {
     assert_eq!(shares.len(), 100);
     let sum: f64 = shares.iter().sum();
     let jain = sum * sum / (100.0 * shares.iter().map(|share| share * share).sum::<f64>());
-    assert!(jain >= 0.99, "Jain's index is {jain}");
+    assert!(jain >= 0.995, "Jain's index is {jain}");
+    // Each by itself, Swift's at 79 Mbps and DCTCP's single flows too.
+    for ((name, rate), share) in rates.iter().zip(&shares) {
+        close(*share, 100.0 * PAYLOAD / 5050.0, 0.1);
+        assert!(*rate > 0.0, "{name}");
+    }
     close(rates.iter().map(|(_, rate)| rate).sum(), 100.0 * PAYLOAD, 0.03);
 }
 

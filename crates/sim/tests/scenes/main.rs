@@ -4,6 +4,7 @@ mod adversary;
 mod any;
 mod aq;
 mod aq_beyond;
+mod aq_precision;
 mod arrivals;
 mod bit_errors;
 mod congestion;

@@ -19,10 +19,15 @@ fn ask(controller: &mut Controller, request: Request) -> Result<AqId, Decline> {
     controller.request(id, request).map(|()| id)
 }
 
+fn link(place: Place, gbps: u64) -> LinkSpec {
+    let path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
+    LinkSpec { place, capacity: Rate::from_gbps(gbps), queue: Bytes(1_000_000), path }
+}
+
 /// One link of 10 Gbps with a queue of 1 MB at port 0.
 fn controller(limit: Limit, conserving: Option<WorkConserving>) -> Controller {
     let mut controller = Controller::new(limit, conserving).unwrap();
-    controller.add_link(place(0), Rate::from_gbps(10), Bytes(1_000_000)).unwrap();
+    controller.add_link(link(place(0), 10)).unwrap();
     controller
 }
 
@@ -35,7 +40,7 @@ fn reallocating() -> Controller {
 }
 
 fn absolute(gbps: u64) -> Request {
-    Request { share: Share::Absolute(Rate::from_gbps(gbps)), feedback: Feedback::Drop, place: place(0) }
+    Request::new(Share::Absolute(Rate::from_gbps(gbps)), Feedback::Drop, place(0))
 }
 
 fn weight(weight: u32) -> Request {
@@ -150,7 +155,7 @@ fn shares_that_do_not_change_with_use_are_not_measured() {
 fn ingress_and_egress_are_different_links() {
     let mut controller = plain();
     let ingress = Place { position: Position::Ingress, ..place(0) };
-    controller.add_link(ingress, Rate::from_gbps(10), Bytes(1_000_000)).unwrap();
+    controller.add_link(link(ingress, 10)).unwrap();
     let out = ask(&mut controller, Request { place: ingress, ..absolute(10) }).unwrap();
     let into = ask(&mut controller, absolute(10)).unwrap();
     assert_ne!(out, into);
@@ -182,7 +187,7 @@ fn orders_are_what_has_changed_and_no_more() {
 
 #[test]
 fn a_divided_limit_follows_the_rate() {
-    let mut controller = controller(Limit::Divided { min: Bytes(300_000) }, None);
+    let mut controller = controller(Limit::Divided { min: Some(Bytes(300_000)) }, None);
     let mut limits = Vec::new();
     for _ in 0..4 {
         ask(&mut controller, weight(1)).unwrap();
@@ -211,11 +216,11 @@ fn settings_that_make_no_sense_are_refused() {
     let headroom = WorkConserving::Reallocate { period: PERIOD, headroom: 0.0 };
     assert_eq!(Controller::new(Limit::Queue, Some(headroom)).unwrap_err().key, "work_conserving.reallocate.headroom");
     let mut controller = plain();
-    let deep = controller.add_link(place(1), Rate::from_gbps(10), Bytes(64_000_000)).unwrap_err();
+    let deep = controller.add_link(LinkSpec { queue: Bytes(64_000_000), ..link(place(1), 10) }).unwrap_err();
     assert_eq!(deep.key, "limit.queue");
-    let fast = controller.add_link(place(1), Rate::from_gbps(16_000), Bytes(1_000_000)).unwrap_err();
+    let fast = controller.add_link(link(place(1), 16_000)).unwrap_err();
     assert_eq!(fast.key, "capacity");
-    let again = controller.add_link(place(0), Rate::from_gbps(10), Bytes(1_000_000)).unwrap_err();
+    let again = controller.add_link(link(place(0), 10)).unwrap_err();
     assert_eq!(again.key, "place");
 }
 
