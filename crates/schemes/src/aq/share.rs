@@ -116,15 +116,17 @@ pub struct Usage {
 /// Rates for the next period; together `capacity`, if any may take what is left. Guarantees must be together at most that.
 ///
 /// Max-min fair with guarantees as weights, in the manner of Seawall and EyeQ: an entity that used less than its rate is
-/// taken to want what it used and `headroom` more; one that came within `headroom` of its rate is taken to want all
-/// there is, so its guarantee is back one period after it sends again. What nobody wants is divided by guarantee. A capped one never wants
+/// taken to want what it used and `headroom` more; one that came within half of `headroom` of its rate is taken to want all
+/// there is, so its guarantee is back one period after it sends again. Half: a steady entity is within all of `headroom` of the rate
+/// that it was given for it, and would have its guarantee every other period. What nobody wants is divided by guarantee. A capped one never wants
 /// more than its guarantee, nor gets it: of a link whose entities all are capped, what none of them wants stays idle.
 pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate> {
     let wants: Vec<u64> = entities
         .iter()
         .map(|e| {
             let more = e.arrived.mul_f64(1.0 + headroom);
-            let want = if more >= e.rate {
+            let near = e.arrived.mul_f64(1.0 + headroom / 2.0);
+            let want = if near >= e.rate {
                 u64::MAX
             } else {
                 more.max(e.guarantee.mul_f64(headroom)).bps().max(AqRate::BPS_MIN)
@@ -270,6 +272,17 @@ mod tests {
         assert_eq!(reallocated(&[gbps(5, 5, 5), gbps(5, 5, 2)]), [7.5, 2.5]);
         // Both want all: each its guarantee.
         assert_eq!(reallocated(&[gbps(6, 9, 9), gbps(4, 1, 1)]), [6.0, 4.0]);
+    }
+
+    #[test]
+    fn a_steady_entity_keeps_its_rate() {
+        // It uses 2 of 5, then of the 2.5 that it keeps: a quarter more is what it was given, no reason to give it more.
+        assert_eq!(reallocated(&[gbps(5, 5, 5), gbps(5, 5, 2)]), [7.5, 2.5]);
+        let steady = Usage { rate: Rate::from_bps(2_500_000_000), ..gbps(5, 5, 2) };
+        assert_eq!(reallocated(&[Usage { rate: Rate::from_bps(7_500_000_000), ..gbps(5, 5, 9) }, steady]), [7.5, 2.5]);
+        // At nine tenths of its rate it wants more.
+        let more = Usage { arrived: Rate::from_bps(2_250_000_000), ..steady };
+        assert_eq!(reallocated(&[gbps(5, 7, 9), more]), [5.0, 5.0]);
     }
 
     #[test]
