@@ -15,11 +15,6 @@
 //! Its delay then is the least round trip that it has seen, which is the path's, and the virtual queueing delay that its
 //! packets gathered in AQs (Augmented Queue, section 3.3.2): what it would see on a network of its AQ's rate. There a window
 //! would take that long too, but under an AQ acknowledgements come back as if nothing waited; so it is paced over the delay.
-//!
-//! On that network a packet would take its own time at the AQ's rate R, and the unloaded round trip would have it: M/R. The A-Gap
-//! counts the packet that has just come, so the virtual delay is never less; targets of the path alone would be below it at low
-//! rates, and the window would fall for good. So targets that follow from the unloaded round trip follow from M/R there too
-//! ([`OwnTime`]); targets that are set are left as they are.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -132,7 +127,6 @@ impl Algorithm for Config {
             cwnd: (start.window_bytes as f64 / start.mss_bytes as f64).clamp(self.min_cwnd, self.max_cwnd),
             rtt: start.rtt,
             own: None,
-            own_time: OwnTime::default(),
             rtt_least: None,
             decreased: None,
             retransmit_count: 0,
@@ -154,7 +148,6 @@ pub struct Swift {
     rtt: Duration,
     /// What it would be on a network of its AQ's rate, if it has an AQ.
     own: Option<Duration>,
-    own_time: OwnTime,
     rtt_least: Option<Duration>,
     /// When the window last shrank: t_last_decrease.
     decreased: Option<Time>,
@@ -172,9 +165,7 @@ impl Control for Swift {
         let own = |queued| self.rtt_least.unwrap_or(rtt) + queued;
         self.own = ack.virtual_delay.map(own);
         let delay = self.own.unwrap_or(rtt).ps() as f64;
-        let own_time =
-            ack.virtual_delay.map_or(Duration::ZERO, |queued| self.own_time.saw(ack.now, queued, delay as u64));
-        let target = self.target.ps(self.cwnd, ack.hops, own_time.ps() as f64);
+        let target = self.target.ps(self.cwnd, ack.hops);
         if delay >= target {
             let excess = (delay - target) / delay;
             self.decrease(ack.now, self.config.beta * excess);
@@ -227,36 +218,6 @@ impl Swift {
     }
 }
 
-/// What a packet of its own adds to the virtual delay: M/R, by what AQs tell of two packets in a row.
-///
-/// Between packets that come `dt` apart the gap drains, and then grows by the later one and by what others sent in between: its delay
-/// is v' = max(0, v - dt) + M/R + others. So v' - max(0, v - dt) is never less than M/R, however long the gap stands, and is M/R
-/// whenever two packets of the flow follow each other. The least of the newest spans counts, so that the rate may change.
-#[derive(Clone, Copy, Debug, Default)]
-struct OwnTime {
-    last: Option<(Time, Duration)>,
-    /// The least of this span and of the one before.
-    least: [Option<Duration>; 2],
-    since: Time,
-}
-
-/// Round trips, as they would be on a network of the AQ's rate, in a span.
-const SPAN: u64 = 64;
-
-impl OwnTime {
-    fn saw(&mut self, now: Time, queued: Duration, round_trip_ps: u64) -> Duration {
-        if now.since(self.since).ps() / SPAN >= round_trip_ps {
-            self.least = [None, self.least[0]];
-            self.since = now;
-        }
-        if let Some((at, before)) = self.last.replace((now, queued)) {
-            let added = queued.saturating_sub(before.saturating_sub(now.since(at)));
-            self.least[0] = Some(self.least[0].map_or(added, |least| least.min(added)));
-        }
-        self.least.into_iter().flatten().min().unwrap_or(Duration::ZERO)
-    }
-}
-
 /// The target delay, in picoseconds (section 3.5).
 #[derive(Clone, Copy, Debug)]
 struct Target {
@@ -265,10 +226,6 @@ struct Target {
     alpha: f64,
     beta: f64,
     range: f64,
-    /// By how much of a packet's own time at the AQ's rate the base target grows: by all and a quarter, or by none if it is set.
-    own: f64,
-    /// By which share of itself flow scaling grows for each picosecond of it.
-    flow_own: f64,
 }
 
 impl Target {
@@ -280,8 +237,6 @@ impl Target {
         Target {
             base: or(config.base_target, start.base_rtt.ps() as f64 + unloaded / 4.0),
             hop: or(config.hop_target, start.hop_rtt.ps() as f64),
-            own: if config.base_target.is_some() { 0.0 } else { 1.25 },
-            flow_own: if config.fs_range.is_some() { 0.0 } else { 1.0 / unloaded.max(1.0) },
             alpha,
             beta: -alpha / config.fs_max_cwnd.sqrt(),
             range,
@@ -289,9 +244,9 @@ impl Target {
     }
 
     #[inline]
-    fn ps(&self, cwnd: f64, hops: u8, own_time: f64) -> f64 {
-        let flow = (self.alpha / cwnd.sqrt() + self.beta).min(self.range).max(0.0) * (1.0 + self.flow_own * own_time);
-        self.base + self.own * own_time + self.hop * f64::from(hops) + flow
+    fn ps(&self, cwnd: f64, hops: u8) -> f64 {
+        let flow = (self.alpha / cwnd.sqrt() + self.beta).min(self.range).max(0.0);
+        self.base + self.hop * f64::from(hops) + flow
     }
 }
 
@@ -417,7 +372,7 @@ mod tests {
             (400.0, 3, 0.0),
         ] {
             let wanted = 25.0 + 2.0 * f64::from(hops) + scaled;
-            let target = flow.target.ps(cwnd, hops, 0.0) * 1e-6;
+            let target = flow.target.ps(cwnd, hops) * 1e-6;
             assert!((target - wanted).abs() < 1e-9, "cwnd {cwnd}, {hops} hops: {target}, not {wanted}");
         }
     }
@@ -426,9 +381,9 @@ mod tests {
     fn targets_that_are_not_set_follow_from_the_unloaded_round_trip() {
         // 10 us over one switch, of which the switch makes 2.
         let flow = flow(&Config::default(), 10.0);
-        assert_eq!(flow.target.ps(100.0, 1, 0.0) * 1e-6, 12.5);
-        assert_eq!(flow.target.ps(100.0, 3, 0.0) * 1e-6, 16.5);
-        assert!((flow.target.ps(0.1, 1, 0.0) * 1e-6 - 42.5).abs() < 1e-9);
+        assert_eq!(flow.target.ps(100.0, 1) * 1e-6, 12.5);
+        assert_eq!(flow.target.ps(100.0, 3) * 1e-6, 16.5);
+        assert!((flow.target.ps(0.1, 1) * 1e-6 - 42.5).abs() < 1e-9);
     }
 
     #[test]
@@ -450,40 +405,6 @@ mod tests {
         assert_eq!(flow.cwnd, before);
         flow.on_ack(&tagged(2_500, 38));
         assert!((flow.cwnd - 0.6 * before).abs() < 1e-12);
-    }
-
-    #[test]
-    fn targets_follow_a_packet_s_own_time_at_the_aq_s_rate() {
-        // An AQ of 10 Mbps takes 800 us for a packet of 1,000 B, on a path of 20 us: no target of the path alone allows for it.
-        let config = Config { fs_range: Some(Duration::ZERO), hop_target: Some(Duration::ZERO), ..Config::default() };
-        let tagged = |at, virtual_us| Ack { virtual_delay: Some(Duration::from_us(virtual_us)), ..ack(at, 20) };
-        let mut flow = flow(&config, 0.5);
-        flow.on_ack(&tagged(1_000, 800));
-        let before = flow.cwnd;
-        flow.on_ack(&tagged(2_000, 800));
-        assert_eq!(flow.cwnd, before + 1.0, "an AQ that was empty opens the window");
-        // The target is 8 + 2.5 + 1.25 x 800 us, the delay 20 us more than the virtual: a quarter more is the target's, and beyond it closes.
-        for (virtual_us, opens) in [(980, true), (1_000, false)] {
-            let before = flow.cwnd;
-            flow.on_ack(&tagged(4_000 + virtual_us, virtual_us));
-            assert_eq!(flow.cwnd > before, opens, "{virtual_us}");
-        }
-        // A gap that stands is none of it: 1 ms later, 1 ms has drained and a packet has come.
-        for at in 0..500 {
-            flow.on_ack(&tagged(10_000 + 800 * at, 5_000));
-        }
-        assert_eq!(flow.own_time.least[0].unwrap(), Duration::from_us(800));
-        // A target that is set is kept.
-        let mut set = self::flow(&fixed(), 0.5);
-        for at in [1_000, 2_000] {
-            set.on_ack(&tagged(at, 800));
-        }
-        assert!(set.cwnd < 0.5);
-        // The rate falls to a tenth: after two spans the old time is forgotten.
-        for at in 0..200 {
-            flow.on_ack(&tagged(500_000 + 9_000 * at, 8_000));
-        }
-        assert_eq!(flow.own_time.least[1].unwrap(), Duration::from_us(8_000));
     }
 
     #[test]

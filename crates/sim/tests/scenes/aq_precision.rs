@@ -261,9 +261,10 @@ fn a_short_idle_period_costs_precision_and_is_warned_of() {
 }
 
 #[test]
-fn swift_has_its_share_at_low_rates() {
-    // 1 of 100 of 1 Gbps is 10 Mbps: a packet takes 1.2 ms at that rate, forty times the target of the path.
-    let tables = application("low", "\"swift\"", "0", "{ weight = 1 }")
+fn swift_has_its_share_at_low_rates_with_a_target_above_a_packet_s_own_time() {
+    // 1 of 100 of 1 Gbps is 10 Mbps: a packet takes 1.2 ms at that rate, which its virtual delay counts, far above the target of the
+    // path.
+    let tables = application("low", "{ swift = { control = { base_target = \"2ms\" } } }", "0", "{ weight = 1 }")
         + &application("high", "\"swift\"", "1-4", "{ weight = 99 }");
     let toml = dumbbell("sharing = \"aq\"\nmeasure = { end = \"400ms\", interval = \"10ms\" }", &tables)
         .replace("bottleneck_rate = \"10Gbps\"", "bottleneck_rate = \"1Gbps\"");
