@@ -56,7 +56,8 @@ TABLES: dict[str, dict[str, str]] = {
         "p99_ns": "uint64", "max_ns": "uint64",
     },
     "aqs": {
-        "switch": "name", "entity": "name", "pipeline": "name", "dropped_packets": "uint64", "dropped_bytes": "uint64",
+        "switch": "name", "entity": "name", "pipeline": "name", "part": "name", "number": "uint32", "aq": "uint32", "share_bps": "uint64",
+        "passed_packets": "uint64", "passed_bytes": "uint64", "dropped_packets": "uint64", "dropped_bytes": "uint64",
         "marked_packets": "uint64",
     },
     "arrivals": {
