@@ -353,7 +353,8 @@ def read_table(path: Path) -> pa.Table:
     """Reads a table, and whether its pages are what their checksums say; `ValueError` names the file if not."""
     try:
         # Not by path: that would read more than this file where a folder is called so.
-        with path.open("rb") as file:
+        # A file of Arrow's own: one of Python's may be let go by a thread of Arrow's as Python ends, which aborts the process.
+        with pa.OSFile(str(path)) as file:
             return pq.read_table(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).splitlines()[0]

@@ -49,8 +49,11 @@ fn mean_and_tail(mut values: Vec<f64>) -> (f64, f64) {
 const BUCKETS: [(&str, std::ops::RangeInclusive<u64>); 3] =
     [("up to 1 BDP", 1..=49), ("up to 8 BDP", 50..=392), ("longer", 393..=u64::MAX)];
 
+/// A bucket, and mean and 99th percentile of theirs and of ours.
+type Bucket = (&'static str, (f64, f64), (f64, f64));
+
 /// Slowdown by size, mean and 99th percentile: theirs and ours.
-fn by_size(ours: &[(f64, f64)]) -> Vec<(&'static str, (f64, f64), (f64, f64))> {
+fn by_size(ours: &[(f64, f64)]) -> Vec<Bucket> {
     let reference = reference();
     assert_eq!((reference.len(), ours.len()), (5_000, 5_000));
     let chosen = |packets: std::ops::RangeInclusive<u64>| {

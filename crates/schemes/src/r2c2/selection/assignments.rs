@@ -42,7 +42,9 @@ pub fn pack(assignments: &[Assignment], bytes_max: usize) -> Vec<Vec<u8>> {
 /// What the packets of assignments of a run say. A simulated packet has 32 bytes of header and no payload: one that carries assignments names its batch by
 /// its transport, its sender, and a number of that sender's, and whoever it reaches reads the batch here.
 #[derive(Debug, Default)]
-pub struct Batches(Mutex<FxHashMap<(u8, HostId, u32), Arc<[u8]>>>);
+pub struct Batches(Mutex<Named>);
+
+type Named = FxHashMap<(u8, HostId, u32), Arc<[u8]>>;
 
 impl Batches {
     /// A node is going to send a batch.
