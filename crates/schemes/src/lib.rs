@@ -8,6 +8,7 @@ pub mod bfc;
 pub mod catalogue;
 pub mod congestion_isolation;
 pub mod dcpim;
+pub mod departures;
 pub mod fastpass;
 pub mod flow_control;
 mod flow_queues;

@@ -4,11 +4,10 @@
 //! `departures = "authors_2022"`. That program also sends nothing of long flows during the first matching phase; so does
 //! the paper (footnote 3), and so do we.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::de::value::SeqAccessDeserializer;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+
+use crate::departures::Point;
 
 /// One point of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,8 +36,8 @@ pub enum Departure {
     ShortFlowsHoldTokens,
 }
 
-impl Departure {
-    const ALL: [Departure; 9] = [
+impl Point for Departure {
+    const ALL: &'static [Departure] = &[
         Departure::EvenPhase,
         Departure::RequestByFlow,
         Departure::PriorityBySize,
@@ -49,81 +48,14 @@ impl Departure {
         Departure::AnyToken,
         Departure::ShortFlowsHoldTokens,
     ];
-}
+    const NAME: &'static str = "authors_2022";
+    const SCHEMA: &'static str = "Departures";
 
-/// The name of all of them together.
-const AUTHORS: &str = "authors_2022";
+    #[inline]
+    fn place(self) -> u16 {
+        self as u16
+    }
+}
 
 /// A set of departures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Departures(u16);
-
-impl Departures {
-    /// All of them: the authors' program.
-    pub fn authors_2022() -> Departures {
-        Departure::ALL.into_iter().collect()
-    }
-
-    /// Whether this one is among them.
-    #[inline]
-    pub fn has(self, departure: Departure) -> bool {
-        self.0 >> departure as u16 & 1 == 1
-    }
-
-    /// The others.
-    pub fn without(self, departure: Departure) -> Departures {
-        Departures(self.0 & !(1 << departure as u16))
-    }
-
-    fn iter(self) -> impl Iterator<Item = Departure> {
-        Departure::ALL.into_iter().filter(move |&departure| self.has(departure))
-    }
-}
-
-impl FromIterator<Departure> for Departures {
-    fn from_iter<I: IntoIterator<Item = Departure>>(departures: I) -> Departures {
-        Departures(departures.into_iter().fold(0, |set, departure| set | 1 << departure as u16))
-    }
-}
-
-impl Serialize for Departures {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match *self == Departures::authors_2022() {
-            true => serializer.serialize_str(AUTHORS),
-            false => serializer.collect_seq(self.iter()),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Departures {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Departures, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Departures;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "\"{AUTHORS}\" or a list of departures")
-            }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Departures, E> {
-                match name {
-                    AUTHORS => Ok(Departures::authors_2022()),
-                    _ => Err(E::unknown_variant(name, &[AUTHORS])),
-                }
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, seq: A) -> Result<Departures, A::Error> {
-                Vec::<Departure>::deserialize(SeqAccessDeserializer::new(seq)).map(Departures::from_iter)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Departures {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Departures".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let list = generator.subschema_for::<Vec<Departure>>();
-        schemars::json_schema!({ "anyOf": [{ "const": AUTHORS }, list] })
-    }
-}
+pub type Departures = crate::departures::Departures<Departure>;

@@ -317,7 +317,7 @@ fn a_lost_packet_stalls_a_flow_at_the_authors_timer_and_not_in_the_mended_varian
         let sent: Vec<u32> = of_kind(&scene, kind::DATA).into_iter().map(|sent| sent.2.packet).collect();
         (sent, scene.delivered_at(flow).expect("delivered"))
     };
-    let all = Departures::authors_2022();
+    let all = Departures::published();
     let (theirs, at) = run(all);
     // Theirs: when all have been admitted, and a window's time (46 packets, 5.52 us) later.
     assert_eq!(theirs.last(), Some(&10));
@@ -468,7 +468,7 @@ proptest::proptest! {
         drifts in proptest::array::uniform4(-200_000i64..200_000),
         rounds in 1u8..6,
     ) {
-        let departures = if preset { Departures::authors_2022() } else { Departures::default() };
+        let departures = if preset { Departures::published() } else { Departures::default() };
         let config = Config { rounds, channels: k, sizes_known: sizes_known || preset, departures, ..Config::default() };
         let clocks: [Clock; 4] = std::array::from_fn(|host| Clock { offset_ps: offsets[host], drift_ppb: drifts[host] });
         let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site));
