@@ -3,6 +3,8 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import clearway as cw
@@ -74,6 +76,25 @@ trace = { parquet = { path = "flows.parquet", class = "web" } }
         assert again.flows[column].tolist() == result.flows[column].tolist(), column
     with pytest.raises(cw.ScenarioError, match="columns with one src"):
         cw.Scenario.from_toml(text.replace("flows.parquet", "links.parquet"), folder=folder)
+
+
+def test_a_flipped_bit_in_a_trace_is_found_by_its_checksum(tmp_path: Path) -> None:
+    table = pa.table({"src": [0, 1], "dst": [2, 3], "size_bytes": [12_345, 2_000], "start_ps": [5, 7]})
+    path = tmp_path / "flows.parquet"
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False, write_page_checksum=True)
+    text = """
+transport = "dcpim"
+[fabric.star]
+hosts = 4
+[[traffic]]
+trace = { parquet = { path = "flows.parquet" } }
+"""
+    assert cw.Scenario.from_toml(text, folder=tmp_path).check() == (4, 2)
+    content = bytearray(path.read_bytes())
+    content[content.index((12_345).to_bytes(8, "little"))] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(cw.ScenarioError, match=r"flows\.parquet"):
+        cw.Scenario.from_toml(text, folder=tmp_path).check()
 
 
 def test_the_schema_knows_every_key_of_a_scenario(scenario: cw.Scenario) -> None:

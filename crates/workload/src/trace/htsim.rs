@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{HostId, Time};
+use units::{Bytes, HostId, Time};
 
 use super::{Place, Trace, TraceError, TraceFlow};
 
@@ -12,7 +12,7 @@ use super::{Place, Trace, TraceError, TraceFlow};
 /// A trigger maps onto [`Flow::after`](crate::Flow::after) when exactly one connection fires it, on `send_done_trigger`,
 /// and every connection that it starts has the same source. Refused are what flows of ours can't say: triggers fired by
 /// several connections (barriers; multishots, whose order of starts is decided while they run), `recv_done_trigger`,
-/// `prio`, `addon`, failures, and connections of size 0, which htsim sends for ever.
+/// `prio`, `addon` and failures. Connections of size 0, which htsim sends for ever, need [`HtsimTrace::endless`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HtsimTrace {
@@ -21,6 +21,10 @@ pub struct HtsimTrace {
     /// What `start` counts.
     #[serde(default)]
     pub start_unit: StartUnit,
+    /// What connections of size 0 send, such as "1GB": htsim sends for ever on them, and a flow here has an end. Take more than the
+    /// run can carry by `measure.end`. Unset, such connections are errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endless: Option<Bytes>,
 }
 
 /// What `start` counts in a connection matrix; htsim's programs have differed.
@@ -81,7 +85,7 @@ impl HtsimTrace {
                 ["trigger", ref attributes @ ..] => matrix.trigger(place, attributes)?,
                 [ends, ref attributes @ ..] if ends.contains("->") => {
                     let nodes = header.get("Nodes").map(|nodes| nodes.1);
-                    matrix.connection(place, ends, attributes, nodes, self.start_unit)?;
+                    matrix.connection(place, ends, attributes, nodes, self)?;
                 }
                 [word, ..] => {
                     let expected = "Nodes N, Connections N, Triggers N, a connection src->dst or a trigger";
@@ -115,7 +119,7 @@ impl Matrix {
         ends: &str,
         attributes: &[&str],
         nodes: Option<u64>,
-        unit: StartUnit,
+        how: &HtsimTrace,
     ) -> Result<(), TraceError> {
         let Some(nodes) = nodes else {
             return Err(place.error("line", "a connection", "preceded by a line such as Nodes 16"));
@@ -138,7 +142,7 @@ impl Matrix {
             let twice = || Err(place.error(word, "a second one", "given once"));
             match word {
                 "start" => {
-                    let unit_ps = match unit {
+                    let unit_ps = match how.start_unit {
                         StartUnit::Ps => 1.0,
                         StartUnit::Ns => 1e3,
                         StartUnit::Us => 1e6,
@@ -148,9 +152,10 @@ impl Matrix {
                     }
                 }
                 "size" => {
-                    let bytes: u64 = place.number("size", value()?)?;
+                    let mut bytes: u64 = place.number("size", value()?)?;
                     if bytes == 0 {
-                        return Err(place.error("size", "0", "at least 1 (htsim sends 0 for ever; no flow here does)"));
+                        let expected = "at least 1, or `endless = \"1GB\"` beside the path: htsim sends 0 for ever";
+                        bytes = how.endless.ok_or_else(|| place.error("size", "0", expected))?.get();
                     }
                     if size.replace(bytes).is_some() {
                         return twice();
@@ -276,7 +281,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Trace, TraceError> {
-        HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps }.parse(text)
+        HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps, endless: None }.parse(text)
     }
 
     #[test]
@@ -287,9 +292,20 @@ mod tests {
         let read: Vec<_> = trace.flows().iter().map(|f| (f.src.0, f.dst.0, f.bytes, f.start.ps(), f.after)).collect();
         assert_eq!(read, [(0, 1, 100, 5000, None), (0, 2, 200, 0, Some(0)), (3, 1, 300, 0, None)]);
         assert_eq!(trace.order(), [2, 0, 1]);
-        let micro = HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Us };
+        let micro = HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Us, endless: None };
         let trace = micro.parse("Nodes 2\nConnections 1\n0->1 start 1.5 size 1").unwrap();
         assert_eq!(trace.flows()[0].start, Time::from_ns(1500));
+    }
+
+    #[test]
+    fn connections_of_size_0_send_what_endless_says() {
+        let text = "Nodes 2\nConnections 2\n0->1 start 0 size 0\n1->0 start 0 size 5";
+        let endless = |bytes| HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps, endless: Some(Bytes(bytes)) };
+        let trace = endless(1_000_000).parse(text).unwrap();
+        assert_eq!(trace.flows().iter().map(|flow| flow.bytes).collect::<Vec<_>>(), [1_000_000, 5]);
+        // Nothing of nothing is no flow either.
+        assert!(endless(0).parse(text).is_err());
+        assert!(parse(text).unwrap_err().to_string().contains("endless"));
     }
 
     #[test]
