@@ -152,6 +152,8 @@ def _record(name: str, held: Sequence[Held]) -> None:
         ]
     )
     RECORDS.mkdir(exist_ok=True)
-    path = RECORDS / f"{runner.parent.name}-{name}.csv"
+    # A runner is `papers/PAPER/reproduce.py`, or one file for many papers.
+    paper = runner.stem.replace("_", "-") if runner.parent == RECORDS.parent else runner.parent.name
+    path = RECORDS / f"{paper}-{name}.csv"
     rows.assign(command=f"python {command}", commit=_core.COMMIT).to_csv(path, index=False, float_format="%.6g")
     typer.echo(f"  {path}")

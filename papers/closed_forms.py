@@ -1,0 +1,49 @@
+"""Every scheme held against what can be derived: closed forms, and the laws of the papers that it is from.
+
+    python papers/closed_forms.py all
+
+Each law stands beside its comparison in `papers/laws`, derived there or cited; how far ours may be off was chosen before the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import figures
+from figures import Held, Shown
+from laws import setting, transports
+
+OUT = Path("out/closed-forms")
+
+
+def _shown(found: list[Held]) -> Shown:
+    parts = [one.rows.assign(scheme=one.scheme, error=one.error) for one in found]
+    return Shown(pd.concat(parts).set_index(["scheme", "bucket", "statistic"]), held=found)
+
+
+def all_transports() -> Shown:
+    """Every transport: a packet alone, a message alone, eight messages over one link, a packet each from 16 hosts."""
+    return _shown([transports.transport(name) for name in setting.names("transport")])
+
+
+FIGURES: figures.Figures = {"transports": all_transports}
+
+
+def main(
+    which: Annotated[list[str] | None, typer.Argument(help="Comparisons; or all.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List them.")] = False,
+) -> None:
+    """Holds every scheme against closed forms."""
+    figures.show(FIGURES, None if list_ else which, OUT, digits=4)
+
+
+if __name__ == "__main__":
+    typer.run(main)
