@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from figures import Held
@@ -73,3 +74,50 @@ def aimd_window(increase: float, decrease: float, probability: float) -> float:
     transform = np.exp(-np.log1p(np.outer(u**2, weights[weights > 1e-12])).sum(axis=1))
     inverse_root = 2 / math.sqrt(math.pi) * float(((transform[1:] + transform[:-1]) / 2 * np.diff(u)).sum())
     return math.sqrt(2 * increase / probability) / inverse_root
+
+
+Times = np.ndarray[Any, np.dtype[np.float64]]
+Growth = Callable[[float, float, Times], Times]
+
+
+def window_under_loss(growth: Growth, decrease: float, probability: float, first: float) -> float:
+    """The same with what RFC 5681 and RFC 6675 make of a loss: a round trip until its sender knows, in which the window still grows and further
+    losses are one with the first; then a round trip of recovery, in which it stands. And in whole packets, half a one less on the average.
+
+    `growth(after, before, t)` is the window at so many round trips after recovery, from the windows after and before the cut. Drawn
+    over 20,000 losses, so good to 0.5%.
+    """
+    random = np.random.default_rng(1)
+    step = 0.05
+    times = np.arange(0.0, 10 / (probability * first) + 5, step)
+    before, after = first, first * (1 - decrease)
+    sent = took = 0.0
+    for _ in range(20_000):
+        window = growth(after, before, np.maximum(times - 1.0, 0.0))
+        total = np.cumsum(window) * step
+        cut = int(np.searchsorted(total, random.exponential(1 / probability))) + round(1 / step)
+        assert cut < len(times), "the window has time to grow until a loss"
+        sent, took = sent + float(total[cut]), took + float(times[cut]) + step
+        before, after = float(window[cut]), float(window[cut]) * (1 - decrease)
+    return sent / took - 0.5
+
+
+def aimd(increase: float) -> Growth:
+    """So many packets a round trip."""
+    return lambda after, before, t: after + increase * t
+
+
+def cubic(round_trip_s: float) -> Growth:
+    """RFC 9438, section 4.2, figure 1, with section 4.3's friendly window and fast convergence (section 4.7): C = 0.4, beta = 0.7."""
+
+    last = {"top": 0.0}
+
+    def growth(after: float, before: float, t: Times) -> Times:
+        # Fast convergence: a loss below the last maximum is a sign of others.
+        top = before if before >= last["top"] else before * (1 + 0.7) / 2
+        last["top"] = top
+        k = ((top - after) / 0.4) ** (1 / 3)
+        friendly = after + 3 * (1 - 0.7) / (1 + 0.7) * t
+        return np.maximum(0.4 * (t * round_trip_s - k) ** 3 + top, friendly)
+
+    return growth

@@ -236,7 +236,7 @@ SETTINGS: dict[str, Any] = {
     # RFC 3168 in place of losses, whose timeouts take a millisecond each of a run of five.
     "newreno": {"control": {"ecn": True}},
     "cubic": {"control": {"ecn": True}},
-    "hpcc": {"control": {"additive_increase": f"{HPCC_STEP_GBPS * 1e3}Mbps"}},
+    "hpcc": {"control": {"additive_increase": f"{HPCC_STEP_GBPS * 1e3:g}Mbps"}},
     # PROBE_RTT makes flows agree on the round trip; its times are the wide area's.
     "bbr": {"control": {"rtprop_filter_len": "1ms", "probe_rtt_duration": "20us"}},
     # As in its authors' program: free tokens of eight long messages are a queue that never drains.
