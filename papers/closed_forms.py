@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE))
 
 import figures
 from figures import Held, Shown
-from laws import setting, transports
+from laws import links, rdma, setting, sharing, tcp, transports
 
 OUT = Path("out/closed-forms")
 
@@ -34,7 +34,33 @@ def all_transports() -> Shown:
     return _shown([transports.transport(name) for name in setting.names("transport")])
 
 
-FIGURES: figures.Figures = {"transports": all_transports}
+def loss() -> Shown:
+    """Windows under random loss: NewReno, CUBIC in both of its regions, Illinois, BBR."""
+    return _shown([tcp.newreno(), tcp.cubic_lossy(), tcp.cubic_friendly(), tcp.illinois(), tcp.bbr()])
+
+
+def congestion() -> Shown:
+    """Queues and rates at rest: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery, HPCC's utilisation."""
+    return _shown([tcp.dctcp(), tcp.swift(), rdma.dcqcn(), rdma.timely(), rdma.hpcc()])
+
+
+def flow_control() -> Shown:
+    """Flow control between neighbours: PFC's threshold and headroom, per-flow queues' shares, BFC's threshold, who is not held back."""
+    return _shown([links.pfc(), links.per_flow_queues(), links.bfc(), links.bfc_full(), links.congestion_isolation()])
+
+
+def shares() -> Shown:
+    """Sharing: UDP on an overloaded link, token buckets, guarantees, weighted shares."""
+    return _shown([sharing.udp(), sharing.rate_limiter(), sharing.elastic_switch(), sharing.aq()])
+
+
+FIGURES: figures.Figures = {
+    "transports": all_transports,
+    "loss": loss,
+    "congestion": congestion,
+    "flow-control": flow_control,
+    "sharing": shares,
+}
 
 
 def main(

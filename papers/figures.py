@@ -90,6 +90,26 @@ def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = 
     return result
 
 
+def by_size(
+    ours: pd.Series[float], theirs: pd.Series[float], packets: pd.Series[int], buckets: Mapping[str, tuple[float, float]], mean: float, tail: float
+) -> pd.DataFrame:
+    """Rows of `Held`: mean and 99th percentile of the slowdowns of the same flows, by how many packets they have."""
+    rows = []
+    for bucket, (low, high) in buckets.items():
+        chosen = packets.between(low, high)
+        a, b = ours[chosen], theirs[chosen]
+        rows.append((bucket, "mean slowdown", a.mean(), b.mean(), mean))
+        rows.append((bucket, "p99 slowdown", a.quantile(0.99), b.quantile(0.99), tail))
+    return pd.DataFrame(rows, columns=list(Held.COLUMNS))
+
+
+def of_flows(result: cw.Result) -> pd.DataFrame:
+    """Number, completion time and ideal of each flow, in us, in the order of the list that it is from."""
+    flows = pd.DataFrame({name: pd.Series(result.flows[name]).astype(float) for name in ("flow", "fct_ps", "ideal_ps")})
+    flows = flows.sort_values("flow").reset_index(drop=True)
+    return flows.assign(fct_us=flows["fct_ps"] / 1e6, ideal_us=flows["ideal_ps"] / 1e6)
+
+
 def show(figures: Figures, which: list[str] | None, out: Path, digits: int | None = None) -> None:
     """Those asked for, or all, or with nothing asked a list of them; exits with 0 if they show what the paper says."""
     if not which:
