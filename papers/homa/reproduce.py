@@ -21,7 +21,7 @@ from figures import Held, Shown
 
 OUT = Path("out/homa")
 WORKLOADS = {"figure-12-w3": "W3", "figure-12-w4": "W4"}
-# Section 5.2: "at 80% network load, the 99th percentile slowdown is less than 2.2" for short messages of every workload, and figure 12 shows it
+# The abstract and section 5.2: at 80% load the 99th percentile slowdown of short messages is at most 2.2 on every workload, and figure 12 shows it
 # reached. Its x axis has a tick a tenth of all messages: the largest tenth are not short.
 PAPER_P99 = 2.2
 

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from figures import Held
 
+import clearway as cw
+
 from . import setting
 from .setting import PACKET, Row
 from .tcp import full, queue_of
@@ -47,6 +49,12 @@ def dcqcn_rests_at(flows: int, gbps: float, cnp_s: float = 50e-6, alpha_s: float
     return low
 
 
+def jain(result: cw.Result, flows: int) -> float:
+    """Jain's index of what hosts 1 to n have sent: 1 where all are equal."""
+    sent = np.array([float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)])
+    return float(sent.sum() ** 2 / flows / (sent**2).sum())
+
+
 def dcqcn() -> Held:
     """The SIGCOMM 2015 settings at 40 Gbps, with a ramp to 10%: 16 flows rest at 1.6%, above the paper's 1% at the most."""
     rows: list[Row] = []
@@ -57,8 +65,7 @@ def dcqcn() -> Held:
         queue = setting.sampled(result, "queues", "longest_bytes", 20.0)
         rows.append((f"{flows} flows", "mean queue, KB", float(queue.mean()) / 1e3, 20 + p / 0.1 * 180, 0.15))
         rows.append((f"{flows} flows", "link used", full(result, flows + 1, 20.0), 1.0, 0.01))
-        sent = np.array([float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)])
-        rows.append((f"{flows} flows", "Jain's index of their rates", float(sent.sum() ** 2 / flows / (sent**2).sum()), 1.0, 0.02))
+        rows.append((f"{flows} flows", "Jain's index of their rates", jain(result, flows), 1.0, 0.02))
     return setting.held("dcqcn", "where its fluid model rests (Zhu et al., CoNEXT 2016, equation 10)", rows)
 
 
@@ -125,4 +132,6 @@ def hpcc() -> Held:
         # Near zero: what waits is less than two packets of a product of some 140.
         product = 100 / 8 * float(result.info["data_rtt_ps"]) / 1e3
         rows.append((f"{flows} flows", "path and queue over the path", 1 + queue / product, 1.0, 0.02))
+        if flows == 2:
+            rows.append((f"{flows} flows", "Jain's index of their rates", jain(result, flows), 1.0, 0.001))
     return setting.held("hpcc", "its target utilisation and no queue (SIGCOMM 2019, section 3.2)", rows)
