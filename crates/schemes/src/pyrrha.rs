@@ -169,6 +169,7 @@ impl LinkScheme for Config {
                 up: link.tier == fabric::Tier::Up,
                 ingresses: self.departures.has(Departure::PauseByIngress).then(|| links().count()),
                 queues: self.queues,
+                packet_time: link.rate.transmit(ground.mtu_bytes),
             })
         };
         let place = switch::Place {

@@ -21,12 +21,21 @@ pub enum Departure {
     /// What one neighbour sent and waits in isolation queues of a root, over all ports of the switch, pauses that neighbour, in
     /// place of the length of the queue, which pauses whoever adds to it (section 4.3).
     PauseByIngress,
+    /// In every time that a packet takes, each isolation queue that may send hands a packet on to the next one or to the output queue,
+    /// however much waits there. The paper has a scheduler for each level of queues and no rule for it; here they take turns
+    /// with the output queue without this, so that nothing joins it faster than its link sends.
+    HandOnTogether,
 }
 
 impl Point for Departure {
-    const ALL: &'static [Departure] =
-        &[Departure::UplinksAboveMean, Departure::MergeAtDownPorts, Departure::PauseByIngress];
-    const PUBLISHED: &'static [Departure] = &[Departure::MergeAtDownPorts, Departure::PauseByIngress];
+    const ALL: &'static [Departure] = &[
+        Departure::UplinksAboveMean,
+        Departure::MergeAtDownPorts,
+        Departure::PauseByIngress,
+        Departure::HandOnTogether,
+    ];
+    const PUBLISHED: &'static [Departure] =
+        &[Departure::MergeAtDownPorts, Departure::PauseByIngress, Departure::HandOnTogether];
     const SCHEMA: &'static str = "PyrrhaDepartures";
 
     #[inline]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use node::pool::{Fifo, PacketId, Pool};
-use units::PortId;
+use units::{Duration, PortId, Time};
 
 use super::Tiers;
 use super::frame::RootId;
@@ -87,6 +87,8 @@ pub(super) struct Place {
     pub ingresses: Option<usize>,
     /// Isolation queues that it has.
     pub queues: u16,
+    /// What a full packet takes on its link.
+    pub packet_time: Duration,
 }
 
 /// A port.
@@ -116,6 +118,9 @@ pub(super) struct Egress {
     turn: VecDeque<u16>,
     /// Packets that came out of isolation queues since the output queue had its turn.
     since_output: usize,
+    packet_time: Duration,
+    /// Where isolation queues hand on together: not again before.
+    next_hand_on: Time,
     pub queues_max: u32,
 }
 
@@ -124,7 +129,7 @@ pub(super) type Path<'a> = &'a [RootId];
 
 impl Egress {
     pub fn new(place: Place) -> Egress {
-        let Place { pause_bytes, resume_bytes, nominates, up, ingresses, queues } = place;
+        let Place { pause_bytes, resume_bytes, nominates, up, ingresses, queues, packet_time } = place;
         Egress {
             pause_bytes,
             resume_bytes,
@@ -141,6 +146,8 @@ impl Egress {
             has_marks: false,
             turn: VecDeque::new(),
             since_output: 0,
+            packet_time,
+            next_hand_on: Time::ZERO,
             queues_max: 0,
         }
     }
@@ -342,6 +349,15 @@ impl Egress {
         }
         self.since_output = 0;
         false
+    }
+
+    /// Where isolation queues hand on together: how many do now.
+    pub fn hand_on(&mut self, now: Time, output_empty: bool) -> usize {
+        if !output_empty && now < self.next_hand_on {
+            return 0;
+        }
+        self.next_hand_on = now + self.packet_time;
+        self.turn.len()
     }
 
     /// Whether a queue, when it is too long, pauses in the name of this root. One for several roots does so for the nearest that

@@ -23,6 +23,8 @@ pub struct SwitchPart {
     departures: Departures,
     /// Whether pauses of isolation queues go by what came by each port.
     by_ingress: bool,
+    /// Whether isolation queues hand on together.
+    together: bool,
     /// Classes whose packets are isolated.
     isolated: u8,
     id: SwitchId,
@@ -68,6 +70,7 @@ impl SwitchPart {
             config: config.clone(),
             departures: config.departures,
             by_ingress: config.departures.has(Departure::PauseByIngress),
+            together: config.departures.has(Departure::HandOnTogether),
             id,
             node,
             switches,
@@ -391,6 +394,43 @@ impl SwitchPart {
         }
     }
 
+    /// The next isolation queue hands a packet on, if it is not the output queue's turn.
+    fn hand_on_in_turn(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        loop {
+            let output_empty = !cx.ports[out.index()].has_sendable();
+            if !self.ports[out.index()].has_turn() || !self.ports[out.index()].isolated_first(output_empty) {
+                return;
+            }
+            let before = self.ports[out.index()].output_bytes;
+            // Behind a nearer root's queue there may be that of a farther one.
+            if !self.hand_on(cx, out) || self.ports[out.index()].output_bytes > before {
+                return;
+            }
+        }
+    }
+
+    /// All isolation queues that may send hand a packet on, once in the time that a packet takes.
+    fn hand_on_together(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        while self.ports[out.index()].has_turn() {
+            let output_empty = !cx.ports[out.index()].has_sendable();
+            for _ in 0..self.ports[out.index()].hand_on(cx.now, output_empty) {
+                self.hand_on(cx, out);
+            }
+            // Behind a nearer root's queue there may be that of a farther one, and nothing else to send.
+            if !output_empty || cx.ports[out.index()].has_sendable() {
+                return;
+            }
+        }
+    }
+
+    /// The isolation queue whose turn it is hands its first packet on: false if none may.
+    fn hand_on(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> bool {
+        let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { return false };
+        self.place(cx, out, id, Some(queue));
+        self.left_queue(cx, out, queue);
+        true
+    }
+
     /// A packet has left an isolation queue.
     fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
         let port = &self.ports[out.index()];
@@ -419,19 +459,10 @@ impl FlowControl for SwitchPart {
     }
 
     fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
-        loop {
-            let output_empty = !cx.ports[out.index()].has_sendable();
-            if !self.ports[out.index()].has_turn() || !self.ports[out.index()].isolated_first(output_empty) {
-                break;
-            }
-            let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { break };
-            let before = self.ports[out.index()].output_bytes;
-            self.place(cx, out, id, Some(queue));
-            self.left_queue(cx, out, queue);
-            // Behind a nearer root's queue there may be that of a farther one.
-            if self.ports[out.index()].output_bytes > before {
-                break;
-            }
+        if self.together {
+            self.hand_on_together(cx, out);
+        } else {
+            self.hand_on_in_turn(cx, out);
         }
         let id = cx.ports[out.index()].take_next(cx.pool)?;
         self.left_output(cx, out, id);

@@ -2,11 +2,13 @@
 
 use clearway_schemes::link_scheme::LinkScheme;
 use clearway_schemes::pyrrha::{Departures, Roots};
+use node::link::Cause;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, SeqDeserializer};
 use units::Duration;
 
+use super::net::PACKET_TIME;
 use super::*;
 
 /// Three ways up from leaf s, and a line beside it.
@@ -38,13 +40,14 @@ fn is_merge(say: &Say) -> bool {
 #[test]
 fn published_is_what_the_program_does() {
     let published = Departures::published();
-    assert!(published.has(Departure::MergeAtDownPorts) && published.has(Departure::PauseByIngress));
+    let does = [Departure::MergeAtDownPorts, Departure::PauseByIngress, Departure::HandOnTogether];
+    assert!(does.iter().all(|departure| published.has(*departure)));
     // Its rule compares with a sum that it never adds to.
     assert!(!published.has(Departure::UplinksAboveMean));
     let named = |name: &'static str| Departures::deserialize(IntoDeserializer::<ValueError>::into_deserializer(name));
     assert_eq!(named("published"), Ok(published));
     assert!(named("publisht").unwrap_err().to_string().contains("published"));
-    let list = ["pause_by_ingress", "merge_at_down_ports"];
+    let list = ["hand_on_together", "pause_by_ingress", "merge_at_down_ports"];
     let list: SeqDeserializer<_, ValueError> = SeqDeserializer::new(list.into_iter());
     assert_eq!(Departures::deserialize(list), Ok(published));
 }
@@ -146,4 +149,44 @@ fn what_one_neighbour_sent_counts_over_all_ports() {
     net.run();
     assert_eq!(said(&net, is_resume).len(), 1);
     assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_roots_left")), (26, 0));
+}
+
+#[test]
+fn isolation_queues_hand_on_in_turn_or_together() {
+    // Twenty packets wait for each of two roots, and twelve of neither in the output queue; then both roots say RESUME.
+    let start = |config: &Config| {
+        let mut net = Net::new(&[("A", "s"), ("B", "s"), ("s", "t"), ("t", "C"), ("t", "D"), ("t", "E")], config);
+        let roots = [net.root("t", "C"), net.root("t", "D")];
+        roots.iter().for_each(|&root| net.tell("s", "t", Say::Pause { root, distance: 1 }));
+        net.inject(1, "A", "C", "A", "s", 20);
+        net.inject(2, "B", "D", "B", "s", 20);
+        net.inject(3, "A", "E", "A", "s", 12);
+        roots.iter().for_each(|&root| net.tell("s", "t", Say::Resume { root }));
+        net
+    };
+    let output = |net: &Net| {
+        let queues = net.queues("s", "t");
+        queues.iter().filter(|queue| matches!(queue.cause, Cause::Class(_))).map(|queue| queue.bytes).sum::<u32>()
+            / 1_000
+    };
+    for (config, longer) in [(no_hosts(), false), (departing(&[Departure::HandOnTogether]), true)] {
+        let mut net = start(&config);
+        // The first of the twelve is on its way. While nine more leave, six others join in turn (each third time the output queue
+        // sends for itself), or eighteen together.
+        let before = output(&net);
+        net.run_for(PACKET_TIME * 9);
+        let now = output(&net);
+        let joined = now + 9 - before;
+        if longer {
+            assert_eq!(joined, 18);
+        } else {
+            assert_eq!(joined, 6);
+        }
+        net.run();
+        assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_roots_left")), (52, 0));
+        for flow in [1, 2, 3] {
+            assert!(net.order_of(flow).is_sorted());
+        }
+        assert!(net.pool_is_empty());
+    }
 }
