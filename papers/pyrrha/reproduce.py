@@ -183,7 +183,7 @@ def figure_7() -> Shown:
         of_setting = [(f"{share} send", statistic, float(most[share]), 13.0, 0.54) for share in most.index]
         held.append(against_paper(f"pyrrha, {setting}", "figure 7 (6 to 20)", of_setting))
     panels = [
-        lines(f"5/6 send, {setting}", frame.set_axis(frame.index / 1e6), "us", "isolation queues of a port", log_y=False)
+        lines(f"5/6 send, {setting}", frame.set_axis(frame.index / 1e6).loc[:2_500], "us", "isolation queues of a port", log_y=False)
         for setting, frame in over_time.items()
     ]
     return Shown(table, {}, draw(panels, sharey=True), held)

@@ -183,7 +183,7 @@ def bars(
             places = np.arange(len(means)) + (index + 0.5) * width - 0.4
             # Pairs of one flow control are told apart by hatching.
             shade = colour(name)
-            hatch = ("", "///", "...")[taken.setdefault(shade, 0) % 3]
+            hatch = ("", "///", "...", "xxx")[taken.setdefault(shade, 0) % 4]
             taken[shade] += 1
             if tails is not None:
                 axes.bar(places, tails[name], width * 0.92, color=shade, alpha=0.35, hatch=hatch, edgecolor="white")
@@ -194,7 +194,8 @@ def bars(
             log_scale(axes, "y")
         else:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.3)
-        axes.legend(fontsize=7, ncols=3 if len(means.columns) > 4 else 2, loc="upper left")
+        short = all(len(name) < 20 for name in means.columns)
+        axes.legend(fontsize=7 if short else 6, ncols=3 if len(means.columns) > 4 and short else 2, loc="upper left")
 
     return panel
 
