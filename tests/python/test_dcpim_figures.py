@@ -102,6 +102,27 @@ def test_dcpim_is_where_its_authors_have_it(reproduce: ModuleType, monkeypatch: 
     assert all(shown.checks.values()), [check for check, ok in shown.checks.items() if not ok]
 
 
+# Messages of up to 1 BDP among 4,000 of IMC10: mean and 99th percentile. As run, by one-way times; dcPIM's authors list 2.44 and 3.38 over
+# a million flows, so the tail is there and the mean is not (docs/schemes/homa.md). By default, by round trips.
+FOUND = {"Homa Aeolus (as run)": (1.629, 3.144), "Homa Aeolus": (1.298, 2.190)}
+
+
+@pytest.mark.parametrize("scheme", FOUND)
+def test_homa_aeolus_stays_where_it_was_found_beside_dcpims_numbers(
+    reproduce: ModuleType, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setattr(reproduce, "scale", 0.1)
+    flows = reproduce.as_plotted(scheme, reproduce.as_run("figure-3-imc10", scheme, reproduce.BOTH[scheme]))
+    short = reproduce.by_class(flows).loc["up to 1 BDP"]
+    mean, p99 = FOUND[scheme]
+    # Another seed is 5% off in the mean and 1% at the tail.
+    assert short["mean"] == pytest.approx(mean, rel=0.03)
+    assert short["p99"] == pytest.approx(p99, rel=0.03)
+    said = reproduce.published().loc[("imc10", 0.6, "up to 1 BDP", "homa_aeolus")]
+    tail = short["p99"] / said["p99"]
+    assert (0.9 < tail < 1.1) == (scheme == "Homa Aeolus (as run)"), tail
+
+
 def test_use_is_of_the_links_to_hosts_and_of_data_alone(reproduce: ModuleType) -> None:
     # One host of four sends 1 MB to another at line rate: a quarter of the links to hosts is used while it lasts, 80 us and headers.
     lone = cw.Scenario.from_toml("""
