@@ -27,6 +27,7 @@ __all__ = [
     "rates",
     "recompute_times",
     "select_routing",
+    "start_times",
     "throughput",
     "water_filling",
 ]
@@ -223,8 +224,25 @@ def recompute_times(
     Name: overhead, dtype: bool
     """
     rhos_ps = [round(rho_us * 1e6) for rho_us in rhos_us]
-    taken = _core.r2c2_recompute_times(scenario._core, routing, headroom, rhos_ps, round(step_us * 1e6))
+    taken, _ = _core.r2c2_recompute_times(scenario._core, routing, headroom, rhos_ps, round(step_us * 1e6), 0)
     rows = [(rho_us, at / 1e6, flows, took / 1e3) for rho_us, of in zip(rhos_us, taken) for at, flows, took in of]
     times = pd.DataFrame(rows, columns=["rho_us", "at_us", "flows", "took_us"])
     times["overhead"] = times["took_us"] / times["rho_us"]
     return times
+
+
+def start_times(
+    scenario: Scenario, *, routing: str = "rps", headroom: float = 0.05, step_us: float = 10.0, each: int = 1
+) -> pd.DataFrame:
+    """What `recompute_times` leaves out: where a flow begins with its fair rate (section 3.1), its node computes the rates of all flows that are
+    there when it does. A row for every `each`-th flow.
+
+    >>> import clearway as cw
+    >>> arrivals = {"traffic.0.arrivals": {"poisson": {"every": "9us"}}, "traffic.0.flows": 50}
+    >>> ring = cw.Scenario.load("examples/tiny.toml").with_({"fabric": {"torus": {"dims": [8]}}, **arrivals})
+    >>> len(start_times(ring, step_us=1)), list(start_times(ring, step_us=1, each=25).columns)
+    (50, ['host', 'at_us', 'flows', 'took_us'])
+    """
+    _, taken = _core.r2c2_recompute_times(scenario._core, routing, headroom, [], round(step_us * 1e6), max(each, 1))
+    rows = [(host, at / 1e6, flows, took / 1e3) for host, at, flows, took in taken]
+    return pd.DataFrame(rows, columns=["host", "at_us", "flows", "took_us"])

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 
 PAPER = Path("papers/r2c2").resolve()
@@ -39,6 +40,9 @@ def test_figure_8_has_a_recomputation_every_interval(theory: ModuleType, monkeyp
     # 10,000 flows arrive within some 10 ms.
     assert table.loc[500, "recomputations"] == pytest.approx(20, abs=2)
     assert table["flows"].is_monotonic_decreasing
+    # A flow a microsecond in a rack of 512: each node starts one in 512 us, and computes once more for it.
+    assert table.loc[500, "computations of a node"] == pytest.approx(1 + 500 / 512, rel=0.05)
+    assert (table["with starts p99 %"] >= table["overhead p99 %"]).all()
 
 
 def test_figure_18_never_has_less_than_any_baseline(theory: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,3 +74,12 @@ def test_the_programs_know_what_is_fair(theory: ModuleType) -> None:
     aim = np.array([0.75, -150, 0.02, -6])
     rows = np.array([[0.25, -60, -0.04, 9], [0.5, -90, -0.02, 3], [0, 0, 1, 0]])
     assert theory.linear_programs.maximise(aim, rows, np.array([0.0, 0, 1])) == pytest.approx(0.05)
+
+
+def test_a_node_is_busy_for_its_interval_s_computation_and_its_own_flows_starts(theory: ModuleType) -> None:
+    at_intervals = pd.DataFrame({"at_us": [100.0, 200.0], "took_us": [10.0, 20.0]})
+    starts = pd.DataFrame({"host": [3, 3, 4, 5], "at_us": [50.0, 60.0, 150.0, 250.0], "took_us": [1.0, 2.0, 4.0, 8.0]})
+    of = theory.overhead_with_starts(at_intervals, starts, 100.0).reshape(theory.NODES, 2)
+    assert of[3].tolist() == pytest.approx([0.13, 0.2]) and of[4].tolist() == pytest.approx([0.1, 0.24])
+    # The last begins after the last interval.
+    assert of[5].tolist() == of[0].tolist() == pytest.approx([0.1, 0.2])

@@ -150,7 +150,10 @@ pub(crate) fn r2c2_select(
 /// A computation of rates: when in picoseconds, for how many flows, how many nanoseconds of a core it took.
 type Recomputation = (u64, usize, i64);
 
-/// What a node has to compute of a scenario's flows, and what that takes here, for each interval in picoseconds.
+/// The same at a flow's start, and by which host.
+type AtStart = (u32, u64, usize, i64);
+
+/// What a node has to compute of a scenario's flows, and what that takes here, for each interval in picoseconds; and at the start of every `each`-th flow.
 #[pyfunction]
 pub(crate) fn r2c2_recompute_times(
     py: Python<'_>,
@@ -159,7 +162,8 @@ pub(crate) fn r2c2_recompute_times(
     headroom: f64,
     rhos_ps: Vec<u64>,
     step_ps: u64,
-) -> PyResult<Vec<Vec<Recomputation>>> {
+    each: usize,
+) -> PyResult<(Vec<Vec<Recomputation>>, Vec<AtStart>)> {
     if step_ps == 0 || rhos_ps.contains(&0) {
         return Err(PyValueError::new_err("an interval is longer than 0"));
     }
@@ -187,7 +191,10 @@ pub(crate) fn r2c2_recompute_times(
     Ok(py.detach(|| {
         let lifetimes = replay::lifetimes(&ground, &messages, Duration::from_ps(step_ps));
         let of = |&rho| replay::recompute(&ground, &lifetimes, Duration::from_ps(rho), took_ns);
-        rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect()
+        let at_intervals = rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect();
+        let starts = if each == 0 { Vec::new() } else { replay::at_starts(&ground, &lifetimes, each, took_ns) };
+        let by_host = |(host, one): (HostId, replay::Recomputation<i64>)| (host.0, one.at.ps(), one.flows, one.took);
+        (at_intervals, starts.into_iter().map(by_host).collect())
     }))
 }
 
