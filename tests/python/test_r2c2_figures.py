@@ -56,6 +56,16 @@ def test_mean_hops_and_links_are_those_of_the_graph(reproduce: ModuleType, dims:
     assert reproduce.overhead.links(dims, wraps=wraps) == distances.count(1)
 
 
+def test_a_node_s_re_order_buffer_is_that_of_the_worst_of_its_flows(reproduce: ModuleType) -> None:
+    packets = reproduce.reordered("R2C2")
+    [result] = reproduce.runs("R2C2").results
+    receivers = result.flows.to_pandas()["dst"]
+    each, node = packets["a flow's"], packets["a node's"]
+    assert (len(each), len(node)) == (200, receivers.nunique())
+    assert len(packets["a flow's from 100 KB"]) < len(node) < len(each)
+    assert node.max() == each.max() and node.mean() > each.mean()
+
+
 def test_flows_at_once_are_counted_at_their_starts(reproduce: ModuleType) -> None:
     flows = pd.DataFrame({"start_us": [0.0, 1.0, 2.0, 10.0], "fct_us": [2.0, 5.0, np.nan, 1.0]})
     # At 2 us the first has gone; the third never goes.
