@@ -81,6 +81,14 @@ def rejected(result: cw.Result) -> int:
     return int((result.flows["status"] == "rejected").sum())
 
 
+def interval(hits: int, of: int) -> tuple[float, float]:
+    """The share of hits, with 95% confidence (Wilson)."""
+    z, n = 1.96, max(of, 1)
+    share = hits / n
+    middle, half = (share + z * z / (2 * n)) / (1 + z * z / n), z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
 def waits_us(result: cw.Result) -> pd.Series[float]:
     """The longest that a packet waited in all switches together, and the bound."""
     table = result.tables["guaranteed_waits"].to_pandas()

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pandas as pd
 
 from clearway import _core
@@ -71,21 +73,28 @@ def message_delay_max_us(
     packet_bytes: int = 1500,
     control_share: float = 0.01,
     at_each_hop_us: float = 0.0,
+    service: Literal["fifo", "round_robin"] | None = None,
 ) -> float:
     """The most between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
 
     `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last, each at a K-th of the link
     less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one best-effort packet. The
     bound is the time to send the message in these slots, the unloaded round trip, and in both directions the bound on queueing
-    and what each hop adds.
+    and what each hop adds. The bound on queueing is equation 1; with `service` what is proven of links that serve packets in the
+    order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn, #H (K - 1).
 
     >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0)
     25.24
+    >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0, service="round_robin")
+    20.2
     """
     if k < 1:
         raise ValueError(f"k={k}: a link has at least one virtual link")
     slot_bps = round((1 - control_share) * rate_gbps * 1e9 / k)
     queueing = _core.harmony_queueing_delay_max(switches, k, packet_bytes, _bps(rate_gbps))
+    if service is not None:
+        packets = (switches if service == "round_robin" else 2**switches - 1) * (k - 1)
+        queueing = round(packets * packet_bytes * 8_000 / rate_gbps)
     rtt, hop = _ps(unloaded_rtt_us), _ps(at_each_hop_us)
     bound = _core.harmony_message_delay_max(wire_bytes, packet_bytes, slots, slot_bps, switches, rtt, queueing, hop)
     return bound / 1e6

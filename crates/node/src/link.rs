@@ -31,6 +31,11 @@ pub trait FlowControl: Send {
     /// marking goes by.
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32;
 
+    /// Bytes of a class that wait at `port`, in whichever queue.
+    fn class_bytes(&self, ports: &[Port], port: PortId, class: u8) -> u32 {
+        ports[port.index()].class_bytes(class)
+    }
+
     /// The transmitter of `out` is free: the packet whose turn it is, if any may go.
     fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued>;
 

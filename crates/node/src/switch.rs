@@ -305,6 +305,15 @@ impl Switch {
         &self.ports[port.index()]
     }
 
+    /// Bytes of a class that wait at a port, in its own queues or in those of a flow control.
+    #[inline]
+    pub fn class_bytes(&self, port: PortId, class: u8) -> u32 {
+        match &self.flow_control {
+            None => self.ports[port.index()].class_bytes(class),
+            Some(control) => control.class_bytes(&self.ports, port, class),
+        }
+    }
+
     /// Bytes in its buffer.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes

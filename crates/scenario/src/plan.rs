@@ -179,14 +179,16 @@ impl Plan {
             if plan.scenario.flow_control != LinkControl::None {
                 return refuse("flow_control", "none can be between them; delete it, or choose another transport");
             }
-            if let Some(reserved) = &plan.reserved {
+            let own = plan.reserved.as_ref().is_some_and(|reserved| usize::from(reserved.transport) == index);
+            if let Some(reserved) = plan.reserved.as_ref().filter(|_| !own) {
                 let other = plan.transports[usize::from(reserved.transport)].name();
                 return refuse(&keys[index], &format!("they know nothing of the room that {other} must have"));
             }
-            if by_class {
+            // What brings queues for its reserved classes alone leaves the others to the port's.
+            if by_class && !own {
                 return refuse("switch", "levels and the alpha of buffer.shared have no effect; delete them");
             }
-            if plan.scenario.switch.early_drop {
+            if plan.scenario.switch.early_drop && !own {
                 return refuse("switch.early_drop", "it has no effect; delete it");
             }
         }

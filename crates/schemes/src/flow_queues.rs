@@ -160,6 +160,12 @@ impl FlowQueues {
         if let Some(id) = port.take_next(pool) {
             return Some(Taken { id, slot: None, left_bytes: port.class_bytes(CONTROL_CLASS) });
         }
+        self.take_turn(port, pool)
+    }
+
+    /// The same, of the queues here alone.
+    #[inline]
+    pub fn take_turn(&mut self, port: &mut Port, pool: &mut Pool) -> Option<Taken> {
         if self.order == Order::LowestFirst {
             let slot = (self.lowest != 0).then(|| self.lowest.trailing_zeros())?;
             return self.take(port, pool, slot, |packets, pool| packets.pop(pool));

@@ -23,6 +23,7 @@ pub mod allocation;
 pub mod bounds;
 pub mod header;
 pub mod rsvp;
+pub mod service;
 pub mod switch;
 pub mod theory;
 
@@ -37,7 +38,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use fabric::Fabric;
-use node::{Agent, Balancing, Endpoint, Packet, Site};
+use node::{Agent, Balancing, Endpoint, FlowControl, Packet, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
@@ -46,6 +47,7 @@ use crate::{About, Asks, Ground, Guarantee, Scheme};
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
 
 pub use header::Header;
+pub use service::Service;
 pub use switch::SwitchPart;
 
 /// What a scenario may set. The defaults are the paper's (section 5).
@@ -69,6 +71,9 @@ pub struct Config {
     pub attempts: u8,
     /// The share of the links that data never ask for, so that control packets of the second class are not starved.
     pub control_share: f64,
+    /// In which order links serve packets of different virtual links. In turn, Theorem 3.1 holds; in the order of arrival, as switches do it, packets
+    /// can wait longer, and longer queues are guaranteed and kept room for.
+    pub service: Service,
 }
 
 /// What becomes of a request whose rsvp finds no free virtual link, or no free slot at the sender.
@@ -91,6 +96,7 @@ impl Default for Config {
             additional: None,
             attempts: 3,
             control_share: 0.01,
+            service: Service::Fifo,
         }
     }
 }
@@ -133,6 +139,10 @@ impl Scheme for Config {
         }
         if !(0.0..=0.5).contains(&self.control_share) {
             return problem("control_share", format!("{} is not between 0 and 0.5", self.control_share));
+        }
+        if self.service == Service::RoundRobin && self.control_share == 0.0 {
+            let message = "0 leaves control packets no turn where service is \"round_robin\"; 0.01 is the default";
+            return problem("control_share", message.into());
         }
         Ok(())
     }
@@ -179,6 +189,15 @@ impl Scheme for Config {
 
     fn agent(&self, ground: &Ground, _: SwitchId) -> Option<Box<dyn Agent>> {
         Some(Box::new(SwitchPart::new(Bounds::new(self, ground), ground.fabric.hosts)))
+    }
+
+    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
+        if self.service == Service::Fifo {
+            return None;
+        }
+        let fabric = &ground.fabric;
+        let rates = fabric.ports[fabric.switch_node(switch).index()].iter().map(|&link| fabric.link(link).rate);
+        Some(Box::new(service::Turns::new(&Bounds::new(self, ground), rates, ground.site.transport)))
     }
 
     fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {

@@ -80,7 +80,7 @@ impl Watch {
     /// A packet has joined a queue of `port`, and the transmitter has taken what it could.
     #[inline]
     pub fn joined(&mut self, now: Time, id: u32, switch: &Switch, port: PortId) {
-        let bytes = u64::from(switch.port(port).class_bytes(self.class));
+        let bytes = u64::from(switch.class_bytes(port, self.class));
         let link = self.links[id as usize][port.index()];
         let max = &mut self.queue_max[link.index()];
         *max = bytes.max(*max);

@@ -3,28 +3,53 @@
 //!
 //! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
 //! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
-//! wait for a link belong to at most n slots, whatever came and went before, and each slot's packets leave their source at
-//! least a period p/(B/K) apart, and so far apart that a small one never catches up with a large one. Were no packet delayed before, one of each slot could meet: a *round* of n packets, of which one is
-//! being transmitted. What they were held up before lets a slot's packets bunch: at the i-th switch the theorem counts i rounds.
+//! wait for a link belong to at most n reservations, and each one's packets leave their source at least a period P = p/(B/K) apart, and so
+//! far apart that a small one never catches up with a large one. Below, a packet's *emission* is when it would begin to leave the link if it
+//! had waited nowhere, q = p/R is its time on a link of rate R, and n q <= P.
 //!
-//! **Links of unequal rates** have unequal rounds, so the theorem's i (K - 1) p becomes the link's own round and, for each switch
-//! before it, as much as the link sends during the longest round of any link. With equal rates that is the theorem's.
-//! (#H (n - 1) p would be 0 for a link of one virtual link, where packets that others held up at a faster link still bunch.)
+//! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its emission*, Theorem 3.1's
+//! bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m of the reservation, up to this one, that came
+//! when none of its reservation was there. From its arrival until it begins, each other reservation has at most one turn, and so again
+//! between any two of the reservation's packets: whoever has had a turn stands behind them, and at most n - 1 others stand before. With l
+//! packets from m to this one it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most (i -
+//! 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served last begins within i (n - 1)
+//! q, so that no more than i (n - 1) packets wait. Virtual links that others take meanwhile change nothing: they stand behind.
 //!
-//! **What else is in a round.** A packet of a lower class whose transmission has begun: for as long as one takes, nothing of the round goes and
-//! more comes. Rsvps and
-//! completes: a complete that waits for a link belongs to a slot that holds it; a rsvp to one that holds the other direction of
-//! the cable; and the receiver's complete to one that has just held that. Of each there are at most n. The paper neglects them ("tiny
-//! packets").
+//! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been held up already:
 //!
-//! These are the paper's bounds, and what runs are audited by. They are not the last word: from the third switch on
-//! an [`adversary`](super::adversary) can exceed Theorem 3.1. Its strict formulas are in [`theory`](super::theory).
+//! W = (n - 1) q + max((n - 1) q ⌈J/P⌉, J), and J grows by W at each switch.
+//!
+//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be what is in flight: emitted by t and not yet
+//! sent by this link. A packet that arrives waits at most N - q. Let A be the reservations that have any of it (at most n), and c
+//! the last packet of any other that the link sent, which came at y and was gone by θ.
+//!
+//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All that it sent since was in flight at t - P or is A's. A reservation
+//!    emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
+//! 2. *y > t - P.* What is in flight at t comes behind c: it was emitted after y - J. The reservations that had emitted by θ are n - 1 at most, for
+//!    c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets. The others, which took a virtual link that c's or another had freed,
+//!    have one each. N(t) <= n q + (n - 1) q ⌈J/P⌉.
+//! 3. *No such c since the link was last idle, at τ > t - P.* All was emitted after τ - J, and t - τ has been sent: N(t) <= n q (1 + (t - τ
+//!    + J)/P) - (t - τ) <= n q + J.
+//!
+//! Case 2 is the reuse of virtual links. Where J is no multiple of n - 1 packets it costs up to K - 1 packets, and they do come ([`adversary`]
+//! searches all that can happen for small K).
+//!
+//! **What else waits.** A packet of a lower class whose transmission has begun. Rsvps and completes: a complete that waits for a link
+//! belongs to a slot that holds it; a rsvp to one that holds the other direction of the cable; and the receiver's complete to one that has
+//! just held that. Of each there are at most n at a time. In the order of arrival they are added where they can wait, and their rate is
+//! taken to be within what `control_share` leaves, as the paper neglects them ("tiny packets"). In turn the credit of
+//! [`service`](super::service) makes it a certainty: completes take a turn of their slot, and the others in a time in which X of data leave
+//! at most their burst and X c/(1 - c).
+//!
+//! **Links of unequal rates** have n and q of their own; J is the most that links of any rate before can have added.
+//!
+//! [`adversary`]: super::adversary
 
 use fabric::Fabric;
 use node::Site;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
-use super::Config;
+use super::{Config, Service};
 use crate::Ground;
 
 /// Switches that a source route can name, one byte each.
@@ -43,8 +68,10 @@ pub struct Bounds {
     pub slot_rate: Rate,
     /// The longest that a data packet waits in all switches together.
     pub wait: Duration,
-    /// The longest round of any link.
-    round: Duration,
+    service: Service,
+    /// The longest that a data packet waits in all switches before its last.
+    before: Duration,
+    control_share: f64,
     /// The slowest link.
     slowest: Rate,
     k: u32,
@@ -86,7 +113,9 @@ impl Bounds {
             access_rate,
             slot_rate,
             wait: Duration::ZERO,
-            round: Duration::ZERO,
+            service: config.service,
+            before: Duration::ZERO,
+            control_share: config.control_share,
             slowest: access_rate,
             k,
             packet_bytes: u64::from(site.mtu_bytes),
@@ -97,12 +126,29 @@ impl Bounds {
             attempts: u64::from(config.attempts),
             per_byte: slot_rate.per_byte(),
         };
-        let rounds_of = queues.iter().map(|&rate| rate.transmit(bounds.round_bytes(rate)));
-        let longest = rounds_of.max().unwrap_or(Duration::ZERO);
-        let rounds = u64::from(switches) * (u64::from(switches) + 1) / 2;
-        let wait = Duration::from_ps(longest.ps().saturating_mul(rounds).min(LONGEST.ps()));
         let slowest = queues.iter().copied().min().unwrap_or(access_rate).min(access_rate);
-        Bounds { round: longest.min(LONGEST), wait, slowest: slowest.max(Rate::from_bps(1)), ..bounds }
+        let (mut before, mut wait) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..switches {
+            let here = queues.iter().map(|&rate| bounds.wait_at(rate, wait)).max().unwrap_or(Duration::ZERO);
+            (before, wait) = (wait, sum(wait, here));
+        }
+        Bounds { before, wait, slowest: slowest.max(Rate::from_bps(1)), ..bounds }
+    }
+
+    /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much before.
+    fn wait_at(&self, rate: Rate, before: Duration) -> Duration {
+        let others = u64::from(self.virtual_links(rate).saturating_sub(1)).saturating_mul(self.packet_bytes);
+        let wait = match self.service {
+            Service::RoundRobin => {
+                let control = (others as f64 * self.control_per_data()) as u64 + 1 + self.control_burst_bytes(rate);
+                rate.transmit(others.saturating_add(self.packet_bytes).saturating_add(control))
+            }
+            Service::Fifo => {
+                let own = others.saturating_add(self.packet_bytes).saturating_add(self.control_bytes(rate));
+                sum(rate.transmit(own), bunched(rate.transmit(others), before, self.period(self.packet_bytes)))
+            }
+        };
+        wait.min(LONGEST)
     }
 
     /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
@@ -112,15 +158,28 @@ impl Bounds {
         u32::try_from(links).unwrap_or(u32::MAX)
     }
 
-    /// The most bytes of the first class that ever wait for a link of this rate.
+    /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves last, and that.
     pub fn queue_bytes(&self, rate: Rate) -> u64 {
-        let before = Duration::from_ps(self.round.ps().saturating_mul(u64::from(self.switches) - 1));
-        self.round_bytes(rate).saturating_add(rate.bytes_in(before))
+        let before = match self.service {
+            Service::RoundRobin => sum(self.before, self.wait_at(rate, self.before)),
+            Service::Fifo => self.wait_at(rate, self.before),
+        };
+        rate.bytes_in(before).saturating_add(self.packet_bytes)
     }
 
-    /// A packet of each slot that a link of this rate carries, one of a lower class, and control packets.
-    fn round_bytes(&self, rate: Rate) -> u64 {
-        (u64::from(self.virtual_links(rate)) + 1) * self.packet_bytes + self.control_bytes(rate)
+    /// The longest packet.
+    pub fn packet_bytes(&self) -> u64 {
+        self.packet_bytes
+    }
+
+    /// Bytes of control packets of the first class for each of data, where data take all that they may.
+    pub fn control_per_data(&self) -> f64 {
+        self.control_share / (1.0 - self.control_share)
+    }
+
+    /// Rsvps and completes of receivers that can wait for a link of this rate at once.
+    pub fn control_burst_bytes(&self, rate: Rate) -> u64 {
+        2 * u64::from(self.virtual_links(rate)) * self.header_bytes
     }
 
     /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.
@@ -184,6 +243,17 @@ impl Bounds {
         self.round_trip() + self.slip(self.access_rate)
     }
 
+    /// A sender's: from its first use of a rsvp for so many bytes to the receiver's complete (section 3.3), if nothing fails. With one slot
+    /// all along: each packet leaves at most a slip behind its slot's clock, which goes on from there.
+    pub fn message_delay(&self, bytes: u64) -> Duration {
+        let packets = bytes.div_ceil(self.packet_bytes.saturating_sub(self.header_bytes).max(1));
+        let each = sum(self.period(self.packet_bytes), self.slip(self.access_rate));
+        let sending = Duration::from_ps(each.ps().saturating_mul(packets));
+        // The slot may have sent another message's packet just before.
+        let first = sum(self.period(self.packet_bytes), self.catch_up(self.packet_bytes, 0));
+        sum(sum(first, sending), self.completion())
+    }
+
     /// A receiver's: how long a message may still be asked for after it has ended here or failed.
     pub fn patience(&self) -> Duration {
         (self.answer() + self.completion()) * self.attempts
@@ -205,6 +275,16 @@ impl Bounds {
 /// Beyond any run, and so far from the end of time that sums of a few stay before it.
 const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
 
+/// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where `others` is (n - 1) q.
+fn bunched(others: Duration, late: Duration, period: Duration) -> Duration {
+    let packets = late.ps().div_ceil(period.ps().max(1));
+    Duration::from_ps(others.ps().saturating_mul(packets)).max(late).min(LONGEST)
+}
+
+fn sum(a: Duration, b: Duration) -> Duration {
+    Duration::from_ps(a.ps().saturating_add(b.ps())).min(LONGEST)
+}
+
 /// By link, what [`Bounds::queue_bytes`] says.
 pub fn queue_bytes(bounds: &Bounds, fabric: &Fabric) -> Vec<u64> {
     (0..fabric.links.len()).map(|link| bounds.queue_bytes(fabric.link(LinkId::from(link)).rate)).collect()
@@ -216,10 +296,14 @@ mod tests {
 
     /// Harmony's section 5: 100 Gbps to hosts, 400 Gbps to four spines, three switches on a path.
     fn paper(slots: u16, rates: &[Rate]) -> Bounds {
-        let site = Site {
+        Bounds::among(&Config { slots, ..Config::default() }, &site(), B, rates)
+    }
+
+    fn site() -> Site {
+        Site {
             host: HostId(0),
             hosts: 144,
-            nic_rate: Rate::from_gbps(100),
+            nic_rate: B,
             data_rtt: Duration::from_ns(4_600),
             data_rtts: vec![(1, Duration::from_ns(2_000)), (3, Duration::from_ns(4_600))],
             control_rtt: Duration::from_ns(4_300),
@@ -227,10 +311,10 @@ mod tests {
             header_bytes: 40,
             clock: node::Clock::default(),
             transport: 0,
-        };
-        Bounds::among(&Config { slots, ..Config::default() }, &site, site.nic_rate, rates)
+        }
     }
 
+    const B: Rate = Rate::from_gbps(100);
     const RATES: [Rate; 2] = [Rate::from_gbps(100), Rate::from_gbps(400)];
 
     #[test]
@@ -241,22 +325,54 @@ mod tests {
     }
 
     #[test]
-    fn a_round_takes_as_long_on_fast_links_and_the_theorem_s_rounds_add_up() {
-        // 8 x (1500 + 120) + 1500 bytes at 100 Gbps: 1.1568 us.
+    fn served_in_the_order_of_arrival_what_is_proven_is_2_to_the_i_minus_1_times_k_minus_1() {
+        // In packet times, of nothing but data and links all of one rate.
+        for k in 1..=64u64 {
+            let (others, period) = (Duration::from_ps(k - 1), Duration::from_ps(k));
+            let mut late = Duration::ZERO;
+            for i in 0..8 {
+                let wait = others + bunched(others, late, period);
+                assert_eq!(wait.ps(), (1 << i) * (k - 1), "K = {k}, switch {}", i + 1);
+                late += wait;
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_is_waited_for_as_long_as_the_order_of_service_says() {
         let bounds = paper(8, &RATES);
-        assert_eq!(bounds.wait, Duration::from_ps(6 * 1_156_800));
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 14_460);
-        // Its own round has one packet of a lower class only; the longest rounds are the slow links'.
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
-        // Without control packets and two packets less a round, it is Theorem 3.1.
+        let ps = Duration::from_ps;
+        // 7 x 1500 bytes, 1500 of a lower class, 24 x 40 of control: 12,960 bytes. On 400 Gbps four times as much of each.
+        assert_eq!(bounds.wait_at(Rate::from_gbps(100), Duration::ZERO), ps(1_036_800));
+        assert_eq!(bounds.wait_at(Rate::from_gbps(400), Duration::ZERO), ps(1_036_800));
+        // That is more than a period of 969.697 ns, so that others may have two packets more: 31 x 3000 bytes.
+        let second = ps(1_036_800 + 1_860_000);
+        assert_eq!(bounds.wait_at(Rate::from_gbps(400), ps(1_036_800)), second);
+        // Then it is between four and five.
+        let (late, slow, fast) = (ps(3_933_600), ps(1_036_800 + 4_200_000), ps(1_036_800 + 4_650_000));
+        assert_eq!((bounds.before, bounds.wait), (late, late + fast));
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), Rate::from_gbps(100).bytes_in(slow) + 1_500);
+
+        // In turn: no more at one switch than at another. 1% of what data leave, and 16 x 40 at once, for control.
+        let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
+        let at = |gbps, bytes| {
+            assert_eq!(in_turn.wait_at(Rate::from_gbps(gbps), in_turn.before), Rate::from_gbps(gbps).transmit(bytes))
+        };
+        at(100, 7 * 1_500 + 1_500 + 107 + 640);
+        at(400, 31 * 1_500 + 1_500 + 470 + 2_560);
+        assert_eq!(in_turn.wait, ps(3 * 1_020_600));
+        assert_eq!(in_turn.queue_bytes(B), (2 * 1_020_600 + 1_019_760) / 80 + 1_500);
+        // What is not the theorem's is one packet of a lower class a switch, and control: under a fifth.
         let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), theorem + 3 * 2 * 1500 + 3 * 3 * 8 * 40);
+        assert!(in_turn.queue_bytes(B) - theorem < 4 * 1_500 + 3 * 760);
     }
 
     #[test]
     fn behind_fast_links_a_slow_one_with_one_virtual_link_has_a_queue_too() {
         let bounds = paper(1, &RATES);
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 3 * 3_120);
+        // 129.6 ns for a lower class and control at the first switch, 309.6 at the second, and that again at the third.
+        assert_eq!(bounds.before, Duration::from_ps(439_200));
+        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 7_110 + 1_500);
         // Whatever the rates, a packet and its period are what they are at the source.
         assert_eq!(bounds.period(1500), Duration::from_ps(121_213));
     }

@@ -4,12 +4,13 @@
 
 use std::fmt::Write;
 
-use schemes::harmony::adversary::{self, Meeting};
+use clearway_sim::RunResult;
+use schemes::harmony::adversary::{self, Delay, Meeting};
 use schemes::harmony::theory;
 use units::{Bytes, HostId, Time};
 use workload::{Trace, TraceFlow, Traffic};
 
-use crate::{check, column, scenario, table};
+use crate::{check, column, of_flows, scenario, table};
 
 const PACKET: Bytes = Bytes(1_500);
 /// A packet at 100 Gbps.
@@ -101,4 +102,69 @@ fn queues_at_the_third_switch_exceed_theorem_3_1_and_keep_what_is_proven() {
         assert!(longest > theory::queue_max(3, k, PACKET).0, "K = {k}: {longest}");
         assert!(longest <= adversary::proven_queue_max_at(3, k, PACKET).0, "K = {k}: {longest}");
     }
+}
+
+/// Traffic to be replaced by the adversary's.
+const ANY: &str = "[[traffic]]\nflows = 1\nsizes.constant = '1460B'\narrivals = 'all_at_once'\n";
+
+fn run_flows(toml: &str, flows: &[TraceFlow]) -> RunResult {
+    let mut scenario = scenario(&format!("{toml}\n{ANY}"));
+    scenario.traffic = vec![Traffic::from_trace("adversary", Trace::new("adversary", flows.to_vec()).unwrap())];
+    let result = clearway_sim::run(&scenario, 1, |_| false).unwrap_or_else(|problem| panic!("{problem}"));
+    check(&result);
+    result
+}
+
+#[test]
+fn one_packet_waits_longer_than_equation_1_says() {
+    for k in [5, 8] {
+        let delays = adversary::worst_wait(k, 3);
+        let waits = longest_wait(k, &delays);
+        assert_eq!(waits, delays.iter().map(|delay| delay.packets).sum::<u64>(), "K = {k}");
+        assert_eq!(waits > u64::from(6 * (k - 1)), k == 8, "K = {k}: {waits} packets");
+        assert!(waits <= 7 * u64::from(k - 1), "K = {k}: {waits} packets");
+    }
+}
+
+/// How many packet times the one packet waits in [`tree`] that all others are arranged for: the last host's.
+fn longest_wait(k: u32, delays: &[Delay]) -> u64 {
+    let path = format!("{}/adversary-wait-{k}.graph", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&path, tree(k)).unwrap();
+    let toml = format!(
+        "transport = {{ udp = {{ rate = \"{}bps\" }} }}\nfabric = {{ file = {{ path = \"{path}\" }} }}",
+        100_000_000_000 / u64::from(k),
+    );
+    let hosts = scenario(&format!("{toml}\n{ANY}")).fabric.build().unwrap();
+    let host =
+        |name: String| HostId::from(hosts.names.iter().position(|known| *known == name).expect("it is in the tree"));
+    let mut flows = Vec::new();
+    for (a, b, c) in (0..k * k * k).map(|i| (i / k / k, i / k % k, i % k)) {
+        let (on, further, last) = (c == k - 1, b == k - 1, a == k - 1);
+        let (packets, dst) = match (on, further, last) {
+            (false, ..) => (delays[0].others_packets, format!("aside{a}.{b}.{c}")),
+            (true, false, _) => (delays[1].others_packets, format!("out{a}.{b}")),
+            (true, true, false) => (delays[2].others_packets, "sink".to_owned()),
+            (true, true, true) => (1, "sink".to_owned()),
+        };
+        // All behind the packet's own second switch comes as much later as it is to come to the third, and a little more, to be served last.
+        let own = [(delays[0].later, on), (delays[1].later, further), (delays[2].later, last)];
+        let later: u64 = own.iter().filter(|(_, comes)| *comes).map(|(later, _)| later).sum();
+        let after = u64::from(on) + 3 * u64::from(further) + 9 * u64::from(last);
+        flows.push(TraceFlow {
+            src: host(format!("from{a}.{b}.{c}")),
+            dst: host(dst),
+            bytes: packets * 1_460,
+            start: Time::from_ps(later * PACKET_TIME_PS + 1_000 * after),
+            after: None,
+            line: 0,
+        });
+    }
+    let [among, alone] = [&flows[..], &flows[flows.len() - 1..]].map(|flows| {
+        let result = run_flows(&toml, flows);
+        let start = flows[flows.len() - 1].start.ps();
+        let place = of_flows(&result, "start_ps").iter().rposition(|at| *at == start).expect("it is there");
+        of_flows(&result, "fct_ps")[place]
+    });
+    // Of packets that come at once it is served last: a few nanoseconds of its lateness are not waited.
+    (among - alone).div_ceil(PACKET_TIME_PS)
 }

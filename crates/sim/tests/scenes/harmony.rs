@@ -3,8 +3,9 @@
 use clearway_sim::RunResult;
 use proptest::prelude::*;
 use proptest::sample::select;
+use scenario::Data;
 
-use crate::{NONE, column, counter, names, of_flows, run_alone, run_on, table};
+use crate::{NONE, column, counter, names, of_flows, run_alone, run_both, run_on, table};
 
 /// Two racks of four under four spines, 100 Gbps everywhere: 200 ns a link, 450 ns a switch.
 const SMALL: &str = r#"fabric.leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 4, spine_rate = "100Gbps" }"#;
@@ -138,6 +139,67 @@ fn every_kind_of_fabric_keeps_the_guarantee() {
     }
 }
 
+/// Links that serve virtual links in turn.
+const IN_TURN: &str = "{ harmony = { service = 'round_robin' } }";
+
+#[test]
+fn served_in_turn_every_kind_of_fabric_keeps_theorem_3_1() {
+    let beneath = "[[traffic]]\nname = 'beneath'\ntransport = 'dctcp'\nsizes = 'websearch'\narrivals.poisson.load = 0.4\nduration = '200us'\n";
+    for fabric in [
+        "star = { hosts = 6 }",
+        "leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = '200Gbps', oversubscription = 2.0 }",
+        "fat_tree = { k = 4 }",
+        "torus = { dims = [4, 3, 3] }",
+    ] {
+        let traffic =
+            poisson(0.5, "60KB", "200us").replace("[[traffic]]", &format!("[[traffic]]\ntransport = {IN_TURN}"));
+        // Alone, the same on one thread and on two.
+        let result = run_both(&format!("fabric.{fabric}\n{traffic}"));
+        all_is_quiet(&result);
+        all_ended(&result);
+        let shares = |result: &RunResult| {
+            let Data::F64(shares) = &table(result, "guarantees").column("share").unwrap().data else {
+                panic!("a ratio")
+            };
+            shares.iter().copied().fold(0.0, f64::max)
+        };
+        assert!(shares(&result) > 0.0);
+        // What goes beneath is in the ports' own queues, which classes share by their levels.
+        let under = run_alone(&format!(
+            "fabric.{fabric}\nmeasure.drain = '1ms'\nswitch.levels = [[0], [1], [2, 3]]\n{traffic}{beneath}"
+        ));
+        assert!(shares(&under) <= 1.0 && counter(&under, "failures_seen") == 0);
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_of_turns_is_refused() {
+    let problem = |more: &str| {
+        let scene = format!("transport = {IN_TURN}\n{more}\n{}", poisson(0.1, "1KB", "1us"));
+        scenario::Plan::new(&crate::scenario(&scene)).err().expect("it is refused")
+    };
+    let problem_of = problem("flow_control = { pfc = { classes = [2, 3] } }");
+    assert!(problem_of.key == "flow_control" && problem_of.message.contains("queues of its own"), "{problem_of:?}");
+    let none = "transport = { harmony = { service = 'round_robin', control_share = 0.0 } }\n";
+    let refused =
+        scenario::Plan::new(&crate::scenario(&(none.to_owned() + &poisson(0.1, "1KB", "1us")))).err().expect("no turn");
+    assert!(refused.key.ends_with("control_share") && refused.message.contains("round_robin"), "{refused:?}");
+}
+
+#[test]
+fn turns_bound_waits_by_less_than_half_of_what_the_order_of_arrival_does() {
+    let bound = |transport: &str| {
+        let result = run_on(2, &format!("transport = {transport}\n{}", poisson(0.8, "128KB", "200us")));
+        all_is_quiet(&result);
+        let waits = table(&result, "guaranteed_waits");
+        assert!(column(waits, "wait_ps").last() <= column(waits, "wait_bound_ps").last());
+        column(waits, "wait_bound_ps")[0]
+    };
+    let [fifo, in_turn] = ["'harmony'", IN_TURN].map(bound);
+    // 9.62 us and 3.06 us: three switches, 100 and 400 Gbps, K = 8.
+    assert_eq!((fifo, in_turn), (9_620_400, 3_061_800));
+}
+
 #[test]
 fn paths_of_more_than_eight_switches_are_refused() {
     let plan = |dims: &str| {
@@ -193,13 +255,13 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
     };
     let undisturbed = fct(&run(""));
-    // K = 1: a round is a packet, one of a lower class and three control packets, at three switches 1 + 2 + 3 rounds.
-    let round = 2 * PACKET_PS + 3 * 3_200;
+    // K = 1: a packet waits for one of a lower class and three control packets, and at the second and third switch for what has closed up: 1 + 2 + 4 times.
+    let waits = 7 * (PACKET_PS + 3 * 3_200);
     let slip = 2 * PACKET_PS + 3 * 3_200;
     // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
-    let next_data = 121_213 + 3 * PACKET_PS + slip + 6 * round;
+    let next_data = 121_213 + 3 * PACKET_PS + slip + waits;
     // The only slot is free again when what was on its way behind the new request could have come: a packet is larger than a control packet.
-    let drained = 6 * round + 4 * (PACKET_PS - 3_200);
+    let drained = waits + 4 * (PACKET_PS - 3_200);
     for end in ["leaf0", "leaf1"] {
         let results = [0, 1].map(|spine| run(&cut(end, spine)));
         let hit = results.iter().position(|result| counter(result, "failures_seen") == 1).expect("one was hit");
@@ -246,30 +308,41 @@ fn when_a_switch_dies_only_messages_on_it_are_late_and_every_message_ends() {
 }
 
 #[test]
-fn best_effort_goes_beneath_and_takes_nothing_from_it() {
+fn best_effort_goes_beneath_and_takes_nothing_from_it_but_a_packet_at_each_transmitter() {
+    // One message at a time, so that what best effort takes is all that differs: from and to hosts whose links it fills to 0.8.
+    let messages: String = (0..12)
+        .map(|number| {
+            let (src, dst) = (number % 8, 8 + number * 3 % 8);
+            format!(
+                "[[traffic]]\nname = 'message {number}'\ntransport = 'harmony'\nsizes.constant = '128KB'\narrivals = 'all_at_once'\n\
+                 senders = '{src}'\nreceivers = '{dst}'\nstart = '{}us'\nflows = 1\n",
+                20 + 60 * number
+            )
+        })
+        .collect();
+    let run = |beneath: &str| {
+        let fabric = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 8, spines = 2, spine_rate = '400Gbps' }";
+        let result = run_on(2, &format!("{fabric}\nmeasure.drain = '500us'\n{messages}{beneath}"));
+        let flows = table(&result, "flows");
+        let all = names(flows, "class").into_iter().map(str::to_owned).zip(column(flows, "fct_ps").to_vec());
+        let ours: Vec<(String, u64)> = all.filter(|flow| flow.0.starts_with("message")).collect();
+        assert!(ours.iter().all(|flow| flow.1 != NONE), "{ours:?}");
+        assert_eq!(counter(&result, "failures_seen") + counter(&result, "attempts_failed"), 0);
+        (ours, *column(table(&result, "guaranteed_waits"), "wait_ps").last().unwrap())
+    };
+    let (alone, _) = run("");
+    // Request, rsvp and data meet a packet of best effort at each of four transmitters at most. And a slot sends 11 packets, each of which may find one at its own host's.
+    let most = (3 * 4 + 11) * PACKET_PS;
     for beneath in ["dctcp", "dcpim", "hpcc"] {
         let best_effort = format!(
-            r#"
-            [[traffic]]
-            name = "best effort"
-            transport = "{beneath}"
-            sizes = "websearch"
-            arrivals = {{ poisson = {{ load = 0.4 }} }}
-            duration = "200us"
-            "#
+            "[[traffic]]\nname = 'best effort'\ntransport = '{beneath}'\nsizes = 'websearch'\narrivals.poisson.load = 0.8\nduration = '760us'\n"
         );
-        let scene = format!(
-            "transport = 'harmony'\nfabric.leaf_spine = {{ racks = 4, hosts_per_rack = 8, spines = 2, spine_rate = '400Gbps' }}\n\
-             measure.drain = '500us'\n{}{best_effort}",
-            poisson(0.3, "128KB", "200us")
-        );
-        let result = run_on(2, &scene);
-        assert_eq!(counter(&result, "failures_seen") + counter(&result, "attempts_failed"), 0, "{beneath}");
-        let (flows, status) = (table(&result, "flows"), names(table(&result, "flows"), "status"));
-        let harmony = names(flows, "transport").into_iter().zip(status).filter(|flow| flow.0 == "harmony");
-        for (_, status) in harmony {
-            assert!(["completed", "rejected"].contains(&status), "{beneath}: {status}");
-        }
+        let (with, wait) = run(&best_effort);
+        assert_eq!(with.len(), alone.len());
+        let lost: Vec<u64> = alone.iter().zip(&with).map(|(alone, with)| with.1.saturating_sub(alone.1)).collect();
+        assert!(lost.iter().all(|&lost| lost <= most), "{beneath}: {lost:?} of {most}");
+        // It was in the way: without the priorities it would take far more.
+        assert!(lost.iter().any(|&lost| lost > PACKET_PS) && wait > PACKET_PS, "{beneath}: {lost:?}");
     }
 }
 
@@ -377,16 +450,17 @@ proptest! {
     /// longer than guaranteed; and debug builds have each switch count its virtual links.
     #[test]
     fn whatever_fails_every_message_ends_and_everything_is_free_again(
-        seed: u32, slots in 1u32..10, give_up: bool, rates in select(vec!["100Gbps", "50Gbps", "400Gbps"]),
+        seed: u32, slots in 1u32..10, give_up: bool, in_turn: bool, rates in select(vec!["100Gbps", "50Gbps", "400Gbps"]),
         size in select(vec!["1B", "1460B", "20KB", "200KB"]), load in 0.1f64..1.5,
         failures in proptest::collection::vec(failures(), 0..3), delay in select(vec!["0s", "225ns"]),
     ) {
         let (refused, slots) = (if give_up { "give_up" } else { "wait" }, slots.max(if rates == "50Gbps" { 2 } else { 1 }));
+        let service = if in_turn { "round_robin" } else { "fifo" };
         let scene = format!(
             r#"
             seed = {seed}
             {}
-            transport = {{ harmony = {{ slots = {slots}, refused = "{refused}" }} }}
+            transport = {{ harmony = {{ slots = {slots}, refused = "{refused}", service = "{service}" }} }}
             host = {{ delay = "{delay}", clock_drift_ppb_max = 100000 }}
             fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = "{rates}" }}
             [[traffic]]
