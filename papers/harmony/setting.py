@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ OUT = Path("out/harmony")
 
 # Messages arrive for this many times as long as by default.
 scale = 1.0
+# In which order links serve virtual links: "fifo" or "round_robin".
+service: Literal["fifo", "round_robin"] = "fifo"
 
 # Section 5; the testbed's packets take ten times as long, and so does all that is waited for.
 K, DELTA_US = 8, 63
@@ -38,8 +40,13 @@ def reserving(scheme: str, *, k: int = K, delta_us: float = DELTA_US, **more: An
     delta = f"{delta_us:g}us"
     settings: dict[str, Any] = {"delta_admission": delta, **more}
     if scheme == "harmony":
-        settings = {"slots": k, **settings}
+        settings = {"slots": k, **in_service(), **settings}
     return {"transport": {scheme: settings}, "traffic.0.admissible": delta}
+
+
+def in_service() -> dict[str, Any]:
+    """Harmony's order of service, where it is not the default."""
+    return {} if service == "fifo" else {"service": service}
 
 
 def lasting(us: float) -> dict[str, Any]:
@@ -49,6 +56,7 @@ def lasting(us: float) -> dict[str, Any]:
 
 def run(scenario: str, name: str, sets: Keys) -> cw.Result:
     """A scenario with some keys set; it is an error if the audit finds anything."""
+    name = name if service == "fifo" else f"{name} in turn"
     return figures.run(HERE / f"{scenario}.toml", name, sets, OUT, threads_of(scenario))
 
 
@@ -59,6 +67,7 @@ def threads_of(scenario: str) -> int | None:
 
 def sustain(scenario: str, name: str, sets: Keys, seeds: Sequence[int] = (1, 2), **search: Any) -> cw.Sustained:
     """The maximum sustainable load as the paper has it, where every message completes; an error if the audit of any run finds anything."""
+    name = name if service == "fifo" else f"{name} in turn"
     wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **sets})
     kept = {"folder": OUT / "runs", "keep": True}
     found = cw.sustain(wanted, seeds=seeds, keeps_up=None, threads=threads_of(scenario), **kept, **search)
