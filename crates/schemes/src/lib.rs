@@ -151,6 +151,13 @@ pub struct Guarantee {
     pub wait: Duration,
 }
 
+impl Guarantee {
+    /// What a transport measures of a message that it guarantees a delay ([`Event::Measured`](node::Event::Measured)): how long it took.
+    pub const DELAY: &'static str = "message_delay_ps";
+    /// And how long it might have, if nothing failed.
+    pub const DELAY_BOUND: &'static str = "message_delay_bound_ps";
+}
+
 impl Ground {
     /// A network where nothing has failed, hosts take no time and switches store and forward.
     pub fn new(fabric: Fabric, site: &Site) -> Ground {

@@ -8,10 +8,13 @@
 //! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is lost for
 //! want of room is one.
 
+use std::collections::BTreeMap;
+
 use hdrhistogram::Histogram;
 use node::pool::Transit;
 use node::{Packet, Switch};
 use scenario::{Column, Data, Finding, Plan, Table};
+use schemes::Guarantee;
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
 use crate::part::Part;
@@ -187,7 +190,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
     let lost: Vec<u64> = (0..reserved).map(lost_of).collect();
     let by_class: Vec<String> =
         lost.iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
-    vec![
+    let mut findings = vec![
         Finding {
             name: "queues are within what is guaranteed",
             ok: seen.queue_breaches.count == 0,
@@ -209,7 +212,32 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
             ok: lost.iter().all(|lost| *lost == 0),
             detail: format!("packets of reserved classes: {}", by_class.join(", ")),
         },
-    ]
+    ];
+    findings.extend(delays(plan, parts));
+    findings
+}
+
+/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure may.
+fn delays(plan: &Plan, parts: &[Part]) -> Option<Finding> {
+    let measures = || parts.iter().flat_map(|part| &part.hosts).flat_map(|slot| &slot.host.measures);
+    let of = |what: &str| -> BTreeMap<u32, u64> {
+        measures().filter(|measure| measure.what == what).map(|measure| (measure.flow.0, measure.value)).collect()
+    };
+    let (delays, bounds) = (of(Guarantee::DELAY), of(Guarantee::DELAY_BOUND));
+    let shares = delays.iter().filter_map(|(flow, &delay)| Some((*flow, delay, *bounds.get(flow)?)));
+    let slowest = shares.clone().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
+    let late = shares.filter(|of| of.1 > of.2).count();
+    let (flow, delay, bound) = slowest;
+    let [took, may] = [delay, bound].map(Duration::from_ps);
+    Some(Finding {
+        name: "messages take no longer than is guaranteed",
+        ok: late == 0 || !plan.changes.is_empty(),
+        detail: format!(
+            "of {} messages at most {:.1}% of their bounds: flow {flow}, {took} of {may}; {late} longer",
+            delays.len(),
+            100.0 * share(delay, bound)
+        ),
+    })
 }
 
 fn switches(parts: &[Part]) -> impl Iterator<Item = &Switch> {

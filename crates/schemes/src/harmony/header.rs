@@ -9,14 +9,14 @@ use node::packet::Malformed;
 pub struct Header {
     /// [`kind`].
     pub kind: u8,
-    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, and in a reject by a sender that has no such message
-    /// any more; else 0.
+    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, in a reject by a sender that has no such message
+    /// any more, and in a complete behind which nothing is left to send; [`ADDITIONAL`] in a rsvp for an additional slot; else 0.
     pub conclusive: u8,
     /// Which of its sender's attempts at carrying any message this serves, modulo 2^16: what was granted in an earlier one is void.
     pub attempt: u16,
     /// Which reservation of the receiver this serves.
     pub id: u32,
-    /// Request: length of the message. Rsvp: bytes that may be sent in this slot. Complete: bytes that have been.
+    /// Request: length of the message. Rsvp: bytes of it that are missing from `offset` on. Complete: bytes that have been sent in the slot.
     pub bytes: u64,
     /// Data: offset of the first byte. Rsvp: the first byte that is missing.
     pub offset: u64,
@@ -46,6 +46,9 @@ pub mod kind {
 
 const WIRE_BYTES: usize = 32;
 
+/// The slot is for some of the message, unless it turns out to be the only one.
+pub const ADDITIONAL: u8 = 2;
+
 impl Header {
     /// A header of this kind, all else 0.
     pub fn of(kind: u8) -> Header {
@@ -71,8 +74,8 @@ impl node::Header for Header {
         if !(kind::REQUEST..=kind::FAILURE).contains(&kind) {
             return Err(Malformed { what: "Harmony kind" });
         }
-        if conclusive > 1 {
-            return Err(Malformed { what: "Harmony header: conclusive is neither 0 nor 1" });
+        if conclusive > ADDITIONAL {
+            return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2" });
         }
         let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let word = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
@@ -96,7 +99,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn headers_survive_the_wire(
-            kind in 1u8..9, conclusive in 0u8..2, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
+            kind in 1u8..9, conclusive in 0u8..3, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
         ) {
             let header = Header { kind, conclusive, attempt, id, bytes, offset, back };
             let mut wire = Vec::new();

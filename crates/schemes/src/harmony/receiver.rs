@@ -1,8 +1,9 @@
 //! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and what must have
 //! come by when (section 3.2).
 //!
-//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from then on. A refused
-//! main slot makes it pending again, with the time of its first arrival, and is not asked for again for a while; other requests are.
+//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from then on. Where the main slot is
+//! refused and an additional one is not, that one is the main slot from then on. Where all are, the message is pending again, with the time of its
+//! first arrival, and is not asked for again for a while; other requests are.
 //! After a failure a message is *lost*: what has come of it is kept until the sender asks again or its patience is over.
 //!
 //! A slot that a message has no more use of stays taken until its sender can't use it any more: its complete or reject has come, or a
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::kind;
+use super::header::{ADDITIONAL, kind};
 use super::terms::Terms;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
@@ -43,8 +44,10 @@ pub(super) struct Receiver {
 pub(super) struct Counts {
     pub rsvps: u64,
     pub rsvps_additional: u64,
+    pub promoted: u64,
     pub refused: u64,
     pub rejected: u64,
+    pub rejected_begun: u64,
     pub failures_seen: u64,
     pub completes_missed: u64,
     pub duplicates: u64,
@@ -272,8 +275,7 @@ impl Receiver {
         message.slots += 1;
         let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
         let bytes = message.bytes.saturating_sub(offset).max(1);
-        let conclusive = u8::from(main && terms.gives_up && message.slots == 1);
-        let bytes = if main { bytes } else { terms.additional.min(bytes) };
+        let conclusive = if main { u8::from(terms.gives_up && message.slots == 1) } else { ADDITIONAL };
         let header = Header { attempt: message.attempt, conclusive, id, bytes, offset, ..Header::of(kind::RSVP) };
         control.push(terms.routed(flow, message.src, header, 0));
         self.counts.rsvps += 1;
@@ -371,13 +373,16 @@ impl Receiver {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        message.all_sent |= held.main;
+        message.all_sent |= header.conclusive == 1;
         // Packets of one slot come in order: what is not here by now is not on the way.
         if held.got_bytes < header.bytes || (message.all_sent && message.slots == 0) {
-            self.fail(now, key, terms, control);
-        } else {
-            self.reconsider(now, key, terms, control);
+            return self.fail(now, key, terms, control);
         }
+        if held.main && !message.all_sent {
+            // Its sender goes on in another.
+            self.promote(key, now, terms);
+        }
+        self.reconsider(now, key, terms, control);
     }
 
     /// A switch or the sender had nothing free, or (conclusive) the sender has no such message any more.
@@ -393,11 +398,27 @@ impl Receiver {
         let next = if gives_up { NEVER } else { now.max(held.given + terms.retry_after) };
         message.not_before = message.not_before.max(next);
         if held.main {
-            self.wait(key, now, terms);
+            self.promote(key, now, terms);
         } else if message.state == State::Active {
             self.timers.set(key, message.not_before);
         }
         self.reconsider(now, key, terms, control);
+    }
+
+    /// Its main slot is none: one that it has besides is in its place, for its sender goes on in the last that it has. So a message that
+    /// has begun is not rejected. Without one it waits again.
+    fn promote(&mut self, key: u32, now: Time, terms: &Terms) {
+        let Some((flow, _)) = self.messages.get(key) else { return };
+        let others = || held_for_ref(&self.slots, flow).filter(|held| !held.1.draining);
+        // One of which data have come has been accepted.
+        match others().max_by_key(|held| held.1.began).map(|held| held.0) {
+            Some(index) => {
+                let slot = self.slots[index as usize].held.as_mut().expect("it is one of the held");
+                slot.main = true;
+                self.counts.promoted += 1;
+            }
+            None => self.wait(key, now, terms),
+        }
     }
 
     /// Whether a pending message's time is over: then it is not tried again, and rejected once no slot carries it.
@@ -413,6 +434,7 @@ impl Receiver {
             let header = Header { attempt: message.attempt, conclusive: 1, ..Header::of(kind::REFUSAL) };
             control.push(terms.control(flow, message.src, header));
             self.counts.rejected += 1;
+            self.counts.rejected_begun += u64::from(message.have.count > 0);
             self.remove(key);
         }
     }
@@ -509,6 +531,13 @@ impl Receiver {
     pub fn next_deadline(&self) -> Time {
         self.timers.next().into_iter().chain(self.expected.next()).min().unwrap_or(Time::MAX)
     }
+}
+
+/// A flow's slots, to look at.
+fn held_for_ref(slots: &[Slot], flow: FlowId) -> impl Iterator<Item = (u32, &Held)> {
+    (0..)
+        .zip(slots)
+        .filter_map(move |(index, slot)| Some((index, slot.held.as_ref().filter(|held| held.flow == flow)?)))
 }
 
 /// A flow's slots.

@@ -17,9 +17,10 @@ use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::kind;
+use super::header::{ADDITIONAL, kind};
 use super::terms::Terms;
 use super::{Control, Header, URGENT};
+use crate::Guarantee;
 
 pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
@@ -44,6 +45,7 @@ pub(super) struct Counts {
     pub rsvps_used: u64,
     pub rsvps_refused: u64,
     pub rsvps_stale: u64,
+    pub refusals_heard: u64,
     pub rejected: u64,
     pub attempts_failed: u64,
     pub malformed: u64,
@@ -67,7 +69,9 @@ struct Load {
     /// The way of the data, and the way of the receiver's complete.
     label: u64,
     back: u64,
-    /// Message bytes that it may still send, and has sent.
+    /// It is for the whole rest, and not an additional one.
+    main: bool,
+    /// Message bytes that it may still send if it is not, and has sent.
     granted: u64,
     sent: u64,
 }
@@ -81,8 +85,10 @@ struct Outgoing {
     attempt: u16,
     /// Requests sent, and attempts that failed.
     tries: u8,
-    /// This attempt has had a slot.
+    /// This attempt has had a slot, first at this time and for so many bytes.
     begun: bool,
+    began: Time,
+    began_bytes: u64,
     slots: u32,
     sent_packets: u64,
     resent_packets: u64,
@@ -119,6 +125,8 @@ impl Sender {
             attempt: self.next_attempt(),
             tries: 0,
             begun: false,
+            began: Time::ZERO,
+            began_bytes: 0,
             slots: 0,
             sent_packets: 0,
             resent_packets: 0,
@@ -165,6 +173,7 @@ impl Sender {
             (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
             (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
             (kind::REFUSAL, _, Some(key)) if header.conclusive == 1 => self.refused(cx, key),
+            (kind::REFUSAL, _, Some(key)) => self.heard(cx.now, key, terms),
             (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
             _ => {}
         }
@@ -192,7 +201,8 @@ impl Sender {
             return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
         }
         if message.begun && message.next == message.bytes {
-            return answer_rsvp(rsvp, header, Header::of(kind::COMPLETE), terms, control);
+            let complete = Header { conclusive: 1, ..Header::of(kind::COMPLETE) };
+            return answer_rsvp(rsvp, header, complete, terms, control);
         }
         // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
@@ -207,6 +217,7 @@ impl Sender {
         };
         if !message.begun {
             message.begun = true;
+            (message.began, message.began_bytes) = (cx.now, message.bytes - header.offset);
             self.waiting -= 1;
             message.next = header.offset;
         }
@@ -215,8 +226,9 @@ impl Sender {
         self.counts.rsvps_used += 1;
         let slot = &mut self.slots[index as usize];
         let (label, back) = (rsvp.label, header.back);
-        slot.load =
-            Some(Load { message: key, id: header.id, given: cx.now, label, back, granted: header.bytes, sent: 0 });
+        let main = header.conclusive != ADDITIONAL;
+        let granted = terms.additional;
+        slot.load = Some(Load { message: key, id: header.id, given: cx.now, label, back, main, granted, sent: 0 });
         if slot.due <= cx.now {
             self.due.push_back(index);
         } else {
@@ -228,7 +240,21 @@ impl Sender {
         self.end_slots(key, kind::COMPLETE, terms, control);
         if let Some(message) = self.remove(key) {
             let Outgoing { sent_packets, resent_packets, .. } = message;
+            if message.begun {
+                let bound = terms.bounds.message_delay(message.began_bytes);
+                let delay = cx.now.since(message.began);
+                cx.events.push(Event::Measured { flow, what: Guarantee::DELAY, value: delay.ps() });
+                cx.events.push(Event::Measured { flow, what: Guarantee::DELAY_BOUND, value: bound.ps() });
+            }
             cx.events.push(Event::Completed { flow, sent_packets, resent_packets });
+        }
+    }
+
+    /// A switch had nothing free for the message's rsvp: its receiver has the request, and tries again.
+    fn heard(&mut self, now: Time, key: u32, terms: &Terms) {
+        self.counts.refusals_heard += 1;
+        if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
+            self.answers.set(key, now + terms.bounds.answer());
         }
     }
 
@@ -289,8 +315,20 @@ impl Sender {
         self.due.retain(|&due| due != index);
         let Some((flow, message)) = self.messages.get_mut(load.message) else { return };
         message.slots -= 1;
-        let header = Header { attempt: message.attempt, id: load.id, bytes: load.sent, ..Header::of(kind) };
+        let conclusive = u8::from(kind == kind::COMPLETE && message.next == message.bytes);
+        let header = Header { attempt: message.attempt, conclusive, id: load.id, bytes: load.sent, ..Header::of(kind) };
         control.push(terms.routed(flow, message.dst, header, load.label));
+    }
+
+    /// An additional slot that has sent what it was given for: the message's main slot from now on, if it has none (its rsvp was refused).
+    fn goes_on(&mut self, index: u32) -> bool {
+        let Some(load) = self.slots[index as usize].load else { return false };
+        let of = |slot: &Slot| slot.load.is_some_and(|other| other.message == load.message && other.main);
+        if self.slots.iter().any(of) {
+            return false;
+        }
+        self.slots[index as usize].load = Some(Load { main: true, ..load });
+        true
     }
 
     /// The next data packet for the NIC.
@@ -349,20 +387,20 @@ impl Sender {
         message.fresh = message.fresh.max(message.next);
         load.sent += payload;
         load.granted = load.granted.saturating_sub(payload);
-        let (key, all, used_up) = (load.message, message.next == message.bytes, load.granted == 0);
+        let (key, all, used_up) = (load.message, message.next == message.bytes, !load.main && load.granted == 0);
         slot.due = now + terms.bounds.period(u64::from(packet.wire_bytes));
         slot.wire_bytes = packet.wire_bytes;
         if all {
             // None of its slots has anything left to send.
             self.end_slots(key, kind::COMPLETE, terms, control);
             self.answers.set(key, now + terms.bounds.completion());
-        } else if used_up {
+        } else if used_up && !self.goes_on(index) {
             self.end_slot(index, kind::COMPLETE, terms, control);
             if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
                 self.answers.set(key, now + terms.bounds.answer());
             }
         } else {
-            self.pacing.set(index, slot.due);
+            self.pacing.set(index, self.slots[index as usize].due);
         }
         packet
     }

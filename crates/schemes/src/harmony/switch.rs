@@ -5,6 +5,11 @@
 //! hold is here one list a port, as long as the link has virtual links. The last link, to the receiver, needs no list: the
 //! receiver's slots guard it.
 //!
+//! Why a list of names and not Figure 3's FIFO of free virtual links and its counter: of a FIFO the next is taken, and section 3.1 draws
+//! uniformly; and neither says *whose* a virtual link is, so that a packet that comes twice frees another message's, and what a lost one
+//! would have freed is never free again. Against that the paper's switches keep "a small constant amount of state", described in the
+//! technical report alone. A counter is the list's length: K entries a port at the most.
+//!
 //! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and what a lost
 //! packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when room is looked for. A link
 //! that goes down keeps its own: it may come back before their senders know.
@@ -149,17 +154,13 @@ impl SwitchPart {
         })
     }
 
-    /// Makes the rsvp a reject that goes back the way it came, and tells the sender if that is the message's end. Where the receiver
-    /// tries again (section 3.1 has both readings) it would tell the sender nothing, and many receivers of one busy sender would
-    /// fill the second class of its link with it.
+    /// Makes the rsvp a reject that goes back the way it came, and tells the sender too (section 3.1).
     fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet) -> PortId {
         self.counts.refused += 1;
         let header = packet.header::<Header>();
         packet.class = SIGNALS;
         packet.hops = 0;
-        if header.conclusive == 1 {
-            tell(cx, *packet);
-        }
+        tell(cx, *packet);
         // To the receiver no refusal by a switch is the last word.
         packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
         std::mem::swap(&mut packet.src, &mut packet.dst);
@@ -181,7 +182,9 @@ fn tell(cx: &mut AgentCx<'_>, mut rsvp: Packet) {
     let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
     let choice = cx.random.below(working().count().max(1) as u64) as usize;
     if let Some(&out) = working().nth(choice) {
-        rsvp.set_header(Header { kind: kind::REFUSAL, back: 0, ..rsvp.header() });
+        let header: Header = rsvp.header();
+        // Whether an additional slot is meant makes no difference to it.
+        rsvp.set_header(Header { kind: kind::REFUSAL, conclusive: header.conclusive & 1, back: 0, ..header });
         rsvp.flags = 0;
         rsvp.label = 0;
         cx.send(out, rsvp);

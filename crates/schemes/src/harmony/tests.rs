@@ -10,7 +10,7 @@ use node::{Agent, AgentCx, Clock, Event, Packet, Site};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::bounds::Bounds;
-use super::header::kind;
+use super::header::{ADDITIONAL, kind};
 use super::{Config, Header, Refused, SwitchPart, rsvp};
 use crate::{Ground, Scheme};
 
@@ -68,7 +68,7 @@ fn count(scene: &Scene, host: u32, name: &str) -> u64 {
 
 /// When the sender of a flow learnt how it ended.
 fn ends(scene: &Scene) -> Vec<(Time, Event)> {
-    let end = |event: &&(Time, HostId, Event)| !matches!(event.2, Event::Delivered { .. });
+    let end = |event: &&(Time, HostId, Event)| !matches!(event.2, Event::Delivered { .. } | Event::Measured { .. });
     scene.events.iter().filter(end).map(|event| (event.0, event.2)).collect()
 }
 
@@ -221,11 +221,60 @@ fn additional_slots_are_for_one_bdp_and_only_while_nobody_waits() {
     let rsvps = of_kind(&scene, kind::RSVP);
     // 5.2464 us at 100 Gbps are 65,580 bytes: 45 packets.
     assert_eq!(rsvps[0].2.bytes, packets(2_000));
-    assert!(rsvps[1..8].iter().all(|rsvp| rsvp.2.bytes == packets(45)), "{rsvps:?}");
+    assert!(rsvps[0].2.conclusive == 0 && rsvps[1..8].iter().all(|rsvp| rsvp.2.conclusive == ADDITIONAL), "{rsvps:?}");
+    let ended = of_kind(&scene, kind::COMPLETE)
+        .iter()
+        .filter(|end| end.2.conclusive == 0)
+        .map(|end| end.2.bytes)
+        .collect::<Vec<_>>();
+    assert!(ended.len() > 7 && ended.iter().all(|&bytes| bytes == packets(45)), "{ended:?}");
     // The second message's rsvp is the first that goes after its request has come: when an additional slot has ended.
     let after: Vec<_> = rsvps.iter().filter(|rsvp| rsvp.0 >= Time::from_us(100) + CONTROL).collect();
     assert_eq!(after[0].1.flow, FlowId(1));
     assert_eq!(ends(&scene).len(), 2);
+}
+
+#[test]
+fn a_message_that_has_begun_is_not_rejected_an_additional_slot_becomes_its_main_one() {
+    let mut scene = scene(2, slots(4));
+    let flow = scene.send(Time::ZERO, 0, 1, packets(2_000));
+    // Whatever rsvp is for its main slot comes back as a reject, as by a switch without a free virtual link.
+    scene.touch(|_, packet| {
+        let header: Header = packet.header();
+        if header.kind == kind::RSVP && header.conclusive == 0 {
+            packet.set_header(Header { kind: kind::REJECT, ..header });
+            (packet.src, packet.dst, packet.class, packet.label) = (packet.dst, packet.src, 1, 1);
+        }
+    });
+    scene.run_until(Time::from_ms(5));
+    let [(_, end)] = ends(&scene)[..] else { panic!("{:?}", ends(&scene)) };
+    assert!(matches!(end, Event::Completed { flow: of, resent_packets: 0, .. } if of == flow), "{end:?}");
+    assert!(count(&scene, 1, "slots_promoted") > 0 && count(&scene, 1, "rejected_by_receivers") == 0);
+    assert_eq!((count(&scene, 0, "busy_at_end"), count(&scene, 1, "busy_at_end")), (0, 0));
+    // It went on beyond its 45 packets, and the others ended there.
+    let mut sent: Vec<u64> = of_kind(&scene, kind::COMPLETE).iter().map(|end| end.2.bytes).collect();
+    sent.sort_unstable();
+    assert!(sent[0] == packets(45) && *sent.last().unwrap() > packets(400), "{sent:?}");
+}
+
+#[test]
+fn a_message_s_delay_is_measured_beside_its_bound() {
+    let mut scene = scene(2, slots(8));
+    scene.send(Time::ZERO, 0, 1, packets(9));
+    scene.run_until(Time::from_ms(1));
+    let measured: Vec<(&str, u64)> = scene
+        .events
+        .iter()
+        .filter_map(|event| match event.2 {
+            Event::Measured { what, value, .. } => Some((what, value)),
+            _ => None,
+        })
+        .collect();
+    // Nine packets in eight slots: from the rsvp's arrival a period, the last packet's way and the complete's.
+    let delay = PERIOD + DATA + CONTROL;
+    let bound = Bounds::new(&slots(8), &ground(&site())).message_delay(packets(9));
+    assert_eq!(measured, [("message_delay_ps", delay.ps()), ("message_delay_bound_ps", bound.ps())]);
+    assert!(bound > PERIOD * 9 + DATA + CONTROL);
 }
 
 #[test]

@@ -35,6 +35,7 @@ fn all_is_quiet(result: &RunResult) {
     let ended = result.info.flows_completed;
     assert!(stale <= rejected * 8 + ended.div_ceil(100), "{stale} for {rejected} of {ended}");
     assert_eq!(counter(result, "switch_reclaimed") + counter(result, "completes_missed"), 0);
+    assert_eq!(counter(result, "rejected_begun"), 0, "{}", result.scenario_toml);
 }
 
 /// A message from host 0 in an idle network, so many links away: how long it takes to be delivered.
@@ -255,7 +256,8 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
     };
     let undisturbed = fct(&run(""));
-    // K = 1: a packet waits for one of a lower class and three control packets, and at the second and third switch for what has closed up: 1 + 2 + 4 times.
+    // K = 1: a packet waits for one of a lower class and three control packets, and at the second and third switch for what has closed up:
+    // 1 + 2 + 4 times.
     let waits = 7 * (PACKET_PS + 3 * 3_200);
     let slip = 2 * PACKET_PS + 3 * 3_200;
     // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
@@ -331,7 +333,8 @@ fn best_effort_goes_beneath_and_takes_nothing_from_it_but_a_packet_at_each_trans
         (ours, *column(table(&result, "guaranteed_waits"), "wait_ps").last().unwrap())
     };
     let (alone, _) = run("");
-    // Request, rsvp and data meet a packet of best effort at each of four transmitters at most. And a slot sends 11 packets, each of which may find one at its own host's.
+    // Request, rsvp and data meet a packet of best effort at each of four transmitters at most. And a slot sends 11 packets, each of which
+    // may find one at its own host's.
     let most = (3 * 4 + 11) * PACKET_PS;
     for beneath in ["dctcp", "dcpim", "hpcc"] {
         let best_effort = format!(
@@ -355,6 +358,18 @@ fn rejections_are_seldom_with_many_virtual_links_and_common_with_one() {
     };
     let [one, eight] = ["'rsvp'", "'harmony'"].map(rejected);
     assert!(one > 10 * eight, "{one} {eight}");
+}
+
+#[test]
+fn messages_that_have_begun_are_not_rejected_and_refusals_tell_both() {
+    // 37 of those that were rejected here had 1,800 packets delivered: their main slots had been refused, and additional ones were not.
+    let result = run_on(2, &format!("transport = 'harmony'\n{}", poisson(0.8, "128KB", "400us")));
+    all_is_quiet(&result);
+    all_ended(&result);
+    assert!(ended(&result, "rejected") > 0 && counter(&result, "slots_promoted") > 0);
+    // What a switch refuses its sender hears of, unless the message has ended meanwhile.
+    let (refused, heard) = (counter(&result, "switch_refused"), counter(&result, "refusals_heard"));
+    assert!(heard <= refused && heard > refused / 2, "{heard} of {refused}");
 }
 
 #[test]

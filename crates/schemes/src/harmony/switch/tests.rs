@@ -114,8 +114,12 @@ fn every_virtual_link_is_taken_once_and_then_rejects_go_both_ways() {
     assert_eq!(leaf.held(), [0, 8, 4, 2]);
     assert!(leaf.made.is_empty());
     leaf.rsvp(14, 1);
-    assert!(leaf.made.is_empty(), "the receiver will try again: nothing for the sender to know");
-    // Where that refusal is the message's end, both are told.
+    // Section 3.1 tells both: the receiver, which will try again, and the sender.
+    let [(_, told)] = leaf.made[..] else { panic!("{:?}", leaf.made) };
+    let header: Header = told.header();
+    assert_eq!((header.kind, header.conclusive, told.dst), (kind::REFUSAL, 0, SENDER));
+    leaf.made.clear();
+    // Where that refusal is the message's end, so it says.
     let mut reject = rsvp(15, 1);
     reject.set_header(Header { conclusive: 1, ..reject.header() });
     let out = leaf.handle(0, &mut reject);
