@@ -93,14 +93,15 @@ impl Plan {
             transport.check_on(&ground).map_err(|problem| problem.under(key))?;
         }
         let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
-        let reserved =
+        let mut reserved =
             Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
         for (name, _) in named.iter().filter(|(_, asks)| asks.own_routes) {
             check_tags(scenario, name)?;
         }
-        if let Some(reserved) = &reserved {
-            let name = transports[usize::from(reserved.transport)].name();
-            reserved.check_room(scenario, &fabric, name, transports.len() == 1)?;
+        if let Some(reserved) = &mut reserved {
+            let (name, alone) = (transports[usize::from(reserved.transport)].name(), transports.len() == 1);
+            reserved.check_room(scenario, &fabric, name, alone)?;
+            reserved.widen(scenario, &fabric, alone);
         }
         let mut bring =
             (0..transports.len()).filter(|&index| transports[index].queueing(&ground, SwitchId(0)).is_some());

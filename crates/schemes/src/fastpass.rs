@@ -207,8 +207,8 @@ impl Scheme for Config {
         let mtu = u64::from(ground.site.mtu_bytes);
         let full = lateness(ground, mtu);
         let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
-        let queue_bytes = ground.fabric.links.iter().map(queue_bytes).collect();
-        Some(Guarantee { class: terms::DATA, queue_bytes, wait: full })
+        let queue_bytes: Vec<u64> = ground.fabric.links.iter().map(queue_bytes).collect();
+        Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full })
     }
 }
 

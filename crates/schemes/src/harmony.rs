@@ -72,7 +72,7 @@ pub struct Config {
     /// The share of the links that data never ask for, so that control packets of the second class are not starved.
     pub control_share: f64,
     /// In which order links serve packets of different virtual links. In turn, Theorem 3.1 holds; in the order of arrival, as switches do it, packets
-    /// can wait longer, and longer queues are guaranteed and kept room for.
+    /// can wait longer, and longer queues are guaranteed.
     pub service: Service,
 }
 
@@ -202,8 +202,9 @@ impl Scheme for Config {
 
     fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
         let bounds = Bounds::new(self, ground);
-        let queue_bytes = bounds::queue_bytes(&bounds, &ground.fabric);
-        Some(Guarantee { class: URGENT, queue_bytes, wait: bounds.wait })
+        let queue_bytes = bounds::by_link(&ground.fabric, |rate| bounds.queue_bytes(rate));
+        let room_bytes = bounds::by_link(&ground.fabric, |rate| bounds.room_bytes(rate));
+        Some(Guarantee { class: URGENT, queue_bytes, room_bytes, wait: bounds.wait })
     }
 }
 

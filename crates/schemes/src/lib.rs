@@ -147,6 +147,9 @@ pub struct Guarantee {
     pub class: u8,
     /// By [`LinkId`](units::LinkId), the most bytes of that class that ever wait for a link.
     pub queue_bytes: Vec<u64>,
+    /// Likewise, the room that switches keep for that class: no more than `queue_bytes`. A scheme asks for what it must have; all of
+    /// `queue_bytes` is kept where a switch's memory holds it.
+    pub room_bytes: Vec<u64>,
     /// The longest that a data packet of that class waits in all switches together.
     pub wait: Duration,
 }

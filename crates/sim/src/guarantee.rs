@@ -210,11 +210,28 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
         Finding {
             name: "nothing that is guaranteed was lost for want of room",
             ok: lost.iter().all(|lost| *lost == 0),
-            detail: format!("packets of reserved classes: {}", by_class.join(", ")),
+            detail: format!("packets of reserved classes: {}{}", by_class.join(", "), tight(plan, &seen)),
         },
     ];
     findings.extend(delays(plan, parts));
     findings
+}
+
+/// Where switches keep less room than may be needed: what waits there beyond it finds what others leave.
+fn tight(plan: &Plan, seen: &Seen) -> String {
+    let Some(guarantee) = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref()) else {
+        return String::new();
+    };
+    let less = |link: &LinkId| guarantee.room_bytes[link.index()] < guarantee.queue_bytes[link.index()];
+    let links: Vec<LinkId> = seen.rows(plan).filter(less).collect();
+    links.first().map_or(String::new(), |link| {
+        let (kept, most) = (guarantee.room_bytes[link.index()], guarantee.queue_bytes[link.index()]);
+        let from = &plan.fabric.names[plan.fabric.link(*link).from.index()];
+        format!(
+            "; at {} links less room is kept than is guaranteed to suffice, as at {from} {kept}B of {most}B",
+            links.len()
+        )
+    })
 }
 
 /// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure may.

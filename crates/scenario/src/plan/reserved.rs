@@ -50,17 +50,9 @@ impl Reserved {
         name: &str,
         alone: bool,
     ) -> Result<(), Problem> {
-        let (buffer, per_port) = match scenario.switch.buffer {
-            Buffer::PerPort { bytes } => (bytes.get(), true),
-            Buffer::Shared { bytes, .. } => (bytes.get(), false),
-        };
-        // Its signals have as much again where there is other traffic, and that and they need room for a packet.
-        let times = if alone { 1 } else { 2 };
         for switch in (0..fabric.switches).map(SwitchId) {
             let Some(KeptRoom { port_bytes, .. }) = self.room(fabric, switch) else { return Ok(()) };
-            let most = port_bytes.iter().copied();
-            let kept: u64 = if per_port { most.max().unwrap_or(0) } else { most.fold(0, u64::saturating_add) };
-            let needed = kept.saturating_mul(times).saturating_add(scenario.host.mtu.get());
+            let Memory { needed, buffer, per_port } = Memory::of(scenario, &port_bytes, alone);
             if needed > buffer {
                 let node = &fabric.names[fabric.switch_node(switch).index()];
                 let message = format!(
@@ -73,16 +65,50 @@ impl Reserved {
         Ok(())
     }
 
+    /// Lets each switch whose memory holds all that is guaranteed of its links keep as much.
+    pub(super) fn widen(&mut self, scenario: &Scenario, fabric: &Fabric, alone: bool) {
+        let Some(guarantee) = &mut self.guarantee else { return };
+        for switch in (0..fabric.switches).map(SwitchId) {
+            let links = &fabric.ports[fabric.switch_node(switch).index()];
+            let most: Vec<u64> = links.iter().map(|link| guarantee.queue_bytes[link.index()]).collect();
+            let memory = Memory::of(scenario, &most, alone);
+            if memory.needed <= memory.buffer {
+                links.iter().zip(most).for_each(|(link, most)| guarantee.room_bytes[link.index()] = most);
+            }
+        }
+    }
+
     /// What a switch keeps for the reserved classes.
     pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<KeptRoom> {
         let guarantee = self.guarantee.as_ref()?;
         let links = &fabric.ports[fabric.switch_node(switch).index()];
-        let most = |link: &LinkId| guarantee.queue_bytes[link.index()];
+        let kept = |link: &LinkId| guarantee.room_bytes[link.index()];
         Some(KeptRoom {
             guaranteed: guarantee.class + 1,
             reserved: self.classes,
-            port_bytes: links.iter().map(most).collect(),
+            port_bytes: links.iter().map(kept).collect(),
         })
+    }
+}
+
+/// What a port's memory, or all of a switch's, must hold that keeps so many bytes by port, and what it does hold.
+struct Memory {
+    needed: u64,
+    buffer: u64,
+    per_port: bool,
+}
+
+impl Memory {
+    fn of(scenario: &Scenario, port_bytes: &[u64], alone: bool) -> Memory {
+        let (buffer, per_port) = match scenario.switch.buffer {
+            Buffer::PerPort { bytes } => (bytes.get(), true),
+            Buffer::Shared { bytes, .. } => (bytes.get(), false),
+        };
+        let ports = port_bytes.iter().copied();
+        let kept: u64 = if per_port { ports.max().unwrap_or(0) } else { ports.fold(0, u64::saturating_add) };
+        // Signals have as much again where there is other traffic, and that and they need room for a packet.
+        let times = if alone { 1 } else { 2 };
+        Memory { needed: kept.saturating_mul(times).saturating_add(scenario.host.mtu.get()), buffer, per_port }
     }
 }
 
@@ -192,8 +218,9 @@ mod tests {
     #[test]
     fn what_is_guaranteed_needs_room() {
         let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
-        let queue_bytes = (0..fabric.links.len() as u64).map(|link| 6_000 + link % 2).collect();
-        let guarantee = Some(Guarantee { class: 0, queue_bytes, wait: Duration::ZERO });
+        let queue_bytes: Vec<u64> = (0..fabric.links.len() as u64).map(|link| 6_000 + link % 2).collect();
+        let guarantee =
+            Some(Guarantee { class: 0, room_bytes: queue_bytes.clone(), queue_bytes, wait: Duration::ZERO });
         let reserved = Reserved { transport: 0, classes: 2, guarantee };
         let check = |buffer: &str, alone| {
             let scenario = read(&format!("switch.buffer.{buffer}\n{ONE}"), "test", &[]).unwrap();
@@ -212,5 +239,26 @@ mod tests {
         assert!(check(&format!("shared.bytes = '{needed}B'"), false).is_err());
         assert_eq!(check(&format!("shared.bytes = '{}B'", needed + sum), false), Ok(()));
         assert_eq!(check("per_port.bytes = '14KB'", false), Ok(()));
+    }
+
+    #[test]
+    fn all_that_is_guaranteed_is_kept_where_it_fits_and_else_what_must_be() {
+        let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
+        let (queue_bytes, room_bytes) = (vec![9_000; fabric.links.len()], vec![6_000; fabric.links.len()]);
+        let guarantee = Guarantee { class: 0, queue_bytes, room_bytes, wait: Duration::ZERO };
+        let kept = |bytes: u64, alone| {
+            let text = format!("switch.buffer.per_port.bytes = '{bytes}B'\n{ONE}");
+            let scenario = read(&text, "test", &[]).unwrap();
+            let mut reserved = Reserved { transport: 0, classes: 2, guarantee: Some(guarantee.clone()) };
+            reserved.check_room(&scenario, &fabric, "harmony", alone).ok()?;
+            reserved.widen(&scenario, &fabric, alone);
+            Some(reserved.room(&fabric, SwitchId(0)).unwrap().port_bytes)
+        };
+        assert_eq!(kept(10_500, true), Some(vec![9_000; 4]));
+        assert_eq!(kept(10_499, true), Some(vec![6_000; 4]));
+        assert_eq!(kept(7_500, true), Some(vec![6_000; 4]));
+        assert_eq!(kept(7_499, true), None);
+        assert_eq!(kept(19_499, false), Some(vec![6_000; 4]));
+        assert_eq!(kept(19_500, false), Some(vec![9_000; 4]));
     }
 }

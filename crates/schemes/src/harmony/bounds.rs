@@ -72,6 +72,8 @@ pub struct Bounds {
     /// The longest that a data packet waits in all switches before its last.
     before: Duration,
     control_share: f64,
+    /// The longest round of any link.
+    round: Duration,
     /// The slowest link.
     slowest: Rate,
     k: u32,
@@ -115,6 +117,7 @@ impl Bounds {
             wait: Duration::ZERO,
             service: config.service,
             before: Duration::ZERO,
+            round: Duration::ZERO,
             control_share: config.control_share,
             slowest: access_rate,
             k,
@@ -132,7 +135,8 @@ impl Bounds {
             let here = queues.iter().map(|&rate| bounds.wait_at(rate, wait)).max().unwrap_or(Duration::ZERO);
             (before, wait) = (wait, sum(wait, here));
         }
-        Bounds { before, wait, slowest: slowest.max(Rate::from_bps(1)), ..bounds }
+        let round = queues.iter().map(|&rate| rate.transmit(bounds.round_bytes(rate))).max().unwrap_or(Duration::ZERO);
+        Bounds { before, wait, round: round.min(LONGEST), slowest: slowest.max(Rate::from_bps(1)), ..bounds }
     }
 
     /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much before.
@@ -165,6 +169,22 @@ impl Bounds {
             Service::Fifo => self.wait_at(rate, self.before),
         };
         rate.bytes_in(before).saturating_add(self.packet_bytes)
+    }
+
+    /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles from switch to switch, and
+    /// common memories don't hold it; no traffic but an adversary's comes near. There it is Theorem 3.1's: its own *round*, which is a packet of
+    /// each of n slots, one of a lower class, and control packets, and what it sends in the longest round of any link for each switch before.
+    pub fn room_bytes(&self, rate: Rate) -> u64 {
+        let proven = self.queue_bytes(rate);
+        if self.service == Service::RoundRobin {
+            return proven;
+        }
+        let before = self.round.ps().saturating_mul(u64::from(self.switches) - 1).min(LONGEST.ps());
+        self.round_bytes(rate).saturating_add(rate.bytes_in(Duration::from_ps(before))).min(proven)
+    }
+
+    fn round_bytes(&self, rate: Rate) -> u64 {
+        (u64::from(self.virtual_links(rate)) + 1) * self.packet_bytes + self.control_bytes(rate)
     }
 
     /// The longest packet.
@@ -285,9 +305,9 @@ fn sum(a: Duration, b: Duration) -> Duration {
     Duration::from_ps(a.ps().saturating_add(b.ps())).min(LONGEST)
 }
 
-/// By link, what [`Bounds::queue_bytes`] says.
-pub fn queue_bytes(bounds: &Bounds, fabric: &Fabric) -> Vec<u64> {
-    (0..fabric.links.len()).map(|link| bounds.queue_bytes(fabric.link(LinkId::from(link)).rate)).collect()
+/// By link, what is said of links of its rate.
+pub fn by_link(fabric: &Fabric, of: impl Fn(Rate) -> u64) -> Vec<u64> {
+    (0..fabric.links.len()).map(|link| of(fabric.link(LinkId::from(link)).rate)).collect()
 }
 
 #[cfg(test)]
@@ -365,6 +385,19 @@ mod tests {
         // What is not the theorem's is one packet of a lower class a switch, and control: under a fifth.
         let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
         assert!(in_turn.queue_bytes(B) - theorem < 4 * 1_500 + 3 * 760);
+    }
+
+    #[test]
+    fn at_least_the_theorem_s_room_is_kept_where_what_is_proven_is_more() {
+        let bounds = paper(8, &RATES);
+        // 8 x (1500 + 120) + 1500 bytes a round, at 100 Gbps the longest.
+        assert_eq!(bounds.room_bytes(B), 3 * 14_460);
+        assert_eq!(bounds.room_bytes(Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
+        let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
+        assert!(theorem < bounds.room_bytes(B) && bounds.room_bytes(B) < bounds.queue_bytes(B));
+        // In turn what is proven is no more than that, and all of it is kept.
+        let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
+        assert_eq!(in_turn.room_bytes(B), in_turn.queue_bytes(B));
     }
 
     #[test]

@@ -182,9 +182,10 @@ fn what_stands_in_the_way_of_turns_is_refused() {
     let problem_of = problem("flow_control = { pfc = { classes = [2, 3] } }");
     assert!(problem_of.key == "flow_control" && problem_of.message.contains("queues of its own"), "{problem_of:?}");
     let none = "transport = { harmony = { service = 'round_robin', control_share = 0.0 } }\n";
-    let refused =
-        scenario::Plan::new(&crate::scenario(&(none.to_owned() + &poisson(0.1, "1KB", "1us")))).err().expect("no turn");
-    assert!(refused.key.ends_with("control_share") && refused.message.contains("round_robin"), "{refused:?}");
+    // Settings that contradict each other are refused where the scenario is read.
+    let refused = scenario::read(&(none.to_owned() + &poisson(0.1, "1KB", "1us")), "scene.toml", &[]).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("control_share") && refused.contains("round_robin"), "{refused}");
 }
 
 #[test]
