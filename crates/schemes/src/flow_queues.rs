@@ -33,6 +33,9 @@ pub(crate) const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
 pub(crate) enum Order {
     /// Deficit round robin.
     InTurn,
+    /// The same, where a queue's turn ends with the transmission of its packet: a queue that had no other, and gets one meanwhile, stands
+    /// behind all that come before that end.
+    WholeTurns,
     /// The lowest slot that has packets and may send: of at most 128 slots.
     LowestFirst,
 }
@@ -188,8 +191,13 @@ impl FlowQueues {
             queue.deficit_bytes -= bytes;
             let taken = self.take(port, pool, slot, |packets, pool| packets.pop(pool))?;
             if taken.left_bytes == 0 {
-                self.queues[slot as usize].in_ring = false; // an idle queue saves nothing
-                self.ring.pop_front();
+                // An idle queue saves nothing.
+                let queue = &mut self.queues[slot as usize];
+                queue.deficit_bytes = 0;
+                if self.order == Order::InTurn {
+                    queue.in_ring = false;
+                    self.ring.pop_front();
+                }
             }
             return Some(taken);
         }

@@ -5,6 +5,10 @@
 //! virtual link that has any ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). That is a queue a virtual link at
 //! each port, K at most, and a list of those that hold packets.
 //!
+//! A turn ends with the packet's transmission: a queue that gets its next packet meanwhile stands behind all that have come by then. If it
+//! stood where its packet came, a packet that comes later in that transmission would wait for the rest of it and for that queue again, one
+//! turn more than the proof has.
+//!
 //! A queue is a reservation's: its data and the complete behind them, so that what frees a virtual link never overtakes what uses it.
 //! Rsvps and receivers' completes have no virtual link of this direction. They wait in the class's own queue and go first, as long
 //! as they have *credit*: `control_share` of what the data leave, saved up to as much as can wait at once (one of each kind a virtual
@@ -63,7 +67,7 @@ impl Turns {
         let port = |rate| {
             let credit_max = bounds.control_burst_bytes(rate).saturating_mul(BYTE);
             PortTurns {
-                links: FlowQueues::new(bounds.packet_bytes(), Order::InTurn),
+                links: FlowQueues::new(bounds.packet_bytes(), Order::WholeTurns),
                 holders: Vec::new(),
                 data_bytes: 0,
                 credit: credit_max,
