@@ -201,7 +201,18 @@ impl Plan {
 
     /// What is set so that it can hardly work, though it runs; keys as in the scenario.
     pub fn warnings(&self) -> Vec<Problem> {
-        self.sharing_warnings()
+        let mut warnings = self.sharing_warnings();
+        let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
+        warnings.extend(open.map(|reserved| {
+            let index = usize::from(reserved.transport);
+            let (key, name) = (self.scenario.carriers().keys[index].clone(), self.transports[index].name());
+            let message = format!(
+                "links of this fabric lie before one another in circles, as in a torus, where no bound is proven for links that serve in the \
+                 order of arrival; what {name} guarantees is audited all the same. In turn it is proven: service = \"round_robin\""
+            );
+            Problem::new(key, message)
+        }));
+        warnings
     }
 
     /// What a flow control is told.

@@ -208,7 +208,7 @@ impl Scheme for Config {
         let full = lateness(ground, mtu);
         let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
         let queue_bytes: Vec<u64> = ground.fabric.links.iter().map(queue_bytes).collect();
-        Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full })
+        Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
     }
 }
 

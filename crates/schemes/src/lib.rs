@@ -152,6 +152,8 @@ pub struct Guarantee {
     pub room_bytes: Vec<u64>,
     /// The longest that a data packet of that class waits in all switches together.
     pub wait: Duration,
+    /// Whether that is proven for this network, or only taken for true and audited.
+    pub proven: bool,
 }
 
 impl Guarantee {

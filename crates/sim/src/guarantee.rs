@@ -194,7 +194,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
         Finding {
             name: "queues are within what is guaranteed",
             ok: seen.queue_breaches.count == 0,
-            detail: format!("{fullest}; {} times more{queue_first}", seen.queue_breaches.count),
+            detail: format!("{fullest}; {} times more{queue_first}{}", seen.queue_breaches.count, open(plan)),
         },
         Finding {
             name: "waits are within what is guaranteed",
@@ -215,6 +215,12 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
     ];
     findings.extend(delays(plan, parts));
     findings
+}
+
+/// What is audited without proof.
+fn open(plan: &Plan) -> &'static str {
+    let guarantee = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref());
+    if guarantee.is_some_and(|guarantee| !guarantee.proven) { "; the bound is not proven for this fabric" } else { "" }
 }
 
 /// Where switches keep less room than may be needed: what waits there beyond it finds what others leave.

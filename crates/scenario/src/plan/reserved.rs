@@ -219,8 +219,13 @@ mod tests {
     fn what_is_guaranteed_needs_room() {
         let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
         let queue_bytes: Vec<u64> = (0..fabric.links.len() as u64).map(|link| 6_000 + link % 2).collect();
-        let guarantee =
-            Some(Guarantee { class: 0, room_bytes: queue_bytes.clone(), queue_bytes, wait: Duration::ZERO });
+        let guarantee = Some(Guarantee {
+            class: 0,
+            room_bytes: queue_bytes.clone(),
+            queue_bytes,
+            wait: Duration::ZERO,
+            proven: true,
+        });
         let reserved = Reserved { transport: 0, classes: 2, guarantee };
         let check = |buffer: &str, alone| {
             let scenario = read(&format!("switch.buffer.{buffer}\n{ONE}"), "test", &[]).unwrap();
@@ -245,7 +250,7 @@ mod tests {
     fn all_that_is_guaranteed_is_kept_where_it_fits_and_else_what_must_be() {
         let fabric = FabricSpec::Star(fabric::Star { hosts: 4, ..Default::default() }).build().unwrap();
         let (queue_bytes, room_bytes) = (vec![9_000; fabric.links.len()], vec![6_000; fabric.links.len()]);
-        let guarantee = Guarantee { class: 0, queue_bytes, room_bytes, wait: Duration::ZERO };
+        let guarantee = Guarantee { class: 0, queue_bytes, room_bytes, wait: Duration::ZERO, proven: true };
         let kept = |bytes: u64, alone| {
             let text = format!("switch.buffer.per_port.bytes = '{bytes}B'\n{ONE}");
             let scenario = read(&text, "test", &[]).unwrap();

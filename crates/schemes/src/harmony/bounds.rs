@@ -41,14 +41,21 @@
 //! [`service`](super::service) makes it a certainty: completes take a turn of their slot, and the others in a time in which X of data leave
 //! at most their burst and X c/(1 - c).
 //!
-//! **Links of unequal rates** have n and q of their own; J is the most that links of any rate before can have added.
+//! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest path, 0 where none can
+//! ([`position`](super::position)). Links have n and q of their own. That rests on paths that take no other turns: around a failure a rsvp
+//! that would have packets come to a link later than its J is refused. Where links lie before one another in circles, as in a torus, J has
+//! no end: *nothing is proven of the order of arrival there*. What is audited is what would be true if each link had a place of its own in
+//! every path, all being taken for the last of the longest. In turn what a packet waits hangs on no other's lateness, so that none of this matters.
 //!
 //! [`adversary`]: super::adversary
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fabric::Fabric;
 use node::Site;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
+use super::position::Chains;
 use super::{Config, Service};
 use crate::Ground;
 
@@ -71,6 +78,8 @@ pub struct Bounds {
     service: Service,
     /// The longest that a data packet waits in all switches before its last.
     before: Duration,
+    /// By link, in the order of arrival: how late packets can come there at most. None where nothing is proven.
+    late: Option<Arc<[Duration]>>,
     control_share: f64,
     /// The longest round of any link.
     round: Duration,
@@ -86,17 +95,37 @@ pub struct Bounds {
     per_byte: PerByte,
 }
 
+/// What all nodes of a run have in common.
+#[derive(Default)]
+struct Known {
+    chains: OnceLock<Option<Chains>>,
+    bounds: Mutex<Vec<(Config, Site, Bounds)>>,
+}
+
 impl Bounds {
     /// Those of a network.
     pub fn new(config: &Config, ground: &Ground) -> Bounds {
+        let known = ground.common.get::<Known>();
+        let mut all = known.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = |(of, site, _): &&(Config, Site, Bounds)| (of, site) == (config, &ground.site);
+        if let Some((.., bounds)) = all.iter().find(asked) {
+            return bounds.clone();
+        }
         let (fabric, site) = (&*ground.fabric, &ground.site);
         let hosts = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host)));
         let access = hosts.min().unwrap_or(site.nic_rate);
         let queues = fabric.links.iter().filter(|link| fabric.as_switch(link.from).is_some()).map(|link| link.rate);
-        // Every node asks for this, and neighbours in the list are mostly alike.
         let mut rates: Vec<Rate> = queues.collect();
+        rates.sort_unstable();
         rates.dedup();
-        Bounds::among(config, site, access, &rates)
+        let bounds = Bounds::among(config, site, access, &rates);
+        let chains = match config.service {
+            Service::Fifo => known.chains.get_or_init(|| Chains::new(fabric)).as_ref(),
+            Service::RoundRobin => None,
+        };
+        let bounds = chains.map_or(bounds.clone(), |chains| bounds.placed(fabric, chains));
+        all.push((config.clone(), site.clone(), bounds.clone()));
+        bounds
     }
 
     /// Those of a network all of whose links are as fast as this host's.
@@ -104,6 +133,7 @@ impl Bounds {
         Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
     }
 
+    /// As if every link were the last of the longest path.
     fn among(config: &Config, site: &Site, access_rate: Rate, queues: &[Rate]) -> Bounds {
         let k = u32::from(config.slots);
         let share = (1.0 - config.control_share) / f64::from(k.max(1));
@@ -117,6 +147,7 @@ impl Bounds {
             wait: Duration::ZERO,
             service: config.service,
             before: Duration::ZERO,
+            late: None,
             round: Duration::ZERO,
             control_share: config.control_share,
             slowest: access_rate,
@@ -137,6 +168,43 @@ impl Bounds {
         }
         let round = queues.iter().map(|&rate| rate.transmit(bounds.round_bytes(rate))).max().unwrap_or(Duration::ZERO);
         Bounds { before, wait, round: round.min(LONGEST), slowest: slowest.max(Rate::from_bps(1)), ..bounds }
+    }
+
+    /// Each link where it lies.
+    fn placed(self, fabric: &Fabric, chains: &Chains) -> Bounds {
+        let late = chains.lateness(|rate, before| self.wait_at(rate, before));
+        let behind = (0..fabric.links.len())
+            .map(LinkId::from)
+            .filter(|&link| fabric.as_switch(fabric.link(link).from).is_some());
+        let behind =
+            behind.map(|link| sum(late[link.index()], self.wait_at(fabric.link(link).rate, late[link.index()])));
+        let (before, wait) = (late.iter().copied().max(), behind.max());
+        let (before, wait) = (before.unwrap_or(Duration::ZERO), wait.unwrap_or(Duration::ZERO));
+        Bounds { before, wait, late: Some(late.into()), ..self }
+    }
+
+    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links lie in no circles.
+    pub fn are_proven(&self) -> bool {
+        self.service == Service::RoundRobin || self.late.is_some()
+    }
+
+    /// How late packets come to a link at most.
+    fn before(&self, link: LinkId) -> Duration {
+        self.late.as_ref().map_or(self.before, |late| late[link.index()])
+    }
+
+    /// By port of a switch, how late data that come in by it are at most, and how late data may be that go out by it: whoever goes on
+    /// by a port at which data may be less late breaks the bounds. None where that can't be, or nothing is proven anyway.
+    pub(super) fn lateness(&self, fabric: &Fabric, ports: &[LinkId]) -> Option<Vec<PortLateness>> {
+        let late = self.late.as_ref()?;
+        let of = |&out: &LinkId| {
+            let (into, link) = (Fabric::reverse(out), fabric.link(out));
+            let before = late[into.index()];
+            let from_host = fabric.as_host(link.to).is_some();
+            let comes = if from_host { Duration::ZERO } else { sum(before, self.wait_at(link.rate, before)) };
+            PortLateness { comes, goes: late[out.index()] }
+        };
+        Some(ports.iter().map(of).collect())
     }
 
     /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much before.
@@ -163,19 +231,21 @@ impl Bounds {
     }
 
     /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves last, and that.
-    pub fn queue_bytes(&self, rate: Rate) -> u64 {
+    pub fn queue_bytes(&self, link: LinkId, rate: Rate) -> u64 {
+        let late = self.before(link);
         let before = match self.service {
-            Service::RoundRobin => sum(self.before, self.wait_at(rate, self.before)),
-            Service::Fifo => self.wait_at(rate, self.before),
+            Service::RoundRobin => sum(late, self.wait_at(rate, late)),
+            Service::Fifo => self.wait_at(rate, late),
         };
         rate.bytes_in(before).saturating_add(self.packet_bytes)
     }
 
     /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles from switch to switch, and
-    /// common memories don't hold it; no traffic but an adversary's comes near. There it is Theorem 3.1's: its own *round*, which is a packet of
-    /// each of n slots, one of a lower class, and control packets, and what it sends in the longest round of any link for each switch before.
-    pub fn room_bytes(&self, rate: Rate) -> u64 {
-        let proven = self.queue_bytes(rate);
+    /// on long paths common memories don't hold it; no traffic but an adversary's comes near. There it is Theorem 3.1's: its own *round*,
+    /// which is a packet of each of n slots, one of a lower class, and control packets, and what it sends in the longest round of any link for
+    /// each switch before.
+    pub fn room_bytes(&self, link: LinkId, rate: Rate) -> u64 {
+        let proven = self.queue_bytes(link, rate);
         if self.service == Service::RoundRobin {
             return proven;
         }
@@ -220,16 +290,11 @@ impl Bounds {
     }
 
     /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other slot,
-    /// one of another transport, and control packets.
+    /// one of another transport, and control packets. A sender that could not send for longer, since its own link was down, sends no more in
+    /// that slot, so that [`Bounds::hold`] is certain.
     pub fn slip(&self, nic: Rate) -> Duration {
         let slots = u64::from(self.virtual_links(nic));
         nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
-    }
-
-    /// How late a packet may come by its slot's clock: it waited in its host and in switches. What is later is a failure: a sender that
-    /// could not send for so long, since its own link was down, sends no more in that slot, so that [`Bounds::hold`] is certain.
-    pub fn late(&self) -> Duration {
-        self.slip(self.access_rate) + self.wait
     }
 
     /// How much later data can come than a control packet that left behind them.
@@ -248,7 +313,7 @@ impl Bounds {
 
     /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
     pub fn next_data(&self) -> Duration {
-        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.late()
+        self.at_host() + self.wait
     }
 
     /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before delta_admission,
@@ -280,11 +345,16 @@ impl Bounds {
     }
 
     /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing by: after it, a
-    /// complete or reject has been lost. Each packet leaves at most [`Bounds::late`] behind its slot's clock.
+    /// complete or reject has been lost. Each packet leaves at most a slip behind its slot's clock; what waits in switches, the last does once.
     pub fn hold(&self, bytes: u64) -> Duration {
         let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
-        let sending = self.next_data().ps().saturating_mul(packets);
+        let sending = self.at_host().ps().saturating_mul(packets);
         Duration::from_ps(self.first_data().ps().saturating_add(sending).min(LONGEST.ps()))
+    }
+
+    /// A sender's: from one packet's departure to the next of its slot.
+    fn at_host(&self) -> Duration {
+        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate)
     }
 
     fn round_trip(&self) -> Duration {
@@ -306,12 +376,24 @@ fn sum(a: Duration, b: Duration) -> Duration {
 }
 
 /// By link, what is said of links of its rate.
-pub fn by_link(fabric: &Fabric, of: impl Fn(Rate) -> u64) -> Vec<u64> {
-    (0..fabric.links.len()).map(|link| of(fabric.link(LinkId::from(link)).rate)).collect()
+pub fn by_link(fabric: &Fabric, of: impl Fn(LinkId, Rate) -> u64) -> Vec<u64> {
+    (0..fabric.links.len()).map(LinkId::from).map(|link| of(link, fabric.link(link).rate)).collect()
+}
+
+/// How late data can be at a port of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PortLateness {
+    /// Those that come in by it.
+    pub comes: Duration,
+    /// Those that go out by it, for which its queue is reckoned.
+    pub goes: Duration,
 }
 
 #[cfg(test)]
 mod tests {
+    use fabric::{FabricSpec, Grid, LeafSpine, Tier};
+    use units::SwitchId;
+
     use super::*;
 
     /// Harmony's section 5: 100 Gbps to hosts, 400 Gbps to four spines, three switches on a path.
@@ -335,6 +417,8 @@ mod tests {
     }
 
     const B: Rate = Rate::from_gbps(100);
+    /// Where no link has a place.
+    const ANY: LinkId = LinkId(0);
     const RATES: [Rate; 2] = [Rate::from_gbps(100), Rate::from_gbps(400)];
 
     #[test]
@@ -371,7 +455,7 @@ mod tests {
         // Then it is between four and five.
         let (late, slow, fast) = (ps(3_933_600), ps(1_036_800 + 4_200_000), ps(1_036_800 + 4_650_000));
         assert_eq!((bounds.before, bounds.wait), (late, late + fast));
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), Rate::from_gbps(100).bytes_in(slow) + 1_500);
+        assert_eq!(bounds.queue_bytes(ANY, Rate::from_gbps(100)), Rate::from_gbps(100).bytes_in(slow) + 1_500);
 
         // In turn: no more at one switch than at another. 1% of what data leave, and 16 x 40 at once, for control.
         let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
@@ -381,23 +465,60 @@ mod tests {
         at(100, 7 * 1_500 + 1_500 + 107 + 640);
         at(400, 31 * 1_500 + 1_500 + 470 + 2_560);
         assert_eq!(in_turn.wait, ps(3 * 1_020_600));
-        assert_eq!(in_turn.queue_bytes(B), (2 * 1_020_600 + 1_019_760) / 80 + 1_500);
+        assert_eq!(in_turn.queue_bytes(ANY, B), (2 * 1_020_600 + 1_019_760) / 80 + 1_500);
         // What is not the theorem's is one packet of a lower class a switch, and control: under a fifth.
         let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
-        assert!(in_turn.queue_bytes(B) - theorem < 4 * 1_500 + 3 * 760);
+        assert!(in_turn.queue_bytes(ANY, B) - theorem < 4 * 1_500 + 3 * 760);
+    }
+
+    #[test]
+    fn a_link_s_bound_hangs_on_what_lies_before_it() {
+        let ground = |spec: FabricSpec| Ground::new(spec.build().unwrap(), &site());
+        let leaf_spine = LeafSpine {
+            racks: 9,
+            hosts_per_rack: 16,
+            spines: 4,
+            spine_rate: Rate::from_gbps(400),
+            ..Default::default()
+        };
+        let ground_of = ground(FabricSpec::LeafSpine(leaf_spine));
+        let bounds = Bounds::new(&Config::default(), &ground_of);
+        let fabric = &ground_of.fabric;
+        let of = |tier| {
+            let links = (0..fabric.links.len()).map(LinkId::from).filter(|&link| fabric.link(link).tier == tier);
+            let mut bytes: Vec<u64> = links.map(|link| bounds.queue_bytes(link, fabric.link(link).rate)).collect();
+            bytes.dedup();
+            bytes
+        };
+        // 1.0368 us, then 2.8968, then 5.2368.
+        assert_eq!((of(Tier::Up), of(Tier::Down), of(Tier::ToHost)), (vec![53_340], vec![146_340], vec![66_960]));
+        assert_eq!(bounds.wait, Duration::from_ps(1_036_800 + 2_896_800 + 5_236_800));
+        // Twice that, for the second class, and a packet: the default memory of a port holds it, best effort beneath or not.
+        assert!(2 * 146_340 + 1_500 <= 500_000 && bounds.are_proven());
+        // In the order of data, from a host's leaf up, down and to the other: no turn back.
+        let leaf = SwitchId(0);
+        let ports = &fabric.ports[fabric.switch_node(leaf).index()];
+        let late = bounds.lateness(fabric, ports).unwrap();
+        let [host, spine] = [0, 16].map(|port| late[port]);
+        assert!(host.comes <= spine.goes && spine.comes <= host.goes && host.comes <= host.goes);
+        assert!(spine.comes > spine.goes);
+        // Where links lie in circles, nothing is proven of the order of arrival.
+        let torus = || FabricSpec::Torus(Grid { dims: vec![4, 3], ..Default::default() });
+        let proven = |service| Bounds::new(&Config { service, ..Config::default() }, &ground(torus())).are_proven();
+        assert_eq!([Service::Fifo, Service::RoundRobin].map(proven), [false, true]);
     }
 
     #[test]
     fn at_least_the_theorem_s_room_is_kept_where_what_is_proven_is_more() {
         let bounds = paper(8, &RATES);
         // 8 x (1500 + 120) + 1500 bytes a round, at 100 Gbps the longest.
-        assert_eq!(bounds.room_bytes(B), 3 * 14_460);
-        assert_eq!(bounds.room_bytes(Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
+        assert_eq!(bounds.room_bytes(ANY, B), 3 * 14_460);
+        assert_eq!(bounds.room_bytes(ANY, Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
         let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
-        assert!(theorem < bounds.room_bytes(B) && bounds.room_bytes(B) < bounds.queue_bytes(B));
+        assert!(theorem < bounds.room_bytes(ANY, B) && bounds.room_bytes(ANY, B) < bounds.queue_bytes(ANY, B));
         // In turn what is proven is no more than that, and all of it is kept.
         let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
-        assert_eq!(in_turn.room_bytes(B), in_turn.queue_bytes(B));
+        assert_eq!(in_turn.room_bytes(ANY, B), in_turn.queue_bytes(ANY, B));
     }
 
     #[test]
@@ -405,7 +526,7 @@ mod tests {
         let bounds = paper(1, &RATES);
         // 129.6 ns for a lower class and control at the first switch, 309.6 at the second, and that again at the third.
         assert_eq!(bounds.before, Duration::from_ps(439_200));
-        assert_eq!(bounds.queue_bytes(Rate::from_gbps(100)), 7_110 + 1_500);
+        assert_eq!(bounds.queue_bytes(ANY, Rate::from_gbps(100)), 7_110 + 1_500);
         // Whatever the rates, a packet and its period are what they are at the source.
         assert_eq!(bounds.period(1500), Duration::from_ps(121_213));
     }
@@ -416,7 +537,8 @@ mod tests {
             let bounds = paper(slots, &RATES);
             assert!(bounds.first_data() >= Duration::from_ns(4_600) + bounds.wait * 2);
             assert!(bounds.next_data() >= bounds.period(1500) + bounds.wait);
-            assert!(bounds.hold(1_460 * 10) >= bounds.first_data() + bounds.next_data() * 10);
+            // What waits in switches does so once, and not for each packet.
+            assert_eq!(bounds.hold(1_460 * 10), bounds.first_data() + (bounds.next_data() - bounds.wait) * 11);
             assert_eq!(bounds.hold(u64::MAX), LONGEST);
         }
     }
@@ -425,6 +547,6 @@ mod tests {
     fn the_slowest_links_overflow_nothing() {
         let slow = Rate::from_bps(1);
         let bounds = paper(1_024, &[slow]);
-        let _ = (bounds.patience(), bounds.hold(u64::MAX), bounds.slip(slow), bounds.queue_bytes(slow));
+        let _ = (bounds.patience(), bounds.hold(u64::MAX), bounds.slip(slow), bounds.queue_bytes(ANY, slow));
     }
 }

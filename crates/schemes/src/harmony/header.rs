@@ -9,8 +9,9 @@ use node::packet::Malformed;
 pub struct Header {
     /// [`kind`].
     pub kind: u8,
-    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, in a reject by a sender that has no such message
-    /// any more, and in a complete behind which nothing is left to send; [`ADDITIONAL`] in a rsvp for an additional slot; else 0.
+    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, in a reject by a sender that has asked anew since, and in a
+    /// complete behind which nothing is left to send; [`ADDITIONAL`] in a rsvp for an additional slot; [`ENDED`] in a reject by a sender that has
+    /// no such message any more; else 0.
     pub conclusive: u8,
     /// Which of its sender's attempts at carrying any message this serves, modulo 2^16: what was granted in an earlier one is void.
     pub attempt: u16,
@@ -48,6 +49,8 @@ const WIRE_BYTES: usize = 32;
 
 /// The slot is for some of the message, unless it turns out to be the only one.
 pub const ADDITIONAL: u8 = 2;
+/// The message has ended at its sender: nothing of it will come.
+pub const ENDED: u8 = 2;
 
 impl Header {
     /// A header of this kind, all else 0.

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::{ADDITIONAL, kind};
+use super::header::{ADDITIONAL, ENDED, kind};
 use super::terms::Terms;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
@@ -212,7 +212,7 @@ impl Receiver {
         {
             self.give(key, true, now, terms, control);
         }
-        if !self.pending.is_empty() || self.free.is_empty() {
+        if !self.pending.is_empty() || self.free.is_empty() || terms.additional == 0 {
             return;
         }
         let mut last = None;
@@ -385,13 +385,18 @@ impl Receiver {
         self.reconsider(now, key, terms, control);
     }
 
-    /// A switch or the sender had nothing free, or (conclusive) the sender has no such message any more.
+    /// A switch or the sender had nothing free, or (conclusive) the sender has given this attempt up, or has no such message any more.
     fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(packet.flow) else { return };
-        if header.conclusive == 1 {
-            return self.lose(now, key, terms);
+        match header.conclusive {
+            0 => {}
+            ENDED => {
+                self.retire_slots(key);
+                return self.remove(key);
+            }
+            _ => return self.lose(now, key, terms),
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let gives_up = held.main && terms.gives_up;

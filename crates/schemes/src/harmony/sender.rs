@@ -17,7 +17,7 @@ use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::{ADDITIONAL, kind};
+use super::header::{ADDITIONAL, ENDED, kind};
 use super::terms::Terms;
 use super::{Control, Header, URGENT};
 use crate::Guarantee;
@@ -167,7 +167,9 @@ impl Sender {
         match (header.kind, known, current) {
             (kind::RSVP, _, None) => {
                 self.counts.rsvps_stale += 1;
-                let over = Header { conclusive: 1, ..Header::of(kind::REJECT) };
+                // Of an earlier attempt, after which another has been asked for; or of a message that has ended.
+                let conclusive = if known.is_some() { 1 } else { ENDED };
+                let over = Header { conclusive, ..Header::of(kind::REJECT) };
                 answer_rsvp(packet, header, over, terms, control);
             }
             (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
@@ -347,7 +349,7 @@ impl Sender {
             let index = self.due.remove(place)?;
             let slot = &mut self.slots[index as usize];
             let load = slot.load.expect("a slot that is due has a load");
-            if cx.now > slot.due.max(load.given) + terms.bounds.late() {
+            if cx.now > slot.due.max(load.given) + terms.bounds.slip(terms.bounds.access_rate) {
                 // The link was down: receiver and switches may have given up on this.
                 self.fail(cx, load.message, terms, control);
                 continue;

@@ -17,13 +17,14 @@
 //! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so that a port
 //! with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing virtual link"). A rsvp that has
 //! passed as many switches as the longest of the fabric's own shortest paths is refused: the ways around a failure may be longer,
-//! and the bounds would not hold there.
+//! and the bounds would not hold there. For the same reason it takes no turn by which data would come to a link later than that link's bound
+//! has it ([`Bounds::lateness`]), as where a way around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;
 use node::{Agent, AgentCx, Packet};
 use units::{HostId, PortId, Time};
 
-use super::bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
+use super::bounds::{Bounds, PORTS_MAX, PortLateness, SWITCHES_MAX};
 use super::header::kind;
 use super::{Header, SIGNALS};
 
@@ -31,6 +32,8 @@ use super::{Header, SIGNALS};
 pub struct SwitchPart {
     bounds: Bounds,
     hosts: u32,
+    /// By port, where it matters which turns data take.
+    lateness: Option<Vec<PortLateness>>,
     /// By port, the reservations of the link that leads in by it.
     ports: Vec<Reservations>,
     counts: Counts,
@@ -92,7 +95,12 @@ impl Reservations {
 impl SwitchPart {
     /// The part of a switch of a network with so many hosts.
     pub fn new(bounds: Bounds, hosts: u32) -> SwitchPart {
-        SwitchPart { bounds, hosts, ports: Vec::new(), counts: Counts::default() }
+        SwitchPart { bounds, hosts, lateness: None, ports: Vec::new(), counts: Counts::default() }
+    }
+
+    /// Where data may not take every turn.
+    pub(super) fn with_lateness(self, lateness: Option<Vec<PortLateness>>) -> SwitchPart {
+        SwitchPart { lateness, ..self }
     }
 
     /// By port, how many virtual links are held at `now` and how many there are. Empty before the first packet.
@@ -112,7 +120,8 @@ impl SwitchPart {
         }
         self.counts.rsvps += 1;
         let here = packet.label << 8 | u64::from(in_port.0);
-        let out = if hops < self.bounds.switches { self.choose(cx, receiver, sender, header.id) } else { None };
+        let out =
+            if hops < self.bounds.switches { self.choose(cx, in_port, receiver, sender, header.id) } else { None };
         let Some(out) = out else {
             return Some(self.refuse(cx, in_port, here, packet));
         };
@@ -128,11 +137,20 @@ impl SwitchPart {
     }
 
     /// A port with a free virtual link; a rsvp that has come before takes the same.
-    fn choose(&mut self, cx: &mut AgentCx<'_>, receiver: HostId, sender: HostId, id: u32) -> Option<PortId> {
-        let (ports, routes) = (cx.ports, cx.routes);
+    fn choose(
+        &mut self,
+        cx: &mut AgentCx<'_>,
+        in_port: PortId,
+        receiver: HostId,
+        sender: HostId,
+        id: u32,
+    ) -> Option<PortId> {
+        let (ports, routes, lateness) = (cx.ports, cx.routes, self.lateness.as_deref());
+        // Data come in where the rsvp goes out.
+        let may_turn = |port: PortId| lateness.is_none_or(|of| of[port.index()].comes <= of[in_port.index()].goes);
         let candidates = || {
             let next = routes.next(cx.switch, sender).iter().copied();
-            next.filter(|port| port.index() < PORTS_MAX && ports[port.index()].is_up())
+            next.filter(|&port| port.index() < PORTS_MAX && ports[port.index()].is_up() && may_turn(port))
         };
         let mut free = 0;
         for port in candidates() {

@@ -12,7 +12,7 @@ pub(super) struct Terms {
     pub bounds: Bounds,
     /// This host's slots: K, more where its link is faster than the slowest host's.
     pub slots: u32,
-    /// Message bytes for which an additional slot is given: whole packets.
+    /// Message bytes for which an additional slot is given: whole packets. 0 where none is.
     pub additional: u64,
     /// What a slot sends in a round trip.
     pub slot_bdp_bytes: u64,
@@ -28,7 +28,7 @@ impl Terms {
         let additional = config.additional.map_or(bounds.access_rate.bytes_in(site.data_rtt), |bytes| bytes.get());
         Terms {
             slots: bounds.virtual_links(site.nic_rate).clamp(1, super::SLOTS_MAX),
-            additional: additional.div_ceil(payload).max(1).saturating_mul(payload),
+            additional: additional.div_ceil(payload).saturating_mul(payload),
             slot_bdp_bytes: bounds.slot_rate.bytes_in(site.data_rtt),
             retry_after: config.retry_after.unwrap_or(site.control_rtt),
             attempts: config.attempts,

@@ -282,6 +282,15 @@ fn a_message_s_delay_is_measured_beside_its_bound() {
 }
 
 #[test]
+fn without_additional_slots_a_message_has_one() {
+    let mut scene = scene(2, Config { additional: Some(units::Bytes(0)), ..slots(8) });
+    let message = scene.send(Time::ZERO, 0, 1, packets(9));
+    scene.run_until(Time::from_ms(1));
+    assert_eq!((count(&scene, 1, "rsvps"), count(&scene, 1, "rsvps_additional")), (1, 0));
+    assert!(scene.completed_at(message).unwrap() >= Time::ZERO + PERIOD * 8);
+}
+
+#[test]
 fn a_sender_without_a_slot_refuses_and_is_asked_again() {
     let mut scene = scene(3, slots(1));
     let first = scene.send(Time::ZERO, 0, 1, packets(100));
@@ -495,7 +504,6 @@ fn what_can_t_be_right_is_refused_with_advice() {
     assert_eq!(refused(slots(2_000)), "slots");
     assert_eq!(refused(Config { delta_admission: Duration::ZERO, ..slots(8) }), "delta_admission");
     assert_eq!(refused(Config { retry_after: Some(Duration::from_ms(10_000)), ..slots(8) }), "retry_after");
-    assert_eq!(refused(Config { additional: Some(units::Bytes(0)), ..slots(8) }), "additional");
     assert_eq!(refused(Config { attempts: 0, ..slots(8) }), "attempts");
     assert_eq!(refused(Config { control_share: f64::NAN, ..slots(8) }), "control_share");
     assert_eq!(Config::default().check(), Ok(()));

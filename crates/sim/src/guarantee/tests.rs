@@ -25,7 +25,7 @@ fn incast(settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> I
     );
     let mut plan = Plan::new(&scenario::read(&text, "scene.toml", &[]).unwrap()).unwrap();
     let queue_bytes = vec![queue_bytes; plan.fabric.links.len()];
-    let guarantee = Guarantee { class: 0, room_bytes: queue_bytes.clone(), queue_bytes, wait };
+    let guarantee = Guarantee { class: 0, room_bytes: queue_bytes.clone(), queue_bytes, wait, proven: true };
     plan.reserved = Some(Reserved { transport: 0, classes: 1, guarantee: Some(guarantee) });
     let mut parts = build::parts(&plan, threads);
     let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, 4, |_, _| false);

@@ -173,7 +173,9 @@ fn with_two_virtual_links_theorem_3_1_holds_at_three_switches() {
     // One switch holds a packet up by 1, two by 2 together: so the third by 3 at most.
     assert_eq!(longest(2, 0), (1, 1));
     assert_eq!(longest(2, 1), (2, 2));
-    assert_eq!(longest(2, 2).0, 3);
+    assert_eq!(longest(2, 2), (3, 4));
+    // At the fourth it is open: if the first three can hold one packet up by 4 together, five may wait there and not four.
+    assert_eq!(longest(2, 4).0, 5);
 }
 
 #[test]

@@ -231,3 +231,25 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn data_take_no_turn_by_which_they_would_be_later_than_a_link_s_bound_has_it() {
+    // To the host they may be as late as they come, from the first two spines or from the third.
+    let us = Duration::from_us;
+    let port = |comes, goes| PortLateness { comes: us(comes), goes: us(goes) };
+    let lateness = |third| Some(vec![port(0, 4), port(4, 0), port(4, 0), port(third, 0)]);
+    let spines = |third| {
+        let mut leaf = Leaf::new();
+        leaf.part = SwitchPart::new(bounds(), 2).with_lateness(lateness(third));
+        (0..14).map(|id| leaf.rsvp(id, 1).0.unwrap()).collect::<std::collections::BTreeSet<u32>>()
+    };
+    assert_eq!(spines(4).into_iter().collect::<Vec<_>>(), [1, 2, 3]);
+    // What comes by the third may be later than that: no rsvp goes there, and with the others full it is refused, back to port 0.
+    assert_eq!(spines(5).into_iter().collect::<Vec<_>>(), [0, 1, 2]);
+    // From a spine back up: a way around a failure that goes down and up again.
+    let mut leaf = Leaf::new();
+    leaf.part = SwitchPart::new(bounds(), 2).with_lateness(lateness(4));
+    let mut packet = rsvp(1, 1);
+    assert_eq!(leaf.handle(2, &mut packet), Some(2));
+    assert_eq!(packet.header::<Header>().kind, kind::REJECT);
+}
