@@ -59,3 +59,15 @@ def test_the_edge_of_a_region_is_what_no_other_run_beats(reproduce: ModuleType) 
 def test_every_scenario_of_the_paper_is_sound() -> None:
     for path in sorted(PAPER.glob("*.toml")):
         assert cw.Scenario.load(path).check()[1] > 0, path
+
+
+def test_what_section_3_3_prints_and_what_arithmetic_gives_of_lone_messages(reproduce: ModuleType) -> None:
+    for figure in (reproduce.theory, reproduce.lone):
+        shown = figure()
+        assert shown.held and all(shown.checks.values()), shown.checks
+
+
+def test_the_counterexample_exceeds_theorem_3_1_in_the_order_of_arrival_and_not_in_turn(reproduce: ModuleType) -> None:
+    shown = reproduce.counterexample()
+    assert all(shown.checks.values()), shown.checks
+    assert shown.picture is not None
