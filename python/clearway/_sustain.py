@@ -94,7 +94,8 @@ def sustain(
     - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
     - with `slowdown` or `delay_us`, none that completes is slower than that either.
 
-    That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
+    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load that another seed
+    does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
     `told` is given the row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
     `folder` and `keep` are as for `compare`: a search that was interrupted goes on where it was.
 
