@@ -15,14 +15,16 @@
 //! - From the third switch on and for K of 3 and more they get *longer than the theorem says*: 27 packets for K = 8 where it has
 //!   21, and 95 where it has 35 at the fifth. Its i (K - 1) would need a victim to be held up by one more round of the others at each
 //!   switch; but a round that has closed up upstream comes at once, so what a message can catch up is the sum of all waits before.
-//! - What does hold in the order of arrival is 2^(i-1) (K - 1) p at the i-th switch, and (2^#H - 1) (K - 1) p/B for the whole path
-//!   ([`proven_queue_max_at`], [`proven_queueing_delay_max`]); [`bounds`](super::bounds) has the proof, reuse of virtual links included. The
-//!   adversary comes within a fifth of it. A search of all that can happen at one port (`exhaustive`, for small K) finds exactly what the proof says.
+//! - What does hold in the order of arrival, where links lie before one another in no circles, is 2^(i-1) (K - 1) p at the i-th switch, and
+//!   (2^#H - 1) (K - 1) p/B for the whole path ([`proven_queue_max_at`], [`proven_queueing_delay_max`]); [`bounds`](super::bounds) has the
+//!   proof, reuse of virtual links included. The adversary comes within a fifth of it. A search of all that can happen at one port
+//!   (`exhaustive`, for small K) finds exactly what the proof says.
 //! - Served in turn ([`Service::RoundRobin`](super::Service)), the theorem holds: i (K - 1) p at the i-th switch, and #H (K - 1) p/B for
 //!   the whole path, which is less than equation (1).
 //!
 //! With K = 2 the theorem holds at the first three switches: a packet that was held up by j had that much less in flight beside it, so that
-//! two switches hold it up by 2 and not 3 (`exhaustive`). Beyond, this adversary finds no more than the theorem has.
+//! two switches hold it up by 2 and not 3 (`exhaustive`). From the fourth on it is open: this adversary finds no more than the theorem has, and the
+//! search, in which every packet may be as late as the latest, finds 5 for 4.
 //!
 //! The paper's proof is in a technical report that is not to be had, so where it differs can't be said. No run with traffic of the paper's
 //! kind comes near either bound (`guarantees` in the results says how near), and zero loss needs only the buffer:
