@@ -136,7 +136,7 @@ def expected(name: str, flows: int = 1, star: bool = False) -> Expected:
     if name == "hpcc":
         return Expected(slot=hpcc_slot(flows), payload=HPCC_PAYLOAD, tail=PACKET - HPCC_PAYLOAD + PAYLOAD - HPCC_PAYLOAD)
     if name == "dcqcn":
-        # Its shares are even at rest, which is a law of its own (`rates.py`).
+        # Its shares are even at rest, which is a law of its own (`rdma.py`).
         return Expected(even=False, full=False)
     if name == "timely":
         return Expected(full=False)
@@ -179,15 +179,11 @@ flows = 1
 """
 
 # Host 0 has Fastpass's arbiter.
-SHARED = """
+STAR = """
 transport = "udp"
 measure.interval = "0s"
 fabric.star = { hosts = 18 }
 switch.buffer.per_port.bytes = "200KB"
-[[traffic]]
-sizes = { constant = "1460B" }
-arrivals = "all_at_once"
-receivers = "1"
 """
 
 
@@ -262,7 +258,7 @@ def shared(name: str) -> list[Row]:
     }
     if name in FLIGHTS:
         keys["fabric.star.propagation"] = FLIGHTS[name]
-    result = setting.run(SHARED.split("[[traffic]]")[0] + "".join(messages), keys)
+    result = setting.run(STAR + "".join(messages), keys)
     ends, last = _nearly_there_us(result), float(setting.delivered_us(result).max())
     before = np.cumsum([0, *packets[:-1]])
     there = before + 0.99 * np.array(packets) if of.in_order else 0.99 * sum(packets)
@@ -291,8 +287,8 @@ def burst(name: str) -> list[Row]:
     of = expected(name)
     if not of.burst:
         return []
-    keys = {"transport": name, "traffic.0.senders": f"2-{BURST + 1}", "traffic.0.sizes": {"constant": f"{of.payload}B"}}
-    ends = setting.delivered_us(setting.run(SHARED, keys))
+    messages = [MESSAGE.format(name=at, bytes=of.payload, sender=2 + at) for at in range(BURST)]
+    ends = setting.delivered_us(setting.run(STAR + "".join(messages), {"transport": name}))
     packet = PACKET if name != "r2c2" else PAYLOAD + 35
     # Of dcPIM each host sends a notification first, and its finish overtakes the data at the switch.
     control = (1 + BURST) * CONTROL * BYTE_NS / 1e3 if name == "dcpim" else 0.0

@@ -1,4 +1,4 @@
-"""Every scheme beside what can be derived: the comparisons of `papers/closed_forms.py`."""
+"""Every scheme beside what can be derived, by `papers/closed_forms.py`; and Homa beside its paper."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_a_scheme_keeps_the_law_of_its_paper(law: Callable[[], Held]) -> None:
 )
 def test_a_window_under_random_loss_is_what_its_rule_makes_of_it(law: Callable[[], Held]) -> None:
     assert_held(law())
+
+
+@pytest.mark.slow
+def test_homa_s_short_messages_take_at_most_what_its_paper_says(
+    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homa = load_runner("homa")
+    monkeypatch.setattr(homa, "OUT", tmp_path)
+    [held] = homa.figure_12().held
+    assert_held(held)
 
 
 def test_the_laws_are_those_that_papers_print() -> None:
