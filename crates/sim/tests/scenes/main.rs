@@ -29,6 +29,7 @@ mod pyrrha;
 mod r2c2;
 mod rdma;
 mod recovery;
+mod reference;
 mod resubmit;
 
 use clearway_sim::{RunResult, run};

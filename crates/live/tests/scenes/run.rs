@@ -80,7 +80,7 @@ fn every_transport_delivers_right_content_over_sockets() {
 #[test]
 #[ignore = "needs a machine with a core to spare for ten seconds a transport"]
 fn but_for_lateness_completion_times_are_the_simulators() {
-    let text = include_str!("../../../examples/live.toml");
+    let text = include_str!("../../../../examples/live.toml");
     for name in Transport::NAMES {
         let mut scenario = read(text, &[]);
         if scenario.transport.name() != *name {

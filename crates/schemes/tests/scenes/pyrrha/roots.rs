@@ -3,8 +3,8 @@
 use node::link::Cause;
 use units::{Duration, Time};
 
+use super::net::{HOP_BDP, PACKET};
 use super::*;
-use crate::net::{HOP_BDP, PACKET};
 
 /// Hosts A and B at switch s, C and D at t.
 const PAIR: &[(&str, &str)] = &[("A", "s"), ("B", "s"), ("s", "t"), ("t", "C"), ("t", "D")];

@@ -1,0 +1,4 @@
+//! Frames, and whole runs on the real clock.
+
+mod frame;
+mod run;
