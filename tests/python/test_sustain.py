@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 import clearway as cw
+from called import call
 from clearway._compare_all import SUSTAINED_LOADS
 from clearway._defaults import KEEPS_UP
 from clearway._sustain import Bisection
-from test_cli import LONG, PROGRAM, clearway
+from test_cli import clearway
 
 # Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load of 0.973. Below
 # that a round's queue is gone before the next; at 0.98 0.7% of each round stays, and 100 KB of buffer are full after 500 rounds.
@@ -101,6 +99,21 @@ def test_unfinished_work_that_is_level_is_none_that_grows() -> None:
     assert found.runs.set_index("load")["kept up"][0.9] > 0.99
 
 
+def test_arrivals_that_are_too_short_for_the_rule_are_lengthened(tmp_path: Path) -> None:
+    """Twenty messages of which each is under way for a fifth of the time between two."""
+    keys = {"traffic.line.sizes": {"constant": "1MB"}, "traffic.line.arrivals": {"poisson": {"load": 0.2}}, "traffic.line.flows": 20}
+    few = cw.Scenario.from_toml(LINE).with_(keys)
+    found = cw.sustain(few, low=0.2, high=0.2)
+    assert found.load == 0.2, "a fifth of a link is sustained"
+    assert found.runs["flows"].iloc[0] > 20 and found.runs["times as long"].iloc[0] > 1
+    with pytest.raises(ValueError, match=r"'line'.*too short.*times as long"):
+        cw.sustain(few, low=0.2, high=0.2, lengthen=False)
+    path = tmp_path / "few.toml"
+    path.write_text(few.to_toml())
+    done = call("sustain", path, "--low", 0.2, "--high", 0.2)
+    assert done.code == 0 and "times as long" in done.out, done.out + done.err
+
+
 def test_ends_are_told_apart() -> None:
     line = cw.Scenario.from_toml(LINE)
     highest = cw.sustain(line, high=0.3, resolution=0.05)
@@ -146,17 +159,6 @@ def test_the_command_says_what_it_found(pairs_file: Path) -> None:
     assert "load 0.9, seed 1: holds" in done.stderr
     done = clearway("sustain", pairs_file, "--traffic", "once")
     assert done.returncode == 2 and "'pairs'" in done.stderr, done.stderr
-
-
-def test_ctrl_c_in_the_first_run_leaves_a_search_that_knows_nothing(tmp_path: Path) -> None:
-    command = [*PROGRAM, "sustain", str(LONG), "--set", "traffic.0.flows=200000"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(5)
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "interrupted: not even known whether the lowest holds, nothing is known above, to 1" in stdout
-    assert "Traceback" not in stderr
 
 
 @pytest.mark.parametrize("capacity", [0.0, 0.3, 0.42, 0.65, 0.94, 0.95, 1.0])
