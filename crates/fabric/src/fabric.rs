@@ -1,3 +1,6 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::unionfind::UnionFind;
 use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::names;
@@ -122,22 +125,40 @@ impl Fabric {
         most.saturating_sub(1).max(1).ilog2() + 1
     }
 
-    /// The switch that a host hangs on: its rack.
+    /// The switch that a host hangs on: its rack. Of a host with several links, that of the first.
     #[inline]
     pub fn rack_of(&self, host: HostId) -> SwitchId {
         self.attached_to[host.index()]
     }
 
-    /// The link from a host to its switch; its reverse is the host's last hop.
+    /// The link from a host to its switch; its reverse is the host's last hop. Of a host with several links, the first.
     #[inline]
     pub fn uplink(&self, host: HostId) -> LinkId {
         self.ports[host.index()][0]
     }
 
-    /// The rate at which a host can send (and receive: cables are symmetric).
+    /// All links from a host to switches, in the order of its ports; the reverse of each is one of its last hops.
+    #[inline]
+    pub fn uplinks(&self, host: HostId) -> &[LinkId] {
+        &self.ports[host.index()]
+    }
+
+    /// The switch that one of a host's links leads to.
+    #[inline]
+    pub fn switch_at(&self, uplink: LinkId) -> SwitchId {
+        self.as_switch(self.link(uplink).to).expect("a host's link leads to a switch")
+    }
+
+    /// The first host that has several links, if any has.
+    pub fn several_links(&self) -> Option<HostId> {
+        (0..self.hosts).map(HostId).find(|&host| self.uplinks(host).len() > 1)
+    }
+
+    /// The rate at which a host can send (and receive: cables are symmetric), over all its links together.
     #[inline]
     pub fn host_rate(&self, host: HostId) -> Rate {
-        self.link(self.uplink(host)).rate
+        let rates = self.uplinks(host).iter().map(|&link| self.link(link).rate.bps());
+        Rate::from_bps(rates.fold(0, u64::saturating_add))
     }
 
     /// The slowest rate of any link.
@@ -191,6 +212,8 @@ pub struct Builder {
 /// Larger than any datacenter; beyond it a count in a scenario is a slip of the pen.
 const NODES_MAX: u64 = 1 << 21;
 const LINKS_MAX: u64 = 1 << 24;
+/// More than any server has, and as many as a word has bits.
+const HOST_LINKS_MAX: usize = 64;
 /// Cells of the routing table, which has one for each switch and rack: 3 GiB of them.
 const ROUTES_MAX: u64 = 1 << 28;
 const DELAY_MAX: Duration = Duration::from_ms(1000);
@@ -251,7 +274,8 @@ impl Builder {
         self.lattice = Some(lattice);
     }
 
-    /// Checks the whole and numbers what follows from it. Without groups of its own, each switch with hosts is one;
+    /// Checks the whole and numbers what follows from it. Without groups of its own, each switch with hosts is one (or several
+    /// switches that share hosts);
     /// switches in no group are dealt out over the groups in turn.
     pub fn finish(mut self) -> Result<Fabric, Problem> {
         let attached_to = self.check()?;
@@ -298,18 +322,33 @@ impl Builder {
             return fail(format!("{name} takes {}; at most {DELAY_MAX} is sensible", self.switch_delay[slow]));
         }
         let mut attached_to = Vec::with_capacity(self.hosts as usize);
+        // Hosts on the same switches share their routes.
+        let mut racks = BTreeSet::new();
         for host in (0..self.hosts).map(NodeId) {
-            let [uplink] = self.ports[host.index()][..] else {
-                let count = self.ports[host.index()].len();
-                return fail(format!("{} has {count} links; a host has exactly one, to its switch", name(host)));
-            };
-            let Some(switch) = self.links[uplink.index()].to.0.checked_sub(self.hosts) else {
-                let to = name(self.links[uplink.index()].to);
-                return fail(format!("{} is joined to {to}, another host; a host is joined to a switch", name(host)));
-            };
-            attached_to.push(SwitchId(switch));
+            let uplinks = &self.ports[host.index()];
+            if uplinks.is_empty() || uplinks.len() > HOST_LINKS_MAX {
+                let count = uplinks.len();
+                return fail(format!(
+                    "{} has {count} links; a host has 1 to {HOST_LINKS_MAX}, to switches",
+                    name(host)
+                ));
+            }
+            let mut switches = Vec::with_capacity(uplinks.len());
+            for uplink in uplinks {
+                let Some(switch) = self.links[uplink.index()].to.0.checked_sub(self.hosts) else {
+                    let to = name(self.links[uplink.index()].to);
+                    let message =
+                        format!("{} is joined to {to}, another host; a host is joined to switches", name(host));
+                    return fail(message);
+                };
+                switches.push(SwitchId(switch));
+            }
+            attached_to.push(switches[0]);
+            switches.sort_unstable();
+            switches.dedup();
+            racks.insert(switches);
         }
-        let racks = attached_to.iter().collect::<std::collections::BTreeSet<_>>().len();
+        let racks = racks.len();
         if racks as u64 * self.switch_delay.len() as u64 > ROUTES_MAX {
             let switches = self.switch_delay.len();
             return fail(format!("routes between {switches} switches and {racks} racks do not fit; make it smaller"));
@@ -339,11 +378,10 @@ impl Builder {
     fn groups(&self, attached_to: &[SwitchId]) -> (Vec<u32>, u32) {
         let mut of_switch = self.switch_group.clone();
         if of_switch.iter().all(Option::is_none) {
-            let mut racks = attached_to.to_vec();
-            racks.sort_unstable();
-            racks.dedup();
-            for (group, rack) in racks.iter().enumerate() {
-                of_switch[rack.index()] = Some(group as u32);
+            for (group, racks) in self.neighbourhoods(attached_to).into_iter().enumerate() {
+                for rack in racks {
+                    of_switch[rack.index()] = Some(group as u32);
+                }
             }
         }
         let groups = of_switch.iter().flatten().max().map_or(1, |last| last + 1);
@@ -352,6 +390,29 @@ impl Builder {
             of_switch.into_iter().map(|group| group.or_else(|| turn.next()).unwrap_or(0)).collect();
         let of_hosts = attached_to.iter().map(|switch| of_switch[switch.index()]);
         (of_hosts.chain(of_switch.iter().copied()).collect(), groups)
+    }
+
+    /// Switches with hosts; those that share a host are together, since it can be in one group only and its links are short.
+    fn neighbourhoods(&self, attached_to: &[SwitchId]) -> Vec<Vec<SwitchId>> {
+        let mut with = UnionFind::<u32>::new(self.switch_delay.len());
+        let mut is_rack = vec![false; self.switch_delay.len()];
+        for (host, first) in attached_to.iter().enumerate() {
+            for uplink in &self.ports[host] {
+                let switch = self.links[uplink.index()].to.0 - self.hosts;
+                is_rack[switch as usize] = true;
+                with.union(first.0, switch);
+            }
+        }
+        let mut together: Vec<Vec<SwitchId>> = Vec::new();
+        let mut place = BTreeMap::new();
+        for rack in (0..self.switch_delay.len() as u32).filter(|&rack| is_rack[rack as usize]) {
+            let place = *place.entry(with.find(rack)).or_insert_with(|| {
+                together.push(Vec::new());
+                together.len() - 1
+            });
+            together[place].push(SwitchId(rack));
+        }
+        together
     }
 
     /// Hops to the nearest of `sources`; `u32::MAX` where there is no way. Each link's way back is as long.

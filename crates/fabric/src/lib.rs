@@ -11,8 +11,10 @@
 //! and the 1,024-host fat-tree), Pyrrha (fat-trees whose paths any switch can recompute), R2C2 (3D tori whose nodes are
 //! host and switch in one, [`Route`]s carried by packets).
 //!
-//! Absent on purpose: hosts with several links (a host hangs on one switch, so routes are kept by switch and not by
-//! host), links that differ between their two directions, non-minimal routing tables (a source route expresses those: see
+//! A host may have several links, each to a switch: dual-homed servers, rails. Routes to it lead to the nearest of its switches, and
+//! which of its links a packet leaves by is chosen as at a switch.
+//!
+//! Absent on purpose: links that differ between their two directions, non-minimal routing tables (a source route expresses those: see
 //! [`routing`] for who draws them) and protocols that find routes (new tables appear everywhere at once after a set
 //! delay).
 
@@ -32,4 +34,4 @@ pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};
 pub use source_route::{Route, RouteError};
-pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Star, read_file};
+pub use spec::{Dumbbell, FabricSpec, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Rails, Star, read_file};

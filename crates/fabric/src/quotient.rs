@@ -16,7 +16,7 @@
 //!
 //! Absent on purpose: failures. They break the symmetry, and whoever needs routes around them has [`Routes`](crate::Routes).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Duration, HostId, LinkId, Rate, SwitchId};
 
@@ -98,10 +98,25 @@ impl Quotient {
         self.class_of[switch.index()] as usize
     }
 
-    /// The class of the switch that a host hangs on.
+    /// The class of the switch that a host hangs on, of several the first.
     #[inline]
     pub fn rack_of(&self, fabric: &Fabric, host: HostId) -> usize {
         self.class_of(fabric.rack_of(host))
+    }
+
+    /// The classes of all switches that a host hangs on, ascending.
+    pub fn racks_of(&self, fabric: &Fabric, host: HostId) -> Vec<usize> {
+        let mut racks: Vec<usize> =
+            fabric.uplinks(host).iter().map(|&uplink| self.class_of(fabric.switch_at(uplink))).collect();
+        racks.sort_unstable();
+        racks.dedup();
+        racks
+    }
+
+    /// Links on a shortest path from the nearest of some classes to the nearest of some racks.
+    pub fn nearest(&self, from: &[usize], to: &[usize]) -> u32 {
+        let each = |&class| to.iter().map(move |&rack| self.distance(class, rack));
+        from.iter().flat_map(each).min().unwrap_or(NONE)
     }
 
     /// Links on a shortest path from a switch of `class` to the switch of `rack`.
@@ -153,20 +168,26 @@ impl Quotient {
         })
     }
 
-    /// How many links lie side by side at each hop of the shortest paths between two racks: the most that a message can be spread
-    /// over there.
-    pub fn widths(&self, from: usize, to: usize) -> Vec<u32> {
+    /// How many links lie side by side at each hop of the shortest paths from the nearest of some racks to the nearest of others: the
+    /// most that a message can be spread over there. Also the racks at which these paths begin, and those at which they end.
+    pub fn widths(&self, from: &[usize], to: &[usize]) -> (Vec<u32>, [Vec<usize>; 2]) {
         let mut widths = Vec::new();
-        let mut level = vec![from];
-        while level != [to] {
+        let nearest = self.nearest(from, to);
+        let starts: Vec<usize> = from.iter().copied().filter(|&rack| self.nearest(&[rack], to) == nearest).collect();
+        let mut level = starts.clone();
+        for left in (1..=nearest).rev() {
             // A switch that is reached brings its whole class along, and from each all of a bundle's links go on.
-            let onward: Vec<usize> = level.iter().flat_map(|&class| self.towards(class, to)).collect();
+            let leading = |&class: &usize| {
+                let ends = to.iter().filter(move |&&rack| self.distance(class, rack) == left);
+                ends.flat_map(move |&rack| self.towards(class, rack))
+            };
+            let onward: BTreeSet<usize> = level.iter().flat_map(leading).collect();
             widths.push(onward.iter().map(|&bundle| self.bundles[bundle].links.len() as u32).sum());
             level = onward.into_iter().map(|bundle| self.bundles[bundle].to).collect();
             level.sort_unstable();
             level.dedup();
         }
-        widths
+        (widths, [starts, level])
     }
 
     /// What share of the traffic from one rack to another passes each bundle when every switch spreads it evenly over its ports on
@@ -242,8 +263,8 @@ type Sight = (u32, Rate, Duration);
 /// The class of each switch, the number of racks and that of classes.
 fn partition(fabric: &Fabric) -> (Vec<u32>, usize, usize) {
     let mut is_rack = vec![false; fabric.switches as usize];
-    for host in (0..fabric.hosts).map(HostId) {
-        is_rack[fabric.rack_of(host).index()] = true;
+    for &uplink in (0..fabric.hosts).flat_map(|host| fabric.uplinks(HostId(host))) {
+        is_rack[fabric.switch_at(uplink).index()] = true;
     }
     let racks = is_rack.iter().filter(|is_rack| **is_rack).count();
     let mut class_of = vec![0u32; is_rack.len()];

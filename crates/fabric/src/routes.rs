@@ -28,11 +28,18 @@ impl Failures {
 /// Hosts of one rack share their routes, so the table is by switch and rack, and it holds the number of a port set:
 /// a regular fabric has few different ones, so they stay in the cache. A look-up reads the host's home, one table entry
 /// and the set.
+///
+/// Hosts with several links share them if they hang on the same switches by links that work: a column of the table is for such
+/// a set of switches, and the shortest paths lead to the nearest of it. So a host whose one link is dead is reached by the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     homes: Vec<Home>,
-    /// Switches with hosts, ascending: one column of the table each.
+    /// What `homes` has no room for, of hosts with several links.
+    several: Vec<Several>,
+    /// Switches with hosts that have no other, ascending: one column of the table each.
     racks: Vec<SwitchId>,
+    /// Columns of the table; behind those of `racks`, one for each set of several switches.
+    columns: usize,
     /// Whether each link works.
     works: Vec<bool>,
     /// The number of the port set, by switch * columns + column, as the next two.
@@ -51,15 +58,46 @@ pub struct Routes {
 /// Where a host hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Home {
+    /// Its switch, or [`SEVERAL`].
     switch: SwitchId,
-    /// The rack's column in the table.
+    /// The column in the table.
     column: u32,
-    /// The port of `switch` that leads to the host.
+    /// The port of `switch` that leads to the host; with several links, the host's place among such hosts.
     port: PortId,
-    /// Whether the link to the host works.
+    /// Whether a link to the host works.
     to_host: bool,
-    /// Whether the link from the host works.
+    /// Whether a link from the host works.
     from_host: bool,
+}
+
+/// In place of the switch of a host with several links.
+const SEVERAL: SwitchId = SwitchId(u32::MAX);
+
+/// Where a host with several links hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Several {
+    /// By port of the host, its switch and whether the link from the host works.
+    up: Vec<(SwitchId, bool)>,
+    /// The switches from which a link to the host works, ascending, each with its ports of such links.
+    down: Vec<(SwitchId, Vec<PortId>)>,
+}
+
+impl Several {
+    fn new(fabric: &Fabric, works: &[bool], host: HostId) -> Several {
+        let mut down: BTreeMap<SwitchId, Vec<PortId>> = BTreeMap::new();
+        for &uplink in fabric.uplinks(host) {
+            if works[Fabric::reverse(uplink).index()] {
+                down.entry(fabric.switch_at(uplink)).or_default().push(fabric.link(uplink).to_port);
+            }
+        }
+        down.values_mut().for_each(|ports| ports.sort_unstable());
+        let up = fabric.uplinks(host).iter().map(|&uplink| (fabric.switch_at(uplink), works[uplink.index()]));
+        Several { up: up.collect(), down: down.into_iter().collect() }
+    }
+
+    fn switches(&self) -> Vec<SwitchId> {
+        self.down.iter().map(|down| down.0).collect()
+    }
 }
 
 const UNREACHED: u32 = u32::MAX;
@@ -69,27 +107,60 @@ impl Routes {
     pub fn compute(fabric: &Fabric, failures: &Failures) -> Routes {
         let works: Vec<bool> =
             (0..fabric.links.len()).map(|link| !failures.kills(fabric, LinkId::from(link))).collect();
-        let mut racks: Vec<SwitchId> = (0..fabric.hosts).map(|host| fabric.rack_of(HostId(host))).collect();
-        racks.sort_unstable();
-        racks.dedup();
-        let home = |host| {
-            let (switch, uplink) = (fabric.rack_of(host), fabric.uplink(host));
-            Home {
-                switch,
-                column: racks.binary_search(&switch).expect("every host's switch is among the racks") as u32,
+        let mut several = Vec::new();
+        // A host with one link hangs on its switch even where that link is dead; one with several, on those that it is left with.
+        let mut sets = BTreeSet::new();
+        for host in (0..fabric.hosts).map(HostId) {
+            match fabric.uplinks(host) {
+                [_] => _ = sets.insert(vec![fabric.rack_of(host)]),
+                _ => {
+                    let home = Several::new(fabric, &works, host);
+                    sets.insert(home.switches());
+                    several.push(home);
+                }
+            }
+        }
+        sets.remove(&Vec::new());
+        let (ones, sets): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.len() == 1);
+        let racks: Vec<SwitchId> = ones.into_iter().flatten().collect();
+        let column_of = |set: &[SwitchId]| match set {
+            [] => 0, // nothing leads to the host, whatever the column
+            [rack] => racks.binary_search(rack).expect("every switch alone is among the racks"),
+            set => racks.len() + sets.binary_search_by(|known| known[..].cmp(set)).expect("every set is known"),
+        };
+        let mut next_several = 0..;
+        let home = |host| match fabric.uplinks(host) {
+            &[uplink] => Home {
+                switch: fabric.rack_of(host),
+                column: column_of(&[fabric.rack_of(host)]) as u32,
                 port: fabric.link(uplink).to_port,
                 to_host: works[Fabric::reverse(uplink).index()],
                 from_host: works[uplink.index()],
+            },
+            _ => {
+                let place = next_several.next().expect("endless");
+                let home: &Several = &several[place as usize];
+                Home {
+                    switch: SEVERAL,
+                    column: column_of(&home.switches()) as u32,
+                    port: PortId(place),
+                    to_host: !home.down.is_empty(),
+                    from_host: home.up.iter().any(|up| up.1),
+                }
             }
         };
-        let mut table = Table::new(fabric, &works, racks.len());
-        for (column, &rack) in racks.iter().enumerate() {
-            table.fill(column, rack);
+        let homes = (0..fabric.hosts).map(HostId).map(home).collect();
+        let columns = racks.len() + sets.len();
+        let mut table = Table::new(fabric, &works, columns);
+        for (column, set) in racks.iter().map(std::slice::from_ref).chain(sets.iter().map(|set| &set[..])).enumerate() {
+            table.fill(column, set);
         }
         let Table { set_of, distance, fastest, sets, ports, .. } = table;
         Routes {
-            homes: (0..fabric.hosts).map(|host| home(HostId(host))).collect(),
+            homes,
+            several,
             racks,
+            columns,
             works,
             set_of,
             distance,
@@ -106,7 +177,7 @@ impl Routes {
         self.works[link.index()]
     }
 
-    /// The switches with hosts, in ascending order.
+    /// The switches with hosts, in ascending order: with those alone that hang on no other switch.
     pub fn racks(&self) -> &[SwitchId] {
         &self.racks
     }
@@ -121,7 +192,47 @@ impl Routes {
         if !home.to_host {
             return &[];
         }
-        self.next_in(switch, home.column as usize)
+        let ports = self.next_in(switch, home.column as usize);
+        if ports.is_empty() && home.switch == SEVERAL {
+            return self.own_ports(home, switch);
+        }
+        ports
+    }
+
+    /// The ports of a switch to a host with several links; none if it hangs on others.
+    #[cold]
+    fn own_ports(&self, home: &Home, switch: SwitchId) -> &[PortId] {
+        let down = &self.several[home.port.index()].down;
+        down.binary_search_by_key(&switch, |down| down.0).map_or(&[], |place| &down[place].1)
+    }
+
+    /// The ports of `src`, as bits, that lie on shortest paths to `dst`, of those in `up`: what a host with several links chooses
+    /// from. It knows by itself which of its links are up, and by these tables what lies beyond. 0 if there is no path.
+    pub fn first_ports(&self, src: HostId, dst: HostId, up: u64) -> u64 {
+        let home = &self.homes[src.index()];
+        if home.switch != SEVERAL {
+            return up & u64::from(self.distance(home.switch, dst).is_some());
+        }
+        let (mut nearest, mut ports) = (UNREACHED, 0);
+        for (port, &(switch, _)) in self.several[home.port.index()].up.iter().enumerate() {
+            let Some(distance) = self.distance(switch, dst).filter(|_| up >> port & 1 == 1) else { continue };
+            if distance < nearest {
+                (nearest, ports) = (distance, 0);
+            }
+            ports |= u64::from(distance == nearest) << port;
+        }
+        ports
+    }
+
+    /// A number that hosts share which are reached by the same paths but for the last link; below the number of switches where hosts
+    /// have one link.
+    #[inline]
+    pub fn group(&self, dst: HostId) -> usize {
+        let home = &self.homes[dst.index()];
+        match home.switch {
+            SEVERAL => self.set_of.len() / self.columns.max(1) + home.column as usize,
+            switch => switch.index(),
+        }
     }
 
     /// The column of the table for paths that end at a switch; none if it has no hosts.
@@ -133,45 +244,53 @@ impl Routes {
     /// that switch itself and where there is no path.
     #[inline]
     pub(crate) fn next_in(&self, switch: SwitchId, column: usize) -> &[PortId] {
-        let (begin, end) = self.sets[self.set_of[switch.index() * self.racks.len() + column] as usize];
+        let (begin, end) = self.sets[self.set_of[switch.index() * self.columns + column] as usize];
         &self.ports[begin as usize..end as usize]
     }
 
     /// Links from `switch` to the switch of a column; none when there is no path.
     pub(crate) fn distance_in(&self, switch: SwitchId, column: usize) -> Option<u32> {
-        let distance = self.distance[switch.index() * self.racks.len() + column];
+        let distance = self.distance[switch.index() * self.columns + column];
         (distance != UNREACHED).then_some(distance)
     }
 
-    /// The switch that `host` hangs on.
+    /// The switch that `host` hangs on, the first of several.
     #[inline]
     pub fn home(&self, host: HostId) -> SwitchId {
-        self.homes[host.index()].switch
+        let home = &self.homes[host.index()];
+        if home.switch == SEVERAL { self.several[home.port.index()].up[0].0 } else { home.switch }
     }
 
     /// Links on a shortest path from `switch` to `dst`; none when there is no path.
     pub fn distance(&self, switch: SwitchId, dst: HostId) -> Option<u32> {
         let home = &self.homes[dst.index()];
+        if !home.to_host {
+            return None;
+        }
         let distance = if home.switch == switch { 0 } else { self.distance[self.cell(switch, home)] };
-        (home.to_host && distance != UNREACHED).then(|| distance + 1)
+        (distance != UNREACHED).then(|| distance + 1)
     }
 
     /// How many hops all shortest paths from `switch` to `dst` have in common at their end, the last link included: what
     /// is known of a packet's path when switches choose freely among its links (Pyrrha, section 4.2). 0 when there is
-    /// no path; beyond 255 they are not counted.
-    #[inline]
+    /// no path, and where paths end by different links of the host; beyond 255 they are not counted.
     ///
     /// `next` is the switch at the other end of a port between switches, as in the fabric that these routes are of.
+    #[inline]
     pub fn shared_hops(&self, switch: SwitchId, dst: HostId, next: impl Fn(SwitchId, PortId) -> SwitchId) -> u32 {
         let home = &self.homes[dst.index()];
         let shared = self.shared.get_or_init(|| self.find_shared(next));
+        // Cables side by side from one switch are told apart by no column: then nothing is said.
+        if home.switch == SEVERAL && self.several[home.port.index()].down.iter().any(|down| down.1.len() > 1) {
+            return 0;
+        }
         if home.to_host { u32::from(shared[self.cell(switch, home)]) } else { 0 }
     }
 
     fn find_shared(&self, next: impl Fn(SwitchId, PortId) -> SwitchId) -> Vec<u8> {
         let mut shared = vec![0; self.set_of.len()];
-        for column in 0..self.racks.len() {
-            let cells = (column..shared.len()).step_by(self.racks.len());
+        for column in 0..self.columns {
+            let cells = (column..shared.len()).step_by(self.columns);
             let reached = (0u32..).map(SwitchId).zip(cells).filter(|(_, cell)| self.distance[*cell] != UNREACHED);
             let mut reached: Vec<(SwitchId, usize)> = reached.collect();
             reached.sort_by_key(|(_, cell)| self.distance[*cell]);
@@ -190,7 +309,7 @@ impl Routes {
         shared_by: &[u8],
         next: impl Fn(SwitchId, PortId) -> SwitchId,
     ) -> u8 {
-        let cell = |switch: SwitchId| switch.index() * self.racks.len() + column;
+        let cell = |switch: SwitchId| switch.index() * self.columns + column;
         let candidates = |switch: SwitchId| {
             let (begin, end) = self.sets[self.set_of[cell(switch)] as usize];
             &self.ports[begin as usize..end as usize]
@@ -202,18 +321,20 @@ impl Routes {
         if others.is_empty() {
             return if u32::from(shared) == distance { shared.saturating_add(1) } else { shared };
         }
+        // All paths to one rack share the last hop; those to several may share none.
+        let least = u8::from(column < self.racks.len());
         for &port in others {
-            if shared == 1 {
+            if shared == least {
                 break;
             }
-            // Side by side down any path of each, to where both are certain and have met: at the latest, the rack.
+            // Side by side down any path of each, to where both are certain and have met: at the latest, where they end.
             let (mut a, mut b, mut left) = (first, next(switch, port), distance);
             shared = shared.min(shared_by[cell(b)]);
             let any = |switch| next(switch, candidates(switch)[0]);
             while left > 1 && (a != b || left > u32::from(shared)) {
                 (a, b, left) = (any(a), any(b), left - 1);
             }
-            shared = left as u8;
+            shared = if a == b { shared.min(left as u8) } else { 0 };
         }
         shared
     }
@@ -224,19 +345,38 @@ impl Routes {
             return Some(0);
         }
         let home = &self.homes[src.index()];
+        if home.switch == SEVERAL {
+            let (_, uplink) = self.first_link(home, dst)?;
+            return self.distance(self.several[home.port.index()].up[uplink].0, dst).map(|distance| distance + 1);
+        }
         home.from_host.then(|| self.distance(home.switch, dst))?.map(|distance| distance + 1)
     }
 
+    /// Of a host with several links, how far its first link on a shortest path to `dst` has to go, and which it is.
+    fn first_link(&self, home: &Home, dst: HostId) -> Option<(u32, usize)> {
+        let up = self.several[home.port.index()].up.iter().enumerate().filter(|(_, up)| up.1);
+        up.filter_map(|(port, up)| Some((self.distance(up.0, dst)?, port))).min()
+    }
+
     /// The links of the fastest of the shortest paths: that on which a lone 1,500 B packet takes least time, the lowest
-    /// ports on a tie. Empty when there is no path, or from a host to itself.
+    /// ports on a tie. Empty when there is no path, or from a host to itself. Of a host with several links, the first that lies on
+    /// a shortest path, and to such a host, the first that the path ends at.
     pub fn path<'a>(&'a self, fabric: &'a Fabric, src: HostId, dst: HostId) -> impl Iterator<Item = LinkId> + 'a {
         let (from, to) = (&self.homes[src.index()], &self.homes[dst.index()]);
         let exists = self.hops(src, dst).is_some_and(|hops| hops > 0);
-        let first = exists.then(|| fabric.uplink(src));
-        let mut at = exists.then_some(from.switch);
+        let first = exists.then(|| match from.switch {
+            SEVERAL => fabric.uplinks(src)[self.first_link(from, dst).map_or(0, |first| first.1)],
+            _ => fabric.uplink(src),
+        });
+        let mut at = first.map(|uplink| fabric.switch_at(uplink));
         let rest = std::iter::from_fn(move || {
             let switch = at?;
-            let port = if switch == to.switch { to.port } else { self.fastest[self.cell(switch, to)] };
+            let last = to.switch == SEVERAL && self.distance[self.cell(switch, to)] == 0;
+            let port = match to.switch {
+                _ if last => *self.own_ports(to, switch).first()?,
+                home if home == switch => to.port,
+                _ => self.fastest[self.cell(switch, to)],
+            };
             let link = fabric.out_link(switch, port);
             at = fabric.as_switch(fabric.link(link).to);
             Some(link)
@@ -249,10 +389,16 @@ impl Routes {
         if self.hops(src, dst).is_none() {
             return 0;
         }
-        let start = self.homes[src.index()].switch;
         // Switches in the order in which paths reach them: all of one distance before any of the next.
-        let mut reached = BTreeMap::from([(start, 1u64)]);
-        for _ in 1..self.distance(start, dst).unwrap_or(0) {
+        let up = fabric.uplinks(src).iter().enumerate().filter(|&(_, &uplink)| self.works(uplink));
+        let ports = self.first_ports(src, dst, up.fold(0, |up, (port, _)| up | 1 << port));
+        let mut reached: BTreeMap<SwitchId, u64> = BTreeMap::new();
+        let first = fabric.uplinks(src).iter().enumerate().filter(|(port, _)| ports >> port & 1 == 1);
+        for (_, &uplink) in first {
+            *reached.entry(fabric.switch_at(uplink)).or_default() += 1;
+        }
+        let distance = reached.keys().next().and_then(|&start| self.distance(start, dst)).unwrap_or(0);
+        for _ in 1..distance {
             let mut next = BTreeMap::new();
             for (switch, paths) in reached {
                 for port in self.next(switch, dst) {
@@ -264,16 +410,17 @@ impl Routes {
             }
             reached = next;
         }
-        reached.into_values().fold(0, u64::saturating_add)
+        let last = |(switch, paths): (SwitchId, u64)| paths.saturating_mul(self.next(switch, dst).len() as u64);
+        reached.into_iter().map(last).fold(0, u64::saturating_add)
     }
 
     #[inline]
     fn cell(&self, switch: SwitchId, home: &Home) -> usize {
-        switch.index() * self.racks.len() + home.column as usize
+        switch.index() * self.columns + home.column as usize
     }
 }
 
-/// Routes in the making: one breadth-first search a rack, backwards from its switch.
+/// Routes in the making: one breadth-first search a column, backwards from its switches.
 struct Table<'a> {
     fabric: &'a Fabric,
     works: &'a [bool],
@@ -309,12 +456,14 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn fill(&mut self, column: usize, rack: SwitchId) {
+    fn fill(&mut self, column: usize, racks: &[SwitchId]) {
         let fabric = self.fabric;
         let mut distance = vec![UNREACHED; fabric.switches as usize];
         let mut time = vec![u64::MAX; fabric.switches as usize];
-        (distance[rack.index()], time[rack.index()]) = (0, 0);
-        let mut queue = vec![rack];
+        for rack in racks {
+            (distance[rack.index()], time[rack.index()]) = (0, 0);
+        }
+        let mut queue = racks.to_vec();
         let mut candidates = Vec::new();
         let mut next = 0;
         while let Some(&switch) = queue.get(next) {
@@ -336,7 +485,7 @@ impl<'a> Table<'a> {
                     fastest = fastest.min((self.cost[link.index()].saturating_add(time[other.index()]), port));
                 }
             }
-            if switch != rack {
+            if here > 0 {
                 time[switch.index()] = fastest.0;
             }
             let set = self.intern(&candidates);

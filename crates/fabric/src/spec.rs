@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate};
 
 use crate::Fabric;
-pub use clos::{FatTree, LeafSpine};
+pub use clos::{FatTree, LeafSpine, Rails};
 pub use direct::Grid;
 pub use file::{FileFormat, FileSpec, read_file};
 pub use small::{Dumbbell, Star};
@@ -26,6 +26,8 @@ pub use small::{Dumbbell, Star};
 pub enum FabricSpec {
     /// Racks under spines, every rack joined to every spine.
     LeafSpine(LeafSpine),
+    /// Servers with several links, one to each rail switch of their block, under spines.
+    Rails(Rails),
     /// The three-tier folded Clos network of k-port switches.
     FatTree(FatTree),
     /// Two switches with one link between them.
@@ -59,6 +61,7 @@ impl FabricSpec {
     pub fn build(&self) -> Result<Fabric, Problem> {
         match self {
             FabricSpec::LeafSpine(spec) => spec.build().map_err(|problem| problem.under("leaf_spine")),
+            FabricSpec::Rails(spec) => spec.build().map_err(|problem| problem.under("rails")),
             FabricSpec::FatTree(spec) => spec.build().map_err(|problem| problem.under("fat_tree")),
             FabricSpec::Dumbbell(spec) => spec.build().map_err(|problem| problem.under("dumbbell")),
             FabricSpec::Star(spec) => spec.build().map_err(|problem| problem.under("star")),

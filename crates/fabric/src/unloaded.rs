@@ -28,7 +28,7 @@ impl Fabric {
     /// The same for each number of switches that lie between two hosts.
     ///
     /// A path is (host link, links between racks, host link), so it suffices to look at one pair of hosts a pair of
-    /// racks: in each, the slowest to send and the slowest to receive.
+    /// racks: in each, the slowest to send and the slowest to receive. A host with several links belongs to several racks.
     pub fn max_rtts(&self, quotient: &Quotient, data_bytes: u64, answer_bytes: u64) -> BTreeMap<u32, Duration> {
         let between = |bytes| {
             let bundles = quotient.bundles().iter();
@@ -36,21 +36,43 @@ impl Fabric {
             move |from, to| total(quotient.path(from, to).map(|bundle| times[bundle]))
         };
         let (forth, back) = (between(data_bytes), between(answer_bytes));
-        let mut racks = vec![Vec::new(); quotient.racks()];
+        let up = |link: LinkId, bytes| self.hop_time(link, bytes);
+        let down = |link: LinkId, bytes| self.hop_time(Fabric::reverse(link), bytes);
+        // By the racks that hosts hang on, and the one of them that a path begins or ends at, the hosts.
+        let mut ends: BTreeMap<(Vec<usize>, usize), Vec<HostId>> = BTreeMap::new();
         for host in (0..self.hosts).map(HostId) {
-            racks[quotient.rack_of(self, host)].push(host);
+            let racks = quotient.racks_of(self, host);
+            for &rack in &racks {
+                ends.entry((racks.clone(), rack)).or_default().push(host);
+            }
         }
-        let up = |host, bytes| self.hop_time(self.uplink(host), bytes);
-        let down = |host, bytes| self.hop_time(Fabric::reverse(self.uplink(host)), bytes);
-        let as_sender = |host: &HostId| total([up(*host, data_bytes), down(*host, answer_bytes)]);
-        let as_receiver = |host: &HostId| total([down(*host, data_bytes), up(*host, answer_bytes)]);
-        let slowest = |hosts: Vec<HostId>| [two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver)];
-        let ends: Vec<_> = racks.into_iter().map(slowest).collect();
+        let slowest = |((racks, rack), hosts): ((Vec<usize>, usize), Vec<HostId>)| {
+            let there = |link: &&LinkId| quotient.class_of(self.switch_at(**link)) == rack;
+            let at_rack = |host: HostId, time: &dyn Fn(LinkId) -> Duration| {
+                self.uplinks(host).iter().filter(there).map(|&link| time(link)).max().unwrap_or(Duration::ZERO)
+            };
+            // The answer may go by another link.
+            let any = |host: HostId, time: &dyn Fn(LinkId) -> Duration| {
+                self.uplinks(host).iter().map(|&link| time(link)).max().unwrap_or(Duration::ZERO)
+            };
+            let as_sender = |&host: &HostId| {
+                total([at_rack(host, &|link| up(link, data_bytes)), any(host, &|link| down(link, answer_bytes))])
+            };
+            let as_receiver = |&host: &HostId| {
+                total([at_rack(host, &|link| down(link, data_bytes)), any(host, &|link| up(link, answer_bytes))])
+            };
+            (rack, racks, two_slowest(&hosts, as_sender), two_slowest(&hosts, as_receiver))
+        };
+        let ends: Vec<_> = ends.into_iter().map(slowest).collect();
         let mut longest = BTreeMap::new();
         // Some at a time, so that what is known of the ways to them stays at hand.
         for block in (0..ends.len()).step_by(SIDE_BY_SIDE) {
-            for (to, [_, receivers]) in ends.iter().enumerate() {
-                for (from, [senders, _]) in ends.iter().enumerate().skip(block).take(SIDE_BY_SIDE) {
+            for (to, among, _, receivers) in &ends {
+                for (from, of, senders, _) in ends.iter().skip(block).take(SIDE_BY_SIDE) {
+                    let (from, to) = (*from, *to);
+                    if (of.len() > 1 || among.len() > 1) && quotient.distance(from, to) > quotient.nearest(of, among) {
+                        continue; // no shortest path between such hosts
+                    }
                     let fabric = if from == to { Duration::ZERO } else { total([forth(from, to), back(to, from)]) };
                     // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
                     let depth = if from == to { 2 } else { 1 };
@@ -76,7 +98,10 @@ impl Fabric {
         // Hosts of one rack and half are one edge: the flow is the same and the graph much smaller.
         let mut halves = vec![[0u64; 2]; quotient.racks()];
         for host in (0..self.hosts).map(HostId) {
-            halves[quotient.rack_of(self, host)][usize::from(host.0 >= self.hosts / 2)] += self.host_rate(host).bps();
+            for &uplink in self.uplinks(host) {
+                let rack = quotient.class_of(self.switch_at(uplink));
+                halves[rack][usize::from(host.0 >= self.hosts / 2)] += self.link(uplink).rate.bps();
+            }
         }
         for (&rack, [first, second]) in classes.iter().zip(halves) {
             graph.add_edge(source, rack, first);

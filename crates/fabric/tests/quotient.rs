@@ -28,7 +28,7 @@ fn regular_fabrics_fold_to_their_tiers() {
 #[test]
 fn widths_are_the_links_side_by_side() {
     // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and in.
-    let widths = |spec: FabricSpec, from, to| Quotient::new(&spec.build().unwrap()).widths(from, to);
+    let widths = |spec: FabricSpec, from, to| Quotient::new(&spec.build().unwrap()).widths(&[from], &[to]).0;
     assert_eq!(widths(FabricSpec::default(), 0, 8), [4, 4]);
     assert!(widths(FabricSpec::default(), 3, 3).is_empty());
     assert_eq!(widths(FabricSpec::FatTree(FatTree::default()), 0, 127), [8, 64, 64, 8]);
@@ -85,7 +85,7 @@ fn check(fabric: &Fabric) {
             let switch = fabric.as_switch(node(link, |link| link.from)).unwrap();
             hops[quotient.distance(from, to) as usize + 1 - routes.distance(switch, dst).unwrap() as usize] += 1;
         }
-        assert_eq!(quotient.widths(from, to), hops);
+        assert_eq!(quotient.widths(&[from], &[to]).0, hops);
         // The fastest path takes as long, hop by hop.
         let time = |link: LinkId| fabric.link(link).rate.transmit(1500) + fabric.link(link).propagation;
         let folded: Duration = quotient.path(from, to).map(|bundle| time(quotient.bundles()[bundle].links[0])).sum();

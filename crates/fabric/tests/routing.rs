@@ -3,27 +3,36 @@
 use std::collections::BTreeSet;
 
 use clearway_fabric::{
-    Builder, Change, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Grid, LeafSpine, Route, RouteError, Routes,
-    epochs,
+    Builder, Change, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Grid, LeafSpine, Quotient, Route, RouteError,
+    Routes, epochs,
 };
 use proptest::prelude::*;
 use units::{Duration, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
 
 /// A connected graph of switches (a random tree and more cables), a host on each.
 fn graphs() -> impl Strategy<Value = Fabric> {
+    graphs_with(0)
+}
+
+/// The same with up to so many further links of hosts, each to another switch.
+fn graphs_with(homes: usize) -> impl Strategy<Value = Fabric> {
     (1usize..12)
-        .prop_flat_map(|switches| {
+        .prop_flat_map(move |switches| {
             let parents = prop::collection::vec(any::<prop::sample::Index>(), switches - 1);
             let more = prop::collection::vec((0..switches, 0..switches), 0..20);
-            (Just(switches as u32), parents, more)
+            let homes = prop::collection::btree_set((0..switches.max(2), 0..switches), 0..=homes);
+            (Just(switches as u32), parents, more, homes)
         })
-        .prop_map(|(switches, parents, more)| {
+        .prop_map(|(switches, parents, more, homes)| {
             let hosts = switches.max(2);
             let names = Builder::numbered("switch", switches).into_iter().map(|name| (name, Duration::from_ns(1)));
             let mut fabric = Builder::new(Builder::numbered("host", hosts), names.collect());
             let rate = Rate::from_gbps(10);
             for host in 0..hosts {
                 fabric.cable(NodeId(host), fabric.switch(host % switches), rate, Duration::from_ns(1));
+            }
+            for (host, switch) in homes.into_iter().filter(|(host, switch)| host % switches as usize != *switch) {
+                fabric.cable(NodeId(host as u32), fabric.switch(switch as u32), rate, Duration::from_ns(1));
             }
             for (child, parent) in parents.iter().enumerate() {
                 let parent = parent.index(child + 1) as u32;
@@ -40,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_port_of_a_set_is_one_hop_nearer_and_no_other_is(fabric in graphs(), dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn every_port_of_a_set_is_one_hop_nearer_and_no_other_is(fabric in graphs_with(12), dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6), up in 0u64..1 << 12) {
         let links: BTreeSet<LinkId> = dead.iter().map(|index| LinkId::from(index.index(fabric.links.len()))).collect();
         let failures = Failures { links, ..Failures::default() };
         let routes = Routes::compute(&fabric, &failures);
@@ -59,6 +68,16 @@ proptest! {
                 let expected: Vec<PortId> = ports.filter(leads_nearer).collect();
                 prop_assert_eq!(routes.next(switch, dst), &expected[..]);
                 prop_assert_eq!(here.is_none(), expected.is_empty());
+            }
+            // A host's own links are chosen likewise, whichever of them it takes to be up.
+            for src in (0..fabric.hosts).map(HostId).filter(|&src| src != dst) {
+                let beyond = |port: usize| {
+                    let uplink = *fabric.uplinks(src).get(port).filter(|_| up >> port & 1 == 1)?;
+                    routes.distance(fabric.switch_at(uplink), dst)
+                };
+                let nearest = (0..16).filter_map(beyond).min();
+                let expected = (0..16).filter(|&port| nearest.is_some() && beyond(port) == nearest);
+                prop_assert_eq!(routes.first_ports(src, dst, up), expected.fold(0, |ports, port| ports | 1 << port));
             }
         }
     }
@@ -92,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn shared_hops_are_those_that_all_shortest_paths_end_with(fabric in graphs(), dead in 0usize..60) {
+    fn shared_hops_are_those_that_all_shortest_paths_end_with(fabric in graphs_with(12), dead in 0usize..60) {
         let dead = LinkId::from(dead % fabric.links.len());
         let routes = Routes::compute(&fabric, &Failures { links: [dead].into(), ..Failures::default() });
         for switch in (0..fabric.switches).map(SwitchId) {
@@ -235,4 +254,100 @@ fn a_failure_of_nothing_is_refused() {
     let host = FailureSpec { switch: Some("host3".into()), ..FailureSpec::default() };
     assert!(why(host).message.contains("is a host"));
     assert_eq!(why(FailureSpec::default()).key, "[0]");
+}
+
+/// Two racks of dual-homed hosts under two spines, and a third pair of racks.
+fn dual_homed() -> Fabric {
+    let spec = LeafSpine { racks: 4, hosts_per_rack: 2, homes: 2, spines: 2, ..LeafSpine::default() };
+    FabricSpec::LeafSpine(spec).build().unwrap()
+}
+
+fn switch(fabric: &Fabric, name: &str) -> SwitchId {
+    fabric.as_switch(fabric.find(name).unwrap()).unwrap()
+}
+
+/// What fails by these names: a switch, or the ends of a link.
+fn failing(fabric: &Fabric, names: &[&str]) -> Failures {
+    let node = |name: &str| fabric.find(name).unwrap();
+    match *names {
+        [name] => Failures { switches: [switch(fabric, name)].into(), ..Failures::default() },
+        [a, b] => {
+            let both = fabric.links_between(node(a), node(b)).flat_map(|link| [link, Fabric::reverse(link)]);
+            Failures { links: both.collect(), ..Failures::default() }
+        }
+        _ => Failures::default(),
+    }
+}
+
+#[test]
+fn a_host_with_two_links_is_reached_by_both() {
+    let fabric = dual_homed();
+    let routes = Routes::compute(&fabric, &Failures::default());
+    let ports = |from: &str, dst| routes.next(switch(&fabric, from), HostId(dst)).len();
+    // Hosts 0 to 3 hang on leaf0 and leaf1, each by its own leaf first.
+    assert_eq!(fabric.rack_of(HostId(3)), switch(&fabric, "leaf1"));
+    assert_eq!(fabric.uplinks(HostId(3)).iter().map(|&up| fabric.switch_at(up).0).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!([ports("leaf0", 3), ports("leaf1", 3), ports("spine0", 3), ports("leaf2", 3)], [1, 1, 2, 2]);
+    // Side by side: two links up, two spines each, two leaves each, one link down.
+    assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(7)), 8);
+    assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(3)), 2);
+    assert_eq!([routes.hops(HostId(0), HostId(7)), routes.hops(HostId(0), HostId(3))], [Some(4), Some(2)]);
+    assert_eq!(routes.first_ports(HostId(0), HostId(7), u64::MAX), 0b11);
+    assert_eq!(routes.first_ports(HostId(0), HostId(7), 0b10), 0b10);
+    assert_eq!(routes.first_ports(HostId(0), HostId(7), 0), 0);
+    // A pair of leaves is a group with its hosts; what they can send is the sum of their links.
+    assert_eq!((fabric.groups, fabric.group_of[0], fabric.group_of[7]), (2, 0, 1));
+    assert_eq!(fabric.host_rate(HostId(0)), Rate::from_gbps(200));
+}
+
+#[test]
+fn a_host_is_reached_by_the_link_that_is_left() {
+    let fabric = dual_homed();
+    let routes = Routes::compute(&fabric, &failing(&fabric, &["host3", "leaf1"]));
+    let to = |from: &str, dst| -> Vec<&str> {
+        let from = switch(&fabric, from);
+        let next = |&port: &PortId| fabric.names[fabric.link(fabric.out_link(from, port)).to.index()].as_str();
+        routes.next(from, HostId(dst)).iter().map(next).collect()
+    };
+    assert_eq!([to("spine0", 3), to("spine0", 2)], [vec!["leaf0"], vec!["leaf0", "leaf1"]]);
+    assert_eq!((to("leaf0", 3), to("leaf1", 3)), (vec!["host3"], vec!["spine0", "spine1"]));
+    // Its neighbours go by the leaf that it still hangs on.
+    assert_eq!([0, 1].map(|src| routes.first_ports(HostId(src), HostId(3), 0b11)), [0b01, 0b01]);
+    assert_eq!(routes.first_ports(HostId(2), HostId(3), 0b11), 0b10);
+    // With a leaf, all of its hosts lose a link and none is lost.
+    let routes = Routes::compute(&fabric, &failing(&fabric, &["leaf1"]));
+    for dst in 0..4 {
+        assert_eq!(routes.next(switch(&fabric, "leaf3"), HostId(dst)).len(), 2);
+        assert_eq!(routes.hops(HostId(6), HostId(dst)), Some(4));
+    }
+    // Without any link it is out of reach.
+    let both =
+        failing(&fabric, &["host3", "leaf1"]).links.into_iter().chain(failing(&fabric, &["host3", "leaf0"]).links);
+    let all = Failures { links: (0..fabric.links.len()).map(LinkId::from).collect(), ..Failures::default() };
+    assert_eq!(Routes::compute(&fabric, &all).hops(HostId(0), HostId(3)), None);
+    let routes = Routes::compute(&fabric, &Failures { links: both.collect(), ..Failures::default() });
+    assert_eq!(routes.hops(HostId(0), HostId(3)), None);
+    assert!(routes.next(switch(&fabric, "leaf0"), HostId(3)).is_empty());
+    assert_eq!(
+        [routes.first_ports(HostId(3), HostId(0), 0b11), routes.first_ports(HostId(0), HostId(3), 0b11)],
+        [0b11, 0]
+    );
+}
+
+#[test]
+fn what_lies_behind_several_links_is_as_far_and_as_wide_as_arithmetic_says() {
+    let fabric = dual_homed();
+    let quotient = Quotient::new(&fabric);
+    // 4 hosts of 200 Gbps in each half, and 2 x 2 links of 400 Gbps to the spines.
+    assert_eq!(fabric.bisection(&quotient), Rate::from_gbps(800));
+    let (widths, ends) = quotient.widths(&[0, 1], &[2, 3]);
+    assert_eq!((widths, ends), (vec![4, 4], [vec![0, 1], vec![2, 3]]));
+    assert_eq!(quotient.widths(&[0, 1], &[0, 1]), (vec![], [vec![0, 1], vec![0, 1]]));
+    // By 1 switch between hosts of a pair of racks, 3 otherwise; never more, though leaf0 and leaf1 are two racks.
+    let one_way = |switches: u64, bytes: u64| {
+        let links = 2 * bytes * 80 + (switches - 1) * bytes * 20; // 80 ps and 20 ps a byte
+        Duration::from_ps(links) + (Duration::from_ns(200) * (switches + 1)) + Duration::from_ns(450) * switches
+    };
+    let both = |switches| (switches as u32, one_way(switches, 1500) + one_way(switches, 40));
+    assert_eq!(fabric.max_rtts(&quotient, 1500, 40).into_iter().collect::<Vec<_>>(), [both(1), both(3)]);
 }

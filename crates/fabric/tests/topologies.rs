@@ -1,6 +1,8 @@
 //! Counts, connectivity and path diversity of each topology, against their formulas.
 
-use clearway_fabric::{Builder, Dumbbell, Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Routes, Star, Tier};
+use clearway_fabric::{
+    Builder, Dumbbell, Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Rails, Routes, Star, Tier,
+};
 use units::{Duration, HostId, LinkId, NodeId, Rate};
 
 fn build(spec: &FabricSpec) -> (Fabric, Routes) {
@@ -20,6 +22,8 @@ fn torus(dims: &[u32]) -> FabricSpec {
 fn some_of_each() -> Vec<FabricSpec> {
     vec![
         FabricSpec::default(),
+        FabricSpec::LeafSpine(LeafSpine { racks: 4, hosts_per_rack: 3, homes: 2, ..LeafSpine::default() }),
+        FabricSpec::Rails(Rails { servers_per_block: 3, ..Rails::default() }),
         fat_tree(2),
         fat_tree(4),
         fat_tree(6),
@@ -76,6 +80,27 @@ fn a_leaf_spine_has_its_counts_and_a_path_a_spine() {
     assert_eq!(fabric.lookahead(), Some(Duration::from_ns(650)));
     let of_tier = |tier| fabric.links.iter().filter(|link| link.tier == tier).count();
     assert_eq!([Tier::FromHost, Tier::Up, Tier::Down, Tier::ToHost].map(of_tier), [144, 36, 36, 144]);
+}
+
+#[test]
+fn rails_join_each_server_to_a_switch_of_its_block_a_rail() {
+    let spec = Rails { blocks: 2, servers_per_block: 4, rails: 8, spines: 2, ..Rails::default() };
+    let (fabric, routes) = build(&FabricSpec::Rails(spec));
+    assert_eq!((fabric.hosts, fabric.switches, fabric.links.len()), (8, 18, 2 * (8 * 8 + 16 * 2)));
+    let name = |link: &LinkId| fabric.names[fabric.link(*link).to.index()].as_str();
+    assert_eq!(fabric.uplinks(HostId(5)).iter().map(name).collect::<Vec<_>>()[..3], ["rail8", "rail9", "rail10"]);
+    assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(3)), 8);
+    assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(4)), 8 * 2 * 8);
+    assert_eq!((fabric.groups, fabric.host_rate(HostId(0))), (2, Rate::from_gbps(800)));
+}
+
+#[test]
+fn homes_must_fit_the_racks() {
+    let spec = |racks, homes| FabricSpec::LeafSpine(LeafSpine { racks, homes, ..LeafSpine::default() }).build();
+    let problem = spec(9, 2).unwrap_err();
+    assert!(problem.key == "leaf_spine.homes" && problem.message.contains("multiple"), "{problem:?}");
+    assert_eq!(spec(9, 0).unwrap_err().key, "leaf_spine.homes");
+    assert!(spec(65, 65).unwrap_err().message.contains("host0 has 65 links; a host has 1 to 64"));
 }
 
 #[test]

@@ -64,10 +64,16 @@ pub struct EstimateInfo {
 /// and the results so far are given.
 ///
 /// Whatever of a scenario concerns packets in queues has no effect. What would change where flows go or what share they get, and
-/// is not known here, is refused with its key: failures, the ways of sharing among entities, and arrivals of single packets.
+/// is not known here, is refused with its key: failures, hosts with several links, the ways of sharing among entities, and arrivals of
+/// single packets.
 pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     refuse(scenario)?;
     let outline = Outline::new(scenario)?;
+    if let Some(host) = outline.fabric.several_links() {
+        let (name, links) = (&outline.fabric.names[host.index()], outline.fabric.uplinks(host).len());
+        let message = format!("{name} has {links} links, and at flow level a host has one: run it at packet level");
+        return Err(Problem::new("fabric", message));
+    }
     let network = Network::new(&outline, scenario.seed);
     let mut run = Run::new(scenario, &outline, &network);
     let ended = run.go(watch)?;

@@ -96,6 +96,13 @@ pub fn run_at(
         return Err(Problem::new("measure.arrivals", message));
     }
     let plan = Plan::new(scenario)?;
+    if let Some(host) = plan.fabric.several_links() {
+        let (name, links) = (&plan.fabric.names[host.index()], plan.fabric.uplinks(host).len());
+        let message = format!(
+            "a host has one socket here, and {name} would have {links} links: give hosts one each, or simulate"
+        );
+        return Err(Problem::new("fabric", message));
+    }
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {
         Problem::new("fabric", format!("its {nodes} nodes need a UDP socket on loopback each: {error}"))

@@ -200,7 +200,7 @@ pub struct Site {
     pub host: HostId,
     /// Hosts in the network.
     pub hosts: u32,
-    /// Rate of this host's link.
+    /// Rate of this host's link, or of all its links together.
     pub nic_rate: Rate,
     /// Longest unloaded round trip of a full data packet and a control packet back, over all pairs of hosts.
     pub data_rtt: Duration,

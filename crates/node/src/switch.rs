@@ -640,7 +640,7 @@ impl Switch {
             [] => None,
             [only] => Some(*only),
             several => {
-                let group = self.routes.home(packet.dst).index();
+                let group = self.routes.group(packet.dst);
                 let queue = |i: usize| self.ports[several[i].index()].queued_bytes();
                 let balancer = &mut self.balancers[packet.transport as usize];
                 Some(several[balancer.choose(packet, group, several.len(), queue)])

@@ -206,6 +206,9 @@ const LOADS_MAX: usize = 1 << 28;
 fn network(fabric: &str) -> PyResult<Arc<Network>> {
     let spec: FabricSpec = read("fabric", fabric)?;
     let fabric = spec.build().map_err(|problem| refused(problem.under("fabric")))?;
+    if fabric.several_links().is_some() {
+        return Err(refused(Problem::new("fabric", "R2C2 takes a host and its switch for one node, joined by a link")));
+    }
     let routes = Routes::compute(&fabric, &Failures::default());
     Ok(Networks::default().of(&Arc::new(fabric), &Arc::new(routes)))
 }

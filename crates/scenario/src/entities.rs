@@ -505,6 +505,19 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
                 "a group of flows has no link of its own; name the one that it shares, such as [\"left\", \"right\"]";
             return Err(Problem::new("link", message));
         }
+        if let Some(&host) = member.hosts.iter().find(|&&host| fabric.uplinks(host).len() > 1) {
+            let (name, uplinks) = (&fabric.names[host.index()], fabric.uplinks(host));
+            let switch = &fabric.names[fabric.link(uplinks[0]).to.index()];
+            let ends = match request.position {
+                Position::Ingress => [name, switch],
+                Position::Egress => [switch, name],
+            };
+            let message = format!(
+                "{name} has {} links, and an AQ controls one: name it, such as {ends:?}, in a request for each",
+                uplinks.len()
+            );
+            return Err(Problem::new("link", message));
+        }
         let own = |&host: &HostId| match request.position {
             Position::Ingress => fabric.uplink(host),
             Position::Egress => Fabric::reverse(fabric.uplink(host)),

@@ -34,6 +34,23 @@ impl Hold {
         None
     }
 
+    /// Takes in a packet that came before all of its flow that are here and may no longer go.
+    pub fn put_back(&mut self, packet: Packet) {
+        match self.queues.get_mut(&packet.flow) {
+            Some(queue) => queue.push_front(packet),
+            None => {
+                self.queues.insert(packet.flow, VecDeque::from([packet]));
+                self.waiting.push(packet.flow);
+            }
+        }
+    }
+
+    /// All packets, flow by flow.
+    pub fn into_packets(mut self) -> Vec<Packet> {
+        let flows = self.waiting.into_iter().chain(self.ready);
+        flows.filter_map(|flow| self.queues.remove(&flow)).flatten().collect()
+    }
+
     /// The next packet that was held and may go.
     pub fn next(&mut self, control: &dyn NicControl) -> Option<Packet> {
         if self.epoch != control.epoch() {

@@ -1,5 +1,5 @@
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use fabric::Routes;
@@ -8,10 +8,11 @@ use node::packet::{CLASSES, flags};
 use node::pool::Transit;
 use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
 use rustc_hash::{FxHashMap, FxHashSet};
-use units::{Duration, FlowId, HostId, Stream, Time};
+use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
-use crate::hold::Hold;
+use crate::homes::Homes;
 use crate::intake::Intake;
+use crate::nic::Nic;
 use crate::{Again, Entities, Fate, FlowRecord, FlowTable, Journey, Measured};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
@@ -32,16 +33,10 @@ pub struct Host {
     starts: BinaryHeap<Reverse<(Time, FlowId)>>,
     /// Flows that start when another has completed, by that other.
     waiting: FxHashMap<FlowId, Vec<FlowId>>,
-    /// What its NIC has been told to hold, if the network has a flow control, and the packets that it holds.
-    nic: Option<(Box<dyn NicControl>, Hold)>,
+    /// Its NIC.
+    nic: Link,
     /// What it takes in more slowly than its link brings it, if it does.
     intake: Option<Box<Intake>>,
-    /// Frames of its NIC to the switch.
-    frames: VecDeque<Packet>,
-    /// Since when its NIC has held anything back, if it does.
-    paused_since: Option<Time>,
-    /// How often its NIC has begun to hold something back, and for how long in all, up to when it last let everything go.
-    paused: (u64, Duration),
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
     again: Arc<Vec<Vec<Again>>>,
@@ -65,6 +60,36 @@ pub struct Host {
     pub ended: u64,
     /// Digest of what came in, for a driver that keeps one.
     pub digest: u64,
+}
+
+/// How a host is joined to the network.
+enum Link {
+    /// By one link, without flow control.
+    Open,
+    /// By one link, whose switch may tell it to hold something back.
+    Controlled(Nic),
+    /// By several.
+    Several(Box<Homes>),
+}
+
+impl Link {
+    /// What endpoints see through the gate.
+    #[inline]
+    fn control(&self) -> Option<&dyn NicControl> {
+        match self {
+            Link::Open => None,
+            Link::Controlled(nic) => Some(&*nic.control),
+            Link::Several(homes) => Some(&**homes),
+        }
+    }
+
+    fn each(&mut self, mut tell: impl FnMut(&mut Nic)) {
+        match self {
+            Link::Open => {}
+            Link::Controlled(nic) => tell(nic),
+            Link::Several(homes) => homes.nics().for_each(tell),
+        }
+    }
 }
 
 struct Slot {
@@ -114,11 +139,8 @@ impl Host {
             flows,
             starts: starts.into(),
             waiting,
-            nic: nic.map(|nic| (nic, Hold::default())),
+            nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
             intake: None,
-            frames: VecDeque::new(),
-            paused_since: None,
-            paused: (0, Duration::ZERO),
             events: Vec::new(),
             again: Arc::default(),
             resubmitted: FxHashMap::default(),
@@ -131,6 +153,14 @@ impl Host {
             sent_bytes: 0,
             ended: 0,
             digest: 0,
+        }
+    }
+
+    /// The same host, with several links.
+    pub(crate) fn with_homes(self, homes: Option<Homes>) -> Host {
+        match homes {
+            Some(homes) => Host { nic: Link::Several(Box::new(homes)), ..self },
+            None => self,
         }
     }
 
@@ -209,8 +239,7 @@ impl Host {
     fn drain_intake(&mut self, now: Time) {
         let tell = |host: &mut Host| {
             let bytes = host.intake.as_ref().map_or(0, |intake| intake.bytes);
-            let frame = host.nic.as_mut().and_then(|(control, _)| control.intake(bytes));
-            host.frames.extend(frame);
+            host.nic.each(|nic| nic.intake(bytes));
         };
         tell(self);
         while let Some(next) = self.intake.as_mut().and_then(|intake| intake.pop(now)) {
@@ -252,20 +281,45 @@ impl Host {
         }
     }
 
-    /// The next packet for the NIC.
+    /// The next packet for the NIC of a host with one link.
     #[inline]
     pub fn pull(&mut self, now: Time) -> Option<Packet> {
-        let packet = match (&self.nic, &self.shaper) {
-            (None, None) => self.poll_endpoints(now)?,
-            (None, Some(_)) => self.pull_shaped(now)?,
-            (Some(_), _) => match self.frames.pop_front() {
+        let packet = match (&mut self.nic, &self.shaper) {
+            (Link::Open, None) => self.poll_endpoints(now)?,
+            (Link::Open, Some(_)) => self.pull_shaped(now)?,
+            (Link::Controlled(nic), _) => match nic.frames.pop_front() {
                 Some(frame) => return Some(frame),
                 None => self.pull_let(now)?,
             },
+            (Link::Several(_), _) => unreachable!("a host with several links is asked by pull_by"),
         };
         self.sent_packets += 1;
         self.sent_bytes += u64::from(packet.wire_bytes);
         Some(packet)
+    }
+
+    /// The next packet of a host with several links, and by which port it goes, of those that are `free` (as bits).
+    pub fn pull_by(&mut self, now: Time, free: u64) -> Option<(PortId, Packet)> {
+        let next = loop {
+            let Link::Several(homes) = &mut self.nic else { unreachable!("a host with one link is asked by pull") };
+            if let Some(next) = homes.next(free) {
+                break next;
+            }
+            if free == 0 || homes.full() {
+                return None;
+            }
+            let packet = self.pull_shaped(now)?;
+            if let Link::Several(homes) = &mut self.nic
+                && let Some(next) = homes.take_in(packet, free)
+            {
+                break next;
+            }
+        };
+        if !next.1.has(flags::LINK_FRAME) {
+            self.sent_packets += 1;
+            self.sent_bytes += u64::from(next.1.wire_bytes);
+        }
+        Some(next)
     }
 
     /// The next packet that the link lets through.
@@ -275,12 +329,12 @@ impl Host {
             return Some(packet);
         }
         loop {
-            let (control, hold) = self.nic.as_mut()?;
+            let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
             if let Some(packet) = hold.next(&**control) {
                 return Some(packet);
             }
             let packet = self.pull_shaped(now)?;
-            let (control, hold) = self.nic.as_mut()?;
+            let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
             if let Some(packet) = hold.pass(&**control, packet) {
                 return Some(packet);
             }
@@ -331,7 +385,7 @@ impl Host {
     fn poll_endpoint(&mut self, now: Time, index: usize) -> Option<Packet> {
         let Slot { endpoint, beneath, random, .. } = &mut self.transports[index];
         let beneath = *beneath;
-        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), index as u8).beneath(beneath);
+        let gate = Gate::new(self.nic.control(), index as u8).beneath(beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         let mut packet = endpoint.poll_transmit(&mut cx);
         if !self.events.is_empty() {
@@ -352,65 +406,62 @@ impl Host {
         packet
     }
 
-    /// A frame of the flow control has come from the switch.
-    pub fn frame(&mut self, now: Time, frame: &Packet) {
-        if let Some((control, _)) = &mut self.nic {
-            control.frame(now, frame);
-        }
-        self.note_pause(now);
-    }
-
-    /// How often its NIC was told to hold something back, and for how long by `end`.
-    pub fn pauses(&self, end: Time) -> (u64, Duration) {
-        let (count, time) = self.paused;
-        (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))
-    }
-
-    fn note_pause(&mut self, now: Time) {
-        let holds = self.nic.as_ref().is_some_and(|(control, _)| control.holds());
-        match self.paused_since {
-            None if holds => {
-                self.paused_since = Some(now);
-                self.paused.0 += 1;
-            }
-            Some(since) if !holds => {
-                self.paused_since = None;
-                self.paused.1 += now - since;
-            }
-            _ => {}
+    /// A frame of the flow control has come by a port.
+    pub fn frame(&mut self, now: Time, port: PortId, frame: &Packet) {
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.frame(now, frame),
+            Link::Several(homes) => homes.frame(now, port, frame),
         }
     }
 
-    /// The link has gone down or come up.
-    pub fn link_changed(&mut self, now: Time) {
-        if let Some((control, _)) = &mut self.nic {
-            control.reset();
+    /// How often a port was told to hold something back, and for how long by `end`.
+    pub fn pauses(&self, port: PortId, end: Time) -> (u64, Duration) {
+        match &self.nic {
+            Link::Open => (0, Duration::ZERO),
+            Link::Controlled(nic) => nic.pauses(end),
+            Link::Several(homes) => homes.pauses(port, end),
         }
-        self.frames.clear();
-        self.note_pause(now);
+    }
+
+    /// The link at a port has gone down or come up.
+    pub fn link_changed(&mut self, now: Time, port: PortId, up: bool) {
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.reset(now),
+            Link::Several(homes) => homes.link_changed(now, port, up),
+        }
     }
 
     /// All switches forward by these tables from now on.
     pub fn set_routes(&mut self, now: Time, routes: &Arc<Routes>) {
-        if let Some((control, _)) = &mut self.nic {
-            control.set_routes(routes);
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.control.set_routes(routes),
+            Link::Several(homes) => homes.set_routes(routes),
         }
         for transport in 0..self.transports.len() {
             self.tell(now, transport, None, |endpoint, cx| endpoint.set_routes(cx, routes));
         }
     }
 
-    /// Shows why its NIC holds anything back, if it does.
-    pub fn held(&self, see: &mut dyn FnMut(Cause)) {
-        if let Some((control, _)) = &self.nic {
-            control.causes(see);
+    /// Shows why a port of its NIC holds anything back, if it does.
+    pub fn held(&self, see: &mut dyn FnMut(PortId, Cause)) {
+        match &self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.control.causes(&mut |cause| see(PortId(0), cause)),
+            Link::Several(homes) => homes.held(see),
         }
     }
 
-    /// The number of the queue that a packet leaves from, for a flow control that numbers queues.
+    /// The number of the queue that a packet leaves a port from, for a flow control that numbers queues.
     #[inline]
-    pub fn stamp(&mut self, packet: &Packet) -> u16 {
-        self.nic.as_mut().map_or(0, |(control, _)| control.stamp(packet))
+    pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
+        match &mut self.nic {
+            Link::Open => 0,
+            Link::Controlled(nic) => nic.control.stamp(packet),
+            Link::Several(homes) => homes.stamp(port, packet),
+        }
     }
 
     /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
@@ -444,7 +495,7 @@ impl Host {
         tell: impl FnOnce(&mut dyn Endpoint, &mut Cx<'_>),
     ) {
         let Slot { endpoint, beneath, random, .. } = &mut self.transports[transport];
-        let gate = Gate::new(self.nic.as_ref().map(|nic| &*nic.0), transport as u8).beneath(*beneath);
+        let gate = Gate::new(self.nic.control(), transport as u8).beneath(*beneath);
         let mut cx = Cx { now, random, gate, events: &mut self.events };
         tell(&mut **endpoint, &mut cx);
         if !self.events.is_empty() {

@@ -26,12 +26,20 @@ use crate::{Completion, HEAD_BYTES, Scenario};
 /// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others: it waits only at a
 /// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With completion
 /// "acknowledged", a control packet's way back is added.
+///
+/// The links of a host lie side by side too, those of them that lie on shortest paths: as everywhere, what counts is what could be
+/// reached and not what a load balancer does. So a message that ECMP sends by one of two links has a slowdown of about 2, and one that
+/// is sprayed over both a slowdown of 1. At such a first hop packets leave in order, so that the last one is not earlier than others.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
     quotient: &'a Quotient,
     scenario: &'a Scenario,
     /// Headers of each packet.
     header_bytes: u64,
+    /// Whether hosts have several links.
+    several: bool,
+    /// Per pair of sets of racks, where hosts have several links, the way between them.
+    ways: FxHashMap<[Vec<usize>; 2], Way>,
     /// Per pair of racks, which of `shapes` the way between them has.
     shape_of: FxHashMap<(u32, u32), u32>,
     shapes: Vec<Vec<Hop>>,
@@ -47,6 +55,14 @@ struct Hop {
     width: u32,
 }
 
+/// The way between hosts with several links.
+struct Way {
+    /// Hops between switches.
+    hops: Vec<Hop>,
+    /// The racks that shortest paths begin at, and those that they end at.
+    ends: [Vec<usize>; 2],
+}
+
 type HopKey = (Rate, Duration, u32);
 
 impl<'a> Ideal<'a> {
@@ -54,7 +70,8 @@ impl<'a> Ideal<'a> {
     pub fn new(fabric: &'a Fabric, quotient: &'a Quotient, scenario: &'a Scenario) -> Ideal<'a> {
         let (shape_of, known) = (FxHashMap::default(), FxHashMap::default());
         let header_bytes = scenario.host.header.get();
-        Ideal { fabric, quotient, scenario, header_bytes, shape_of, shapes: Vec::new(), known }
+        let (several, ways) = (fabric.several_links().is_some(), FxHashMap::default());
+        Ideal { fabric, quotient, scenario, header_bytes, several, ways, shape_of, shapes: Vec::new(), known }
     }
 
     /// The same for packets with headers of so many bytes, where a transport has its own.
@@ -92,6 +109,9 @@ impl<'a> Ideal<'a> {
     }
 
     fn hops(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
+        if self.several {
+            return self.hops_between_several(src, dst);
+        }
         let (from, to) = (self.quotient.rack_of(self.fabric, src), self.quotient.rack_of(self.fabric, dst));
         let shape = self.shape(from, to);
         let mut hops = Vec::with_capacity(self.shapes[shape as usize].len() + 2);
@@ -101,13 +121,48 @@ impl<'a> Ideal<'a> {
         hops
     }
 
+    fn hops_between_several(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
+        let racks = [src, dst].map(|host| self.quotient.racks_of(self.fabric, host));
+        if !self.ways.contains_key(&racks) {
+            let way = self.way(&racks);
+            self.ways.insert(racks.clone(), way);
+        }
+        let Way { hops, ends: [starts, ends] } = &self.ways[&racks];
+        let links = |host, racks: &[usize]| {
+            let class = |&uplink: &LinkId| self.quotient.class_of(self.fabric.switch_at(uplink));
+            let uplinks = self.fabric.uplinks(host).iter().copied();
+            uplinks.filter(|uplink| racks.contains(&class(uplink))).collect::<Vec<_>>()
+        };
+        let down = links(dst, ends).into_iter().map(Fabric::reverse).collect();
+        let mut way = vec![self.side_by_side(links(src, starts))];
+        way.extend_from_slice(hops);
+        way.push(self.side_by_side(down));
+        way
+    }
+
+    fn way(&self, [from, to]: &[Vec<usize>; 2]) -> Way {
+        let (widths, ends) = self.quotient.widths(from, to);
+        let nearest = self.quotient.nearest(from, to);
+        let pairs = ends[0].iter().flat_map(|&from| ends[1].iter().map(move |&to| (from, to)));
+        let mut pairs = pairs.filter(|&(from, to)| self.quotient.distance(from, to) == nearest);
+        let (from, to) = pairs.next().expect("some racks are the nearest");
+        let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
+        Way { hops: links.zip(widths).map(|(link, width)| Hop { width, ..self.hop(link) }).collect(), ends }
+    }
+
+    /// Links of a host that lie side by side, as fast as the fastest of them.
+    fn side_by_side(&self, links: Vec<LinkId>) -> Hop {
+        let &fastest = links.iter().max_by_key(|link| self.fabric.link(**link).rate).expect("a path begins and ends");
+        Hop { width: links.len() as u32, ..self.end_hop(fastest) }
+    }
+
     fn shape(&mut self, from: usize, to: usize) -> u32 {
         let racks = (from as u32, to as u32);
         if let Some(&shape) = self.shape_of.get(&racks) {
             return shape;
         }
         let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
-        let widths = self.quotient.widths(from, to);
+        let (widths, _) = self.quotient.widths(&[from], &[to]);
         let key = |(link, width)| (self.fabric.link(link).rate, self.after(link), width);
         let key: Vec<HopKey> = links.zip(widths).map(key).collect();
         let step = self.scenario.transmission_step;
@@ -148,7 +203,7 @@ impl<'a> Ideal<'a> {
         // Of the full packets: when the first begins, how much later the last does, when the last has gone.
         let (mut first_begin, mut spread, mut full_gone) = (0, 0, 0);
         let (mut last_seen, mut last_gone, mut overtakes) = (0, 0, false);
-        for hop in hops {
+        for (index, hop) in hops.iter().enumerate() {
             let sent = |bytes: u64| wide(hop.per_byte.transmit(bytes as u32));
             let seen = |bytes: u64| sent(if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes });
             let after = wide(hop.after);
@@ -158,6 +213,7 @@ impl<'a> Ideal<'a> {
                 spread = spread.max((full_before - 1) / u128::from(hop.width) * sent(mtu));
                 full_gone = full_gone.max(first_begin + spread + sent(mtu));
                 let busy_until = match hop.width {
+                    width if index == 0 => full_before / u128::from(width) * sent(mtu),
                     _ if !overtakes => full_gone,
                     1 => first_begin.min(last_seen) + full_before * sent(mtu),
                     _ => 0,

@@ -10,13 +10,15 @@ use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::pool::Hop;
 use node::{
-    Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, Overflow, Port, Settings, Site, Stages, Switch,
+    Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, NicControl, Overflow, Port, Settings, Site,
+    Stages, Switch,
 };
 use schemes::aq::Step;
 use schemes::pyrrha::paths::Downstream;
 use schemes::{Asks, Common, FlowControl as LinkControl, Ground, Sharing, Transport};
-use units::{Duration, HostId, LinkId, Problem, Rate, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
+use crate::homes::Homes;
 use crate::intake::Intake;
 use crate::{Again, Entities, EntitySpec, FlowTable, Host, Outline, Scenario};
 pub use reserved::Reserved;
@@ -252,15 +254,32 @@ impl Plan {
         let shaper = self.shaper(&site(self.transports.len()));
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
         let entities = tagged.then(|| self.entities.clone());
-        let nic = self.scenario.flow_control.nic_control(&self.link_ground(), host);
+        let ports = self.fabric.uplinks(host).len();
+        let mut nics = (0..ports).map(|port| self.nic(host, PortId::from(port)));
+        let (nic, homes) = match ports {
+            1 => (nics.next().flatten(), None),
+            _ => (None, Some(self.homes(host, nics.collect()))),
+        };
         let spec = &self.scenario.host;
         let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
         let flows = self.flows.clone();
         let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
         Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
+            .with_homes(homes)
             .with_intake(intake)
             .with_reserved(reserved)
             .with_again(self.again.clone())
+    }
+
+    /// The flow control's part of a port of a host.
+    fn nic(&self, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        self.scenario.flow_control.nic_control(&self.link_ground(), host, port)
+    }
+
+    /// The NIC of a host with several links.
+    fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> Homes {
+        let (routes, switches) = (self.routes.clone(), self.fabric.switches);
+        Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.seed)
     }
 
     /// Whether any transport has a part in switches.

@@ -23,7 +23,7 @@ mod switch;
 use node::{FlowControl, NicControl};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{HostId, Problem, SwitchId};
+use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
 use crate::flow_queues::{HELD_CLASSES, Name, NicPart};
@@ -99,7 +99,7 @@ impl LinkScheme for Config {
         Ok(Box::new(switch::SwitchPart::new(self, ground, switch)))
     }
 
-    fn nic_control(&self, _: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart::new(self.host_name(), host)))
     }
 

@@ -21,7 +21,7 @@ use node::{FlowControl, Header, NicControl, Packet};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, FlowId, HostId, Problem, SwitchId, Time};
+use units::{Duration, FlowId, HostId, PortId, Problem, SwitchId, Time};
 
 use crate::About;
 use crate::link_scheme::{Ground, LinkScheme};
@@ -82,7 +82,7 @@ impl LinkScheme for Config {
         self.pfc.mask()
     }
 
-    fn nic_control(&self, _: &Ground<'_>, _: HostId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &Ground<'_>, _: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart {
             class: self.class,
             lossless: self.pfc.mask(),

@@ -163,6 +163,8 @@ impl Scheme for Config {
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        ground
+            .one_link_a_host("gives each host's only link to one packet at a time, and names the path from there on")?;
         let fabric = &ground.fabric;
         if self.arbiter >= fabric.hosts {
             let message = format!("there is no host {}; the last is {}", self.arbiter, fabric.hosts - 1);

@@ -5,7 +5,7 @@
 use node::{FlowControl as SwitchControl, NicControl};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use units::{HostId, Problem, SwitchId};
+use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::About;
 use crate::catalogue::name_or_table;
@@ -121,11 +121,11 @@ macro_rules! flow_controls {
                 }
             }
 
-            /// Its part of a host's NIC, if it has one.
-            pub fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
+            /// Its part of a port of a host's NIC, if it has one.
+            pub fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
                 match self {
                     FlowControl::None => None,
-                    $(FlowControl::$variant(config) => config.nic_control(ground, host),)*
+                    $(FlowControl::$variant(config) => config.nic_control(ground, host, port),)*
                 }
             }
         }

@@ -159,6 +159,7 @@ impl Scheme for Config {
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        ground.one_link_a_host("shares each host's only link out in slots, and reserves a path from there on")?;
         let (fabric, bounds) = (&*ground.fabric, Bounds::new(self, ground));
         if bounds.switches > SWITCHES_MAX {
             let switches = bounds.switches;

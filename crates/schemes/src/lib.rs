@@ -177,6 +177,17 @@ impl Ground {
             common: Common::default(),
         }
     }
+
+    /// Refuses a network in which a host has several links, for a scheme that `does` something of a host's only link.
+    pub(crate) fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
+        let Some(host) = self.fabric.several_links() else { return Ok(()) };
+        let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());
+        let message = format!(
+            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or choose another \
+             transport"
+        );
+        Err(Problem::new("", message))
+    }
 }
 
 /// One line for a person who looks for a scheme.

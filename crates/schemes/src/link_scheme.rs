@@ -20,8 +20,8 @@ pub trait LinkScheme {
     /// Its part of a switch. An error's key is relative to its table.
     fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem>;
 
-    /// Its part of a host's NIC; none if hosts do not answer.
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>>;
+    /// Its part of a port of a host's NIC; none if hosts do not answer.
+    fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
 
     /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
     /// several congestion roots share because there were no more.
@@ -83,6 +83,12 @@ impl Ground<'_> {
     /// One-hop bandwidth-delay product of a node's port: the link's rate times the time to the neighbour and back.
     pub fn hop_bdp_bytes(&self, node: NodeId, port: PortId) -> u64 {
         self.rate(node, port).bytes_in(self.round_trip(node, port))
+    }
+
+    /// The sum of something over all ports of a host.
+    pub fn of_ports(&self, host: HostId, of: impl Fn(NodeId, PortId) -> u64) -> u64 {
+        let ports = (0..self.fabric.uplinks(host).len()).map(PortId::from);
+        ports.map(|port| of(self.fabric.host_node(host), port)).sum()
     }
 
     /// What each port of a switch sends, by the port by which it came, while the neighbour there is told and answers: the

@@ -72,7 +72,7 @@ impl LinkScheme for Config {
         }))
     }
 
-    fn nic_control(&self, _: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart::new(Name::Flow, host)))
     }
 

@@ -85,8 +85,9 @@ impl LinkScheme for Config {
         self.mask()
     }
 
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
-        let reaction = ground.reaction_bytes(ground.fabric.host_node(host), PortId(0));
+    fn nic_control(&self, ground: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
+        // Of several links, all bring more until they have fallen silent.
+        let reaction = ground.of_ports(host, |node, port| ground.reaction_bytes(node, port));
         let pause_bytes = ground.intake_buffer.get().saturating_sub(reaction);
         let resume_bytes = pause_bytes.saturating_sub(self.resume_offset.get());
         Some(Box::new(NicPart { paused: 0, lossless: self.mask(), pause_bytes, resume_bytes, pauses: false }))

@@ -187,11 +187,12 @@ impl LinkScheme for Config {
         self.mask()
     }
 
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
         let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
-        let hop = ground.hop_bdp_bytes(ground.fabric.host_node(host), PortId(0)) as f64;
+        let hop = ground.of_ports(host, |node, port| ground.hop_bdp_bytes(node, port)) as f64;
         let part = nic::NicPart {
             host,
+            port,
             classes: self.mask(),
             switches,
             downstream,

@@ -216,6 +216,7 @@ impl Scheme for Config {
     }
 
     fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        ground.one_link_a_host("takes a host and its switch for one node, joined by a link")?;
         if usize::from(ground.site.mtu_bytes) <= wire::DATA_BYTES {
             let (header, mtu) = (wire::DATA_BYTES, ground.site.mtu_bytes);
             let message = format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; write more");

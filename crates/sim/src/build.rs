@@ -8,7 +8,7 @@ use fabric::{Change as FabricChange, Tier};
 use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use schemes::{FlowControl, Transport};
-use units::{Duration, LinkId, NodeId, PortId, Time};
+use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Time};
 
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
@@ -16,7 +16,7 @@ use crate::entities::EntityProbe;
 use crate::first_time::FirstTime;
 use crate::guarantee;
 use crate::noise::Noise;
-use crate::part::{Change, From, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
+use crate::part::{Change, From, HostPort, HostSlot, Outlet, Part, Pipe, PipeRef, SwitchSlot, To};
 use crate::probe::Samples;
 
 /// The network cut into at most `parts` parts.
@@ -68,7 +68,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
         for (port, &id) in fabric.ports[node.index()].iter().enumerate() {
             outlet_of[id.index()] = part.outlets.len() as u32;
             let from = match host {
-                Some(_) => From::Host { index },
+                Some(_) => From::Host { index, port: PortId::from(port) },
                 None => From::Switch { index, port: PortId::from(port) },
             };
             part.outlets.push(outlet(plan, id, from, part_of(node), part_of(fabric.link(id).to), pipe_of[id.index()]));
@@ -77,10 +77,11 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             Some(host) => part.hosts.push(HostSlot {
                 host: plan.host(host),
                 outlet: first_outlet,
-                per_byte: fabric.host_rate(host).per_byte().in_steps_of(plan.scenario.transmission_step),
+                per_byte: per_byte(plan, fabric.uplink(host)),
                 free_at: Time::ZERO,
                 up: true,
                 lost: (0, 0),
+                ports: host_ports(plan, host),
             }),
             None => {
                 let id = fabric.as_switch(node).expect("a node is a host or a switch");
@@ -94,7 +95,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
     for (id, link) in fabric.links.iter().enumerate() {
         let index = index_in_part[link.to.index()];
         let to = match fabric.as_host(link.to) {
-            Some(_) => To::Host { index },
+            Some(_) => To::Host { index, port: link.to_port },
             None => To::Switch { index, port: link.to_port },
         };
         let pipes = &mut built[part_of(link.to)].pipes;
@@ -114,6 +115,23 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
         part.prime();
     }
     built
+}
+
+fn per_byte(plan: &Plan, link: LinkId) -> PerByte {
+    plan.fabric.link(link).rate.per_byte().in_steps_of(plan.scenario.transmission_step)
+}
+
+/// The ports of a host, if it has several.
+fn host_ports(plan: &Plan, host: HostId) -> Option<Box<[HostPort]>> {
+    let uplinks = plan.fabric.uplinks(host);
+    let port = |&link: &LinkId| HostPort {
+        per_byte: per_byte(plan, link),
+        free_at: Time::ZERO,
+        up: true,
+        sent: (0, 0),
+        lost: (0, 0),
+    };
+    (uplinks.len() > 1).then(|| uplinks.iter().map(port).collect())
 }
 
 fn outlet(plan: &Plan, id: LinkId, from: From, here: usize, there: usize, pipe: u32) -> Outlet {

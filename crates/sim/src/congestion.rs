@@ -122,8 +122,9 @@ impl Congestion {
             }
         }
         for slot in hosts {
-            let link = self.fabric.uplink(slot.host.id()).0;
-            slot.host.held(&mut |cause| {
+            let uplinks = self.fabric.uplinks(slot.host.id());
+            slot.host.held(&mut |port, cause| {
+                let link = uplinks[port.index()].0;
                 let place = Row {
                     at: now,
                     link,

@@ -63,7 +63,7 @@ impl Pipe {
 #[derive(Clone, Copy)]
 pub(crate) enum To {
     Switch { index: u32, port: PortId },
-    Host { index: u32 },
+    Host { index: u32, port: PortId },
 }
 
 /// A link's sending end.
@@ -87,7 +87,7 @@ pub(crate) enum PipeRef {
 #[derive(Clone, Copy)]
 pub(crate) enum From {
     Switch { index: u32, port: PortId },
-    Host { index: u32 },
+    Host { index: u32, port: PortId },
 }
 
 pub(crate) struct HostSlot {
@@ -97,6 +97,19 @@ pub(crate) struct HostSlot {
     pub free_at: Time,
     pub up: bool,
     /// Packets and bytes lost because its own link was down.
+    pub lost: (u64, u64),
+    /// Where it has several links, its ports; their outlets are consecutive, and of the above only these and the losses of all count.
+    pub ports: Option<Box<[HostPort]>>,
+}
+
+/// A port of a host with several links.
+pub(crate) struct HostPort {
+    pub per_byte: PerByte,
+    pub free_at: Time,
+    pub up: bool,
+    /// Packets and bytes that it took from the host, those for its dead link included.
+    pub sent: (u64, u64),
+    /// Packets and bytes lost because its link was down.
     pub lost: (u64, u64),
 }
 
@@ -229,12 +242,12 @@ impl Part {
                     self.follow_up(now, index);
                 }
             }
-            To::Host { index } => {
+            To::Host { index, port } => {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
                 slot.host.digest = stir(slot.host.digest, now, &packet);
                 if packet.has(flags::LINK_FRAME) {
-                    slot.host.frame(now, &packet);
+                    slot.host.frame(now, port, &packet);
                     return self.arm_host(now, index as usize, false);
                 }
                 if self.probes {
@@ -325,7 +338,7 @@ impl Part {
                     self.agenda.set(opening, next);
                 }
             }
-            From::Host { index } => {
+            From::Host { index, .. } => {
                 let opening = self.opening(outlet);
                 self.agenda.set(opening, Time::MAX);
                 self.arm_host(now, index as usize, false);
@@ -337,7 +350,9 @@ impl Part {
     #[inline]
     fn arm_host(&mut self, now: Time, index: usize, due: bool) {
         let slot = &mut self.hosts[index];
-        if slot.free_at <= now
+        if slot.ports.is_some() {
+            self.pull_by_ports(now, index);
+        } else if slot.free_at <= now
             && let Some(packet) = slot.host.pull(now)
         {
             slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
@@ -345,7 +360,7 @@ impl Part {
             if slot.up {
                 let mut transit = Transit::leaving(now);
                 if self.flow_controlled {
-                    transit.queue = slot.host.stamp(&packet);
+                    transit.queue = slot.host.stamp(PortId(0), &packet);
                 }
                 let id = self.pool.insert(packet, transit);
                 if packet.has(flags::TELEMETRY) {
@@ -363,6 +378,48 @@ impl Part {
         let deadline = self.deadline(index);
         if due || at < self.agenda.get(deadline) {
             self.agenda.set(deadline, at);
+        }
+    }
+
+    /// The ports of a host with several links take packets while one is free and there is one for it.
+    #[inline(never)]
+    fn pull_by_ports(&mut self, now: Time, index: usize) {
+        loop {
+            let HostSlot { host, outlet, ports: Some(ports), lost, .. } = &mut self.hosts[index] else { return };
+            let free =
+                (0..).zip(&**ports).filter(|(_, port)| port.free_at <= now).fold(0, |free, (bit, _)| free | 1 << bit);
+            if free == 0 {
+                return;
+            }
+            let Some((out, packet)) = host.pull_by(now, free) else { return };
+            let outlet = *outlet + out.0;
+            let port = &mut ports[out.index()];
+            port.free_at = now + port.per_byte.transmit(u32::from(packet.wire_bytes));
+            let free_at = port.free_at;
+            let count = |(packets, bytes): &mut (u64, u64)| {
+                *packets += 1;
+                *bytes += u64::from(packet.wire_bytes);
+            };
+            let frame = packet.has(flags::LINK_FRAME);
+            if !frame {
+                count(&mut port.sent);
+            }
+            if port.up {
+                let mut transit = Transit::leaving(now);
+                if self.flow_controlled {
+                    transit.queue = host.stamp(out, &packet);
+                }
+                let id = self.pool.insert(packet, transit);
+                if packet.has(flags::TELEMETRY) {
+                    *self.pool.telemetry_mut(id) = host.carries(&packet);
+                }
+                self.launch(outlet, now, free_at, id);
+            } else if !frame {
+                count(&mut port.lost);
+                count(lost);
+            }
+            let opening = self.opening(outlet);
+            self.agenda.set(opening, free_at);
         }
     }
 
@@ -437,10 +494,13 @@ impl Part {
                     self.switches[index as usize].switch.set_up(now, port, up, &mut self.pool);
                     self.follow_up(now, index);
                 }
-                From::Host { index } => {
+                From::Host { index, port } => {
                     let slot = &mut self.hosts[index as usize];
-                    slot.up = up;
-                    slot.host.link_changed(now);
+                    match &mut slot.ports {
+                        None => slot.up = up,
+                        Some(ports) => ports[port.index()].up = up,
+                    }
+                    slot.host.link_changed(now, port, up);
                     self.arm_host(now, index as usize, false);
                 }
             },

@@ -159,15 +159,19 @@ fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<InF
                     let port = switch.port(port);
                     PortStats { paused: port.paused_time(end), own_queues_max, ..port.stats }
                 }
-                From::Host { index } => {
-                    let HostSlot { host, lost: (dead_packets, dead_bytes), .. } = &part.hosts[index as usize];
-                    let (pauses, paused) = host.pauses(end);
+                From::Host { index, port } => {
+                    let HostSlot { host, lost, ports, .. } = &part.hosts[index as usize];
+                    let (sent, lost) = match ports {
+                        None => ((host.sent_packets, host.sent_bytes), *lost),
+                        Some(ports) => (ports[port.index()].sent, ports[port.index()].lost),
+                    };
+                    let (pauses, paused) = host.pauses(port, end);
                     // As at a switch, what met a dead link was not sent.
                     PortStats {
-                        sent_packets: host.sent_packets - dead_packets,
-                        sent_bytes: host.sent_bytes - dead_bytes,
-                        dead_packets: *dead_packets,
-                        dead_bytes: *dead_bytes,
+                        sent_packets: sent.0 - lost.0,
+                        sent_bytes: sent.1 - lost.1,
+                        dead_packets: lost.0,
+                        dead_bytes: lost.1,
                         pauses,
                         paused,
                         ..Default::default()

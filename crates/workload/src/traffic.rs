@@ -150,7 +150,7 @@ fn one() -> u32 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadOf {
-    /// Of the links of the hosts that send: each sender offers this share of its own link. For an incast, of the
+    /// Of the links of the hosts that send: each sender offers this share of its own link, or of all its links together. For an incast, of the
     /// receiver's link (the slowest one, if the receiver changes); for an outcast, of the sender's.
     #[default]
     HostLinks,

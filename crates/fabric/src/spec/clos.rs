@@ -13,9 +13,13 @@ pub struct LeafSpine {
     pub racks: u32,
     /// Hosts under each leaf.
     pub hosts_per_rack: u32,
+    /// Links of each host, each to another leaf: 2 for dual-homed hosts. Racks stand together by so many (0 and 1, 2 and 3, ...), and
+    /// the hosts of each hang on all leaves of these: by the first port on their own, by the next ports on those behind it. A leaf has
+    /// as many times more links to hosts.
+    pub homes: u32,
     /// Spine switches.
     pub spines: u32,
-    /// Rate of the links of hosts.
+    /// Rate of each link of a host.
     pub host_rate: Rate,
     /// Rate of the links between leaves and spines.
     pub spine_rate: Rate,
@@ -32,6 +36,7 @@ impl Default for LeafSpine {
         LeafSpine {
             racks: 9,
             hosts_per_rack: 16,
+            homes: 1,
             spines: 4,
             host_rate: Rate::from_gbps(100),
             spine_rate: Rate::from_gbps(400),
@@ -44,26 +49,108 @@ impl Default for LeafSpine {
 
 impl LeafSpine {
     pub(super) fn build(&self) -> Result<Fabric, Problem> {
-        let LeafSpine { racks, hosts_per_rack, spines, propagation, .. } = *self;
+        let LeafSpine { racks, hosts_per_rack, homes, spines, propagation, .. } = *self;
         at_least("racks", racks, 1)?;
         at_least("hosts_per_rack", hosts_per_rack, 1)?;
+        at_least("homes", homes, 1)?;
         at_least("spines", spines, 1)?;
         positive("host_rate", self.host_rate)?;
         positive("spine_rate", self.spine_rate)?;
         let spine_rate = oversubscribed("oversubscription", self.spine_rate, self.oversubscription)?;
         let (racks_, hosts_, spines_) = (u128::from(racks), u128::from(hosts_per_rack), u128::from(spines));
-        Builder::check_size(racks_ * hosts_ + racks_ + spines_, racks_ * (hosts_ + spines_))?;
+        Builder::check_size(racks_ * hosts_ + racks_ + spines_, racks_ * (hosts_ * u128::from(homes) + spines_))?;
+        if racks % homes != 0 {
+            let message = format!(
+                "is {homes}, and {racks} racks can't stand together by so many: racks must be a multiple of it"
+            );
+            return Err(Problem::new("homes", message));
+        }
 
         let hosts = racks * hosts_per_rack;
         let leaves = switches("leaf", racks, self.switch_delay);
         let tops = switches("spine", spines, self.switch_delay);
         let mut fabric = Builder::new(Builder::numbered("host", hosts), leaves.chain(tops).collect());
         for host in 0..hosts {
-            fabric.cable(NodeId(host), fabric.switch(host / hosts_per_rack), self.host_rate, propagation);
+            let own = host / hosts_per_rack;
+            for home in 0..homes {
+                let leaf = own / homes * homes + (own + home) % homes;
+                fabric.cable(NodeId(host), fabric.switch(leaf), self.host_rate, propagation);
+            }
         }
         for rack in 0..racks {
             for spine in 0..spines {
                 fabric.cable(fabric.switch(rack), fabric.switch(racks + spine), spine_rate, propagation);
+            }
+        }
+        fabric.finish()
+    }
+}
+
+/// Servers with a NIC for each of several rails, as clusters that train models have them: in a block of servers, link r of each leads
+/// to the block's rail switch r, and every rail switch is joined to every spine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rails {
+    /// Blocks of servers.
+    pub blocks: u32,
+    /// Servers, each a host, in a block.
+    pub servers_per_block: u32,
+    /// Links of a server, and rail switches of a block: rail switch r of block b is "rail" with the number b * rails + r.
+    pub rails: u32,
+    /// Spine switches.
+    pub spines: u32,
+    /// Rate of each link of a server.
+    pub host_rate: Rate,
+    /// Rate of the links between rail switches and spines.
+    pub spine_rate: Rate,
+    /// Propagation delay of every link.
+    pub propagation: Duration,
+    /// Processing delay of every switch.
+    pub switch_delay: Duration,
+}
+
+impl Default for Rails {
+    /// Servers of eight accelerators; as many bits a second go up from a rail switch as come from servers.
+    fn default() -> Rails {
+        Rails {
+            blocks: 2,
+            servers_per_block: 16,
+            rails: 8,
+            spines: 4,
+            host_rate: Rate::from_gbps(100),
+            spine_rate: Rate::from_gbps(400),
+            propagation: Duration::from_ns(200),
+            switch_delay: Duration::from_ns(450),
+        }
+    }
+}
+
+impl Rails {
+    pub(super) fn build(&self) -> Result<Fabric, Problem> {
+        let Rails { blocks, servers_per_block, rails, spines, propagation, .. } = *self;
+        at_least("blocks", blocks, 1)?;
+        at_least("servers_per_block", servers_per_block, 1)?;
+        at_least("rails", rails, 1)?;
+        at_least("spines", spines, 1)?;
+        positive("host_rate", self.host_rate)?;
+        positive("spine_rate", self.spine_rate)?;
+        let [blocks_, servers_, rails_, spines_] = [blocks, servers_per_block, rails, spines].map(u128::from);
+        let nodes = blocks_ * (servers_ + rails_) + spines_;
+        Builder::check_size(nodes, blocks_.saturating_mul(rails_).saturating_mul(servers_ + spines_))?;
+
+        let (hosts, below) = (blocks * servers_per_block, blocks * rails);
+        let tops = switches("spine", spines, self.switch_delay);
+        let rail_switches = switches("rail", below, self.switch_delay);
+        let mut fabric = Builder::new(Builder::numbered("host", hosts), rail_switches.chain(tops).collect());
+        for host in 0..hosts {
+            for rail in 0..rails {
+                let switch = fabric.switch(host / servers_per_block * rails + rail);
+                fabric.cable(NodeId(host), switch, self.host_rate, propagation);
+            }
+        }
+        for rail in 0..below {
+            for spine in 0..spines {
+                fabric.cable(fabric.switch(rail), fabric.switch(below + spine), self.spine_rate, propagation);
             }
         }
         fabric.finish()

@@ -113,7 +113,7 @@ fn what_the_nic_has_held_does_not_go_before_what_reserves() {
     let frame = Packet::bare(FlowId(0), HostId(1), HostId(0));
     // The first packet is the other's; then flow 0, asked, is held.
     assert_eq!(sent(&mut host), [(1, 0)]);
-    host.frame(Time::ZERO, &frame);
+    host.frame(Time::ZERO, PortId(0), &frame);
     host.transports[1].endpoint = Box::new(Stub { transport: 1, class: 0, left: 1 });
     assert_eq!(sent(&mut host), [(1, 0), (0, 2), (0, 2)]);
 }

@@ -91,6 +91,14 @@ struct Counts {
 /// Whether all paths of a network fit into a packet's label.
 pub(super) fn check(ground: &Ground) -> Result<(), Problem> {
     let fabric = &*ground.fabric;
+    if let Some(host) = fabric.several_links() {
+        let (name, links) = (&fabric.names[host.index()], fabric.uplinks(host).len());
+        let message = format!(
+            "a sender's routes begin at its only switch, and the fabric gives {name} {links} links. Let switches choose paths, and \
+             hosts their links: paths = \"switches\""
+        );
+        return Err(Problem::new("paths", message));
+    }
     let switches = (0..fabric.switches).map(|switch| fabric.switch_node(SwitchId(switch)));
     let ports = switches.map(|node| fabric.ports[node.index()].len()).max().unwrap_or(0);
     let longest = ground.site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(0);

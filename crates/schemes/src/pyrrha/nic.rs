@@ -15,6 +15,8 @@ use super::paths::Downstream;
 /// It has no queues: endpoints ask before they send, so a root that has resumed or merged is forgotten at once.
 pub(super) struct NicPart {
     pub host: HostId,
+    /// Which of its ports this is.
+    pub port: PortId,
     /// Classes whose packets are held.
     pub classes: u8,
     pub switches: u32,
@@ -50,6 +52,7 @@ impl NicControl for NicPart {
         self.is_root = false;
     }
 
+    /// The root is the host, named by its first port whichever of its links packets come by.
     fn intake(&mut self, bytes: u64) -> Option<Packet> {
         let root = RootId { node: self.switches + self.host.0, port: 0 };
         if !self.is_root && bytes > self.pause_bytes {
@@ -76,7 +79,7 @@ impl NicControl for NicPart {
         let mut packet = Packet::bare(flow, self.host, dst);
         packet.transport = transport;
         let paused = |node, port| self.paused.binary_search(&RootId { node, port }).is_ok();
-        let mut hops = self.downstream.onward(NodeId(self.host.0), PortId(0), &packet);
+        let mut hops = self.downstream.onward(NodeId(self.host.0), self.port, &packet);
         !(paused(self.switches + dst.0, 0) || hops.any(|hop| paused(hop.switch.0, hop.port.0 as u16)))
     }
 

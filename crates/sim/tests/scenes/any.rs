@@ -10,6 +10,8 @@ fn fabrics() -> impl Strategy<Value = &'static str> {
     select(vec![
         "leaf_spine = { racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = \"100Gbps\" }",
         "leaf_spine = { racks = 2, hosts_per_rack = 4, spines = 3, oversubscription = 16.0 }",
+        "leaf_spine = { racks = 4, hosts_per_rack = 2, homes = 2, spines = 2, spine_rate = \"100Gbps\" }",
+        "rails = { blocks = 2, servers_per_block = 3, rails = 3, spines = 2, spine_rate = \"50Gbps\" }",
         "fat_tree = { k = 4 }",
         "fat_tree = { k = 4, oversubscription = 4.0, propagation = \"3us\" }",
         "dumbbell = { hosts_per_side = 3, bottleneck_rate = \"25Gbps\" }",
@@ -80,6 +82,8 @@ fn failures() -> impl Strategy<Value = String> {
         r#"["host0", "leaf0"]"#,
         r#"["leaf0", "spine0"]"#,
         r#"["edge1", "agg0"]"#,
+        r#"["host1", "leaf1"]"#,
+        r#"["host0", "rail2"]"#,
         r#"["agg2", "core1"]"#,
         r#"["left", "right"]"#,
         r#"["host2", "switch0"]"#,
@@ -161,6 +165,11 @@ proptest! {
                             *class = class.replace(name, "dcpim");
                         }
                     });
+                }
+                Err(problem) if problem.key.starts_with("traffic") && problem.message.contains("the fabric gives host0") => {
+                    for name in ["rsvp", "harmony", "fastpass", "r2c2", "ndp"] {
+                        classes[0] = classes[0].replace(name, "dcpim");
+                    }
                 }
                 // Links that are no slot of a host, or paths too long for a route.
                 Err(problem) if problem.key.starts_with("traffic") && classes[0].contains("rsvp") => {

@@ -15,6 +15,7 @@ mod flow_control;
 mod guarantee;
 mod harmony;
 mod homa;
+mod homes;
 mod ideal;
 mod intake;
 mod interrupt;

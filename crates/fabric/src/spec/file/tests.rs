@@ -34,6 +34,22 @@ fn a_graph_keeps_names_rates_and_delays() {
 }
 
 #[test]
+fn a_host_may_have_several_links_in_a_graph() {
+    // Two cables side by side to one switch, and one to another.
+    let fabric =
+        parse(FileFormat::Graph, &format!("{GRAPH}link c right 50Gbps 200ns\nlink c left 50Gbps 200ns")).unwrap();
+    let (left, right) = (fabric.rack_of(HostId(0)), fabric.rack_of(HostId(2)));
+    assert_eq!((fabric.host_rate(HostId(2)), fabric.uplinks(HostId(2)).len()), (Rate::from_gbps(200), 3));
+    let routes = Routes::compute(&fabric, &Failures::default());
+    assert_eq!([left, right].map(|switch| routes.next(switch, HostId(2)).len()), [1, 2]);
+    // From a on left nothing is nearer than left's own link to c, and from c to a the third of its links.
+    assert_eq!(routes.hops(HostId(0), HostId(2)), Some(2));
+    assert_eq!(routes.first_ports(HostId(2), HostId(0), u64::MAX), 0b100);
+    // Both switches share a host, so they are one group.
+    assert_eq!(fabric.groups, 1);
+}
+
+#[test]
 fn a_malformed_graph_is_named_by_line_and_field() {
     let wrong = |line: &str| parse(FileFormat::Graph, &format!("{GRAPH}{line}")).unwrap_err();
     let after = GRAPH.lines().count() + 1;

@@ -13,7 +13,7 @@ use node::link::QueueView;
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, Pool, Transit};
 use node::{Balancing, Buffer, MarkAt, NicControl, Overflow, Packet, Port, Settings, Switch};
-use units::{Bytes, Duration, FlowId, HostId, LinkId, NodeId, Rate, Stream, SwitchId, Time};
+use units::{Bytes, Duration, FlowId, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
 
 pub const PACKET_BYTES: u16 = 1_500;
 
@@ -81,7 +81,7 @@ impl TwoSwitches {
                 .with_flow_control(control.switch_control(&ground, id).unwrap())
         };
         let switches = (0..2).map(switch).collect();
-        let nics = (0..4).map(|host| control.nic_control(&ground, HostId(host)).unwrap()).collect();
+        let nics = (0..4).map(|host| control.nic_control(&ground, HostId(host), PortId(0)).unwrap()).collect();
         let pool = Pool::default();
         TwoSwitches { pool, now: Time::ZERO, nics, switches, flows: BTreeMap::new(), frames: (0, 0), fabric }
     }

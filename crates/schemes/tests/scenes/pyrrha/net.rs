@@ -117,7 +117,7 @@ impl Net {
         };
         Net {
             switches: (0..fabric.switches).map(switch).collect(),
-            nics: (0..fabric.hosts).map(|host| config.nic_control(&ground, HostId(host))).collect(),
+            nics: (0..fabric.hosts).map(|host| config.nic_control(&ground, HostId(host), PortId(0))).collect(),
             fabric: fabric.clone(),
             now: Time::ZERO,
             said: Vec::new(),

@@ -1,0 +1,64 @@
+use std::collections::VecDeque;
+
+use node::{NicControl, Packet};
+use units::{Duration, Time};
+
+use crate::hold::Hold;
+
+/// A port's part of a flow control: what it has been told to hold back, and the packets that it does.
+pub(crate) struct Nic {
+    pub control: Box<dyn NicControl>,
+    pub hold: Hold,
+    /// Frames to the switch.
+    pub frames: VecDeque<Packet>,
+    /// Since when it has held anything back, if it does.
+    paused_since: Option<Time>,
+    /// How often it has begun to hold something back, and for how long in all, up to when it last let everything go.
+    paused: (u64, Duration),
+}
+
+impl Nic {
+    pub fn new(control: Box<dyn NicControl>) -> Nic {
+        let (hold, frames) = (Hold::default(), VecDeque::new());
+        Nic { control, hold, frames, paused_since: None, paused: (0, Duration::ZERO) }
+    }
+
+    /// A frame has come from the switch.
+    pub fn frame(&mut self, now: Time, frame: &Packet) {
+        self.control.frame(now, frame);
+        self.note_pause(now);
+    }
+
+    /// The link has gone down or come up.
+    pub fn reset(&mut self, now: Time) {
+        self.control.reset();
+        self.frames.clear();
+        self.note_pause(now);
+    }
+
+    /// So many bytes that have come in wait until the host takes them.
+    pub fn intake(&mut self, bytes: u64) {
+        let frame = self.control.intake(bytes);
+        self.frames.extend(frame);
+    }
+
+    /// How often it was told to hold something back, and for how long by `end`.
+    pub fn pauses(&self, end: Time) -> (u64, Duration) {
+        let (count, time) = self.paused;
+        (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))
+    }
+
+    fn note_pause(&mut self, now: Time) {
+        match self.paused_since {
+            None if self.control.holds() => {
+                self.paused_since = Some(now);
+                self.paused.0 += 1;
+            }
+            Some(since) if !self.control.holds() => {
+                self.paused_since = None;
+                self.paused.1 += now - since;
+            }
+            _ => {}
+        }
+    }
+}
