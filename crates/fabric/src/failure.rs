@@ -1,13 +1,20 @@
-use std::collections::BTreeMap;
+//! What goes wrong with links and switches, and when: as a scenario says it, and as the timeline that follows.
+//!
+//! Three kinds. What is *dead* carries nothing, and by default routing learns of it. What is *degraded* (a "grey failure": lost packets, wrong
+//! bits, a fraction of the rate) works badly, and nobody is told: routes, ideal times and what transports take for the line rate stay as they are.
+//! What *flaps* is one of the two again and again.
+
+mod epochs;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, LinkId, NodeId, Problem, Time};
+use units::{Duration, LinkId, NodeId, Problem, Rate, Time};
 
-use crate::{Fabric, Failures, Routes};
+use crate::{Fabric, Failures};
+pub use epochs::{Change, Epoch, LinkNoise, epochs};
 
-/// A link or a switch that fails at a given time and may come back, or a link that damages bits for a while.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A link or a switch that fails at a given time and may come back, or a link that works badly for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureSpec {
     /// When it fails.
@@ -26,98 +33,130 @@ pub struct FailureSpec {
     /// brings its own. Frames of a flow control are not hit. Routes stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bit_error_rate: Option<f64>,
+    /// With `link`: the link does not fail, but loses each packet with this probability in both directions, such as 1e-3, whatever its length. Frames
+    /// of a flow control are not lost. Routes stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+    /// With `link`: the link does not fail, but transmits at this rate in both directions, such as "10Gbps" where it should do 100Gbps. A packet that is being
+    /// sent keeps its time. Nobody is told: routes stay as they are, and so does what transports take for the link's rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// With `bit_error_rate`, `loss` or `rate`: only what the first end of `link` sends to the second is affected.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub one_way: bool,
+    /// It fails and comes back again and again from `at` on; the last time it is back by `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flap: Option<Flap>,
+    /// Whether routing learns that the link or switch is dead, and that it works again. If not, packets meet it for as long as it lasts.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub reroute: bool,
 }
 
-/// Something about the fabric that changes at a known time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Epoch {
-    /// From when on it holds.
-    pub at: Time,
-    /// What holds.
-    pub change: Change,
+/// How something fails again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flap {
+    /// For how long each time.
+    pub down: Duration,
+    /// From the beginning of one time to that of the next.
+    pub every: Duration,
 }
 
-/// What an [`Epoch`] brings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// All that is dead from now on, whole and not as a difference; anything else works (again).
-    Dead(Failures),
-    /// All links that damage bits from now on, whole and not as a difference, in order of their ids, and the probability for each bit.
-    Noisy(Vec<(LinkId, f64)>),
-    /// The tables that all switches use from now on.
-    Reroute(Routes),
+fn yes() -> bool {
+    true
 }
 
-/// The timeline that a list of failures makes, in order of time: what is dead from when on and, `reroute_delay` after
-/// each such change, the routes around it. At equal times what is dead comes before new routes. What only damages bits is not routed around.
-///
-/// A second change within the delay does not hold the first one's routes back, just as each failure's news travels by
-/// itself; until its own routes come, packets may meet the second failure.
-pub fn epochs(fabric: &Fabric, specs: &[FailureSpec], reroute_delay: Duration) -> Result<Vec<Epoch>, Problem> {
-    let failures: Vec<Failures> = specs
-        .iter()
-        .enumerate()
-        .map(|(index, spec)| spec.resolve(fabric).map_err(|problem| problem.under(format!("[{index}]"))))
-        .collect::<Result<_, _>>()?;
-    let (noisy, fatal): (Vec<_>, Vec<_>) = specs.iter().zip(&failures).partition(|of| of.0.bit_error_rate.is_some());
-    let mut epochs = Vec::new();
-    for now in times(&fatal) {
-        let mut dead = Failures::default();
-        for (_, failure) in fatal.iter().filter(|of| of.0.lasts_at(now)) {
-            dead.links.extend(&failure.links);
-            dead.switches.extend(&failure.switches);
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Default for FailureSpec {
+    fn default() -> FailureSpec {
+        FailureSpec {
+            at: Time::ZERO,
+            until: None,
+            link: None,
+            switch: None,
+            bit_error_rate: None,
+            loss: None,
+            rate: None,
+            one_way: false,
+            flap: None,
+            reroute: true,
         }
-        let routes = Routes::compute(fabric, &dead);
-        epochs.push(Epoch { at: now, change: Change::Dead(dead) });
-        epochs.push(Epoch { at: now.saturating_add(reroute_delay), change: Change::Reroute(routes) });
     }
-    for now in times(&noisy) {
-        // A bit that passes two sources of errors is whole if both leave it so.
-        let mut whole: BTreeMap<LinkId, f64> = BTreeMap::new();
-        for (spec, failure) in noisy.iter().filter(|of| of.0.lasts_at(now)) {
-            for &link in &failure.links {
-                *whole.entry(link).or_insert(1.0) *= 1.0 - spec.bit_error_rate.unwrap_or(0.0);
-            }
-        }
-        let noisy = whole.into_iter().map(|(link, whole)| (link, 1.0 - whole)).collect();
-        epochs.push(Epoch { at: now, change: Change::Noisy(noisy) });
-    }
-    epochs.sort_by_key(|epoch| (epoch.at, matches!(epoch.change, Change::Reroute(_))));
-    Ok(epochs)
-}
-
-/// When anything of these begins or ends.
-fn times(specs: &[(&FailureSpec, &Failures)]) -> Vec<Time> {
-    let mut times: Vec<Time> = specs.iter().flat_map(|(spec, _)| [Some(spec.at), spec.until]).flatten().collect();
-    times.sort_unstable();
-    times.dedup();
-    times
 }
 
 impl FailureSpec {
-    fn lasts_at(&self, now: Time) -> bool {
-        self.at <= now && self.until.is_none_or(|until| now < until)
+    /// The key that makes it a link that works badly, if it does not fail altogether.
+    pub fn degrades_by(&self) -> Option<&'static str> {
+        let named = [
+            ("bit_error_rate", self.bit_error_rate.is_some()),
+            ("loss", self.loss.is_some()),
+            ("rate", self.rate.is_some()),
+        ];
+        named.into_iter().find(|(_, is_there)| *is_there).map(|(key, _)| key)
     }
 
+    /// Whether routing learns of it.
+    pub fn is_news(&self) -> bool {
+        self.degrades_by().is_none() && self.reroute
+    }
+
+    /// How long it lasts each time; [`Duration::MAX`] if for ever.
+    pub fn lasts(&self) -> Duration {
+        let whole = self.until.map_or(Duration::MAX, |until| until.since(self.at));
+        self.flap.map_or(whole, |flap| flap.down)
+    }
+
+    /// When it begins, each time, and when it ends, if it does.
+    fn spans(&self) -> impl Iterator<Item = (Time, Option<Time>)> + '_ {
+        let (times, every) = self.flap.map_or((1, Duration::ZERO), |flap| (self.times(), flap.every));
+        (0..times).map(move |turn| {
+            let begin = self.at + every * turn;
+            (begin, self.flap.map_or(self.until, |flap| Some(begin + flap.down)))
+        })
+    }
+
+    /// How often it flaps; the last time is over by `until`. The flap has been checked.
+    fn times(&self) -> u64 {
+        let (Some(flap), Some(until)) = (self.flap, self.until) else { return 1 };
+        (until.since(self.at) - flap.down).ps() / flap.every.ps() + 1
+    }
+
+    fn lasts_at(&self, now: Time) -> bool {
+        if now < self.at || self.until.is_some_and(|until| until <= now) {
+            return false;
+        }
+        self.flap.is_none_or(|flap| {
+            let turn = now.since(self.at).ps() / flap.every.ps();
+            turn < self.times() && now.since(self.at).ps() % flap.every.ps() < flap.down.ps()
+        })
+    }
+
+    /// What its type can't forbid, and the links or the switch that it names.
     fn resolve(&self, fabric: &Fabric) -> Result<Failures, Problem> {
         if self.until.is_some_and(|until| until <= self.at) {
             return Err(Problem::new("until", format!("must be later than at = \"{}\"", self.at)));
         }
-        if let Some(rate) = self.bit_error_rate {
-            // A bit that is more often wrong than right would be right the other way round. NaN is neither.
-            if !(rate > 0.0 && rate <= 0.5) {
-                let message = format!("{rate} is no probability of a wrong bit: above 0 and up to 0.5, such as 1e-9");
-                return Err(Problem::new("bit_error_rate", message));
-            }
-            if self.link.is_none() {
-                let message = "belongs to a link: name its ends by `link = [\"leaf0\", \"spine2\"]`";
-                return Err(Problem::new("bit_error_rate", message));
-            }
-        }
+        self.check_flap()?;
+        self.check_degraded()?;
         match (&self.link, &self.switch) {
             (Some([a, b]), None) => {
                 let end = |name: &str| fabric.find(name).map_err(|problem| problem.under("link"));
-                Ok(Failures { links: cable(fabric, end(a)?, end(b)?)?.into_iter().collect(), ..Failures::default() })
+                let links = cable(fabric, end(a)?, end(b)?, self.one_way)?;
+                let slowest = links.iter().map(|&link| fabric.link(link).rate).min();
+                if let (Some(rate), Some(own)) = (self.rate, slowest)
+                    && rate >= own
+                {
+                    let message = format!("{rate} is not below the link's own rate, {own}");
+                    return Err(Problem::new("rate", message));
+                }
+                Ok(Failures { links: links.into_iter().collect(), ..Failures::default() })
             }
             (None, Some(name)) => {
                 let node = fabric.find(name).map_err(|problem| problem.under("switch"))?;
@@ -132,10 +171,66 @@ impl FailureSpec {
             )),
         }
     }
+
+    fn check_flap(&self) -> Result<(), Problem> {
+        let Some(Flap { down, every }) = self.flap else { return Ok(()) };
+        let Some(until) = self.until else {
+            return Err(Problem::new("flap", "needs an end: say until when by `until`"));
+        };
+        if down == Duration::ZERO || down >= every {
+            let message =
+                format!("{down} is not between 0 and every = \"{every}\": each time it comes back before the next");
+            return Err(Problem::new("flap.down", message));
+        }
+        if down > until.since(self.at) {
+            let message =
+                format!("{down} is longer than the {} from at to until: it would never fail", until.since(self.at));
+            return Err(Problem::new("flap.down", message));
+        }
+        Ok(())
+    }
+
+    fn check_degraded(&self) -> Result<(), Problem> {
+        if let Some(rate) = self.bit_error_rate {
+            // A bit that is more often wrong than right would be right the other way round. NaN is neither.
+            if !(rate > 0.0 && rate <= 0.5) {
+                let message = format!("{rate} is no probability of a wrong bit: above 0 and up to 0.5, such as 1e-9");
+                return Err(Problem::new("bit_error_rate", message));
+            }
+        }
+        if let Some(loss) = self.loss
+            && !(loss > 0.0 && loss <= 1.0)
+        {
+            let message = format!("{loss} is no probability of a lost packet: above 0 and up to 1, such as 1e-3");
+            return Err(Problem::new("loss", message));
+        }
+        // A thousandth of the slowest Ethernet; far below it, a packet's time does not fit.
+        if let Some(rate) = self.rate
+            && rate < Rate::from_bps(1_000_000)
+        {
+            let message = format!("{rate} is less than 1Mbps; a link that sends nothing fails: leave rate out");
+            return Err(Problem::new("rate", message));
+        }
+        match self.degrades_by() {
+            Some(key) if self.link.is_none() => {
+                Err(Problem::new(key, "belongs to a link: name its ends by `link = [\"leaf0\", \"spine2\"]`"))
+            }
+            Some(key) if !self.reroute => {
+                Err(Problem::new("reroute", format!("has no effect: routing never learns of {key}; delete it")))
+            }
+            None if self.one_way => {
+                let message = "belongs to bit_error_rate, loss or rate; a dead link is dead in both directions";
+                Err(Problem::new("one_way", message))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-fn cable(fabric: &Fabric, a: NodeId, b: NodeId) -> Result<Vec<LinkId>, Problem> {
-    let links: Vec<LinkId> = fabric.links_between(a, b).flat_map(|link| [link, Fabric::reverse(link)]).collect();
+/// The links between two neighbours: from `a` to `b`, and back unless only `one_way` counts.
+fn cable(fabric: &Fabric, a: NodeId, b: NodeId, one_way: bool) -> Result<Vec<LinkId>, Problem> {
+    let ways = |link| [Some(link), (!one_way).then(|| Fabric::reverse(link))];
+    let links: Vec<LinkId> = fabric.links_between(a, b).flat_map(ways).flatten().collect();
     if links.is_empty() {
         let name = |node: NodeId| &fabric.names[node.index()];
         let neighbours: Vec<&str> =

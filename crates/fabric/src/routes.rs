@@ -6,7 +6,7 @@ use units::{HostId, LinkId, PortId, SwitchId};
 use crate::Fabric;
 
 /// What does not work, at one instant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failures {
     /// Dead directed links; a cut cable is both its directions.
     pub links: BTreeSet<LinkId>,

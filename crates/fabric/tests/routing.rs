@@ -1,13 +1,14 @@
 //! Routes on any graph, around failures, and carried by packets.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use clearway_fabric::{
-    Builder, Change, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Grid, LeafSpine, Quotient, Route, RouteError,
-    Routes, epochs,
+    Builder, Change, Epoch, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Flap, Grid, LeafSpine, LinkNoise,
+    Quotient, Route, RouteError, Routes, epochs,
 };
 use proptest::prelude::*;
-use units::{Duration, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 /// A connected graph of switches (a random tree and more cables), a host on each.
 fn graphs() -> impl Strategy<Value = Fabric> {
@@ -183,18 +184,31 @@ fn link_fails(a: &str, b: &str, at: u64, until: Option<u64>) -> FailureSpec {
     FailureSpec { at: Time::from_us(at), until: until.map(Time::from_us), link, ..FailureSpec::default() }
 }
 
+/// With routes 5 us after each change.
+fn timeline(fabric: &Fabric, specs: &[FailureSpec]) -> Result<Vec<Epoch>, Problem> {
+    epochs(fabric, specs, Duration::from_us(5), &Arc::new(Routes::compute(fabric, &Failures::default())))
+}
+
+/// The two links of a cable, in order.
+fn both_ways(fabric: &Fabric, a: &str, b: &str) -> Vec<LinkId> {
+    let there = fabric.links_between(fabric.find(a).unwrap(), fabric.find(b).unwrap()).next().unwrap();
+    let mut both = vec![there, Fabric::reverse(there)];
+    both.sort_unstable();
+    both
+}
+
 #[test]
 fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
     let fabric = FabricSpec::default().build().unwrap();
     let spine = FailureSpec { at: Time::from_us(20), switch: Some("spine0".into()), ..FailureSpec::default() };
     let specs = [link_fails("spine2", "leaf0", 10, Some(30)), spine];
-    let epochs = epochs(&fabric, &specs, Duration::from_us(5)).unwrap();
+    let epochs = timeline(&fabric, &specs).unwrap();
     let times: Vec<u64> = epochs.iter().map(|epoch| epoch.at.ps() / 1_000_000).collect();
     assert_eq!(times, [10, 15, 20, 25, 30, 35]);
     let leaf0 = fabric.rack_of(HostId(0));
     let seen = |index: usize| match &epochs[index].change {
         Change::Dead(failures) => vec![failures.links.len(), failures.switches.len()],
-        Change::Noisy(_) => unreachable!("nothing damages bits"),
+        Change::Noisy(_) | Change::Slow(_) => unreachable!("nothing works badly"),
         Change::Reroute(routes) => routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect(),
     };
     // Leaf 0's uplinks are ports 16 to 19, one a spine.
@@ -222,32 +236,111 @@ fn what_is_cut_off_has_no_route() {
 }
 
 #[test]
-fn what_damages_bits_is_no_failure_and_errors_add_up() {
+fn what_works_badly_is_no_failure_and_errors_add_up() {
     let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
-    let noisy =
-        |at, until, rate| FailureSpec { bit_error_rate: Some(rate), ..link_fails("leaf0", "spine0", at, until) };
-    let epochs = epochs(&fabric, &[noisy(10, Some(30), 1e-3), noisy(20, None, 1e-2)], Duration::from_us(5)).unwrap();
-    let rates = |change: &Change| match change {
+    let noisy = |at, until, rate, loss| FailureSpec {
+        bit_error_rate: Some(rate),
+        loss: Some(loss),
+        ..link_fails("leaf0", "spine0", at, until)
+    };
+    let epochs = timeline(&fabric, &[noisy(10, Some(30), 1e-3, 0.5), noisy(20, None, 1e-2, 0.2)]).unwrap();
+    let noise = |change: &Change| match change {
         Change::Noisy(links) => links.clone(),
         other => panic!("{other:?}"),
     };
-    let [a, b] = ["leaf0", "spine0"].map(|name| fabric.find(name).unwrap());
-    let there = fabric.links_between(a, b).next().unwrap();
-    let mut both = [there, Fabric::reverse(there)];
-    both.sort_unstable();
-    for (epoch, (at, rate)) in epochs.iter().zip([(10, 1e-3), (20, 1.0 - 0.999 * 0.99), (30, 1e-2)]) {
+    let both = both_ways(&fabric, "leaf0", "spine0");
+    let due = [(10, 1e-3, 0.5), (20, 1.0 - 0.999 * 0.99, 0.6), (30, 1e-2, 0.2)];
+    for (epoch, (at, bit_error_rate, loss)) in epochs.iter().zip(due) {
         assert_eq!(epoch.at, Time::from_us(at));
-        let links = rates(&epoch.change);
+        let links = noise(&epoch.change);
         assert_eq!(links.iter().map(|of| of.0).collect::<Vec<_>>(), both, "both directions");
-        assert!(links.iter().all(|of| (of.1 - rate).abs() < 1e-12), "{links:?}");
+        let near =
+            |of: &LinkNoise| (of.bit_error_rate - bit_error_rate).abs() < 1e-12 && (of.loss - loss).abs() < 1e-12;
+        assert!(links.iter().all(|of| near(&of.1)), "{links:?}");
     }
     assert_eq!(epochs.len(), 3, "routes stay as they are");
 }
 
 #[test]
+fn of_two_rates_the_slower_holds_and_one_way_is_one_direction() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
+    let slow = |at, until, gbps| FailureSpec {
+        rate: Some(Rate::from_gbps(gbps)),
+        one_way: true,
+        ..link_fails("spine0", "leaf0", at, until)
+    };
+    let epochs = timeline(&fabric, &[slow(10, Some(40), 10), slow(20, Some(30), 5)]).unwrap();
+    let rates: Vec<(u64, Vec<u64>)> = epochs
+        .iter()
+        .map(|epoch| match &epoch.change {
+            Change::Slow(links) => {
+                let [a, b] = ["spine0", "leaf0"].map(|name| fabric.find(name).unwrap());
+                let there = fabric.links_between(a, b).next().unwrap();
+                assert!(links.iter().all(|of| of.0 == there), "{links:?}");
+                (epoch.at.ps() / 1_000_000, links.iter().map(|of| of.1.bps() / 1_000_000_000).collect())
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(rates, [(10, vec![10]), (20, vec![5]), (30, vec![10]), (40, vec![])]);
+}
+
+#[test]
+fn a_link_that_flaps_has_two_tables_however_often() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
+    let flap = Some(Flap { down: Duration::from_us(10), every: Duration::from_us(100) });
+    // At 1, 101, ..., 901: the tenth is over by 911 and the eleventh would not be by 1,010.
+    let spec = FailureSpec { flap, ..link_fails("leaf0", "spine0", 1, Some(1_010)) };
+    let whole = Arc::new(Routes::compute(&fabric, &Failures::default()));
+    let epochs = epochs(&fabric, &[spec], Duration::from_us(7), &whole).unwrap();
+    let dead: Vec<(u64, usize)> = epochs
+        .iter()
+        .filter_map(|epoch| match &epoch.change {
+            Change::Dead(failures) => Some((epoch.at.ps() / 1_000_000, failures.links.len())),
+            _ => None,
+        })
+        .collect();
+    let due: Vec<(u64, usize)> = (0..10).flat_map(|turn| [(1 + 100 * turn, 2), (11 + 100 * turn, 0)]).collect();
+    assert_eq!(dead, due);
+    let tables: Vec<(u64, &Arc<Routes>)> = epochs
+        .iter()
+        .filter_map(|epoch| match &epoch.change {
+            Change::Reroute(routes) => Some((epoch.at.ps() / 1_000_000, routes)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(tables.iter().map(|of| of.0).collect::<Vec<_>>(), due.iter().map(|of| of.0 + 7).collect::<Vec<_>>());
+    for (turn, (_, routes)) in tables.iter().enumerate() {
+        let same = if turn % 2 == 0 { tables[0].1 } else { &whole };
+        assert!(Arc::ptr_eq(routes, same), "turn {turn}");
+    }
+}
+
+#[test]
+fn routing_does_not_learn_of_what_it_is_not_told() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
+    let silent = FailureSpec { reroute: false, ..link_fails("leaf0", "spine0", 1, Some(90)) };
+    let known = link_fails("leaf0", "spine1", 20, None);
+    let epochs = timeline(&fabric, &[silent, known]).unwrap();
+    let tables: Vec<&Epoch> = epochs.iter().filter(|epoch| matches!(epoch.change, Change::Reroute(_))).collect();
+    assert_eq!(tables.iter().map(|epoch| epoch.at).collect::<Vec<_>>(), [Time::from_us(25)]);
+    let Change::Reroute(routes) = &tables[0].change else { unreachable!() };
+    let dead = Failures { links: both_ways(&fabric, "leaf0", "spine1").into_iter().collect(), ..Failures::default() };
+    assert_eq!(**routes, Routes::compute(&fabric, &dead));
+    let dead: Vec<usize> = epochs
+        .iter()
+        .filter_map(|epoch| match &epoch.change {
+            Change::Dead(failures) => Some(failures.links.len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(dead, [2, 4, 2]);
+}
+
+#[test]
 fn a_failure_of_nothing_is_refused() {
     let fabric = FabricSpec::default().build().unwrap();
-    let why = |spec: FailureSpec| epochs(&fabric, &[spec], Duration::ZERO).unwrap_err();
+    let why = |spec: FailureSpec| timeline(&fabric, &[spec]).unwrap_err();
     assert_eq!(why(link_fails("leaf0", "spin1", 1, None)).key, "[0].link");
     assert!(why(link_fails("leaf0", "leaf1", 1, None)).message.contains("no link joins leaf0 and leaf1"));
     assert_eq!(why(link_fails("leaf0", "spine1", 2, Some(2))).key, "[0].until");

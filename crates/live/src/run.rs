@@ -75,9 +75,11 @@ pub fn run_at(
     mut watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
-    if let Some(index) = scenario.failure.iter().position(|failure| failure.bit_error_rate.is_some()) {
-        let message = "the links of a live run are the machine's own, which damage no bits: delete it, or simulate";
-        return Err(Problem::new(format!("failure[{index}].bit_error_rate"), message));
+    let degraded = scenario.failure.iter().enumerate().find_map(|(index, spec)| Some((index, spec.degrades_by()?)));
+    if let Some((index, key)) = degraded {
+        let message =
+            "the links of a live run are the machine's own, which work as well as they do: delete it, or simulate";
+        return Err(Problem::new(format!("failure[{index}].{key}"), message));
     }
     if !scenario.failure.is_empty() {
         let message = "links and switches do not fail in a live run: delete it, or simulate";

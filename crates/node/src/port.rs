@@ -111,6 +111,11 @@ impl Port {
         Port { per_byte: self.per_byte.in_steps_of(step), ..self }
     }
 
+    /// From the next packet on it transmits at `rate`, though its link's rate is another and everybody goes on by that.
+    pub fn transmit_at(&mut self, rate: Rate) {
+        self.per_byte = self.per_byte.at(rate);
+    }
+
     /// The kind of hop that its link is.
     pub fn hop(&self) -> Hop {
         self.hop

@@ -608,6 +608,11 @@ impl Switch {
         self.send_made(now, port, pool);
     }
 
+    /// A port transmits at another rate than its link's, of which nobody here is told.
+    pub fn transmit_at(&mut self, port: PortId, rate: Rate) {
+        self.ports[port.index()].transmit_at(rate);
+    }
+
     fn drain(&mut self, now: Time, port: PortId, pool: &mut Pool) -> Option<PacketId> {
         match &mut self.flow_control {
             None => self.ports[port.index()].drain(pool),

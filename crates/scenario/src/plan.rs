@@ -80,8 +80,8 @@ impl Plan {
         let Outline { fabric, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon, .. } =
             Outline::new(scenario)?;
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-        let changes =
-            epochs(&fabric, &scenario.failure, scenario.reroute_delay).map_err(|problem| problem.under("failure"))?;
+        let changes = epochs(&fabric, &scenario.failure, scenario.reroute_delay, &routes)
+            .map_err(|problem| problem.under("failure"))?;
         let ground = Ground {
             fabric: fabric.clone(),
             routes: routes.clone(),
@@ -123,12 +123,13 @@ impl Plan {
             let message = "links between groups of nodes need some delay (propagation or switch processing)";
             return Err(Problem::new("fabric", message));
         }
-        let outage = |spec: &FailureSpec| spec.until.map_or(Duration::MAX, |until| until.since(spec.at));
-        let short = |spec: &FailureSpec| spec.bit_error_rate.is_none() && outage(spec) < lookahead;
+        let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
         if let Some(index) = scenario.failure.iter().position(short) {
             let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
-            return Err(Problem::new(format!("failure[{index}].until"), message));
+            let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
+            return Err(Problem::new(format!("failure[{index}].{key}"), message));
         }
+        check_slow_heads(scenario)?;
         let arrivals = (0..).zip(&scenario.measure.arrivals).map(|(index, name)| {
             arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
         });
@@ -324,6 +325,23 @@ impl Plan {
         .with_agents(self.agents(id))
         .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
         .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
+    }
+}
+
+/// Where switches cut through, a packet's tail comes so long after its head at most: what a packet notes of it has 32 bits of picoseconds.
+fn check_slow_heads(scenario: &Scenario) -> Result<(), Problem> {
+    let mtu = scenario.host.mtu.get();
+    let slow = |rate: Rate| rate.transmit(mtu).ps() > u64::from(u32::MAX);
+    let index = scenario.failure.iter().position(|spec| spec.rate.is_some_and(slow));
+    match index.filter(|_| scenario.switch.cut_through) {
+        None => Ok(()),
+        Some(index) => {
+            let least = Rate::from_bps((mtu * 8_000_000_000_000).div_ceil(u64::from(u32::MAX)));
+            let message = format!(
+                "a packet of {mtu}B would take more than 4ms, which switch.cut_through can't follow: at least {least}"
+            );
+            Err(Problem::new(format!("failure[{index}].rate"), message))
+        }
     }
 }
 

@@ -46,6 +46,12 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
             Data::U64(dead.collect()),
         ),
         Column::new(
+            "lossy_packets",
+            "",
+            "packets that the link lost because it is lossy",
+            of_flight(&|lost| lost.lossy_packets),
+        ),
+        Column::new(
             "corrupted_packets",
             "",
             "packets lost because a bit error hit them: a checksum at the link's end found it",
@@ -98,6 +104,8 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
 pub struct InFlight {
     /// Lost with the link.
     pub dead_packets: u64,
+    /// Lost because the link loses packets.
+    pub lossy_packets: u64,
     /// Hit by bit errors, and lost for that.
     pub corrupted_packets: u64,
     /// Hit by bit errors, and not lost.

@@ -276,7 +276,7 @@ impl Scenario {
         if let Some((key, value, most)) = bounded.into_iter().find(|(_, value, most)| value > most) {
             return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
         }
-        let fails = self.failure.iter().any(|failure| failure.bit_error_rate.is_none());
+        let fails = self.failure.iter().any(FailureSpec::is_news);
         if self.reroute_delay != Scenario::default().reroute_delay && !fails {
             return Err(Problem::new(
                 "reroute_delay",

@@ -155,6 +155,28 @@ fn values_are_possible() {
         "failure[0].bit_error_rate",
         &["belongs to a link"],
     );
+    let failing = |more: &str, line, key: &str, words: &[&str]| {
+        refused("at = \"1us\"", &format!("at = \"1us\"\n{more}"), line, &format!("failure[0].{key}"), words);
+    };
+    failing("loss = 0.0", 19, "loss", &["0 is no probability", "up to 1", "such as 1e-3"]);
+    failing("loss = 1.1", 19, "loss", &["1.1", "up to 1"]);
+    failing("loss = nan", 19, "loss", &["NaN"]);
+    failing("rate = \"400Gbps\"", 19, "rate", &["400Gbps is not below the link's own rate, 400Gbps"]);
+    failing("rate = \"0bps\"", 19, "rate", &["0bps", "1Mbps", "leave rate out"]);
+    failing("rate = 0.1", 19, "rate", &["0.1", "like \"100Gbps\""]);
+    failing("one_way = true", 19, "one_way", &["belongs to bit_error_rate, loss or rate", "both directions"]);
+    failing("loss = 0.1\nreroute = false", 20, "reroute", &["no effect", "never learns of loss"]);
+    let flapping = |down: &str, every: &str, key: &str, words: &[&str]| {
+        let flap = format!("until = \"1ms\"\nflap = {{ down = \"{down}\", every = \"{every}\" }}");
+        failing(&flap, 20, key, words);
+    };
+    flapping("0s", "10us", "flap.down", &["0ps is not between 0 and every = \"10us\""]);
+    flapping("10us", "10us", "flap.down", &["10us is not between"]);
+    flapping("1ms", "2ms", "flap.down", &["1ms is longer than the 999us", "never fail"]);
+    flapping("1ns", "1us", "flap.down", &["at least as long as a hop's delay", "650ns"]);
+    flapping("50ns", "99ns", "flap", &["it fails 10091 times", "no more than 10000", "longer intervals"]);
+    failing("flap = { down = \"1us\", every = \"2us\" }", 19, "flap", &["needs an end", "until"]);
+    failing("flap = { down = \"1us\" }", 19, "flap", &["missing", "every"]);
     refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
     refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
     refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);

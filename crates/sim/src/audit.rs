@@ -37,7 +37,8 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
             inside += slot.switch.used_bytes();
         }
         for pipe in &part.pipes {
-            lost += pipe.lost_bytes + pipe.noise.as_deref().map_or(0, |noise| noise.corrupted_bytes);
+            lost +=
+                pipe.lost_bytes + pipe.noise.as_deref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
             let packets = pipe.packets.iter(&part.pool).map(|id| &part.pool.get(id).packet);
             inside += packets
                 .filter(|packet| !packet.has(flags::LINK_FRAME))

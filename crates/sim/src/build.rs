@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::Agenda;
-use fabric::{Change as FabricChange, Tier};
+use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier};
 use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use schemes::{FlowControl, Transport};
-use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Time};
+use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Rate, Time};
 
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
@@ -148,52 +148,74 @@ fn outlet(plan: &Plan, id: LinkId, from: From, here: usize, there: usize, pipe: 
 }
 
 /// The links that are noisy from an epoch on.
-fn noise_of(change: &FabricChange) -> &[(LinkId, f64)] {
+fn noise_of(change: &FabricChange) -> &[(LinkId, LinkNoise)] {
     match change {
         FabricChange::Noisy(links) => links,
-        FabricChange::Dead(_) | FabricChange::Reroute(_) => &[],
+        FabricChange::Dead(_) | FabricChange::Slow(_) | FabricChange::Reroute(_) => &[],
     }
 }
 
 /// Tells each part what fails and recovers in it, and when routes change.
 fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usize, pipes: &[u32], outlets: &[u32]) {
-    let mut dead = vec![false; plan.fabric.links.len()];
-    let mut noise: BTreeMap<LinkId, f64> = BTreeMap::new();
-    for epoch in &plan.changes {
-        match &epoch.change {
+    let fabric = &plan.fabric;
+    let (sender, receiver) =
+        (|link: LinkId| part_of(fabric.link(link).from), |link: LinkId| part_of(fabric.link(link).to));
+    let mut dead = Failures::default();
+    let mut noise: BTreeMap<LinkId, LinkNoise> = BTreeMap::new();
+    let mut rates: BTreeMap<LinkId, Rate> = BTreeMap::new();
+    let mut guaranteed = true;
+    for Epoch { at, change } in &plan.changes {
+        match change {
             FabricChange::Reroute(routes) => {
-                let routes = Arc::new(routes.clone());
                 for part in parts.iter_mut() {
-                    part.changes.push((epoch.at, Change::Routes(routes.clone())));
+                    part.changes.push((*at, Change::Routes(routes.clone())));
                 }
             }
             FabricChange::Noisy(links) => {
-                let quiet = noise.keys().map(|&link| (link, 0.0));
-                let now: BTreeMap<LinkId, f64> = quiet.chain(links.iter().copied()).collect();
-                for (&link, &bit_error_rate) in &now {
-                    if noise.get(&link) != Some(&bit_error_rate) {
-                        let change = Change::Noise { pipe: pipes[link.index()], bit_error_rate };
-                        parts[part_of(plan.fabric.link(link).to)].changes.push((epoch.at, change));
-                    }
+                let quiet = noise.keys().map(|&link| (link, LinkNoise::default()));
+                let now: BTreeMap<LinkId, LinkNoise> = quiet.chain(links.iter().copied()).collect();
+                for (&link, &of_link) in now.iter().filter(|(link, now)| noise.get(link) != Some(now)) {
+                    let change = Change::Noise { pipe: pipes[link.index()], noise: of_link };
+                    parts[receiver(link)].changes.push((*at, change));
                 }
                 noise = now;
             }
-            FabricChange::Dead(failures) => {
-                for (id, link) in plan.fabric.links.iter().enumerate() {
-                    let up = !failures.kills(&plan.fabric, LinkId::from(id));
-                    if up != dead[id] {
+            FabricChange::Slow(links) => {
+                if std::mem::take(&mut guaranteed) {
+                    parts.iter_mut().for_each(|part| part.changes.push((*at, Change::NoGuarantee)));
+                }
+                let whole = rates.keys().map(|&link| (link, fabric.link(link).rate));
+                let now: BTreeMap<LinkId, Rate> = whole.chain(links.iter().copied()).collect();
+                for (&link, &rate) in now.iter().filter(|(link, now)| rates.get(link) != Some(now)) {
+                    let change = Change::Rate { outlet: outlets[link.index()], rate };
+                    parts[sender(link)].changes.push((*at, change));
+                }
+                rates = now;
+            }
+            FabricChange::Dead(now) => {
+                for link in touched(fabric, &dead, now) {
+                    let up = !now.kills(fabric, link);
+                    if up != dead.kills(fabric, link) {
                         continue;
                     }
-                    dead[id] = !up;
-                    let outlet = Change::Outlet { outlet: outlets[id], up };
-                    let pipe = Change::Pipe { pipe: pipes[id], up };
-                    parts[part_of(link.from)].changes.push((epoch.at, outlet));
-                    parts[part_of(link.to)].changes.push((epoch.at, pipe));
+                    let outlet = Change::Outlet { outlet: outlets[link.index()], up };
+                    let pipe = Change::Pipe { pipe: pipes[link.index()], up };
+                    parts[sender(link)].changes.push((*at, outlet));
+                    parts[receiver(link)].changes.push((*at, pipe));
                 }
+                dead = now.clone();
             }
         }
     }
     for part in parts {
         part.changes.reverse();
     }
+}
+
+/// The links, in order, that may be dead in one of two states and not in the other.
+fn touched(fabric: &Fabric, before: &Failures, now: &Failures) -> BTreeSet<LinkId> {
+    let switches = before.switches.symmetric_difference(&now.switches);
+    let ports = switches.flat_map(|&switch| &fabric.ports[fabric.switch_node(switch).index()]);
+    let both = ports.flat_map(|&link| [link, Fabric::reverse(link)]);
+    before.links.symmetric_difference(&now.links).copied().chain(both).collect()
 }

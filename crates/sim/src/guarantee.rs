@@ -7,17 +7,22 @@
 //!
 //! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is lost for
 //! want of room is one.
+//!
+//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`) none holds any more, on no
+//! link: what comes late from there meets what was to come behind it. So from then on breaches are counted apart, and are no fault. When the link is
+//! whole again what it has delayed is still under way, for a time that nothing bounds: the guarantee does not come back.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use node::packet::CLASSES;
 use node::pool::Transit;
 use node::{Packet, Switch};
 use scenario::{Column, Data, Finding, Plan, Table};
 use schemes::Guarantee;
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
-use crate::part::Part;
+use crate::part::{Part, SwitchSlot};
 
 /// What a part has seen of a guarantee.
 pub(crate) struct Watch {
@@ -34,6 +39,17 @@ pub(crate) struct Watch {
     waits: Histogram<u64>,
     queue_breaches: Breaches<LinkId>,
     wait_breaches: Breaches<[u32; 3]>,
+    end: Option<End>,
+}
+
+/// What there was when the guarantee ended, if it did.
+#[derive(Clone, Copy)]
+struct End {
+    at: Time,
+    /// Breaches until then: of queues, of waits.
+    breaches: [u64; 2],
+    /// By class, packets lost for want of room until then, in the switches of this part.
+    lost: [u64; CLASSES],
 }
 
 /// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination), and
@@ -77,7 +93,14 @@ impl Watch {
             waits: histogram(),
             queue_breaches: Breaches::NONE,
             wait_breaches: Breaches::NONE,
+            end: None,
         }))
+    }
+
+    /// From now on nothing is guaranteed.
+    pub fn ends(&mut self, now: Time, switches: &[SwitchSlot]) {
+        let breaches = [self.queue_breaches.count, self.wait_breaches.count];
+        self.end = Some(End { at: now, breaches, lost: lost(switches.iter().map(|slot| &slot.switch)) });
     }
 
     /// A packet has joined a queue of `port`, and the transmitter has taken what it could.
@@ -120,6 +143,7 @@ struct Seen {
     waits: Histogram<u64>,
     queue_breaches: Breaches<LinkId>,
     wait_breaches: Breaches<[u32; 3]>,
+    end: Option<End>,
 }
 
 impl Seen {
@@ -134,6 +158,7 @@ impl Seen {
             waits: first.waits.clone(),
             queue_breaches: first.queue_breaches,
             wait_breaches: first.wait_breaches,
+            end: first.end,
         };
         for watch in watches {
             for (max, other) in seen.queue_max.iter_mut().zip(&watch.queue_max) {
@@ -143,6 +168,10 @@ impl Seen {
             seen.waits.add(&watch.waits).expect("a histogram that resizes takes any other");
             seen.queue_breaches = seen.queue_breaches.add(watch.queue_breaches);
             seen.wait_breaches = seen.wait_breaches.add(watch.wait_breaches);
+            if let (Some(end), Some(other)) = (&mut seen.end, watch.end) {
+                end.breaches = std::array::from_fn(|index| end.breaches[index] + other.breaches[index]);
+                end.lost = std::array::from_fn(|class| end.lost[class] + other.lost[class]);
+            }
         }
         Some(seen)
     }
@@ -151,6 +180,22 @@ impl Seen {
     fn rows<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = LinkId> + 'a {
         let from_switch = |link: &LinkId| plan.fabric.as_switch(plan.fabric.link(*link).from).is_some();
         (0..self.queue_max.len()).map(LinkId::from).filter(from_switch)
+    }
+
+    /// Breaches that are faults, of queues and of waits.
+    fn faults(&self) -> [u64; 2] {
+        self.end.map_or([self.queue_breaches.count, self.wait_breaches.count], |end| end.breaches)
+    }
+
+    /// What a finding says of `all` breaches, of which so many are faults.
+    fn excuse(&self, all: u64, faults: u64) -> String {
+        self.end.map_or(String::new(), |end| {
+            format!(
+                "; not guaranteed from {} on, when a link was slower than it should be: {} since",
+                end.at.since(Time::ZERO),
+                all - faults
+            )
+        })
     }
 
     fn queue_share(&self, link: LinkId) -> f64 {
@@ -184,33 +229,43 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
         format!(", first a packet of flow {flow} that came from host {src} to host {dst} at {at}: {wait}")
     });
     let wait_share = 100.0 * share(seen.wait_max.ps(), seen.wait_bound.ps());
-    let lost_of =
-        |class: u8| -> u64 { switches(parts).map(|switch| switch.overflow_by_class()[usize::from(class)]).sum() };
-    let reserved = plan.reserved.as_ref().map_or(0, |reserved| reserved.classes);
-    let lost: Vec<u64> = (0..reserved).map(lost_of).collect();
+    let reserved = usize::from(plan.reserved.as_ref().map_or(0, |reserved| reserved.classes));
+    let lost = lost(switches(parts));
+    let lost_faults: u64 = seen.end.map_or(lost, |end| end.lost)[..reserved].iter().sum();
     let by_class: Vec<String> =
-        lost.iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
+        lost[..reserved].iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
+    let [queue_faults, wait_faults] = seen.faults();
+    let (queue_count, wait_count) = (seen.queue_breaches.count, seen.wait_breaches.count);
     let mut findings = vec![
         Finding {
             name: "queues are within what is guaranteed",
-            ok: seen.queue_breaches.count == 0,
-            detail: format!("{fullest}; {} times more{queue_first}{}", seen.queue_breaches.count, open(plan)),
+            ok: queue_faults == 0,
+            detail: format!(
+                "{fullest}; {queue_count} times more{queue_first}{}{}",
+                seen.excuse(queue_count, queue_faults),
+                open(plan)
+            ),
         },
         Finding {
             name: "waits are within what is guaranteed",
-            ok: seen.wait_breaches.count == 0,
+            ok: wait_faults == 0,
             detail: format!(
-                "at most {} of {} ({wait_share:.1}%), over {} data packets; {} longer{wait_first}",
+                "at most {} of {} ({wait_share:.1}%), over {} data packets; {wait_count} longer{wait_first}{}",
                 seen.wait_max,
                 seen.wait_bound,
                 seen.waits.len(),
-                seen.wait_breaches.count
+                seen.excuse(wait_count, wait_faults)
             ),
         },
         Finding {
             name: "nothing that is guaranteed was lost for want of room",
-            ok: lost.iter().all(|lost| *lost == 0),
-            detail: format!("packets of reserved classes: {}{}", by_class.join(", "), tight(plan, &seen)),
+            ok: lost_faults == 0,
+            detail: format!(
+                "packets of reserved classes: {}{}{}",
+                by_class.join(", "),
+                seen.excuse(lost[..reserved].iter().sum(), lost_faults),
+                tight(plan, &seen)
+            ),
         },
     ];
     findings.extend(delays(plan, parts));
@@ -261,6 +316,15 @@ fn delays(plan: &Plan, parts: &[Part]) -> Option<Finding> {
             100.0 * share(delay, bound)
         ),
     })
+}
+
+/// By class, packets lost for want of room.
+fn lost<'a>(switches: impl Iterator<Item = &'a Switch>) -> [u64; CLASSES] {
+    let add = |sum: [u64; CLASSES], switch: &Switch| {
+        let more = switch.overflow_by_class();
+        std::array::from_fn(|class| sum[class] + more[class])
+    };
+    switches.fold([0; CLASSES], add)
 }
 
 fn switches(parts: &[Part]) -> impl Iterator<Item = &Switch> {

@@ -1,4 +1,4 @@
-//! Bit errors on a link.
+//! Bit errors and losses on a link.
 //!
 //! Each bit of each packet is inverted with the same probability, independently. So the number of whole bits before the next wrong one is geometric, and that is
 //! what is drawn, once an error: packets that come through whole cost a subtraction. The stream of draws is the link's own, and its packets come in
@@ -6,64 +6,117 @@
 //!
 //! What is hit is lost where the link ends: Ethernet's frame check sequence is taken to find every error (a CRC of 32 bits lets one damaged frame of 4 billion
 //! pass), also in a switch that cuts through and would in truth notice too late. A transport whose packets are in no Ethernet frame has a checksum of its
-//! own, which does what it can ([`node::Header::damage`]). Frames of a flow control are not hit: what makes real ones safe, repetition and timers, is not modelled.
+//! own, which does what it can ([`node::Header::damage`]).
+//!
+//! Losses hit whole packets, whatever their length, and nothing finds them: a bad optic, a full buffer in a box that nobody knows of. They are drawn in the same way, and
+//! before bit errors, from a stream of their own.
+//!
+//! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out by itself, IEEE 802.1Qbb) is
+//! not modelled, so that one lost frame would stop a link for ever, which a real one survives. So a lossy link is kinder to a flow control here than in life, where a
+//! lost pause may also cost packets.
 
 use std::sync::Arc;
 
+use fabric::LinkNoise;
 use node::Packet;
 use node::packet::flags;
 use schemes::Transport;
 use units::Stream;
 
 pub(crate) struct Noise {
-    random: Stream,
-    bit_error_rate: f64,
-    /// Bits that come through whole before the next that does not.
-    whole_bits: u64,
+    bits: Trials,
+    packets: Trials,
     transports: Arc<[Transport]>,
     pub corrupted_packets: u64,
     pub corrupted_bytes: u64,
     pub unnoticed_packets: u64,
+    pub lossy_packets: u64,
+    pub lossy_bytes: u64,
+}
+
+/// Independent trials that hit with the same probability.
+struct Trials {
+    random: Stream,
+    probability: f64,
+    /// Those that miss before the next that hits.
+    misses: u64,
+}
+
+impl Trials {
+    fn new(random: Stream) -> Trials {
+        Trials { random, probability: 0.0, misses: 0 }
+    }
+
+    fn set(&mut self, probability: f64) {
+        if probability != self.probability {
+            self.probability = probability;
+            if probability > 0.0 {
+                self.misses = self.random.failures_before(probability);
+            }
+        }
+    }
+
+    /// Whether all of the next `count` miss.
+    fn miss(&mut self, count: u64) -> bool {
+        if self.probability == 0.0 {
+            return true;
+        }
+        let all = self.misses >= count;
+        if all {
+            self.misses -= count;
+        }
+        all
+    }
+
+    /// Which of the next `count` hit, where not all miss.
+    fn hits(&mut self, count: u64) -> Vec<u32> {
+        let (mut hits, mut at) = (Vec::new(), self.misses);
+        while at < count {
+            hits.push(at as u32);
+            at = at.saturating_add(1).saturating_add(self.random.failures_before(self.probability));
+        }
+        self.misses = at - count;
+        hits
+    }
 }
 
 impl Noise {
     /// Of a link that is quiet for now.
     pub fn new(seed: u64, link: u64, transports: Arc<[Transport]>) -> Noise {
         Noise {
-            random: Stream::new(seed, link, "bit errors"),
-            bit_error_rate: 0.0,
-            whole_bits: 0,
+            bits: Trials::new(Stream::new(seed, link, "bit errors")),
+            packets: Trials::new(Stream::new(seed, link, "losses")),
             transports,
             corrupted_packets: 0,
             corrupted_bytes: 0,
             unnoticed_packets: 0,
+            lossy_packets: 0,
+            lossy_bytes: 0,
         }
     }
 
-    /// Each bit is wrong with this probability from now on.
-    pub fn set_rate(&mut self, bit_error_rate: f64) {
-        self.bit_error_rate = bit_error_rate;
-        if bit_error_rate > 0.0 {
-            self.whole_bits = self.random.failures_before(bit_error_rate);
-        }
+    /// What it does from now on.
+    pub fn set(&mut self, noise: LinkNoise) {
+        self.bits.set(noise.bit_error_rate);
+        self.packets.set(noise.loss);
     }
 
     /// Whether this packet, which has passed the link, is lost. If it is not, it may have been changed.
     pub fn loses(&mut self, packet: &mut Packet) -> bool {
+        if packet.has(flags::LINK_FRAME) {
+            return false;
+        }
+        if !self.packets.miss(1) {
+            self.packets.hits(1);
+            self.lossy_packets += 1;
+            self.lossy_bytes += u64::from(packet.wire_bytes);
+            return true;
+        }
         let bits = u64::from(packet.wire_bytes) * 8;
-        if self.bit_error_rate == 0.0 || packet.has(flags::LINK_FRAME) {
+        if self.bits.miss(bits) {
             return false;
         }
-        if self.whole_bits >= bits {
-            self.whole_bits -= bits;
-            return false;
-        }
-        let (mut wrong, mut at) = (Vec::new(), self.whole_bits);
-        while at < bits {
-            wrong.push(at as u32);
-            at = at.saturating_add(1).saturating_add(self.random.failures_before(self.bit_error_rate));
-        }
-        self.whole_bits = at - bits;
+        let wrong = self.bits.hits(bits);
         let wire_bytes = packet.wire_bytes;
         // What limiters send is no transport's.
         let transport = self.transports.get(usize::from(packet.transport));
@@ -93,7 +146,7 @@ mod tests {
     fn a_packet_is_hit_as_often_as_any_of_its_bits() {
         for (bit_error_rate, bytes) in [(1e-5, 1_500), (1e-3, 64), (1e-6, 9_000), (0.5, 1)] {
             let mut noise = Noise::new(1, 7, Arc::new([]));
-            noise.set_rate(bit_error_rate);
+            noise.set(LinkNoise { bit_error_rate, loss: 0.0 });
             let count = 100_000;
             let lost = (0..count).filter(|_| noise.loses(&mut packet(bytes))).count() as f64;
             let hit = 1.0 - (1.0 - bit_error_rate).powi(i32::from(bytes) * 8);
@@ -105,14 +158,41 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_lost_as_often_as_said_whatever_their_length_and_beside_bit_errors() {
+        for (loss, bytes) in [(1e-3, 1_500), (0.3, 64), (1.0, 9_000)] {
+            let mut noise = Noise::new(1, 7, Arc::new([]));
+            noise.set(LinkNoise { bit_error_rate: 1e-5, loss });
+            let count = 100_000;
+            let lost = (0..count).filter(|_| noise.loses(&mut packet(bytes))).count() as u64;
+            let slack = |due: f64, p: f64| 4.0 * (due * (1.0 - p)).sqrt();
+            let due = f64::from(count) * loss;
+            assert!(
+                (noise.lossy_packets as f64 - due).abs() <= slack(due, loss),
+                "{loss}: {} for {due}",
+                noise.lossy_packets
+            );
+            // Bit errors hit what is left as often as ever.
+            let hit = 1.0 - (1.0f64 - 1e-5).powi(i32::from(bytes) * 8);
+            let due = (f64::from(count) - noise.lossy_packets as f64) * hit;
+            assert!(
+                (noise.corrupted_packets as f64 - due).abs() <= slack(due, hit),
+                "{} for {due}",
+                noise.corrupted_packets
+            );
+            assert_eq!(lost, noise.lossy_packets + noise.corrupted_packets);
+            assert_eq!(noise.lossy_bytes, noise.lossy_packets * u64::from(bytes));
+        }
+    }
+
+    #[test]
     fn a_quiet_link_and_a_frame_lose_nothing() {
         let mut noise = Noise::new(1, 7, Arc::new([]));
         assert!(!noise.loses(&mut packet(1_500)));
-        noise.set_rate(0.5);
+        noise.set(LinkNoise { bit_error_rate: 0.5, loss: 1.0 });
         let mut frame = packet(64);
         frame.flags = flags::LINK_FRAME;
         assert!(!noise.loses(&mut frame) && noise.loses(&mut packet(1_500)));
-        noise.set_rate(0.0);
+        noise.set(LinkNoise::default());
         assert!((0..100).all(|_| !noise.loses(&mut packet(1_500))));
     }
 }

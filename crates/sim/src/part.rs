@@ -10,12 +10,12 @@
 use std::sync::Arc;
 
 use engine::{Agenda, Partition};
-use fabric::Routes;
+use fabric::{LinkNoise, Routes};
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool, Slot, Transit};
 use node::{Packet, Received, Switch, Telemetry};
-use scenario::Host;
-use units::{Duration, PerByte, PortId, Time, mix};
+use scenario::{HEAD_BYTES, Host};
+use units::{Duration, PerByte, PortId, Rate, Time, mix};
 
 use crate::arrivals::Arrivals;
 use crate::congestion::Congestion;
@@ -45,7 +45,7 @@ pub(crate) struct Pipe {
     pub up: bool,
     pub lost_packets: u64,
     pub lost_bytes: u64,
-    /// What damages its bits, if it ever does.
+    /// What damages or loses its packets, if it ever does.
     pub noise: Option<Box<Noise>>,
 }
 
@@ -132,11 +132,18 @@ pub(crate) enum Change {
         pipe: u32,
         up: bool,
     },
-    /// From now on the link damages each bit with this probability.
+    /// From now on the link does this to packets.
     Noise {
         pipe: u32,
-        bit_error_rate: f64,
+        noise: LinkNoise,
     },
+    /// From now on the link transmits at this rate.
+    Rate {
+        outlet: u32,
+        rate: Rate,
+    },
+    /// A link anywhere is slower than it should be for the first time: nothing is guaranteed from now on.
+    NoGuarantee,
     Routes(Arc<Routes>),
 }
 
@@ -261,7 +268,7 @@ impl Part {
         }
     }
 
-    /// Whether a packet that comes out of a link has been damaged on it, and is lost for that.
+    /// Whether a packet that comes out of a link has been lost or damaged on it, and is gone for that.
     #[cold]
     fn is_lost_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
         let Some(noise) = &mut self.pipes[pipe].noise else { return false };
@@ -504,9 +511,25 @@ impl Part {
                     self.arm_host(now, index as usize, false);
                 }
             },
-            Change::Noise { pipe, bit_error_rate } => {
-                let noise = &mut self.pipes[pipe as usize].noise;
-                noise.as_mut().expect("a link that is ever noisy has it").set_rate(bit_error_rate);
+            Change::Noise { pipe, noise } => {
+                let state = &mut self.pipes[pipe as usize].noise;
+                state.as_mut().expect("a link that is ever noisy has it").set(noise);
+            }
+            Change::Rate { outlet, rate } => {
+                let Outlet { from, head, .. } = &mut self.outlets[outlet as usize];
+                *head = head.map(|_| rate.transmit(HEAD_BYTES));
+                match *from {
+                    From::Switch { index, port } => self.switches[index as usize].switch.transmit_at(port, rate),
+                    From::Host { index } => {
+                        let slot = &mut self.hosts[index as usize];
+                        slot.per_byte = slot.per_byte.at(rate);
+                    }
+                }
+            }
+            Change::NoGuarantee => {
+                if let Some(guarantee) = &mut self.guarantee {
+                    guarantee.ends(now, &self.switches);
+                }
             }
             Change::Pipe { pipe, up } => {
                 let pipe_state = &mut self.pipes[pipe as usize];

@@ -141,11 +141,13 @@ fn link_ends(plan: &Plan, parts: &[Part], end: Time) -> (Vec<PortStats>, Vec<InF
     let mut in_flight = vec![InFlight::default(); plan.fabric.links.len()];
     for part in parts {
         for pipe in &part.pipes {
-            let noise =
-                pipe.noise.as_deref().map_or([0, 0], |noise| [noise.corrupted_packets, noise.unnoticed_packets]);
-            let [corrupted_packets, unnoticed_packets] = noise;
-            let dead_packets = pipe.lost_packets;
-            in_flight[pipe.link as usize] = InFlight { dead_packets, corrupted_packets, unnoticed_packets };
+            let lost = &mut in_flight[pipe.link as usize];
+            lost.dead_packets = pipe.lost_packets;
+            if let Some(noise) = &pipe.noise {
+                lost.lossy_packets = noise.lossy_packets;
+                lost.corrupted_packets = noise.corrupted_packets;
+                lost.unnoticed_packets = noise.unnoticed_packets;
+            }
         }
         for outlet in &part.outlets {
             let pipe = match outlet.to {

@@ -80,6 +80,11 @@ impl PerByte {
         PerByte { step_ps: step.ps(), ..self }
     }
 
+    /// That of another rate, cut to the same steps.
+    pub fn at(self, rate: Rate) -> PerByte {
+        PerByte { step_ps: self.step_ps, ..PerByte::new(rate) }
+    }
+
     /// Time to transmit `bytes`.
     #[inline]
     pub const fn transmit(self, bytes: u32) -> Duration {
