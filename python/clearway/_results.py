@@ -244,11 +244,11 @@ class Result:
 
     @property
     def dropped(self) -> int:
-        """Packets lost: a buffer was full, a link or switch was down, a link was lossy, a bit error hit, or an AQ's limit was reached. 0 at flow
-        level."""
+        """Packets lost: a buffer was full, a link or switch was down, no way or a circle was found, a link was lossy, a bit error hit, or an AQ's
+        limit was reached. 0 at flow level."""
         if self.level == "flow":
             return 0
-        causes = ("overflow_packets", "dead_packets", "lossy_packets", "corrupted_packets")
+        causes = ("overflow_packets", "dead_packets", "unroutable_packets", "expired_packets", "lossy_packets", "corrupted_packets")
         lost = sum(self.links[cause].sum() for cause in causes if cause in self.links)
         return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
 

@@ -37,9 +37,10 @@ TABLES: dict[str, dict[str, str]] = {
     "links": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "sent_packets": "uint64",
         "sent_bytes": "uint64", "utilisation": "double", "queued_bytes_max": "uint64", "overflow_packets": "uint64",
-        "trimmed_packets": "uint64", "dead_packets": "uint64", "lossy_packets": "uint64", "corrupted_packets": "uint64",
-        "unnoticed_packets": "uint64", "marked_packets": "uint64", "sent_frames": "uint64", "pauses": "uint64", "paused_ps": "uint64",
-        "own_queues_max": "uint64", "waited_packets": "uint64", "waited_ps": "uint64",
+        "trimmed_packets": "uint64", "dead_packets": "uint64", "unroutable_packets": "uint64", "expired_packets": "uint64",
+        "lossy_packets": "uint64", "corrupted_packets": "uint64", "unnoticed_packets": "uint64", "marked_packets": "uint64",
+        "sent_frames": "uint64", "pauses": "uint64", "paused_ps": "uint64", "own_queues_max": "uint64", "waited_packets": "uint64",
+        "waited_ps": "uint64",
     },
     "counters": {
         "transport": "name", "counter": "name", "value": "uint64",

@@ -5,13 +5,14 @@
 //! What *flaps* is one of the two again and again.
 
 mod epochs;
+mod news;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, LinkId, NodeId, Problem, Rate, Time};
 
 use crate::{Fabric, Failures};
-pub use epochs::{Change, Epoch, LinkNoise, epochs};
+pub use epochs::{Change, Epoch, LinkNoise, Rerouting, Whom, epochs};
 
 /// A link or a switch that fails at a given time and may come back, or a link that works badly for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

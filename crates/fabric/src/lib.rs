@@ -29,7 +29,7 @@ mod spec;
 mod unloaded;
 
 pub use fabric::{Builder, Fabric, Lattice, Link, Tier};
-pub use failure::{Change, Epoch, FailureSpec, Flap, LinkNoise, epochs};
+pub use failure::{Change, Epoch, FailureSpec, Flap, LinkNoise, Rerouting, Whom, epochs};
 pub use quotient::{Bundle, Quotient};
 pub use routes::{Failures, Routes};
 pub use routing::{LinkWeight, Routing, RoutingTables};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clearway_fabric::{
     Builder, Change, Epoch, Fabric, FabricSpec, FailureSpec, Failures, FatTree, Flap, Grid, LeafSpine, LinkNoise,
-    Quotient, Route, RouteError, Routes, epochs,
+    Quotient, Rerouting, Route, RouteError, Routes, Whom, epochs,
 };
 use proptest::prelude::*;
 use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time};
@@ -186,7 +186,12 @@ fn link_fails(a: &str, b: &str, at: u64, until: Option<u64>) -> FailureSpec {
 
 /// With routes 5 us after each change.
 fn timeline(fabric: &Fabric, specs: &[FailureSpec]) -> Result<Vec<Epoch>, Problem> {
-    epochs(fabric, specs, Duration::from_us(5), &Arc::new(Routes::compute(fabric, &Failures::default())))
+    epochs(
+        fabric,
+        specs,
+        &Rerouting::at_once(Duration::from_us(5)),
+        &Arc::new(Routes::compute(fabric, &Failures::default())),
+    )
 }
 
 /// The two links of a cable, in order.
@@ -209,7 +214,10 @@ fn failures_make_a_timeline_of_what_is_dead_and_then_routes_around_it() {
     let seen = |index: usize| match &epochs[index].change {
         Change::Dead(failures) => vec![failures.links.len(), failures.switches.len()],
         Change::Noisy(_) | Change::Slow(_) => unreachable!("nothing works badly"),
-        Change::Reroute(routes) => routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect(),
+        Change::Reroute(routes, whom) => {
+            assert_eq!(*whom, Whom::All);
+            routes.next(leaf0, HostId(143)).iter().map(|port| port.index()).collect()
+        }
     };
     // Leaf 0's uplinks are ports 16 to 19, one a spine.
     assert_eq!(seen(0), [2, 0]);
@@ -292,7 +300,7 @@ fn a_link_that_flaps_has_two_tables_however_often() {
     // At 1, 101, ..., 901: the tenth is over by 911 and the eleventh would not be by 1,010.
     let spec = FailureSpec { flap, ..link_fails("leaf0", "spine0", 1, Some(1_010)) };
     let whole = Arc::new(Routes::compute(&fabric, &Failures::default()));
-    let epochs = epochs(&fabric, &[spec], Duration::from_us(7), &whole).unwrap();
+    let epochs = epochs(&fabric, &[spec], &Rerouting::at_once(Duration::from_us(7)), &whole).unwrap();
     let dead: Vec<(u64, usize)> = epochs
         .iter()
         .filter_map(|epoch| match &epoch.change {
@@ -305,7 +313,7 @@ fn a_link_that_flaps_has_two_tables_however_often() {
     let tables: Vec<(u64, &Arc<Routes>)> = epochs
         .iter()
         .filter_map(|epoch| match &epoch.change {
-            Change::Reroute(routes) => Some((epoch.at.ps() / 1_000_000, routes)),
+            Change::Reroute(routes, _) => Some((epoch.at.ps() / 1_000_000, routes)),
             _ => None,
         })
         .collect();
@@ -317,14 +325,43 @@ fn a_link_that_flaps_has_two_tables_however_often() {
 }
 
 #[test]
+fn each_switch_has_its_tables_when_it_has_heard_and_computed() {
+    let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
+    let whole = Arc::new(Routes::compute(&fabric, &Failures::default()));
+    let per_hop = Duration::from_us(10);
+    let told = Rerouting { per_hop, ..Rerouting::at_once(Duration::from_us(5)) };
+    let tables = |rerouting: &Rerouting| -> Vec<(u64, Vec<u32>)> {
+        epochs(&fabric, &[link_fails("leaf0", "spine0", 1, None)], rerouting, &whole)
+            .unwrap()
+            .into_iter()
+            .filter_map(|epoch| match epoch.change {
+                Change::Reroute(_, Whom::Switches(switches)) => {
+                    Some((epoch.at.ps() / 1_000_000, switches.iter().map(|switch| switch.0).collect()))
+                }
+                _ => None,
+            })
+            .collect()
+    };
+    // Leaves are switches 0 to 8, spines 9 to 12. The link's ends; their neighbours, which are all others.
+    let others: Vec<u32> = (1..13).filter(|switch| *switch != 9).collect();
+    assert_eq!(tables(&told), [(6, vec![0, 9]), (16, others)]);
+    // With some time to compute each comes by itself, and none later than that.
+    let computed = tables(&Rerouting { compute_max: Duration::from_us(50), seed: 3, ..told });
+    let all: BTreeSet<u32> = computed.iter().flat_map(|of| of.1.clone()).collect();
+    assert_eq!(all.len(), 13);
+    assert!(computed.len() > 6 && computed.iter().all(|of| (6..66).contains(&of.0)), "{computed:?}");
+    assert_ne!(tables(&Rerouting { compute_max: Duration::from_us(50), seed: 4, ..told }), computed);
+}
+
+#[test]
 fn routing_does_not_learn_of_what_it_is_not_told() {
     let fabric = FabricSpec::LeafSpine(LeafSpine::default()).build().unwrap();
     let silent = FailureSpec { reroute: false, ..link_fails("leaf0", "spine0", 1, Some(90)) };
     let known = link_fails("leaf0", "spine1", 20, None);
     let epochs = timeline(&fabric, &[silent, known]).unwrap();
-    let tables: Vec<&Epoch> = epochs.iter().filter(|epoch| matches!(epoch.change, Change::Reroute(_))).collect();
+    let tables: Vec<&Epoch> = epochs.iter().filter(|epoch| matches!(epoch.change, Change::Reroute(..))).collect();
     assert_eq!(tables.iter().map(|epoch| epoch.at).collect::<Vec<_>>(), [Time::from_us(25)]);
-    let Change::Reroute(routes) = &tables[0].change else { unreachable!() };
+    let Change::Reroute(routes, _) = &tables[0].change else { unreachable!() };
     let dead = Failures { links: both_ways(&fabric, "leaf0", "spine1").into_iter().collect(), ..Failures::default() };
     assert_eq!(**routes, Routes::compute(&fabric, &dead));
     let dead: Vec<usize> = epochs

@@ -66,7 +66,12 @@ fn bytes(plan: &Plan, network: &Network<'_>) -> Finding {
     let (mut lost, mut inside) = (0, 0);
     for slot in &network.switches {
         lost += slot.switch.unroutable_bytes + slot.switch.staged_out.1;
-        lost += slot.switch.ports().iter().map(|port| port.stats.overflow_bytes + port.stats.dead_bytes).sum::<u64>();
+        lost += slot
+            .switch
+            .ports()
+            .iter()
+            .map(|port| port.stats.overflow_bytes + port.stats.dead_bytes + port.stats.expired_bytes)
+            .sum::<u64>();
         inside += slot.switch.used_bytes();
     }
     for link in &network.links {

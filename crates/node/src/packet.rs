@@ -6,6 +6,10 @@ use units::{FlowId, HostId};
 /// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
 pub const CLASSES: usize = 8;
 
+/// So many switches a packet comes to at most, unless its network's own paths are longer: at the last of them it is lost, as by IP's time to
+/// live, which hosts set to 64 (RFC 1700) and every router lowers by one. What goes round in circles while tables differ ends so.
+pub const HOPS_MAX: u8 = 64;
+
 /// A packet in flight. 64 bytes: it is copied from queue to queue and must not cost more than a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]

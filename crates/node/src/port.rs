@@ -71,6 +71,12 @@ pub struct PortStats {
     pub pauses: u64,
     /// For how long, up to when it last went on.
     pub paused: Duration,
+    /// Packets that were to leave here and had come to too many switches ([`crate::packet::HOPS_MAX`]).
+    pub expired_packets: u64,
+    /// Bytes of them.
+    pub expired_bytes: u64,
+    /// Packets that came in by its link and had no way on.
+    pub unroutable_packets: u64,
 }
 
 /// Classes that share a level are served in turn, by bytes (deficit round robin, Shreedhar and Varghese 1995).

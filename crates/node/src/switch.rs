@@ -22,7 +22,7 @@ use units::{Bytes, PortId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::balance::Balancer;
 use crate::link::{Admission, Dequeued, LinkCx, trim};
-use crate::packet::{CLASSES, flags};
+use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
 use crate::{Agent, AgentCx, EarlyDrop, FlowControl, MarkAt, Marking, Packet, Port};
@@ -149,6 +149,8 @@ pub enum Loss {
     NoRoute,
     /// A stage dropped it.
     Stage,
+    /// It has come to too many switches.
+    Expired,
 }
 
 /// A switch.
@@ -174,6 +176,8 @@ pub struct Switch {
     agents: Option<Box<Agents>>,
     kicked: Vec<PortId>,
     marks_late: bool,
+    /// At so many switches a packet is lost.
+    hops_max: u16,
     kept: Option<Box<Kept>>,
 }
 
@@ -260,6 +264,7 @@ impl Switch {
             agents: None,
             kicked: Vec::new(),
             marks_late,
+            hops_max: u16::from(HOPS_MAX),
             kept: None,
         }
     }
@@ -271,6 +276,11 @@ impl Switch {
             Box::new(Kept { room, shared_bytes, overflow_packets: [0; CLASSES] })
         });
         Switch { kept, ..self }
+    }
+
+    /// The same switch, in a network in which packets may come to any number of switches.
+    pub fn with_long_paths(self) -> Switch {
+        Switch { hops_max: u16::MAX, ..self }
     }
 
     /// The same switch with a flow control, before anything has happened.
@@ -369,8 +379,10 @@ impl Switch {
 
     #[cold]
     fn lose_unroutable(&mut self, pool: &mut Pool, id: PacketId) -> Received {
+        let slot = pool.remove(id);
         self.unroutable_packets += 1;
-        self.unroutable_bytes += u64::from(pool.remove(id).packet.wire_bytes);
+        self.unroutable_bytes += u64::from(slot.packet.wire_bytes);
+        self.ports[usize::from(slot.transit.in_port)].stats.unroutable_packets += 1;
         Received::Lost(Loss::NoRoute)
     }
 
@@ -385,6 +397,10 @@ impl Switch {
     fn join_inline(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let packet = &mut pool.get_mut(id).packet;
         packet.hops = packet.hops.saturating_add(1);
+        if u16::from(packet.hops) >= self.hops_max {
+            self.lose_expired(now, out, pool, id);
+            return Received::Lost(Loss::Expired);
+        }
         if !self.ports[out.index()].is_up() {
             self.lose_dead(now, out, pool, id);
             return Received::Lost(Loss::Dead);
@@ -775,6 +791,15 @@ impl Switch {
         if let Some(kept) = &mut self.kept {
             kept.overflow_packets[usize::from(packet.class)] += 1;
         }
+        self.tell_agent(now, out, &packet);
+    }
+
+    #[cold]
+    fn lose_expired(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
+        let packet = pool.remove(id).packet;
+        let stats = &mut self.ports[out.index()].stats;
+        stats.expired_packets += 1;
+        stats.expired_bytes += u64::from(packet.wire_bytes);
         self.tell_agent(now, out, &packet);
     }
 

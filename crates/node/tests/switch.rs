@@ -373,6 +373,24 @@ fn a_source_route_is_followed_hop_by_hop_and_a_wrong_one_is_lost() {
     assert_eq!(scene.receive(routed), Received::Lost(Loss::NoRoute), "no port 255");
 }
 
+#[test]
+fn a_packet_ends_at_its_64th_switch_unless_paths_are_that_long() {
+    let after = |scene: &mut Scene, hops: u8| {
+        let mut packet = packet(0, 1, 1);
+        packet.hops = hops;
+        scene.receive(packet)
+    };
+    let mut scene = Scene::star(settings());
+    assert_eq!(after(&mut scene, 62), Received::Queued(PortId(1)), "its 63rd");
+    assert_eq!(after(&mut scene, 63), Received::Lost(Loss::Expired));
+    assert_eq!(after(&mut scene, 255), Received::Lost(Loss::Expired));
+    let stats = scene.switch.port(PortId(1)).stats;
+    assert_eq!((stats.expired_packets, stats.expired_bytes), (2, 3_000));
+    let mut long = Scene::star(settings());
+    long.switch = long.switch.with_long_paths();
+    assert_eq!(after(&mut long, 255), Received::Queued(PortId(1)));
+}
+
 /// What each of four spines gets of many flows, as shares.
 fn shares(balancing: Balancing, packets_a_flow: u32) -> Vec<f64> {
     let fabric = FabricSpec::LeafSpine(fabric::LeafSpine::default()).build().unwrap();

@@ -6,8 +6,9 @@ mod sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fabric::{Epoch, Fabric, FailureSpec, Failures, Routes, Tier, epochs};
+use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
+use node::packet::HOPS_MAX;
 use node::pool::Hop;
 use node::{
     Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, NicControl, Overflow, Port, Settings, Site,
@@ -80,8 +81,14 @@ impl Plan {
         let Outline { fabric, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon, .. } =
             Outline::new(scenario)?;
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-        let changes = epochs(&fabric, &scenario.failure, scenario.reroute_delay, &routes)
-            .map_err(|problem| problem.under("failure"))?;
+        let rerouting = Rerouting {
+            delay: scenario.reroute_delay,
+            per_hop: scenario.reroute_per_hop,
+            compute_max: scenario.reroute_compute_max,
+            seed: scenario.seed,
+        };
+        let changes =
+            epochs(&fabric, &scenario.failure, &rerouting, &routes).map_err(|problem| problem.under("failure"))?;
         let ground = Ground {
             fabric: fabric.clone(),
             routes: routes.clone(),
@@ -97,6 +104,16 @@ impl Plan {
         let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
         let mut reserved =
             Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
+        if let Some((name, _)) = named.iter().find(|(_, asks)| asks.same_tables)
+            && !rerouting.is_at_once()
+        {
+            let key = if rerouting.per_hop == Duration::ZERO { "reroute_compute_max" } else { "reroute_per_hop" };
+            let message = format!(
+                "{name} takes it that all nodes have the same tables at any time: its broadcasts could go in circles and multiply; delete it, \
+                 or choose another transport"
+            );
+            return Err(Problem::new(key, message));
+        }
         for (name, _) in named.iter().filter(|(_, asks)| asks.own_routes) {
             check_tags(scenario, name)?;
         }
@@ -200,6 +217,12 @@ impl Plan {
             plan.flow_control(switch)?;
         }
         Ok(plan)
+    }
+
+    /// From when on switches have had different tables, if they ever do.
+    pub fn tables_differ_from(&self) -> Option<Time> {
+        let one_by_one = |epoch: &&Epoch| matches!(epoch.change, Change::Reroute(_, Whom::Switches(_)));
+        self.changes.iter().find(one_by_one).map(|epoch| epoch.at)
     }
 
     /// What is set so that it can hardly work, though it runs; keys as in the scenario.
@@ -313,7 +336,7 @@ impl Plan {
             let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
             Balancer::new(balancing, switch_seed(seed, id), random)
         };
-        Switch::new(
+        let switch = Switch::new(
             id,
             self.fabric.ports[node.index()].iter().map(port).collect(),
             self.routes.clone(),
@@ -321,10 +344,14 @@ impl Plan {
             self.settings.clone(),
             Stream::new(seed, u64::from(id.0), "mark"),
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
-        )
-        .with_agents(self.agents(id))
-        .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
-        .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
+        );
+        // Where the network's own paths are that long, its hosts would set a higher time to live.
+        let longest = self.ground.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(0);
+        let switch = if longest < HOPS_MAX { switch } else { switch.with_long_paths() };
+        switch
+            .with_agents(self.agents(id))
+            .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
+            .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
 }
 

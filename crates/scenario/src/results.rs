@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Fabric;
 use node::{FlowControl, PortStats, Switch};
-use units::{NodeId, Time};
+use units::{LinkId, NodeId, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
 
@@ -15,6 +15,8 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
     let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
     let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets + lost.dead_packets);
+    // Noted at the port of the other direction, by which the switch would send back.
+    let back = |link: usize| stats[Fabric::reverse(LinkId::from(link)).index()].unroutable_packets;
     let of_flight = |value: &dyn Fn(&InFlight) -> u64| Data::U64(in_flight.iter().map(value).collect());
     let mut columns = link_columns(&plan.fabric);
     columns.extend([
@@ -44,6 +46,18 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
             "",
             "packets lost because the link or its switch was down",
             Data::U64(dead.collect()),
+        ),
+        Column::new(
+            "unroutable_packets",
+            "",
+            "packets that came by it to a switch that knew no way on",
+            Data::U64((0..stats.len()).map(back).collect()),
+        ),
+        Column::new(
+            "expired_packets",
+            "",
+            "packets that were to leave by it and were lost for having come to 64 switches: they went in circles",
+            stat(&|stats| stats.expired_packets),
         ),
         Column::new(
             "lossy_packets",

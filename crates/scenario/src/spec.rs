@@ -39,8 +39,16 @@ pub struct Scenario {
     pub switch: SwitchSpec,
     /// What neighbours tell each other so that queues do not overflow.
     pub flow_control: FlowControl,
-    /// After a failure or a repair, how long until all switches forward by new routes.
+    /// After a failure or a repair, how long until all switches forward by new routes; with `reroute_per_hop` or `reroute_compute_max`, until the switches
+    /// beside it have noticed.
     pub reroute_delay: Duration,
+    /// How long each switch takes to tell its neighbours of a failure or a repair. Until the news has reached it, a switch forwards by its old tables: packets
+    /// may go in circles. Hosts hear of it from their switch. Zero, the default, tells all at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reroute_per_hop: Duration,
+    /// Each switch takes a uniformly drawn time up to this, the same each time, from when it has heard to when it forwards by new tables.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reroute_compute_max: Duration,
     /// Transmission times are cut to whole multiples of this, as in a program whose clock has such steps (ns-3's has "1ns"). Zero, the
     /// default, cuts nothing.
     #[serde(skip_serializing_if = "is_zero")]
@@ -148,6 +156,8 @@ impl Default for Scenario {
             switch: SwitchSpec::default(),
             flow_control: FlowControl::default(),
             reroute_delay: Duration::from_ms(1),
+            reroute_per_hop: Duration::ZERO,
+            reroute_compute_max: Duration::ZERO,
             transmission_step: Duration::ZERO,
             failure: Vec::new(),
             sharing: Sharing::default(),
@@ -268,6 +278,8 @@ impl Scenario {
             ("host.delay", self.host.delay, second),
             ("host.clock_offset_max", self.host.clock_offset_max, second),
             ("reroute_delay", self.reroute_delay, day),
+            ("reroute_per_hop", self.reroute_per_hop, day),
+            ("reroute_compute_max", self.reroute_compute_max, day),
             ("transmission_step", self.transmission_step, Duration::from_ns(10)),
             ("measure.end", self.measure.end.unwrap_or_default(), day),
             ("measure.drain", self.measure.drain, day),
@@ -277,9 +289,15 @@ impl Scenario {
             return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
         }
         let fails = self.failure.iter().any(FailureSpec::is_news);
-        if self.reroute_delay != Scenario::default().reroute_delay && !fails {
+        let idle = Scenario::default();
+        let set = [
+            ("reroute_delay", self.reroute_delay != idle.reroute_delay),
+            ("reroute_per_hop", self.reroute_per_hop != idle.reroute_per_hop),
+            ("reroute_compute_max", self.reroute_compute_max != idle.reroute_compute_max),
+        ];
+        if let Some((key, _)) = set.into_iter().find(|of| of.1 && !fails) {
             return Err(Problem::new(
-                "reroute_delay",
+                key,
                 "has no effect, since nothing fails that is routed around; delete it or add a [[failure]]",
             ));
         }

@@ -223,6 +223,19 @@ fn settings_without_effect_are_errors() {
         .replace("reroute_delay = \"1ms\"", "reroute_delay = \"2ms\"");
     let error = problem(&noisy, &[]);
     assert!(error.key == "reroute_delay" && error.message.contains("no effect"), "{error}");
+    for key in ["reroute_per_hop", "reroute_compute_max"] {
+        let error = problem(&GOOD.replace(lasting, ""), &[(key, "1us")]);
+        assert!(error.key == key && error.message.contains("no effect"), "{error}");
+        // Silent failures are no news.
+        let silent = GOOD.replace("at = \"1us\"", "at = \"1us\"\nreroute = false");
+        let error = problem(&silent, &[(key, "1us")]);
+        assert!(error.key == key && error.message.contains("no effect"), "{error}");
+        let error = problem(GOOD, &[("transport", "r2c2"), (key, "1us")]);
+        assert!(
+            error.key == key && error.message.contains("r2c2 takes it that all nodes have the same tables"),
+            "{error}"
+        );
+    }
     let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
     refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
     refused(

@@ -273,7 +273,7 @@ impl Scheme for Config {
     }
 
     fn asks(&self, _: &Site) -> Asks {
-        Asks { own_routes: true, ..Asks::only(Balancing::Ecmp) }
+        Asks { own_routes: true, same_tables: true, ..Asks::only(Balancing::Ecmp) }
     }
 
     fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {

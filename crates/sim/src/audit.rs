@@ -32,8 +32,12 @@ fn bytes(plan: &Plan, parts: &[Part]) -> Finding {
     for part in parts {
         for slot in &part.switches {
             lost += slot.switch.unroutable_bytes + slot.switch.staged_out.1;
-            lost +=
-                slot.switch.ports().iter().map(|port| port.stats.overflow_bytes + port.stats.dead_bytes).sum::<u64>();
+            lost += slot
+                .switch
+                .ports()
+                .iter()
+                .map(|port| port.stats.overflow_bytes + port.stats.dead_bytes + port.stats.expired_bytes)
+                .sum::<u64>();
             inside += slot.switch.used_bytes();
         }
         for pipe in &part.pipes {

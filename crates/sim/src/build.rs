@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::Agenda;
-use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier};
+use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
 use node::pool::{Flight, Pool};
 use scenario::{HEAD_BYTES, Plan};
 use schemes::{FlowControl, Transport};
@@ -106,7 +106,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
         let packets = Flight::default();
         pipes.push(Pipe { link: id as u32, packets, to, up: true, lost_packets: 0, lost_bytes: 0, noise });
     }
-    plan_changes(plan, &mut built, part_of, &pipe_of, &outlet_of);
+    plan_changes(plan, &mut built, part_of, [&pipe_of, &outlet_of, &index_in_part]);
     for part in &mut built {
         part.kicks = part.flow_controlled || part.guarantee.is_some() || plan.has_agents();
         part.probes =
@@ -151,12 +151,17 @@ fn outlet(plan: &Plan, id: LinkId, from: From, here: usize, there: usize, pipe: 
 fn noise_of(change: &FabricChange) -> &[(LinkId, LinkNoise)] {
     match change {
         FabricChange::Noisy(links) => links,
-        FabricChange::Dead(_) | FabricChange::Slow(_) | FabricChange::Reroute(_) => &[],
+        FabricChange::Dead(_) | FabricChange::Slow(_) | FabricChange::Reroute(..) => &[],
     }
 }
 
-/// Tells each part what fails and recovers in it, and when routes change.
-fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usize, pipes: &[u32], outlets: &[u32]) {
+/// Tells each part what fails and recovers in it, and when routes change. By link: its place among pipes and outlets; by node: its own.
+fn plan_changes(
+    plan: &Plan,
+    parts: &mut [Part],
+    part_of: impl Fn(NodeId) -> usize,
+    [pipes, outlets, places]: [&[u32]; 3],
+) {
     let fabric = &plan.fabric;
     let (sender, receiver) =
         (|link: LinkId| part_of(fabric.link(link).from), |link: LinkId| part_of(fabric.link(link).to));
@@ -166,7 +171,22 @@ fn plan_changes(plan: &Plan, parts: &mut [Part], part_of: impl Fn(NodeId) -> usi
     let mut guaranteed = true;
     for Epoch { at, change } in &plan.changes {
         match change {
-            FabricChange::Reroute(routes) => {
+            FabricChange::Reroute(routes, Whom::Switches(switches)) => {
+                let mut told = vec![(Vec::new(), Vec::new()); parts.len()];
+                for &switch in switches {
+                    let node = fabric.switch_node(switch);
+                    told[part_of(node)].0.push(places[node.index()]);
+                }
+                for host in (0..fabric.hosts).map(HostId).filter(|&host| switches.contains(&fabric.rack_of(host))) {
+                    let node = fabric.host_node(host);
+                    told[part_of(node)].1.push(places[node.index()]);
+                }
+                for (part, (switches, hosts)) in parts.iter_mut().zip(told) {
+                    let routes = routes.clone();
+                    part.changes.push((*at, Change::RoutesOf { routes, switches, hosts }));
+                }
+            }
+            FabricChange::Reroute(routes, Whom::All) => {
                 for part in parts.iter_mut() {
                     part.changes.push((*at, Change::Routes(routes.clone())));
                 }

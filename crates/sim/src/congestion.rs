@@ -114,6 +114,13 @@ impl Congestion {
         self.downstream.set_routes(routes.clone());
     }
 
+    /// From now on some switches forward by these tables, and others by others. What a node takes for a packet's path may be none, so that the promise is
+    /// no longer looked at; and samples go by the tables of the switches that came last.
+    pub fn tables_differ(&mut self, routes: &Arc<Routes>) {
+        self.names_roots = false;
+        self.set_routes(routes);
+    }
+
     /// Notes what there is to tell.
     pub fn sample(&mut self, now: Time, switches: &[SwitchSlot], hosts: &[HostSlot], pool: &Pool) {
         for slot in switches {
@@ -282,6 +289,9 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
         queues_max: all.queues_max.max(seen.kept.queues_max),
         twins: all.twins + seen.kept.twins,
     });
+    let until = plan.tables_differ_from().map_or(String::new(), |at| {
+        format!("; looked at until {}, from when on switches had different tables", at.since(Time::ZERO))
+    });
     let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, queues_max, twins } = all;
     let shared = match shared_packets {
         0 => String::new(),
@@ -296,7 +306,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
             ok: wrong_packets == 0 || !promise.on_path,
             detail: format!(
                 "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; {shared}{:.2}% of held \
-                 bytes, over all samples, wait for what is none any more",
+                 bytes, over all samples, wait for what is none any more{until}",
                 100.0 * table::innocent_share(parts)
             ),
         },

@@ -145,6 +145,13 @@ pub(crate) enum Change {
     /// A link anywhere is slower than it should be for the first time: nothing is guaranteed from now on.
     NoGuarantee,
     Routes(Arc<Routes>),
+    /// Some switches, by their places in this part, and the hosts below them have these tables from now on; everybody is told, so that audits of
+    /// all parts know.
+    RoutesOf {
+        routes: Arc<Routes>,
+        switches: Vec<u32>,
+        hosts: Vec<u32>,
+    },
 }
 
 pub(crate) struct Part {
@@ -491,6 +498,20 @@ impl Part {
                 }
                 if let Some(congestion) = &mut self.congestion {
                     congestion.set_routes(&routes);
+                }
+            }
+            Change::RoutesOf { routes, switches, hosts } => {
+                if let Some(congestion) = &mut self.congestion {
+                    self.switches.iter().for_each(|slot| congestion.audit_all(slot, &self.pool));
+                    congestion.tables_differ(&routes);
+                }
+                for index in switches {
+                    self.switches[index as usize].switch.set_routes(now, routes.clone(), &mut self.pool);
+                    self.follow_up(now, index);
+                }
+                for index in hosts {
+                    self.hosts[index as usize].host.set_routes(now, &routes);
+                    self.arm_host(now, index as usize, false);
                 }
             }
             Change::Outlet { outlet, up } => match self.outlets[outlet as usize].from {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use units::{Duration, LinkId, Problem, Rate, Time};
+use units::{Duration, LinkId, Problem, Rate, Stream, SwitchId, Time};
 
-use super::FailureSpec;
+use super::{FailureSpec, news};
 use crate::{Fabric, Failures, Routes};
 
 /// Something about the fabric that changes at a known time.
@@ -26,8 +26,42 @@ pub enum Change {
     Noisy(Vec<(LinkId, LinkNoise)>),
     /// All links that are slower than they should be from now on, whole and not as a difference, in order of their ids, and their rates.
     Slow(Vec<(LinkId, Rate)>),
-    /// The tables that all switches use from now on.
-    Reroute(Arc<Routes>),
+    /// The tables that these switches use from now on.
+    Reroute(Arc<Routes>, Whom),
+}
+
+/// Which switches, and the hosts below them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// All, at once.
+    All,
+    /// These, in order.
+    Switches(Vec<SwitchId>),
+}
+
+/// How news of what is dead becomes routes.
+#[derive(Clone, Copy, Debug)]
+pub struct Rerouting {
+    /// How long until those notice that are next to what has changed.
+    pub delay: Duration,
+    /// How long a switch takes to tell the next.
+    pub per_hop: Duration,
+    /// Each switch takes a uniformly drawn time up to this from when it knows to when it forwards by it; always the same.
+    pub compute_max: Duration,
+    /// The run's.
+    pub seed: u64,
+}
+
+impl Rerouting {
+    /// All switches have new routes so long after a change.
+    pub const fn at_once(delay: Duration) -> Rerouting {
+        Rerouting { delay, per_hop: Duration::ZERO, compute_max: Duration::ZERO, seed: 0 }
+    }
+
+    /// Whether all switches have new routes at once.
+    pub fn is_at_once(&self) -> bool {
+        self.per_hop == Duration::ZERO && self.compute_max == Duration::ZERO
+    }
 }
 
 /// What a link does to packets that pass it.
@@ -41,17 +75,21 @@ pub struct LinkNoise {
 
 /// How often all failures of a run together may begin: each may mean new routes for every switch.
 const TIMES_MAX: u64 = 10_000;
+/// Changes that are told from switch to switch, times links: some seconds.
+const TOLD_MAX: u64 = 1 << 25;
+/// Cells of all tables of a run: 3 GiB of them.
+const TABLES_MAX: u64 = 1 << 28;
 
-/// The timeline that a list of failures makes, in order of time: what is dead from when on and, `reroute_delay` after
-/// each such change that is news, the routes around it; `whole` are those around nothing. At equal times what is dead comes before new routes. What
-/// only works badly is not routed around.
+/// The timeline that a list of failures makes, in order of time: what is dead from when on and, after
+/// each such change that is news and as `rerouting` says, the routes around it; `whole` are those around nothing. At equal times what is dead comes before
+/// new routes. What only works badly is not routed around.
 ///
 /// A second change within the delay does not hold the first one's routes back, just as each failure's news travels by
 /// itself; until its own routes come, packets may meet the second failure.
 pub fn epochs(
     fabric: &Fabric,
     specs: &[FailureSpec],
-    reroute_delay: Duration,
+    rerouting: &Rerouting,
     whole: &Arc<Routes>,
 ) -> Result<Vec<Epoch>, Problem> {
     let failures: Vec<Failures> = specs
@@ -71,10 +109,27 @@ pub fn epochs(
     // One table a set of what is dead, however often it comes back.
     let mut known = BTreeMap::from([(Failures::default(), whole.clone())]);
     let news = of(&FailureSpec::is_news);
-    for now in times(&news) {
-        let dead = dead_at(&news, now);
+    let news: Vec<(Time, Failures)> = times(&news).into_iter().map(|now| (now, dead_at(&news, now))).collect();
+    let heard: Vec<((Time, Failures), Whom)> = if rerouting.is_at_once() {
+        news.into_iter().map(|(at, dead)| ((at.saturating_add(rerouting.delay), dead), Whom::All)).collect()
+    } else {
+        let dead: Vec<(Time, Failures)> = times(&fatal).into_iter().map(|now| (now, dead_at(&fatal, now))).collect();
+        one_by_one(fabric, &dead, &news, rerouting)?
+    };
+    for ((at, dead), whom) in heard {
+        if !known.contains_key(&dead) {
+            let cells = u64::from(fabric.switches) * whole.racks().len() as u64;
+            if known.len() as u64 * cells > TABLES_MAX {
+                let message = format!(
+                    "{} different tables of {} switches would not fit: fewer failures, or fewer at a time",
+                    known.len() + 1,
+                    fabric.switches
+                );
+                return Err(Problem::new("", message));
+            }
+        }
         let routes = known.entry(dead).or_insert_with_key(|dead| Arc::new(Routes::compute(fabric, dead)));
-        epochs.push(Epoch { at: now.saturating_add(reroute_delay), change: Change::Reroute(routes.clone()) });
+        epochs.push(Epoch { at, change: Change::Reroute(routes.clone(), whom) });
     }
     let noisy = of(&|spec| spec.bit_error_rate.is_some() || spec.loss.is_some());
     for now in times(&noisy) {
@@ -84,8 +139,42 @@ pub fn epochs(
     for now in times(&slow) {
         epochs.push(Epoch { at: now, change: Change::Slow(rates_at(&slow, now)) });
     }
-    epochs.sort_by_key(|epoch| (epoch.at, matches!(epoch.change, Change::Reroute(_))));
+    epochs.sort_by_key(|epoch| (epoch.at, matches!(epoch.change, Change::Reroute(..))));
     Ok(epochs)
+}
+
+/// What each switch takes to be dead from when on; those that learn the same at the same time together.
+fn one_by_one(
+    fabric: &Fabric,
+    dead: &[(Time, Failures)],
+    news: &[(Time, Failures)],
+    rerouting: &Rerouting,
+) -> Result<Vec<((Time, Failures), Whom)>, Problem> {
+    let told = (news.len() as u64).saturating_mul(fabric.links.len() as u64);
+    if told > TOLD_MAX {
+        let message = format!(
+            "{} changes would be told over {} links each, one by one; fewer, or none of reroute_per_hop and reroute_compute_max",
+            news.len(),
+            fabric.links.len()
+        );
+        return Err(Problem::new("", message));
+    }
+    let computes = |switch: SwitchId| {
+        let most = rerouting.compute_max.ps();
+        Duration::from_ps(Stream::new(rerouting.seed, u64::from(switch.0), "reroute").below(most.saturating_add(1)))
+    };
+    let mut together: BTreeMap<(Time, Failures), Vec<SwitchId>> = BTreeMap::new();
+    for heard in news::spread(fabric, dead, news, rerouting.delay, rerouting.per_hop) {
+        let at = heard.at.saturating_add(computes(heard.switch));
+        together.entry((at, heard.dead)).or_default().push(heard.switch);
+    }
+    Ok(together
+        .into_iter()
+        .map(|(what, mut switches)| {
+            switches.sort_unstable();
+            (what, Whom::Switches(switches))
+        })
+        .collect())
 }
 
 fn check_times(specs: &[FailureSpec]) -> Result<(), Problem> {

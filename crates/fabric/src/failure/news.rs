@@ -1,0 +1,207 @@
+//! How news of failures travels: from switch to switch, as link-state protocols flood it (OSPF, RFC 2328 section 13; IS-IS).
+//!
+//! Switches next to what has changed notice it after a while, and tell their neighbours; whoever hears what it did not know tells its own. News has a number, so that
+//! what is older than what a switch knows is ignored. It passes links that work at that time. When a link or a switch has come back, the two ends
+//! tell each other all that they know, so that who was cut off learns what it has missed.
+//!
+//! Absent on purpose: news that is lost on lossy links (protocols repeat it), pacing of news and of computations (\"SPF back-off\"), hosts that forward.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use units::{Duration, LinkId, SwitchId, Time};
+
+use crate::{Fabric, Failures};
+
+/// What a switch has learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    pub at: Time,
+    pub switch: SwitchId,
+    /// All that it takes to be dead.
+    pub dead: Failures,
+}
+
+/// Something that may be dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Thing {
+    /// A directed link.
+    Link(LinkId),
+    Switch(SwitchId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A switch sees what is next to it, as it was at the change of this number.
+    Notice { switch: SwitchId, change: usize },
+    /// A switch hears how a thing has been since the change of this number.
+    Hear { switch: SwitchId, thing: Thing, change: usize },
+}
+
+struct Flood<'a> {
+    fabric: &'a Fabric,
+    /// What is dead from when on.
+    dead: &'a [(Time, Failures)],
+    /// The same of what is news.
+    news: &'a [(Time, Failures)],
+    per_hop: Duration,
+    /// By thing that ever changes, the changes that it has part in.
+    changes: BTreeMap<Thing, Vec<usize>>,
+    /// By switch, of each thing the last change that it knows of.
+    known: Vec<BTreeMap<Thing, usize>>,
+    events: BinaryHeap<Reverse<(Time, Event)>>,
+}
+
+/// What each switch learns when, in order of time: `dead` and `news` say what is dead, and what of it is news, from when on.
+pub(super) fn spread(
+    fabric: &Fabric,
+    dead: &[(Time, Failures)],
+    news: &[(Time, Failures)],
+    delay: Duration,
+    per_hop: Duration,
+) -> Vec<Heard> {
+    let mut flood = Flood {
+        fabric,
+        dead,
+        news,
+        per_hop,
+        changes: BTreeMap::new(),
+        known: vec![BTreeMap::new(); fabric.switches as usize],
+        events: BinaryHeap::new(),
+    };
+    let none = Failures::default();
+    for (change, (at, now)) in news.iter().enumerate() {
+        let before = change.checked_sub(1).map_or(&none, |last| &news[last].1);
+        let links = before.links.symmetric_difference(&now.links).map(|&link| Thing::Link(link));
+        let switches = before.switches.symmetric_difference(&now.switches).map(|&switch| Thing::Switch(switch));
+        let mut who = BTreeSet::new();
+        for thing in links.chain(switches) {
+            flood.changes.entry(thing).or_default().push(change);
+            who.extend(flood.beside(thing));
+        }
+        for switch in who {
+            flood.events.push(Reverse((at.saturating_add(delay), Event::Notice { switch, change })));
+        }
+    }
+    flood.run()
+}
+
+impl Flood<'_> {
+    fn run(mut self) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let mut said: BTreeMap<SwitchId, Failures> = BTreeMap::new();
+        while let Some(&Reverse((now, _))) = self.events.peek() {
+            // All of one time together: a switch computes once.
+            let mut learned = BTreeSet::new();
+            while let Some(&Reverse((at, event))) = self.events.peek()
+                && at == now
+            {
+                self.events.pop();
+                match event {
+                    Event::Notice { switch, change } => self.notice(now, switch, change, &mut learned),
+                    Event::Hear { switch, thing, change } => self.hear(now, switch, thing, change, &mut learned),
+                }
+            }
+            for switch in learned {
+                let dead = self.dead_to(switch);
+                let before = said.entry(switch).or_default();
+                if *before != dead {
+                    before.clone_from(&dead);
+                    heard.push(Heard { at: now, switch, dead });
+                }
+            }
+        }
+        heard
+    }
+
+    fn notice(&mut self, now: Time, switch: SwitchId, change: usize, learned: &mut BTreeSet<SwitchId>) {
+        let things: Vec<Thing> =
+            self.changes.keys().copied().filter(|&thing| self.beside(thing).contains(&switch)).collect();
+        for thing in things {
+            let last = self.changes[&thing].iter().rev().find(|&&of| of <= change).copied();
+            let Some(last) = last else { continue };
+            self.hear(now, switch, thing, last, learned);
+            // What has just come back is told all.
+            if last == change && !self.is_dead(thing, change) {
+                let all: Vec<(Thing, usize)> =
+                    self.known[switch.index()].iter().map(|(&thing, &of)| (thing, of)).collect();
+                for other in self.beside(thing).into_iter().filter(|&other| other != switch) {
+                    self.tell(now, switch, Some(other), &all);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, now: Time, switch: SwitchId, thing: Thing, change: usize, learned: &mut BTreeSet<SwitchId>) {
+        let works = self.state_at(now).is_none_or(|dead| !dead.switches.contains(&switch));
+        let known = &mut self.known[switch.index()];
+        if !works || known.get(&thing).is_some_and(|&known| known >= change) {
+            return;
+        }
+        known.insert(thing, change);
+        learned.insert(switch);
+        self.tell(now, switch, None, &[(thing, change)]);
+    }
+
+    /// Sends news over all links that work, or those to one neighbour.
+    fn tell(&mut self, now: Time, switch: SwitchId, only: Option<SwitchId>, news: &[(Thing, usize)]) {
+        let fabric = self.fabric;
+        let dead = self.state_at(now);
+        let mut to: Vec<SwitchId> = fabric.ports[fabric.switch_node(switch).index()]
+            .iter()
+            .filter(|&&link| dead.is_none_or(|dead| !dead.kills(fabric, link)))
+            .filter_map(|&link| fabric.as_switch(fabric.link(link).to))
+            .filter(|&to| only.is_none_or(|only| only == to))
+            .collect();
+        to.sort_unstable();
+        to.dedup();
+        let at = now.saturating_add(self.per_hop);
+        for (switch, &(thing, change)) in to.into_iter().flat_map(|to| news.iter().map(move |of| (to, of))) {
+            self.events.push(Reverse((at, Event::Hear { switch, thing, change })));
+        }
+    }
+
+    /// What is dead now, if anything ever was.
+    fn state_at(&self, now: Time) -> Option<&Failures> {
+        let count = self.dead.partition_point(|of| of.0 <= now);
+        count.checked_sub(1).map(|last| &self.dead[last].1)
+    }
+
+    fn is_dead(&self, thing: Thing, change: usize) -> bool {
+        let dead = &self.news[change].1;
+        match thing {
+            Thing::Link(link) => dead.links.contains(&link),
+            Thing::Switch(switch) => dead.switches.contains(&switch),
+        }
+    }
+
+    fn dead_to(&self, switch: SwitchId) -> Failures {
+        let mut dead = Failures::default();
+        let known = self.known[switch.index()].iter().filter(|(thing, change)| self.is_dead(**thing, **change));
+        for (&thing, _) in known {
+            match thing {
+                Thing::Link(link) => dead.links.insert(link),
+                Thing::Switch(switch) => dead.switches.insert(switch),
+            };
+        }
+        dead
+    }
+
+    /// The switches that see whether a thing works: a link's ends; a switch itself, and its neighbours.
+    fn beside(&self, thing: Thing) -> BTreeSet<SwitchId> {
+        let fabric = self.fabric;
+        let ends = |link: LinkId| [fabric.link(link).from, fabric.link(link).to];
+        let switches =
+            |nodes: &mut dyn Iterator<Item = units::NodeId>| nodes.filter_map(|node| fabric.as_switch(node)).collect();
+        match thing {
+            Thing::Link(link) => switches(&mut ends(link).into_iter()),
+            Thing::Switch(switch) => {
+                let node = fabric.switch_node(switch);
+                switches(&mut fabric.ports[node.index()].iter().flat_map(|&link| ends(link)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
