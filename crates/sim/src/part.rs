@@ -541,9 +541,13 @@ impl Part {
                 *head = head.map(|_| rate.transmit(HEAD_BYTES));
                 match *from {
                     From::Switch { index, port } => self.switches[index as usize].switch.transmit_at(port, rate),
-                    From::Host { index } => {
+                    From::Host { index, port } => {
                         let slot = &mut self.hosts[index as usize];
-                        slot.per_byte = slot.per_byte.at(rate);
+                        let per_byte = match &mut slot.ports {
+                            None => &mut slot.per_byte,
+                            Some(ports) => &mut ports[port.index()].per_byte,
+                        };
+                        *per_byte = per_byte.at(rate);
                     }
                 }
             }
