@@ -45,3 +45,12 @@ def test_what_live_cannot_do_is_said_by_its_line() -> None:
     text = SCENARIO + '\n[[failure]]\nlink = ["host0", "switch0"]\nat = "1ms"\n'
     with pytest.raises(cw.ScenarioError, match="do not fail in a live run"):
         cw.live(cw.Scenario.from_toml(text))
+
+
+def test_hosts_with_several_links_are_refused_where_they_have_one_socket_or_one_way() -> None:
+    fabric = "[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\nhomes = 2\n"
+    homes = cw.Scenario.from_toml(fabric + SCENARIO[SCENARIO.index("[[traffic]]") :])
+    with pytest.raises(cw.ScenarioError, match="host0 would have 2 links"):
+        cw.live(homes)
+    with pytest.raises(cw.ScenarioError, match="host0 has 2 links, and at flow level a host has one"):
+        cw.run(homes, level="flow")

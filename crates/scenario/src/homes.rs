@@ -341,3 +341,6 @@ fn bits(mut set: u64) -> impl Iterator<Item = u32> {
 fn nth(set: u64, index: usize) -> u32 {
     bits(set).nth(index).expect("fewer than are set")
 }
+
+#[cfg(test)]
+mod tests;

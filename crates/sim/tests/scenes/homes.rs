@@ -1,7 +1,7 @@
 //! Hosts with several links: what goes by which, and what is left when one is dead.
 
 use clearway_sim::RunResult;
-use schemes::Transport;
+use schemes::{FlowControl, Transport};
 
 use crate::{column, names, of_link, run_alone, run_both, table};
 
@@ -188,6 +188,26 @@ fn every_transport_runs_or_says_why_not() {
 }
 
 #[test]
+fn every_flow_control_runs_under_every_balancing() {
+    for name in FlowControl::NAMES {
+        for transport in ["udp", "dctcp", "rdma", "dcpim"] {
+            for balancing in ["ecmp", "spray"] {
+                let traffic = "[[traffic]]\nname = 'incast'\nsizes.constant = '300KB'\narrivals = 'all_at_once'\nreceivers = '1'\n\
+                               pattern.incast.degree = 7\nflows = 14\n\
+                               [[traffic]]\nname = 'others'\nsizes.uniform = { min = '1B', max = '60KB' }\n\
+                               arrivals.poisson.load = 0.4\nflows = 60\n";
+                let settings = format!(
+                    "transport = '{transport}'\nflow_control = '{name}'\n\
+                     switch = {{ balancing = '{balancing}', buffer.shared.bytes = '4MB' }}"
+                );
+                let result = run_both(&scene(&settings, traffic));
+                assert!(completed(&result) || (*name, transport) == ("none", "udp"), "{name} {transport} {balancing}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_incast_takes_both_last_hops() {
     // 14 messages of 100 packets each from other racks: 700 or so by each of the last hops, as leaves are drawn.
     for balancing in ["spray", "ecmp"] {
@@ -202,4 +222,19 @@ fn an_incast_takes_both_last_hops() {
         let spread = came[0].abs_diff(came[1]) as f64 / (came[0] + came[1]) as f64;
         assert!(spread < if balancing == "spray" { 0.05 } else { 0.5 }, "{balancing} {came:?}");
     }
+}
+
+#[test]
+fn a_switch_pauses_the_ports_of_hosts_one_by_one() {
+    // Six hosts send to one through little memory: leaf0 and leaf1 each pause the ports that lead to them, and nothing is lost.
+    let settings =
+        "transport = 'udp'\nflow_control = 'pfc'\nswitch = { balancing = 'ecmp', buffer.shared.bytes = '1MB' }";
+    let traffic =
+        "[[traffic]]\nsizes.constant = '1MB'\narrivals = 'all_at_once'\nreceivers = '1'\nsenders = '2-7'\nflows = 24\n";
+    let result = run_both(&scene(settings, traffic));
+    assert!(completed(&result));
+    let links = table(&result, "links");
+    let by_host =
+        names(links, "from").into_iter().zip(column(links, "pauses")).filter(|(from, _)| from.starts_with("host"));
+    assert!(by_host.map(|(_, pauses)| pauses).sum::<u64>() > 0);
 }
