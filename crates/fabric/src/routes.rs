@@ -35,9 +35,9 @@ impl Failures {
 pub struct Routes {
     homes: Vec<Home>,
     /// What `homes` has no room for, of hosts with several links.
-    several: Vec<Several>,
+    several: Box<[Several]>,
     /// Switches with hosts that have no other, ascending: one column of the table each.
-    racks: Vec<SwitchId>,
+    racks: Box<[SwitchId]>,
     /// Columns of the table; behind those of `racks`, one for each set of several switches.
     columns: usize,
     /// Whether each link works.
@@ -158,8 +158,8 @@ impl Routes {
         let Table { set_of, distance, fastest, sets, ports, .. } = table;
         Routes {
             homes,
-            several,
-            racks,
+            several: several.into(),
+            racks: racks.into(),
             columns,
             works,
             set_of,
