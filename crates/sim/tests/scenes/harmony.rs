@@ -203,6 +203,21 @@ fn turns_bound_waits_by_less_than_half_of_what_the_order_of_arrival_does() {
 }
 
 #[test]
+fn where_nothing_is_proven_of_the_order_of_arrival_the_run_says_so() {
+    let scene = |fabric: &str, transport: &str| {
+        crate::scenario(&format!("transport = {transport}\nfabric.{fabric}\n{}", poisson(0.1, "1KB", "20us")))
+    };
+    for (fabric, circles) in [("torus.dims = [4, 3]", true), ("fat_tree.k = 4", false)] {
+        for (transport, fifo) in [("'harmony'", true), (IN_TURN, false)] {
+            let scene = scene(fabric, transport);
+            let warnings = scenario::Plan::new(&scene).unwrap_or_else(|problem| panic!("{problem:?}")).warnings();
+            let said = warnings.iter().any(|of| of.key.starts_with("transport") && of.message.contains("in circles"));
+            assert_eq!(said, circles && fifo, "{fabric}, {transport}: {warnings:?}");
+        }
+    }
+}
+
+#[test]
 fn paths_of_more_than_eight_switches_are_refused() {
     let plan = |dims: &str| {
         let scene = format!("transport = 'harmony'\nfabric.mesh.dims = {dims}\n{}", poisson(0.1, "1KB", "1us"));
