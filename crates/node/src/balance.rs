@@ -4,12 +4,13 @@ use units::{Stream, SwitchId, mix};
 
 use crate::{Balancing, Packet};
 
-/// The published hash by which ECMP chooses: 32 bits from addresses, flow and a switch's seed. Any switch can
+/// The published hash by which ECMP chooses: 32 bits from addresses, flow, flow label and a switch's seed. Any switch can
 /// compute any other's choice.
 #[inline]
 pub fn path_hash(packet: &Packet, seed: u64) -> u32 {
     let addresses = u64::from(packet.src.0) << 32 | u64::from(packet.dst.0);
-    (mix(mix(addresses, u64::from(packet.flow.0)), seed) >> 32) as u32
+    let flow = u64::from(packet.flow_label()) << 32 | u64::from(packet.flow.0);
+    (mix(mix(addresses, flow), seed) >> 32) as u32
 }
 
 /// The seed of a switch's hash in the run with this `seed`.

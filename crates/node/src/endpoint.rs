@@ -179,11 +179,11 @@ impl<'a> Gate<'a> {
         self.paused_classes >> class & 1 == 0
     }
 
-    /// Whether packets of a flow to `dst` may go. An endpoint that does not ask has its packets held in the NIC, a queue a
-    /// flow.
+    /// Whether packets of a flow to `dst`, which bear no flow label, may go. An endpoint that does not ask has its packets held
+    /// in the NIC, a queue a flow.
     #[inline]
     pub fn lets(self, flow: FlowId, dst: HostId) -> bool {
-        self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst))
+        self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst, 0))
     }
 
     /// Changes whenever a flow that was held may go: when to ask again.

@@ -254,8 +254,8 @@ pub trait NicControl: Send {
         u8::MAX
     }
 
-    /// Whether packets of a flow of the host's endpoint `transport` to `dst` may be sent now.
-    fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId) -> bool {
+    /// Whether packets of a flow of the host's endpoint `transport` to `dst` may be sent now, with this flow label (0 for none).
+    fn lets(&self, _transport: u8, _flow: FlowId, _dst: HostId, _label: u32) -> bool {
         true
     }
 

@@ -17,7 +17,8 @@ pub struct Packet {
     /// The scheme's own header, as raw words: see [`Packet::header`].
     header: [u64; 4],
     /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop (three bits with
-    /// `COMPACT_ROUTE`), first hop lowest. Without: the entities that it belongs to, see [`Packet::tags`].
+    /// `COMPACT_ROUTE`), first hop lowest. Without: the entities that it belongs to, see [`Packet::tags`]; or with
+    /// `COMPACT_ROUTE` alone a flow label, see [`Packet::flow_label`].
     pub label: u64,
     /// The flow (or message) that this packet serves; ECMP hashes it with the addresses, as it would a 5-tuple.
     pub flow: FlowId,
@@ -58,6 +59,7 @@ pub mod flags {
     /// Switches hand it to the part of its transport that they have (see [`crate::Agent`]).
     pub const ROUTER_ALERT: u8 = 64;
     /// With `SOURCE_ROUTED`: three bits a hop, for switches of up to eight ports and paths of up to 21 (R2C2, section 4.2).
+    /// Without: `label` is a flow label.
     pub const COMPACT_ROUTE: u8 = 128;
 }
 
@@ -143,7 +145,23 @@ impl Packet {
     /// Queue, section 4.1). A source route takes their place.
     #[inline]
     pub fn tags(&self) -> [u32; 2] {
-        if self.has(flags::SOURCE_ROUTED) { [0, 0] } else { [self.label as u32, (self.label >> 32) as u32] }
+        let other = self.has(flags::SOURCE_ROUTED | flags::COMPACT_ROUTE);
+        if other { [0, 0] } else { [self.label as u32, (self.label >> 32) as u32] }
+    }
+
+    /// The flow label (RFC 6437), which ECMP hashes beside addresses and flow; 0 without one.
+    #[inline]
+    pub fn flow_label(&self) -> u32 {
+        let labelled = self.flags & (flags::SOURCE_ROUTED | flags::COMPACT_ROUTE) == flags::COMPACT_ROUTE;
+        if labelled { self.label as u32 } else { 0 }
+    }
+
+    /// Gives it a flow label. It must neither be source-routed nor bear tags.
+    #[inline]
+    pub fn set_flow_label(&mut self, label: u32) {
+        debug_assert!(!self.has(flags::SOURCE_ROUTED));
+        self.flags |= flags::COMPACT_ROUTE;
+        self.label = u64::from(label);
     }
 
     /// The output port that its own route names at the switch that it has come to; none beyond the route's end.

@@ -26,7 +26,7 @@ impl Hold {
             queue.push_back(packet); // behind those that came before
             return None;
         }
-        if control.lets(packet.transport, packet.flow, packet.dst) {
+        if control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label()) {
             return Some(packet);
         }
         self.queues.insert(packet.flow, VecDeque::from([packet]));
@@ -60,7 +60,9 @@ impl Hold {
         while let Some(flow) = self.ready.pop_front() {
             let queue = self.queues.get_mut(&flow).expect("a flow that waits has a queue");
             let first = *queue.front().expect("a flow's queue is not empty");
-            if !control.lets(first.transport, flow, first.dst) || control.paused_classes() >> first.class & 1 == 1 {
+            if !control.lets(first.transport, flow, first.dst, first.flow_label())
+                || control.paused_classes() >> first.class & 1 == 1
+            {
                 self.waiting.push(flow);
                 continue;
             }

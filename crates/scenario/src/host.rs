@@ -398,7 +398,7 @@ impl Host {
                 packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);
             }
             if let Some(entities) = &self.entities
-                && !packet.has(flags::SOURCE_ROUTED)
+                && !packet.has(flags::SOURCE_ROUTED | flags::COMPACT_ROUTE)
             {
                 packet.set_tags(entities.tags(&self.flows, packet));
             }

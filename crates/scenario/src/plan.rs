@@ -114,8 +114,12 @@ impl Plan {
             );
             return Err(Problem::new(key, message));
         }
-        for (name, _) in named.iter().filter(|(_, asks)| asks.own_routes) {
+        for (name, asks) in named.iter().filter(|(_, asks)| asks.own_routes || asks.flow_labels) {
             check_tags(scenario, name)?;
+            if asks.flow_labels && scenario.switch.balancing.is_some_and(|balancing| !balancing.by_hash()) {
+                let message = format!("{name} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"");
+                return Err(Problem::new("switch.balancing", message));
+            }
         }
         if let Some(reserved) = &mut reserved {
             let (name, alone) = (transports[usize::from(reserved.transport)].name(), transports.len() == 1);
@@ -386,7 +390,7 @@ fn check_tags(scenario: &Scenario, name: &str) -> Result<(), Problem> {
         && let Some(entity) = scenario.entity.iter().position(asks_for_it)
     {
         let message = format!(
-            "has no effect on what {name} carries: packets with routes of their own bear no tags, so that no AQ sees them"
+            "has no effect on what {name} carries: packets with routes or flow labels of their own bear no tags, so that no AQ sees them"
         );
         return Err(Problem::new(format!("entity[{entity}].request"), message));
     }

@@ -216,6 +216,8 @@ pub struct Asks {
     pub early_drop: Option<EarlyDrop>,
     /// Whether its packets have routes of their own, in the place of tags: no AQ sees them.
     pub own_routes: bool,
+    /// Whether its packets have flow labels, likewise: ECMP alone reads them.
+    pub flow_labels: bool,
     /// Whether it takes it that all nodes have the same tables at any time.
     pub same_tables: bool,
     /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
@@ -233,6 +235,7 @@ impl Asks {
             early_drop: None,
             own_routes: false,
             same_tables: false,
+            flow_labels: false,
             reserved_classes: 0,
         }
     }

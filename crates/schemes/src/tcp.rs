@@ -21,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 use crate::{About, Asks, Scheme};
-use control::{Algorithm, Start};
+use control::{Algorithm, Ecn, Start};
 use header::{ACK, Header};
+use plb::Plb;
 use receiver::Receiver;
 use rtt::Bounds;
 use sender::Sender;
@@ -34,6 +35,7 @@ pub mod dctcp;
 pub mod header;
 pub mod illinois;
 pub mod newreno;
+pub mod plb;
 pub mod swift;
 
 mod rate;
@@ -65,6 +67,10 @@ pub struct Config<A> {
     /// Priority class of acknowledgements; none is that of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_class: Option<u8>,
+    /// Another path for a flow that meets congestion round after round, by its flow label (PLB). Congestion controls alone that learn
+    /// which packets were marked (`dctcp`), where switches choose by ECMP; none keeps a flow on its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plb: Option<Plb>,
     /// The congestion control's own settings.
     pub control: A,
 }
@@ -98,6 +104,7 @@ impl<A: Algorithm> Default for Config<A> {
             clock_granularity: Duration::from_us(1),
             class: 1,
             ack_class: None,
+            plb: None,
             control: A::default(),
         }
     }
@@ -134,6 +141,13 @@ impl<A: Algorithm> Scheme for Config<A> {
                 return Err(Problem::new("delayed_ack.timeout", message));
             }
         }
+        if let Some(plb) = &self.plb {
+            plb.check().map_err(|problem| problem.under("plb"))?;
+            if self.control.ecn() != Ecn::Proportional {
+                let message = "goes by the share of marked bytes, which this congestion control does not learn; leave it out, or take dctcp";
+                return Err(Problem::new("plb", message));
+            }
+        }
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
@@ -147,6 +161,7 @@ impl<A: Algorithm> Scheme for Config<A> {
             handshake: self.handshake,
             rto: Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity },
             class: self.class,
+            plb: self.plb,
         };
         let receiver = receiver::Settings {
             ecn: self.control.ecn(),
@@ -163,7 +178,7 @@ impl<A: Algorithm> Scheme for Config<A> {
     }
 
     fn asks(&self, site: &Site) -> Asks {
-        Asks { feedback: self.control.feedback(site), ..Asks::only(Balancing::Ecmp) }
+        Asks { feedback: self.control.feedback(site), flow_labels: self.plb.is_some(), ..Asks::only(Balancing::Ecmp) }
     }
 }
 
@@ -209,6 +224,7 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
             ("recoveries", sent.recoveries),
             ("timeouts", sent.timeouts),
             ("ecn_reductions", sent.ecn_reductions),
+            ("path_changes", sent.path_changes),
             ("acks", received.acks),
             ("duplicates", received.duplicates),
             ("trimmed", received.trimmed),

@@ -92,7 +92,7 @@ impl NicControl for NicPart {
     }
 
     #[inline]
-    fn lets(&self, _: u8, flow: FlowId, dst: HostId) -> bool {
+    fn lets(&self, _: u8, flow: FlowId, dst: HostId, _: u32) -> bool {
         if self.paused.is_empty() {
             return true;
         }
@@ -143,12 +143,12 @@ mod tests {
         let mut nic = NicPart::new(Name::Flow, HostId(0));
         let tell = |nic: &mut NicPart, queue, pause| nic.frame(Time::ZERO, &frame_packet(Frame { queue, pause }));
         tell(&mut nic, 7, 1);
-        assert!(!nic.lets(0, FlowId(7), HostId(1)) && nic.lets(0, FlowId(8), HostId(1)));
+        assert!(!nic.lets(0, FlowId(7), HostId(1), 0) && nic.lets(0, FlowId(8), HostId(1), 0));
         let before = nic.epoch();
         tell(&mut nic, 8, 0);
         assert_eq!(nic.epoch(), before);
         tell(&mut nic, 7, 0);
-        assert!(nic.epoch() != before && nic.lets(0, FlowId(7), HostId(1)));
+        assert!(nic.epoch() != before && nic.lets(0, FlowId(7), HostId(1), 0));
     }
 
     proptest::proptest! {

@@ -72,12 +72,15 @@ impl NicControl for NicPart {
         self.classes
     }
 
-    fn lets(&self, transport: u8, flow: FlowId, dst: HostId) -> bool {
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
         if self.paused.is_empty() {
             return true;
         }
         let mut packet = Packet::bare(flow, self.host, dst);
         packet.transport = transport;
+        if label != 0 {
+            packet.set_flow_label(label);
+        }
         let paused = |node, port| self.paused.binary_search(&RootId { node, port }).is_ok();
         let mut hops = self.downstream.onward(NodeId(self.host.0), self.port, &packet);
         !(paused(self.switches + dst.0, 0) || hops.any(|hop| paused(hop.switch.0, hop.port.0 as u16)))

@@ -6,6 +6,7 @@ use units::{FlowId, HostId, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::header::{CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+use super::plb::{Path, Plb};
 use super::rate::Sampler;
 use super::rtt::{Bounds, Rtt};
 use super::scoreboard::Scoreboard;
@@ -32,6 +33,7 @@ pub(crate) struct Settings {
     pub handshake: bool,
     pub rto: Bounds,
     pub class: u8,
+    pub plb: Option<Plb>,
 }
 
 /// What a sender counts.
@@ -42,6 +44,7 @@ pub(crate) struct Counts {
     pub timeouts: u64,
     pub recoveries: u64,
     pub ecn_reductions: u64,
+    pub path_changes: u64,
     pub syn_retransmissions: u64,
     pub malformed: u64,
 }
@@ -52,6 +55,7 @@ struct Flow<C> {
     segments: u64,
     board: Scoreboard,
     control: C,
+    path: Path,
     sampler: Option<Box<Sampler>>,
     rtt: Rtt,
     phase: Phase,
@@ -120,6 +124,7 @@ impl<A: Algorithm> Sender<A> {
             segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
             board: Scoreboard::default(),
             control: self.algorithm.start(Start { seed: random.bits(), ..self.settings.start }),
+            path: Path::default(),
             sampler: A::SAMPLES_RATE.then(|| Box::new(Sampler::new())),
             rtt: Rtt::new(self.site.data_rtt),
             phase: Phase::Open,
@@ -211,6 +216,10 @@ impl<A: Algorithm> Sender<A> {
             }
             self.counts.timeouts += 1;
             flow.time_out(now, self.settings.start.mss_bytes);
+            if let Some(plb) = &self.settings.plb {
+                flow.path.on_timeout(plb, now);
+                self.counts.path_changes += 1;
+            }
             self.queue(slot, now);
         }
     }
@@ -261,6 +270,11 @@ impl<A: Algorithm> Sender<A> {
             limited: una_before < flow.full_at,
             phase: before,
         });
+        if let Some(plb) = &self.settings.plb {
+            let acked = progress.acked * mss;
+            let changes = flow.path.on_ack(plb, cx.now, acked, marked, una * mss, flow.board.next() * mss);
+            self.counts.path_changes += u64::from(changes);
+        }
         if flow.control.holds_back() {
             flow.limit();
         }
@@ -407,6 +421,9 @@ impl<C: Control> Flow<C> {
         // Neither a SYN nor a retransmission is ECN-capable (RFC 3168 sections 6.1.1 and 6.1.5).
         if ecn != Ecn::Off && next == Next::New {
             packet.flags = flags::ECT;
+        }
+        if self.path.label != 0 {
+            packet.set_flow_label(self.path.label);
         }
         packet
     }

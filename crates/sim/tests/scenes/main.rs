@@ -30,6 +30,7 @@ mod ndp;
 mod paths;
 mod pfabric;
 mod phost;
+mod plb;
 mod pyrrha;
 mod r2c2;
 mod rdma;

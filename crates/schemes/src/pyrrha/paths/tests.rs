@@ -110,14 +110,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn by_hash_the_path_is_what_the_switches_choose((spec, balancing) in worlds(), pairs in pairs(), dead: u32) {
+    fn by_hash_the_path_is_what_the_switches_choose((spec, balancing) in worlds(), pairs in pairs(), dead: u32, label: u32) {
         let mut world = World::new(spec, balancing);
         let dead = LinkId(dead % world.fabric.links.len() as u32);
         for failures in [Failures::default(), Failures { links: [dead].into(), ..Failures::default() }] {
             world.reroute(&failures);
             for &(flow, src, dst) in &pairs {
                 let hosts = world.fabric.hosts;
-                let packet = world.packet(flow, src % hosts, dst % hosts);
+                let mut packet = world.packet(flow, src % hosts, dst % hosts);
+                world.foretells(packet);
+                // As PLB has it: another label, another path.
+                packet.set_flow_label(label);
                 world.foretells(packet);
             }
         }

@@ -260,7 +260,7 @@ impl Net {
     fn emit(&mut self, index: usize) {
         let source = &mut self.sources[index];
         let (flow, src, dst) = (source.packet.flow, source.packet.src, source.packet.dst);
-        if self.nics[src.index()].as_ref().is_none_or(|nic| nic.lets(0, flow, dst)) {
+        if self.nics[src.index()].as_ref().is_none_or(|nic| nic.lets(0, flow, dst, 0)) {
             let mut packet = source.packet;
             packet.set_tags([source.sent, 0]);
             source.sent += 1;

@@ -1,0 +1,135 @@
+//! Protective load balancing: a flow that meets congestion round after round takes another path (Qureshi et al.: PLB:
+//! Congestion Signals are Simple and Effective for Network Load Balancing, SIGCOMM 2022).
+//!
+//! A round is a window of data, and congested if at least a share of it was marked. After so many congested rounds in a row the
+//! flow changes its flow label (RFC 6437), which switches hash beside its addresses: its packets go elsewhere from then on, and
+//! whoever knows the hash knows where (Pyrrha, section 4.2). A timeout changes the label at once, since the path may have
+//! failed, and keeps this from changing it again for a while. Rules and defaults are Linux's (`tcp_plb.c`).
+//!
+//! Absent: changing sooner while nothing is in flight. A flow here is one message, which is never idle before its end.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Time};
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Plb {
+    /// A round is congested if at least this share of its bytes was marked, above 0 and at most 1.
+    pub marked_share: f64,
+    /// Congested rounds in a row after which a flow takes another path.
+    pub rounds: u32,
+    /// After a timeout, which has changed the path, marks don't change it for so long.
+    pub quiet_after_timeout: Duration,
+}
+
+impl Default for Plb {
+    /// Linux's.
+    fn default() -> Plb {
+        Plb { marked_share: 0.5, rounds: 12, quiet_after_timeout: Duration::from_ms(60_000) }
+    }
+}
+
+impl Plb {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if !(self.marked_share > 0.0 && self.marked_share <= 1.0) {
+            let message = format!("{} is not above 0 and at most 1", self.marked_share);
+            return Err(Problem::new("marked_share", message));
+        }
+        if self.rounds == 0 {
+            return Err(Problem::new("rounds", "0 would change the path without congestion; write at least 1"));
+        }
+        Ok(())
+    }
+}
+
+/// What a flow knows of its path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Path {
+    /// The flow label; 0 until the path changes.
+    pub label: u32,
+    /// Where the window of data ends that is being observed.
+    round_end: u64,
+    acked: u64,
+    marked: u64,
+    congested: u32,
+    quiet_until: Time,
+}
+
+impl Path {
+    /// `acked` bytes more are acknowledged, up to `una`, and all before `next` has been sent. Whether the path changes.
+    pub fn on_ack(&mut self, plb: &Plb, now: Time, acked: u64, marked: bool, una: u64, next: u64) -> bool {
+        self.acked += acked;
+        self.marked += if marked { acked } else { 0 };
+        if una <= self.round_end || self.acked == 0 {
+            return false;
+        }
+        let congested = self.marked as f64 >= plb.marked_share * self.acked as f64;
+        self.congested = if congested { self.congested + 1 } else { 0 };
+        (self.round_end, self.acked, self.marked) = (next, 0, 0);
+        if self.congested < plb.rounds || now < self.quiet_until {
+            return false;
+        }
+        self.change();
+        true
+    }
+
+    pub fn on_timeout(&mut self, plb: &Plb, now: Time) {
+        self.quiet_until = now.saturating_add(plb.quiet_after_timeout);
+        self.change();
+    }
+
+    fn change(&mut self) {
+        // Any label does: switches mix it with the rest. 0 is none.
+        self.label = self.label.wrapping_add(1).max(1);
+        self.congested = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLB: Plb = Plb { marked_share: 0.5, rounds: 3, quiet_after_timeout: Duration::from_us(100) };
+
+    /// Rounds of four packets of which so many were marked, from `una` on: the labels after each.
+    fn rounds(path: &mut Path, una: &mut u64, now: Time, marked: &[u64]) -> Vec<u32> {
+        let mut after = Vec::new();
+        for &marked in marked {
+            for packet in 0..4 {
+                *una += 1;
+                path.on_ack(&PLB, now, 1, packet < marked, *una, *una + 3);
+            }
+            after.push(path.label);
+        }
+        after
+    }
+
+    #[test]
+    fn the_path_changes_after_so_many_congested_rounds_in_a_row() {
+        let (mut path, mut una) = (Path::default(), 0);
+        // The first acknowledgement is a round of its own, and ends unmarked.
+        path.on_ack(&PLB, Time::ZERO, 1, false, 1, 4);
+        una += 1;
+        assert_eq!(rounds(&mut path, &mut una, Time::ZERO, &[2, 4, 1, 2, 2, 3, 4, 4, 2]), [0, 0, 0, 0, 0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_timeout_changes_it_at_once_and_then_nothing_does_for_a_while() {
+        let (mut path, mut una) = (Path::default(), 0);
+        path.on_timeout(&PLB, Time::ZERO);
+        assert_eq!(path.label, 1);
+        let early = Time::ZERO + Duration::from_us(99);
+        assert_eq!(rounds(&mut path, &mut una, early, &[4; 5]), [1; 5]);
+        let late = Time::ZERO + Duration::from_us(100);
+        assert_eq!(rounds(&mut path, &mut una, late, &[4, 4]), [2, 2]);
+    }
+
+    #[test]
+    fn labels_never_come_back_to_none() {
+        let mut path = Path { label: u32::MAX, ..Path::default() };
+        path.on_timeout(&PLB, Time::ZERO);
+        assert_eq!(path.label, 1);
+    }
+}
