@@ -70,6 +70,9 @@ pub struct Message {
     pub bytes: u64,
     /// The class of traffic that it belongs to.
     pub class: u16,
+    /// How long a full packet takes at the rates that AQs on its way guarantee its entity: the least virtual delay that its packets can have. Zero
+    /// without AQs.
+    pub virtual_serialisation: Duration,
 }
 
 /// When an endpoint next wants to be woken.

@@ -215,7 +215,17 @@ impl Scene {
     pub fn send(&mut self, at: Time, src: u32, dst: u32, bytes: u64) -> FlowId {
         let flow = FlowId(self.flows);
         self.flows += 1;
-        self.plan(at, Happening::Send(Message { flow, src: HostId(src), dst: HostId(dst), bytes, class: 0 }));
+        self.plan(
+            at,
+            Happening::Send(Message {
+                flow,
+                src: HostId(src),
+                dst: HostId(dst),
+                bytes,
+                class: 0,
+                virtual_serialisation: Duration::ZERO,
+            }),
+        );
         flow
     }
 

@@ -7,7 +7,7 @@ use node::Packet;
 use schemes::aq::share::portion;
 use schemes::aq::{AqId, Ids, Place, Position, Request, Share, Step};
 use schemes::{Asks, Feedback, Sharing};
-use units::{FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
+use units::{Duration, FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
 
 use crate::{Each, EntitySpec, FlowInfo, FlowTable, RequestSpec, Scenario};
 
@@ -31,6 +31,8 @@ pub struct Entities {
     flow_tags: Vec<[u32; 2]>,
     /// Per host, its tags as a host's: on what it sends at ingress, on what it receives at egress.
     host_tags: Vec<[u32; 2]>,
+    /// Per id, from the first, how long a full packet takes at the least rate that it is guaranteed in any switch; empty where no AQs are.
+    full_packet: Vec<Duration>,
 }
 
 /// A request of one member of an entity.
@@ -110,6 +112,13 @@ impl Entities {
             if config.untagged.is_some() {
                 entities.add_untagged(fabric, &mut ids)?;
             }
+            entities.full_packet = vec![Duration::ZERO; entities.owners.len()];
+            for (asked, rate) in entities.requests.iter().zip(entities.rates(fabric)) {
+                // Requests that come to nothing are declined later.
+                let longest = &mut entities.full_packet[asked.id.tag() as usize - 1];
+                let rate = Rate::from_bps(rate.mul_f64(1.0 - config.headroom).bps().max(1));
+                *longest = (*longest).max(rate.transmit(scenario.host.mtu.get()));
+            }
         }
         Ok(entities)
     }
@@ -127,6 +136,18 @@ impl Entities {
             if tag != 0 { tag } else { self.host_tags.get(host.index()).map_or(0, |tags| tags[position as usize]) }
         };
         [or(ingress, packet.src, Position::Ingress), or(egress, packet.dst, Position::Egress)]
+    }
+
+    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle: the slowest of each pipeline, since
+    /// which of several with the same id are on its way depends on that.
+    pub fn virtual_serialisation(&self, flow: FlowId, src: HostId, dst: HostId) -> Duration {
+        let of_flow = self.flow_tags.get(flow.index()).copied().unwrap_or_default();
+        let tag = |host: HostId, position: usize| match of_flow[position] {
+            0 => self.host_tags.get(host.index()).map_or(0, |tags| tags[position]),
+            tag => tag,
+        };
+        let full = |tag: u32| (tag as usize).checked_sub(1).and_then(|at| self.full_packet.get(at)).copied();
+        [tag(src, 0), tag(dst, 1)].into_iter().filter_map(full).fold(Duration::ZERO, |sum, each| sum + each)
     }
 
     /// Whether a flow's packets have no AQ anywhere.

@@ -13,7 +13,7 @@ use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 use crate::homes::Homes;
 use crate::intake::Intake;
 use crate::nic::Nic;
-use crate::{Again, Entities, Fate, FlowRecord, FlowTable, Journey, Measured};
+use crate::{Again, Entities, Fate, FlowInfo, FlowRecord, FlowTable, Journey, Measured};
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
 /// packets and the time, and pulls packets.
@@ -268,7 +268,11 @@ impl Host {
                 }
             };
             self.records.push(FlowRecord { flow, at: now, fate });
-            let message = Message { flow, src: info.src, dst: info.dst, bytes: info.bytes, class: info.class };
+            let FlowInfo { src, dst, bytes, class, .. } = info;
+            let entities = self.entities.as_ref();
+            let virtual_serialisation =
+                entities.map_or(Duration::ZERO, |entities| entities.virtual_serialisation(flow, src, dst));
+            let message = Message { flow, src, dst, bytes, class, virtual_serialisation };
             self.hand(now, usize::from(transport), Input::Send(&message), None);
         }
         for transport in 0..self.transports.len() {

@@ -65,6 +65,8 @@ pub struct Start {
     pub base_rtt: Duration,
     /// What a switch more on the way adds to the unloaded round trip.
     pub hop_rtt: Duration,
+    /// How long a full packet takes at the rates that its AQs guarantee; zero without AQs.
+    pub virtual_serialisation: Duration,
     /// Chance, for a random stream of its own.
     pub seed: u64,
 }
@@ -81,6 +83,7 @@ impl Start {
             rtt: site.data_rtt,
             base_rtt,
             hop_rtt,
+            virtual_serialisation: Duration::ZERO,
             seed: 0,
         }
     }
@@ -246,7 +249,8 @@ impl Start {
     pub(crate) fn of(segments: u64, mss_bytes: u64) -> Start {
         let window_bytes = segments * mss_bytes;
         let (rtt, hop_rtt) = (Duration::from_us(10), Duration::from_us(2));
-        Start { mss_bytes, window_bytes, packet_bytes: mss_bytes + 40, rtt, base_rtt: rtt - hop_rtt, hop_rtt, seed: 0 }
+        let (packet_bytes, base_rtt, virtual_serialisation) = (mss_bytes + 40, rtt - hop_rtt, Duration::ZERO);
+        Start { mss_bytes, window_bytes, packet_bytes, rtt, base_rtt, hop_rtt, virtual_serialisation, seed: 0 }
     }
 }
 

@@ -118,12 +118,14 @@ impl<A: Algorithm> Sender<A> {
     }
 
     pub fn start(&mut self, message: &Message, random: &mut Stream) {
+        let virtual_serialisation = message.virtual_serialisation;
+        let start = Start { seed: random.bits(), virtual_serialisation, ..self.settings.start };
         let flow = Flow {
             dst: message.dst,
             bytes: message.bytes,
             segments: message.bytes.div_ceil(self.settings.start.mss_bytes),
             board: Scoreboard::default(),
-            control: self.algorithm.start(Start { seed: random.bits(), ..self.settings.start }),
+            control: self.algorithm.start(start),
             path: Path::default(),
             sampler: A::SAMPLES_RATE.then(|| Box::new(Sampler::new())),
             rtt: Rtt::new(self.site.data_rtt),

@@ -15,6 +15,14 @@
 //! Its delay then is the least round trip that it has seen, which is the path's, and the virtual queueing delay that its
 //! packets gathered in AQs (Augmented Queue, section 3.3.2): what it would see on a network of its AQ's rate. There a window
 //! would take that long too, but under an AQ acknowledgements come back as if nothing waited; so it is paced over the delay.
+//!
+//! That network has an unloaded round trip of its own, from which the default targets follow. The A-Gap counts the packet that has just come
+//! (Algorithm 1), so a packet of M bytes that finds an AQ of rate R empty has a virtual delay of M/R, and the unloaded round trip is T' = T + M/R. n flows
+//! hold R where the delay d stands at the target: cwnd = R d / (n M). One flow has cwnd = R T'/M = 1 + R T/M and more, so never less than a packet; n of
+//! them have the gap stand at d - T', of which flow scaling makes up to 3 T' (down to a window of 0.1): 3 1/4 (M + R T) bytes, which an AQ's derived
+//! limit, 8 M and 3 ms of R at least, holds. With targets of T alone a rate below M/T has a delay above every target when nothing waits, and its
+//! window falls for good. R is what the entity is granted while nobody is idle ([`Start::virtual_serialisation`]): an AQ with more for a while only
+//! has a smaller delay, and grows.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -230,12 +238,14 @@ struct Target {
 
 impl Target {
     fn new(config: &Config, start: &Start) -> Target {
-        let unloaded = start.rtt.ps() as f64;
+        // On the network of its AQ's rate (above): virtual delay is never less than a packet's own time there.
+        let full = start.virtual_serialisation.ps() as f64;
+        let unloaded = start.rtt.ps() as f64 + full;
         let or = |set: Option<Duration>, default: f64| set.map_or(default, |set| set.ps() as f64);
         let range = or(config.fs_range, 3.0 * unloaded);
         let alpha = range / (1.0 / config.fs_min_cwnd.sqrt() - 1.0 / config.fs_max_cwnd.sqrt());
         Target {
-            base: or(config.base_target, start.base_rtt.ps() as f64 + unloaded / 4.0),
+            base: or(config.base_target, start.base_rtt.ps() as f64 + full + unloaded / 4.0),
             hop: or(config.hop_target, start.hop_rtt.ps() as f64),
             alpha,
             beta: -alpha / config.fs_max_cwnd.sqrt(),
@@ -384,6 +394,25 @@ mod tests {
         assert_eq!(flow.target.ps(100.0, 1) * 1e-6, 12.5);
         assert_eq!(flow.target.ps(100.0, 3) * 1e-6, 16.5);
         assert!((flow.target.ps(0.1, 1) * 1e-6 - 42.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn targets_allow_for_a_packet_s_own_time_at_its_aq_s_rate() {
+        // An AQ of 10.4 Mbps takes 800 us for a packet of 1,040 B: unloaded, a round trip of 10 us is one of 810 there.
+        let start = Start { virtual_serialisation: Duration::from_us(800), ..Start::of(10, MSS) };
+        let mut flow = Swift { cwnd: 100.0, ..Config::default().start(start) };
+        assert_eq!(flow.target.ps(100.0, 1) * 1e-6, 8.0 + 800.0 + 202.5 + 2.0);
+        assert!((flow.target.ps(0.1, 1) * 1e-6 - 1_012.5 - 2_430.0).abs() < 1e-9);
+        // What finds the AQ empty opens the window; twice the time of two packets ahead closes it.
+        let tagged =
+            |at, virtual_us| Ack { virtual_delay: Some(Duration::from_us(virtual_us)), hops: 1, ..ack(at, 10) };
+        flow.on_ack(&tagged(1_000, 800));
+        assert!(flow.cwnd > 100.0);
+        flow.on_ack(&tagged(2_000, 1_600));
+        assert!(flow.cwnd < 100.0);
+        // Targets that are set are kept.
+        let flow = fixed().start(start);
+        assert_eq!(flow.target.ps(1.0, 1) * 1e-6, 25.0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use clearway_schemes::tcp::DelayedAck;
 use clearway_schemes::tcp::header::SYN;
 use node::Event;
-use units::Stream;
+use units::{Duration, Stream};
 
 use super::*;
 
@@ -276,7 +276,14 @@ proptest::proptest! {
             }
             let mut packet = Packet::new(FlowId(flow), HostId(1), HostId(0), header);
             (packet.payload_bytes, packet.flags) = (payload_bytes, flags);
-            let message = Message { flow: FlowId(flow), src: HostId(0), dst: HostId(1), bytes: plausible + 1, class: 0 };
+            let message = Message {
+                flow: FlowId(flow),
+                src: HostId(0),
+                dst: HostId(1),
+                bytes: plausible + 1,
+                class: 0,
+                virtual_serialisation: Duration::ZERO,
+            };
             match step % 5 {
                 0 if step < 20 => endpoint.handle(&mut cx, Input::Send(&message)),
                 1 => endpoint.handle(&mut cx, Input::Deadline),
