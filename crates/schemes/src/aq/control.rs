@@ -17,8 +17,10 @@
 //!   ([`derive`](super::derive)), or for the period that the scenario sets. Its AQ keeps the rate that it would have if it
 //!   alone woke, so that its first packets are neither lost nor unlimited; until the next measurement, rates together
 //!   may exceed the link by that, and the physical queue takes it. An absolute entity owns its rate, idle or not.
-//! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. Any
-//!   grant or release puts all rates of its link back to guarantees until the next measurement.
+//! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. What is not used is lent
+//!   to others, and no AQ's rate falls below its guarantee: whoever sends again has it with the first packet, as an idle entity has
+//!   without re-allocation. Rates together may exceed the link until the next measurement takes back what was lent, and the physical queue takes
+//!   it. Any grant or release puts all rates of its link back to guarantees until the next measurement.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -287,7 +289,7 @@ impl Controller {
                     let guarantee = link.guarantee(grant, true);
                     let bps = u128::from(bytes(id)) * 8_000_000_000_000 / u128::from(period.ps().max(1));
                     let arrived = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
-                    Usage { guarantee, rate: grant.reallocated.unwrap_or(guarantee), arrived, capped: grant.capped }
+                    Usage { guarantee, rate: link.rate(grant, true), arrived, capped: grant.capped }
                 };
                 let usages: Vec<Usage> = link.grants.iter().map(usage).collect();
                 let rates = reallocate(link.capacity, headroom, &usages);
@@ -451,7 +453,8 @@ impl Link {
     }
 
     fn rate(&self, grant: &Grant, all: bool) -> Rate {
-        grant.reallocated.unwrap_or_else(|| self.guarantee(grant, all))
+        let guarantee = self.guarantee(grant, all);
+        grant.reallocated.map_or(guarantee, |rate| rate.max(guarantee))
     }
 
     /// `all`: among all weights, not those of active entities and its own alone.

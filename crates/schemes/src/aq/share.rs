@@ -117,7 +117,7 @@ pub struct Usage {
 ///
 /// Max-min fair with guarantees as weights, in the manner of Seawall and EyeQ: an entity that used less than its rate is
 /// taken to want what it used and `headroom` more; one that came within half of `headroom` of its rate is taken to want all
-/// there is, so its guarantee is back one period after it sends again. Half: a steady entity is within all of `headroom` of the rate
+/// there is. Half: a steady entity is within all of `headroom` of the rate
 /// that it was given for it, and would have its guarantee every other period. What nobody wants is divided by guarantee. A capped one never wants
 /// more than its guarantee, nor gets it: of a link whose entities all are capped, what none of them wants stays idle.
 pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate> {

@@ -86,7 +86,7 @@ impl Table {
         verdict
     }
 
-    /// Deploys an AQ, or gives a deployed one another rate and policy; its gap stays. Unchanged on an error.
+    /// Deploys an AQ, or gives a deployed one another rate and policy; its virtual delay stays ([`Gap::change_rate`]). Unchanged on an error.
     pub fn deploy(&mut self, now: Time, id: AqId, rate: AqRate, policy: Policy) -> Result<(), DeployError> {
         let number = self.intern(policy).ok_or(DeployError::Policies)?;
         self.fastest = self.fastest.max(rate);
@@ -103,7 +103,7 @@ impl Table {
             self.users[usize::from(old.policy())] -= 1;
             self.forget_unused(old.policy());
             let mut gap = old.gap();
-            gap.change_rate(old.rate(), rate, now);
+            gap.change_rate(old.rate(), rate, &policy, now);
             gap
         };
         self.rows[at] = Row::new(id, rate, gap, number);
@@ -284,14 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn a_new_rate_and_limit_leave_the_gap() {
+    fn a_new_rate_leaves_the_delay_and_a_new_limit_the_gap() {
         let mut table = Table::default();
         table.deploy(Time::ZERO, id(1), rate(10), limit(10_000)).unwrap();
         table.arrive(Time::ZERO, id(1), 9_000, &mut random());
         table.deploy(Time::ZERO, id(1), rate(1), limit(20_000)).unwrap();
         let (now, gap) = table.get(Time::ZERO, id(1)).unwrap();
-        assert_eq!((now, gap.bytes(), table.len()), (rate(1), Bytes(9_000), 1));
-        assert!(table.arrive(Time::ZERO, id(1), 9_000, &mut random()).pass, "the new limit holds");
+        assert_eq!((now, gap.bytes(), table.len()), (rate(1), Bytes(900), 1));
+        assert!(table.arrive(Time::ZERO, id(1), 19_100, &mut random()).pass, "the new limit holds");
+        table.deploy(Time::ZERO, id(1), rate(1), limit(30_000)).unwrap();
+        assert_eq!(table.get(Time::ZERO, id(1)).unwrap().1.bytes(), Bytes(20_000));
     }
 
     #[test]

@@ -201,10 +201,13 @@ fn a_divided_limit_follows_the_rate() {
 fn reallocation_lends_what_is_not_used_and_gives_it_back() {
     let mut controller = reallocating();
     let [a, b] = [weight(1), weight(1)].map(|request| ask(&mut controller, request).unwrap());
-    // 5 Gbps are 625,000 bytes a period; b is idle and keeps a quarter of its guarantee.
+    // 5 Gbps are 625,000 bytes a period; b is idle, and of its guarantee three quarters are lent: what it sends next has all of it nevertheless.
     controller.measured(place(0), PERIOD, used(&[(a, 625_000)]));
-    assert_eq!(rates(&controller, &[a, b]), [8_750_000_000, 1_250_000_000]);
+    assert_eq!(rates(&controller, &[a, b]), [8_750_000_000, 5_000_000_000]);
+    // A little of it takes little back: 156,250 bytes are 1.25 Gbps, and with a quarter more 1.56.
     controller.measured(place(0), PERIOD, used(&[(a, 1_093_750), (b, 156_250)]));
+    assert_eq!(rates(&controller, &[a, b]), [8_437_500_000, 5_000_000_000]);
+    controller.measured(place(0), PERIOD, used(&[(a, 1_054_688), (b, 625_000)]));
     assert_eq!(rates(&controller, &[a, b]), [5_000_000_000; 2]);
     controller.measured(place(0), PERIOD, used(&[(a, 625_000)]));
     let c = ask(&mut controller, weight(2)).unwrap();
@@ -249,9 +252,11 @@ proptest! {
                     }
                 }
                 let link = &controller.links[&place(0)];
+                // Of a re-allocating link, what each was lent or left; nobody's rate is below its guarantee.
                 let awake = link.grants.iter().filter(|(_, grant)| grant.active);
-                let sum: u64 = awake.map(|(&id, _)| controller.rate(id).unwrap().bps()).sum();
-                prop_assert!(sum <= 10_000_000_000);
+                let had = |(&id, grant): (&AqId, &Grant)| grant.reallocated.or(controller.rate(id)).unwrap().bps();
+                prop_assert!(awake.map(had).sum::<u64>() <= 10_000_000_000);
+                prop_assert!(link.grants.values().all(|grant| link.rate(grant, true) >= link.guarantee(grant, true)));
                 prop_assert!(ids.iter().all(|&id| controller.rate(id).unwrap().bps() >= AqRate::BPS_MIN));
                 orders(&mut controller); // none panics
             }
