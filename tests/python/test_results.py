@@ -176,3 +176,14 @@ sizes = { constant = "10MB" }
 arrivals = "all_at_once"
 senders = "0"
 """
+
+
+def test_counters_of_one_scheme_with_different_settings_can_be_read() -> None:
+    text = "fabric.star.hosts = 4\n"
+    for name, rto in (("fast", "1ms"), ("slow", "2ms")):
+        text += f'[[traffic]]\nname = "{name}"\ntransport.newreno.rto_min = "{rto}"\nsizes.constant = "20KB"\narrivals = "all_at_once"\n'
+        text += "pattern.stride.by = 1\n"
+    result = cw.run(cw.Scenario.from_toml(text), threads=1, progress=False)
+    counters = result.tables["counters"].to_pandas()
+    assert (counters.loc[counters["counter"] == "acks", "transport"] == "newreno").sum() == 2
+    assert (result.flows.to_pandas()["transport"] == "newreno").all()

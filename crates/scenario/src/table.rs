@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 /// A table of results, column by column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -42,10 +44,35 @@ pub enum Data {
     },
 }
 
+impl Data {
+    /// Readers of dictionaries want each name once, and two classes of traffic may run one scheme with different settings.
+    fn with_each_name_once(self) -> Data {
+        let Data::Names { index, names } = self else { return self };
+        let mut places: BTreeMap<&str, u32> = BTreeMap::new();
+        let place_of: Vec<u32> = names
+            .iter()
+            .map(|name| {
+                let next = places.len() as u32;
+                *places.entry(name.as_str()).or_insert(next)
+            })
+            .collect();
+        let count = places.len();
+        drop(places);
+        if count == names.len() {
+            return Data::Names { index, names };
+        }
+        let mut once = vec![String::new(); count];
+        for (name, &place) in names.iter().zip(&place_of) {
+            once[place as usize].clone_from(name);
+        }
+        Data::Names { index: index.into_iter().map(|at| place_of[at as usize]).collect(), names: once }
+    }
+}
+
 impl Column {
     /// A column.
     pub fn new(name: &'static str, unit: &'static str, doc: &'static str, data: Data) -> Column {
-        Column { name, unit, doc, data }
+        Column { name, unit, doc, data: data.with_each_name_once() }
     }
 }
 
