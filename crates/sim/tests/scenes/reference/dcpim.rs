@@ -19,6 +19,7 @@ fn web_search_slowdown_is_within_2_percent_in_the_mean_and_6_at_the_tail() {
 }
 
 #[test]
+#[ignore = "88 million packet hops, a minute; the same flows with the departures are above"]
 fn the_papers_protocol_is_within_5_percent_of_its_authors_program_in_the_mean_and_10_at_the_tail() {
     // The departures move single classes by up to 9% and cancel in part; one of the large ones alone is outside.
     assert_web_search_is_near(&[("transport", "dcpim")], 0.05, 0.10);
