@@ -38,9 +38,22 @@ arrivals = { poisson = { load = 0.8 } }
 flows = 60
 """
 
+UPLINK = {"link": ["leaf0", "spine0"], "at": "20us", "until": "2ms"}
+FAULTS = {
+    "with loss": {"failure": [{**UPLINK, "loss": 0.01, "bit_error_rate": 1e-7, "one_way": True}]},
+    "with a slow link": {"failure": [{**UPLINK, "rate": "10Gbps"}]},
+    "with a flapping link": {"failure": [{**UPLINK, "flap": {"down": "20us", "every": "100us"}}], "reroute_delay": "10us"},
+    "with news from switch to switch": {
+        "failure": [UPLINK],
+        "reroute_delay": "10us",
+        "reroute_per_hop": "50us",
+        "reroute_compute_max": "50us",
+    },
+}
+
 
 def scenarios() -> dict[str, cw.Scenario]:
-    """Every scenario file, and the scene over every transport and flow control."""
+    """Every scenario file, and the scene over every transport and flow control, and with every kind of fault."""
     found = {}
     for path in FILES:
         if "[scenario]" not in (text := path.read_text()) and not text.startswith("scenario ") and "\nscenario =" not in text:
@@ -50,6 +63,8 @@ def scenarios() -> dict[str, cw.Scenario]:
         found[f"scene {name}"] = scene.with_(transport=name)
     for name in known.index[known["kind"] == "flow control"]:
         found[f"scene rdma over {name}"] = scene.with_(transport="rdma", flow_control=name)
+    for name, settings in FAULTS.items():
+        found[f"scene newreno {name}"] = scene.with_({"transport": "newreno", **settings})
     return found
 
 

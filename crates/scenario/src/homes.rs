@@ -218,7 +218,8 @@ impl Port {
 
     fn flow_held(&self, packet: &Packet) -> bool {
         self.control().is_some_and(|control| {
-            control.held_classes() >> packet.class & 1 == 1 && !control.lets(packet.transport, packet.flow, packet.dst)
+            control.held_classes() >> packet.class & 1 == 1
+                && !control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
         })
     }
 
@@ -276,7 +277,7 @@ impl Port {
             if control.paused_classes() >> packet.class & 1 == 1 {
                 parked.push_back(packet);
             } else if control.held_classes() >> packet.class & 1 == 1
-                && !control.lets(packet.transport, packet.flow, packet.dst)
+                && !control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
             {
                 last_first.push(packet);
             } else {
@@ -308,12 +309,15 @@ impl NicControl for Homes {
         if self.up == 0 { 0 } else { bits(self.up).map(paused).fold(u8::MAX, |all, one| all & one) }
     }
 
-    fn lets(&self, transport: u8, flow: FlowId, dst: HostId) -> bool {
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
         let mut packet = Packet::bare(flow, self.host, dst);
         packet.transport = transport;
+        if label != 0 {
+            packet.set_flow_label(label);
+        }
         let goes = |port: u32| {
             let port = &self.ports[port as usize];
-            !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst))
+            !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst, label))
         };
         let among = self.candidates(dst);
         match self.hashed(&packet, among) {

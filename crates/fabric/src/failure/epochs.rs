@@ -110,7 +110,7 @@ pub fn epochs(
     let mut known = BTreeMap::from([(Failures::default(), whole.clone())]);
     let news = of(&FailureSpec::is_news);
     let news: Vec<(Time, Failures)> = times(&news).into_iter().map(|now| (now, dead_at(&news, now))).collect();
-    let heard: Vec<((Time, Failures), Whom)> = if rerouting.is_at_once() {
+    let heard: Vec<Told> = if rerouting.is_at_once() {
         news.into_iter().map(|(at, dead)| ((at.saturating_add(rerouting.delay), dead), Whom::All)).collect()
     } else {
         let dead: Vec<(Time, Failures)> = times(&fatal).into_iter().map(|now| (now, dead_at(&fatal, now))).collect();
@@ -143,13 +143,16 @@ pub fn epochs(
     Ok(epochs)
 }
 
+/// From when on what is taken to be dead, and by whom.
+type Told = ((Time, Failures), Whom);
+
 /// What each switch takes to be dead from when on; those that learn the same at the same time together.
 fn one_by_one(
     fabric: &Fabric,
     dead: &[(Time, Failures)],
     news: &[(Time, Failures)],
     rerouting: &Rerouting,
-) -> Result<Vec<((Time, Failures), Whom)>, Problem> {
+) -> Result<Vec<Told>, Problem> {
     let told = (news.len() as u64).saturating_mul(fabric.links.len() as u64);
     if told > TOLD_MAX {
         let message = format!(

@@ -300,7 +300,8 @@ mod tests {
     #[test]
     fn connections_of_size_0_send_what_endless_says() {
         let text = "Nodes 2\nConnections 2\n0->1 start 0 size 0\n1->0 start 0 size 5";
-        let endless = |bytes| HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps, endless: Some(Bytes(bytes)) };
+        let endless =
+            |bytes| HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps, endless: Some(Bytes(bytes)) };
         let trace = endless(1_000_000).parse(text).unwrap();
         assert_eq!(trace.flows().iter().map(|flow| flow.bytes).collect::<Vec<_>>(), [1_000_000, 5]);
         // Nothing of nothing is no flow either.
