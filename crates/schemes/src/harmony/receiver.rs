@@ -242,13 +242,15 @@ impl Receiver {
     }
 
     /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much before a rsvp
-    /// that goes now gets there.
+    /// that goes now gets there. A message of which nothing flows once its time is over gets none: one rsvp after the other would be on its
+    /// way in vain, each the main one when that before it was refused, and the message neither begun nor rejected.
     fn is_useful(&self, key: u32, now: Time, terms: &Terms) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
         let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
         let flowing = u64::from(message.flowing) * terms.slot_bdp_bytes;
         let waiting = u64::from(message.slots.saturating_sub(message.flowing)) * u64::from(terms.site.payload_max());
-        message.not_before <= now && missing > flowing + waiting
+        let in_time = message.flowing > 0 || now < terms.admits_until(message.arrived);
+        in_time && message.not_before <= now && missing > flowing + waiting
     }
 
     fn give(&mut self, key: u32, main: bool, now: Time, terms: &Terms, control: &mut Control) {

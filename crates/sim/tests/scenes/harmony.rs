@@ -389,6 +389,41 @@ fn messages_that_have_begun_are_not_rejected_and_refusals_tell_both() {
 }
 
 #[test]
+fn a_message_without_a_way_is_rejected_though_rsvps_are_always_on_theirs() {
+    // From 11 us on no path leads from rack 0 to rack 2: leaf0 - spine1 and spine0 - leaf2 are cut for good.
+    let scenario = |seed: u32| {
+        format!(
+            r#"
+            seed = {seed}
+            reroute_delay = "5us"
+            transport = {{ harmony = {{ slots = 3, refused = "wait", service = "round_robin" }} }}
+            host = {{ delay = "225ns", clock_drift_ppb_max = 100000 }}
+            fabric.leaf_spine = {{ racks = 3, hosts_per_rack = 3, spines = 2, spine_rate = "400Gbps" }}
+            failure = [{{ at = "10us", link = ["leaf0", "spine1"] }}, {{ at = "11us", link = ["leaf2", "spine0"] }}]
+            [[traffic]]
+            name = "any"
+            sizes.constant = "20KB"
+            arrivals.poisson.load = 0.1
+            flows = 150
+            [[traffic]]
+            name = "last"
+            sizes.constant = "1B"
+            arrivals = "all_at_once"
+            senders = "4"
+            receivers = "5"
+            start = "20ms"
+            flows = 1
+            "#
+        )
+    };
+    for seed in 2248..2251 {
+        let result = run_alone(&scenario(seed));
+        all_ended(&result);
+        assert!(counter(&result, "slots_promoted") < 1_000, "{}", counter(&result, "slots_promoted"));
+    }
+}
+
+#[test]
 fn what_failed_or_was_rejected_is_submitted_again_until_it_is_there() {
     // A host is cut off for half a millisecond: longer than three attempts take.
     let result = run_on(
