@@ -249,7 +249,7 @@ class Result:
         if self.level == "flow":
             return 0
         causes = ("overflow_packets", "dead_packets", "unroutable_packets", "expired_packets", "lossy_packets", "corrupted_packets")
-        lost = sum(self.links[cause].sum() for cause in causes if cause in self.links)
+        lost = sum(self.links[cause].sum() for cause in causes if cause in self.links.columns)
         return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
 
     @property

@@ -188,6 +188,8 @@ class Cluster:
         self._said.put(Begun(key, said["begun"]) if "begun" in said else At(key, said["share"], said["words"]))
 
     def _fetch(self, key: str, scratch: Path, future: Any) -> None:
+        from distributed.comm.core import CommClosedError
+
         try:
             files = future.result()
             scratch.mkdir()
@@ -195,6 +197,9 @@ class Cluster:
                 (scratch / name).write_bytes(content)
         except CancelledError as error:
             self._said.put(Died(key, f"the scheduler does not know of it any more: {error}"))
+        except CommClosedError as error:
+            # Not the run failed, but the way of its result to here.
+            self._said.put(Died(key, f"its result was lost on its way: {error}"))
         except Exception as error:
             self._said.put(Failed(key, told(error)))
         else:

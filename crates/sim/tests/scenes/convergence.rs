@@ -61,7 +61,7 @@ fn time_to_compute_alone_makes_circles_too() {
             of_links(&run_both(&ring(&format!("reroute_compute_max = '400us'\nseed = {seed}"))), "expired_packets")
         })
         .collect();
-    assert!(expired.iter().any(|count| *count == 0) && expired.iter().any(|count| *count > 0), "{expired:?}");
+    assert!(expired.contains(&0) && expired.iter().any(|count| *count > 0), "{expired:?}");
 }
 
 #[test]
