@@ -226,7 +226,8 @@ def measure(result: Result) -> dict[str, float]:
     """What the comparison says of a run."""
     flows, links = result.flows, result.links
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
-    row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in ("mean", "p99")}
+    said = [f"{name}{end}" for name in ("mean", "p99") for end in ("", " low", " high")]
+    row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in said}
     delivered = ~np.isnan(flows["delivered_ps"].astype(float))
     # Of what is not delivered nobody knows how much was sent.
     payload = float(flows["bytes"].sum()) if delivered.all() else float("nan")

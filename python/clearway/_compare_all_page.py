@@ -74,9 +74,12 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
     names = [one.name for one in who]
     columns: list[tuple[str, str, pd.Series[float], bool]] = []
+    # By number of the column: its 95% confidence.
+    sure: dict[int, pd.DataFrame] = {}
     for workload in workloads:
         of = ground.loc[workload].reindex(names)
         for heading, column in (("short", "short mean"), ("short 99%", "short p99"), ("long", "long mean")):
+            sure[len(columns)] = pd.DataFrame({"low": of[f"{column} low"], "high": of[f"{column} high"]})
             columns.append((WORKLOADS[workload], heading, of[column], False))
     if len(sustained):
         columns.append(("sustained", "load", sustained.reindex(names), True))
@@ -100,12 +103,12 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         if one.family != before:
             before = one.family
             lines.append(f"<tr><th class=family colspan={len(columns) + 1}>{escape(before)}: {escape(WORDS[before])}")
-        cells = "".join(_cell(values, one.name, more) for _, _, values, more in columns)
+        cells = "".join(_cell(values, one.name, more, sure.get(place)) for place, (_, _, values, more) in enumerate(columns))
         mark = " *" if undelivered[one.name] > 0 else ""
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
     note = (
         f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short flows have up to one "
-        "bandwidth-delay product, long ones more than eight; means, and 99th percentiles. The darker a cell, the further from the column's best: white is the best, the "
+        "bandwidth-delay product, long ones more than eight; means, and 99th percentiles, and below each its 95% confidence, as far as the flows of one run tell. The darker a cell, the further from the column's best: white is the best, the "
         "darkest ten times that. Longest queue, bytes sent by hosts beyond payload "
         f"(headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: 16 flows that begin at once on one link, "
         "Jain's index of their rates; 1 is equal, and schemes that finish one flow after the other are at 0.45 by intent. Computing: CPU time of the "
@@ -118,7 +121,7 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     return f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table><p class=note>{escape(note)}</p>"
 
 
-def _cell(values: pd.Series[float], name: str, more: bool) -> str:
+def _cell(values: pd.Series[float], name: str, more: bool, sure: pd.DataFrame | None = None) -> str:
     value, known = float(values[name]), values.dropna()
     if np.isnan(value) or not len(known):
         return "<td>–"
@@ -127,7 +130,11 @@ def _cell(values: pd.Series[float], name: str, more: bool) -> str:
     floor = max(abs(best), 1e-3)
     far = np.log10(max(floor / max(value, 1e-9), 1.0) if more else max(value, floor) / floor)
     shade = 0.55 * min(1.0, float(far) * (3 if more else 1))
-    return f'<td style="background:rgba(213,94,0,{shade:.2f})">{number(value)}'
+    between = ""
+    if sure is not None:
+        low, high = float(sure["low"][name]), float(sure["high"][name])
+        between = "" if np.isnan(low) else f"<br><small>{number(low)}–{number(high)}</small>"
+    return f'<td style="background:rgba(213,94,0,{shade:.2f})">{number(value)}{between}'
 
 
 def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Contender]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,9 @@ def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) ->
         for name in one.uses:
             assert cw.schemes().loc[name, "summary"].replace("'", "&#x27;") in text
     assert "did not deliver" not in text.split("* did")[0]
+    # Each mean and 99th percentile stands above its confidence.
+    low, high = found.runs["short p99 low"], found.runs["short p99 high"]
+    assert ((low <= found.runs["short p99"]) & (found.runs["short p99"] <= high)).any() and re.search(r"<br><small>[\d.]+–[\d.]+</small>", text)
 
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:
