@@ -212,19 +212,8 @@ impl Port {
         self.nic.as_ref().map(|nic| &*nic.control)
     }
 
-    fn class_paused(&self, class: u8) -> bool {
-        self.control().is_some_and(|control| control.paused_classes() >> class & 1 == 1)
-    }
-
-    fn flow_held(&self, packet: &Packet) -> bool {
-        self.control().is_some_and(|control| {
-            control.held_classes() >> packet.class & 1 == 1
-                && !control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
-        })
-    }
-
     fn lets(&self, packet: &Packet) -> bool {
-        !self.class_paused(packet.class) && !self.flow_held(packet)
+        self.nic.as_ref().is_none_or(|nic| !nic.pauses_class(packet) && !nic.holds_flow(packet))
     }
 
     fn ring_bytes(&self) -> u32 {
@@ -233,14 +222,12 @@ impl Port {
 
     /// Gives a packet back unless it must wait for the flow control.
     fn admit(&mut self, packet: Packet) -> Option<Packet> {
-        if self.class_paused(packet.class) {
+        let Some(nic) = &mut self.nic else { return Some(packet) };
+        if nic.pauses_class(&packet) {
             self.parked.push_back(packet);
             return None;
         }
-        match &mut self.nic {
-            Some(Nic { control, hold, .. }) => hold.pass(&**control, packet),
-            None => Some(packet),
-        }
+        nic.hold.pass(&*nic.control, packet)
     }
 
     fn queue(&mut self, packet: Packet) {
@@ -270,22 +257,20 @@ impl Port {
 
     /// What the flow control lets go has changed: the ring keeps what may.
     fn settle(&mut self) {
-        let Port { nic: Some(Nic { control, hold, .. }), ring, parked, .. } = self else { return };
+        let Port { nic: Some(nic), ring, parked, .. } = self else { return };
         let mut last_first = Vec::new();
         let waiting: Vec<Packet> = ring.drain(..).chain(parked.drain(..)).collect();
         for packet in waiting {
-            if control.paused_classes() >> packet.class & 1 == 1 {
+            if nic.pauses_class(&packet) {
                 parked.push_back(packet);
-            } else if control.held_classes() >> packet.class & 1 == 1
-                && !control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
-            {
+            } else if nic.holds_flow(&packet) {
                 last_first.push(packet);
             } else {
                 ring.push_back(packet);
             }
         }
         // They came before what is held of their flows.
-        last_first.into_iter().rev().for_each(|packet| hold.put_back(packet));
+        last_first.into_iter().rev().for_each(|packet| nic.hold.put_back(packet));
     }
 
     /// All that waits.

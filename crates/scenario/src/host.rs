@@ -558,4 +558,4 @@ impl Host {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

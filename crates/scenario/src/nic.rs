@@ -42,6 +42,17 @@ impl Nic {
         self.frames.extend(frame);
     }
 
+    /// Whether the class of a packet may not send now.
+    pub fn pauses_class(&self, packet: &Packet) -> bool {
+        self.control.paused_classes() >> packet.class & 1 == 1
+    }
+
+    /// Whether the flow of a packet may not send now.
+    pub fn holds_flow(&self, packet: &Packet) -> bool {
+        self.control.held_classes() >> packet.class & 1 == 1
+            && !self.control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
+    }
+
     /// How often it was told to hold something back, and for how long by `end`.
     pub fn pauses(&self, end: Time) -> (u64, Duration) {
         let (count, time) = self.paused;

@@ -1,25 +1,9 @@
 //! The ports of a host, told what to hold back.
 
-use bytemuck::{Pod, Zeroable};
 use fabric::{FabricSpec, Failures, LeafSpine};
-use node::Header;
-use node::packet::Malformed;
 
 use super::*;
-
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Blank;
-
-impl Header for Blank {
-    fn emit(&self, _: &mut Vec<u8>) {}
-    fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
-        Ok((Blank, 0))
-    }
-    fn payload_offset(&self) -> u64 {
-        0
-    }
-}
+use crate::host::tests::Blank;
 
 /// A NIC's part whose frames say by their class which classes are paused, and by their flow which flow is held.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use super::*;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Blank;
+pub(crate) struct Blank;
 
 impl Header for Blank {
     fn emit(&self, _: &mut Vec<u8>) {}

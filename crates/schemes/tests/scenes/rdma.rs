@@ -12,19 +12,12 @@ use node::scene::{Fate, Scene, Wire};
 use node::{Event, Packet};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
+use crate::{MSS, PACKET, RTT, counter};
+
 type Hpcc = Config<hpcc::Config>;
 type LineRate = Config<line_rate::Config>;
 type Dcqcn = Config<dcqcn::Config>;
 type Timely = Config<timely::Config>;
-
-/// Message bytes in a full packet.
-const MSS: u64 = 1460;
-
-/// Round trip of a full packet and its acknowledgement on the default wire: 2 x 120 ns there, 2 x 3.2 ns back, 5 us.
-const RTT: Duration = Duration::from_ps(5_246_400);
-
-/// Time of a full packet on the default wire.
-const PACKET: Duration = Duration::from_ns(120);
 
 /// What fits into a round trip at 100 Gbps.
 const BDP: u64 = 65_580;
@@ -42,11 +35,6 @@ const GO_BACK_N: Recovery =
 fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
     assert_eq!(config.check(), Ok(()));
     Scene::new(hosts, wire, move |site| config.endpoint(site))
-}
-
-fn counter(scene: &Scene, host: u32, name: &str) -> u64 {
-    let counters = scene.endpoint(host).counters();
-    counters.iter().find(|counter| counter.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
 }
 
 /// Data packets of a flow: when they left, and their numbers.

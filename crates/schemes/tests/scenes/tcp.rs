@@ -16,6 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
+use crate::{MSS, PACKET, RTT, counter};
+
 type Bbr = Config<tcp::bbr::Config>;
 type NewReno = Config<newreno::Config>;
 type Cubic = Config<cubic::Config>;
@@ -23,23 +25,9 @@ type Dctcp = Config<dctcp::Config>;
 type Swift = Config<tcp::swift::Config>;
 type Illinois = Config<illinois::Config>;
 
-/// Message bytes in a full packet.
-const MSS: u64 = 1460;
-
-/// Round trip of a full packet and its acknowledgement on the default wire: 2 x 120 ns there, 2 x 3.2 ns back, 5 us.
-const RTT: Duration = Duration::from_ps(5_246_400);
-
-/// Time of a full packet on the default wire.
-const PACKET: Duration = Duration::from_ns(120);
-
 fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
     assert_eq!(config.check(), Ok(()));
     Scene::new(hosts, wire, move |site| config.endpoint(site))
-}
-
-fn counter(scene: &Scene, host: u32, name: &str) -> u64 {
-    let counters = scene.endpoint(host).counters();
-    counters.iter().find(|counter| counter.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
 }
 
 /// Data packets of a flow: when they left, and the number of their segment.
