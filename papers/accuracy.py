@@ -11,7 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-
 from clearway._listings import schemes
 
 HERE = Path(__file__).parent
@@ -35,7 +34,9 @@ def records() -> pd.DataFrame:
     """All that was compared, a row a number."""
     parts = [pd.read_csv(path) for path in sorted((HERE / "accuracy").glob("*.csv"))]
     if not parts:
-        raise SystemExit("papers/accuracy holds no record: run a figure that compares first, such as papers/pyrrha/reproduce.py reference")
+        raise SystemExit(
+            "papers/accuracy holds no record: run a figure that compares first, such as papers/pyrrha/reproduce.py reference"
+        )
     return pd.concat(parts, ignore_index=True)
 
 
@@ -43,7 +44,10 @@ def page(rows: pd.DataFrame, known: list[str]) -> str:
     """The page: a line a comparison, the schemes that have none, then each comparison's numbers."""
     text = [INTRODUCTION]
     groups = list(rows.groupby(["scheme", "against", "kind", "seeds", "command", "commit"], sort=False))
-    lines = ["| scheme | held against | kind | numbers | median error | worst error | outside what is allowed |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| scheme | held against | kind | numbers | median error | worst error | outside what is allowed |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for (scheme, against, kind, *_), group in groups:
         worst = group["error"].loc[group["error"].abs().idxmax()]
         outside = int((group["error"].abs() > group["within"]).sum())
@@ -60,7 +64,9 @@ def page(rows: pd.DataFrame, known: list[str]) -> str:
         table = ["| flows | statistic | ours | theirs | error | allowed |", "|---|---|---|---|---|---|"]
         for row in group.itertuples():
             mark = "" if abs(row.error) <= row.within else " **outside**"
-            table.append(f"| {row.bucket} | {row.statistic} | {row.ours:.4g} | {row.theirs:.4g} | {row.error:+.1%}{mark} | {row.within:.0%} |")
+            table.append(
+                f"| {row.bucket} | {row.statistic} | {row.ours:.4g} | {row.theirs:.4g} | {row.error:+.1%}{mark} | {row.within:.0%} |"
+            )
         text.append("\n".join(table) + "\n")
     return "\n".join(text)
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import clearway as cw
 import matplotlib as mpl
 import pandas as pd
 import typer
-from matplotlib.axes import Axes
-
-import clearway as cw
 from clearway import _core
 from clearway._plots import STYLE, Picture
+from matplotlib.axes import Axes
 
 Keys = Mapping[str, Any]
 Kind = Literal["authors' run", "paper", "closed form", "linear program"]
@@ -91,7 +90,12 @@ def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = 
 
 
 def by_size(
-    ours: pd.Series[float], theirs: pd.Series[float], packets: pd.Series[int], buckets: Mapping[str, tuple[float, float]], mean: float, tail: float
+    ours: pd.Series[float],
+    theirs: pd.Series[float],
+    packets: pd.Series[int],
+    buckets: Mapping[str, tuple[float, float]],
+    mean: float,
+    tail: float,
 ) -> pd.DataFrame:
     """Rows of `Held`: mean and 99th percentile of the slowdowns of the same flows, by how many packets they have."""
     rows = []
@@ -167,7 +171,9 @@ def _record(name: str, held: Sequence[Held]) -> None:
     command = shlex.join([str(runner.relative_to(RECORDS.parent.parent)), name, *options])
     rows = pd.concat(
         [
-            one.rows[list(Held.COLUMNS)].assign(scheme=one.scheme, against=one.against, kind=one.kind, seeds=one.seeds, error=one.error)
+            one.rows[list(Held.COLUMNS)].assign(
+                scheme=one.scheme, against=one.against, kind=one.kind, seeds=one.seeds, error=one.error
+            )
             for one in held
         ]
     )

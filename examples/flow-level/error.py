@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 import clearway as cw
+import pandas as pd
 from clearway._run import slug
 
 PAGE = Path("docs/flow-level.md")
@@ -72,7 +71,11 @@ def compared() -> pd.DataFrame:
                 if not of_packet["flows"]:
                     continue
                 key = {"scenario": title, "transport": transport, "size": size, "flows": int(of_packet["flows"])}
-                values = {f"{level} {what}": of[what] for level, of in (("packet", of_packet), ("flow", of_flow)) for what in ("mean", "p99")}
+                values = {
+                    f"{level} {what}": of[what]
+                    for level, of in (("packet", of_packet), ("flow", of_flow))
+                    for what in ("mean", "p99")
+                }
                 rows.append(key | values | seconds)
     return pd.DataFrame(rows)
 

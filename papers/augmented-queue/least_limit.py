@@ -14,11 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import clearway as cw
 import matplotlib as mpl
 import pandas as pd
 import typer
-
-import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
 
 HERE = Path(__file__).parent
@@ -104,7 +103,9 @@ def draw(table: pd.DataFrame) -> Picture:
 
 
 def main(
-    control: Annotated[list[str] | None, typer.Argument(help="Congestion controls; all that there are if none.")] = None,
+    control: Annotated[
+        list[str] | None, typer.Argument(help="Congestion controls; all that there are if none.")
+    ] = None,
 ) -> None:
     """Looks for the least limit of each control at each rate."""
     for name in control or []:

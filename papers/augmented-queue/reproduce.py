@@ -23,11 +23,10 @@ from matplotlib.ticker import ScalarFormatter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import figures
-from figures import Held, Keys, Shown
-
 import clearway as cw
+import figures
 from clearway._plots import COLOURS, STYLE, Picture
+from figures import Held, Keys, Shown
 
 HERE = Path(__file__).parent
 OUT = Path("out/augmented-queue")
@@ -90,7 +89,9 @@ def within(value: float, expected: float, share: float = 0.04) -> bool:
     return abs(value / expected - 1) <= share
 
 
-def held(against: str, kind: figures.Kind, rows: Sequence[tuple[str, str, float, float, float]], scheme: str = "aq") -> Held:
+def held(
+    against: str, kind: figures.Kind, rows: Sequence[tuple[str, str, float, float, float]], scheme: str = "aq"
+) -> Held:
     """Rows of bucket, statistic, ours, theirs and how far off ours may be."""
     return Held(scheme, against, kind, pd.DataFrame(rows, columns=list(Held.COLUMNS)))
 
@@ -156,7 +157,11 @@ TABLE_2_FOUR = ((8.9, 0.1, 0.2, 0.1), (2.4, 2.3, 2.4, 2.2))
 
 def figure_1() -> Shown:
     """Throughput of two congestion controls of ten flows each in a physical queue."""
-    paper = {("cubic", "dctcp"): "0.7 + 8.7", ("cubic", "swift"): "Swift below 0.2", ("dctcp", "swift"): "Swift below 0.2"}
+    paper = {
+        ("cubic", "dctcp"): "0.7 + 8.7",
+        ("cubic", "swift"): "Swift below 0.2",
+        ("dctcp", "swift"): "Swift below 0.2",
+    }
     mixed = [(a, b) for i, a in enumerate(FOUR) for b in FOUR[i + 1 :]]
     rows = {f"{NAMES[a]} + {NAMES[b]}": two_by_two((10, a), (10, b), PQ) for a, b in mixed}
     table = pd.DataFrame(rows, index=["first", "second"]).T
@@ -171,7 +176,9 @@ def figure_1() -> Shown:
         patches = [mpl.patches.Patch(color=colour) for colour in COLOURS[: len(FOUR)]]
         axes.legend(patches, [NAMES[control] for control in FOUR], ncols=4, fontsize=8)
 
-    checks = {"DCTCP takes at least five times what CUBIC gets": rows["CUBIC + DCTCP"][1] >= 5 * rows["CUBIC + DCTCP"][0]}
+    checks = {
+        "DCTCP takes at least five times what CUBIC gets": rows["CUBIC + DCTCP"][1] >= 5 * rows["CUBIC + DCTCP"][0]
+    }
     checks |= {f"{name}: Swift starves": row[1] <= row[0] / 5 for name, row in rows.items() if name.endswith("Swift")}
     return Shown(table, checks, draw([bars]))
 
@@ -221,7 +228,9 @@ def figure_6() -> Shown:
     table = table.div(table["PQ"], axis=0)
     checks = {f"{way} takes longer the more VMs": table[way].is_monotonic_increasing for way in ("PRL", "DRL")}
     at_most = table.loc[8, ["PRL", "DRL"]].min()
-    checks["probing makes DRL faster at 8 VMs, and not as fast as AQ"] = bool(table.loc[8, "AQ"] < table.loc[8, PROBING] < at_most)
+    checks["probing makes DRL faster at 8 VMs, and not as fast as AQ"] = bool(
+        table.loc[8, "AQ"] < table.loc[8, PROBING] < at_most
+    )
     rows = [(f"{vms} VMs", "completion time over PQ's", float(table.loc[vms, "AQ"]), 1.0, 0.05) for vms in table.index]
     compared = [held("figure 6: very close to PQ", "paper", rows)]
     title = "Completion time over PQ's"
@@ -306,9 +315,14 @@ def figure_9() -> Shown:
             if way == "AQ":
                 # Section 5.2: over 95% of 1/n. What is more than 1/n is what another did not use.
                 share = 10 * PAYLOAD / len(active)
-                rows += [(f"{end - 1}00 to {end}00 ms", f"Gbps of {name}", float(rate), share, 0.05) for name, rate in active.items()]
+                rows += [
+                    (f"{end - 1}00 to {end}00 ms", f"Gbps of {name}", float(rate), share, 0.05)
+                    for name, rate in active.items()
+                ]
             elif end in (5, 7):
-                checks[f"PQ, {end - 1}00 to {end}00 ms: UDP grabs almost all"] = float(active.filter(like="UDP").sum()) > 8
+                checks[f"PQ, {end - 1}00 to {end}00 ms: UDP grabs almost all"] = (
+                    float(active.filter(like="UDP").sum()) > 8
+                )
     table = pd.DataFrame(steps).T.astype({"n": int})
 
     def panel(way: str) -> Callable[[Axes], None]:
@@ -335,10 +349,16 @@ def figure_10() -> Shown:
             result = run("figure-10", f"{way} {name}", {**sharing, **controls(*pair)})
             fair.loc[name, way] = fairness(result)
             total.loc[name, way] = max(completion_s(result, "a"), completion_s(result, "b"))
-    checks = {f"{way} takes a fifth to a half longer": bool((total[way] / total["PQ"]).between(1.2, 1.5).all()) for way in ("PRL", "DRL")}
+    checks = {
+        f"{way} takes a fifth to a half longer": bool((total[way] / total["PQ"]).between(1.2, 1.5).all())
+        for way in ("PRL", "DRL")
+    }
     checks["probing makes DRL faster"] = bool((total[PROBING] < total["DRL"]).all())
     rows = [(name, "fairness", float(fair.loc[name, "AQ"]), 1.0, 0.05) for name in names]
-    rows += [(name, "completion time over PQ's", float(total.loc[name, "AQ"] / total.loc[name, "PQ"]), 1.0, 0.02) for name in names]
+    rows += [
+        (name, "completion time over PQ's", float(total.loc[name, "AQ"] / total.loc[name, "PQ"]), 1.0, 0.02)
+        for name in names
+    ]
     # "Just around 0.6".
     queue = [(name, "fairness", float(fair.loc[name, "PQ"]), 0.6, 0.17) for name in names]
     limited = [(name, "fairness", float(fair.loc[name, way]), 1.0, 0.05) for way in ("PRL", "DRL") for name in names]
@@ -350,12 +370,17 @@ def figure_10() -> Shown:
 
     def bars(axes: Axes, frame: pd.DataFrame, title: str) -> None:
         for index, (colour, way) in enumerate(zip(COLOURS, BOTH)):
-            axes.bar([place + 0.17 * index - 0.34 for place in range(len(frame))], frame[way], 0.15, color=colour, label=way)
+            axes.bar(
+                [place + 0.17 * index - 0.34 for place in range(len(frame))], frame[way], 0.15, color=colour, label=way
+            )
         axes.set_xticks(range(len(frame)), [name.replace(" + ", "\n") for name in frame.index], fontsize=8)
         axes.set(title=title, ylim=(0, 1.2 * float(frame.max().max())))
         axes.legend(fontsize=8, ncols=4)
 
-    panels = [lambda axes: bars(axes, fair, "Entity fairness"), lambda axes: bars(axes, total, "Total completion time (s)")]
+    panels = [
+        lambda axes: bars(axes, fair, "Entity fairness"),
+        lambda axes: bars(axes, total, "Total completion time (s)"),
+    ]
     return Shown(fair.add_suffix(" fair").join(total.add_suffix(" s")), checks, draw(panels), compared)
 
 
@@ -388,7 +413,9 @@ def table_3() -> Shown:
     checks = {"PQ limits nothing": min(ours["PQ", "out"][0], ours["PQ", "in"][0]) > 23}
     checks["PRL limits what A sends"] = ours["PRL", "out"][1] <= 5.1
     checks["PRL: three times that comes in"] = within(ours["PRL", "in"][1], 15)
-    checks["DRL is within the profile, and below it at times"] = all(ours["DRL", way][1] <= 5.1 for way in ("out", "in"))
+    checks["DRL is within the profile, and below it at times"] = all(
+        ours["DRL", way][1] <= 5.1 for way in ("out", "in")
+    )
     return Shown(pd.DataFrame(rows).T, checks, held=[held("table 3: a profile of 5 Gbps each way", "paper", profile)])
 
 
@@ -425,9 +452,13 @@ def table_4() -> Shown:
             continue
         # An AQ returns no acknowledgement later (README): the gap swings the wider the longer the round trip.
         swing, short = {"1us": ((1.02, 1.1), (0.99, 1.01)), "10us": ((1.25, 1.55), (0.88, 0.95))}[link]
-        checks[f"{name}: 95th percentile of delay {swing[0]} to {swing[1]} of PQ's"] = swing[0] <= ours[3] / ours[1] <= swing[1]
+        checks[f"{name}: 95th percentile of delay {swing[0]} to {swing[1]} of PQ's"] = (
+            swing[0] <= ours[3] / ours[1] <= swing[1]
+        )
         checks[f"{name}: throughput {short[0]} to {short[1]} of PQ's"] = short[0] <= ours[2] / ours[0] <= short[1]
-    return Shown(pd.DataFrame(rows).T.rename_axis("ours (paper)"), checks, held=[held("table 4, the testbed", "paper", delays)])
+    return Shown(
+        pd.DataFrame(rows).T.rename_axis("ours (paper)"), checks, held=[held("table 4, the testbed", "paper", delays)]
+    )
 
 
 def figure_12() -> Shown:
@@ -435,14 +466,18 @@ def figure_12() -> Shown:
     example = ["cargo", "run", "--quiet", "--profile", "fast-build", "-p", "clearway-schemes", "--example", "aq_table"]
     text = subprocess.run(example, check=True, text=True, stdout=subprocess.PIPE).stdout
     measured = {int(n): float(each) for n, each in re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) ", text, re.MULTILINE)}
-    table = pd.DataFrame({"rows": {n: 15 * n for n in measured}, "table": {n: round(n * each) for n, each in measured.items()}})
+    table = pd.DataFrame(
+        {"rows": {n: 15 * n for n in measured}, "table": {n: round(n * each) for n, each in measured.items()}}
+    )
     table.index.name = "AQs"
     # Rows of 15 bytes, of which four in five are full.
     rows = [("a million AQs", "bytes an AQ", measured[1_000_000], 15 / 0.8, 0.01)]
     compared = [held("15 bytes a row (section 5.5), four of five rows full", "closed form", rows)]
 
     def panel(axes: Axes) -> None:
-        for colour, (name, each) in zip(COLOURS, (("15 bytes a row, as the paper", 15), ("our hash table", measured[1_000_000]))):
+        for colour, (name, each) in zip(
+            COLOURS, (("15 bytes a row, as the paper", 15), ("our hash table", measured[1_000_000]))
+        ):
             counts = [10**i for i in range(3, 8)]
             axes.plot(counts, [n * each / 1e6 for n in counts], marker="o", color=colour, label=name)
         axes.set(xscale="log", yscale="log", xlabel="AQs", ylabel="MB", title="Memory of a switch")

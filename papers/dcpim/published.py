@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import clearway as cw
 import numpy as np
 import pandas as pd
-
-import clearway as cw
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BDP = 72_500
@@ -26,7 +25,11 @@ CLASSES = ("up to 1 BDP", "1 to 2 BDP", "2 to 4 BDP", "4 to 8 BDP", "8 to 16 BDP
 def published(fabric: str = "leaf_spine") -> pd.DataFrame:
     """Mean and 99th percentile of slowdown, a row a workload, load, class of flows and scheme."""
     table = pd.read_csv(REFERENCE / "published.csv")
-    return table[table["fabric"] == fabric].set_index(["workload", "load", "flows", "scheme"])[["mean", "p99", "utilisation"]].sort_index()
+    return (
+        table[table["fabric"] == fabric]
+        .set_index(["workload", "load", "flows", "scheme"])[["mean", "p99", "utilisation"]]
+        .sort_index()
+    )
 
 
 def plotted(result: cw.Result, hosts_per_rack: int = 16, payload: int = 1_460) -> pd.DataFrame:
@@ -67,7 +70,13 @@ def by_class(flows: pd.DataFrame, edges: Sequence[float] = EDGES, classes: Seque
     """How many, mean and 99th percentile of slowdown, a row a class; and of all."""
     names = np.asarray(classes)[np.searchsorted(edges, flows["bytes"], side="left")]
     groups = {name: flows["slowdown"][names == name] for name in classes} | {"all": flows["slowdown"]}
-    return pd.DataFrame({name: {"flows": len(one), "mean": one.mean(), "p99": one.quantile(0.99)} for name, one in groups.items() if len(one)}).T
+    return pd.DataFrame(
+        {
+            name: {"flows": len(one), "mean": one.mean(), "p99": one.quantile(0.99)}
+            for name, one in groups.items()
+            if len(one)
+        }
+    ).T
 
 
 # Fewer flows of a class have no mean worth comparing, or no 99th percentile: ten flows above it.
@@ -75,11 +84,21 @@ AT_LEAST = {"mean": 100, "p99": 1_000}
 
 
 def compared(
-    ours: pd.DataFrame, theirs: pd.DataFrame, within: Mapping[str, float], bucket: str = "{}", only: Sequence[str] | None = None
+    ours: pd.DataFrame,
+    theirs: pd.DataFrame,
+    within: Mapping[str, float],
+    bucket: str = "{}",
+    only: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """The rows of a `figures.Held`: each class of both, mean and 99th percentile."""
     rows = [
-        {"bucket": bucket.format(name), "statistic": f"{statistic} slowdown", "ours": ours.loc[name, statistic], "theirs": theirs.loc[name, statistic], "within": within[statistic]}
+        {
+            "bucket": bucket.format(name),
+            "statistic": f"{statistic} slowdown",
+            "ours": ours.loc[name, statistic],
+            "theirs": theirs.loc[name, statistic],
+            "within": within[statistic],
+        }
         for name in only or ours.index
         if name in ours.index and name in theirs.index
         for statistic in ("mean", "p99")

@@ -25,11 +25,21 @@ sys.path.insert(0, str(HERE.parent))
 
 sys.path.insert(0, str(HERE))
 
+import clearway as cw
 import figures
 from figures import Held, Keys, Shown, draw
-from published import BDP, CLASSES, PACKETS, REFERENCE, by_class, by_their_program, compared, one_way, plotted, published
-
-import clearway as cw
+from published import (
+    BDP,
+    CLASSES,
+    PACKETS,
+    REFERENCE,
+    by_class,
+    by_their_program,
+    compared,
+    one_way,
+    plotted,
+    published,
+)
 
 OUT = Path("out/dcpim")
 # How many flows, and for how long, as a share of what the scenarios say.
@@ -58,16 +68,27 @@ ALL = {**PAPER, **MORE}
 # level and RTTbytes of 72,000, whose times end where a message is received.
 AS_RUN: Mapping[str, Keys] = {
     "NDP (as run)": {
-        "transport": {"ndp": {"departures": "published", "initial_window": "75072B", "path_penalty": False, "rto": "1ms"}},
+        "transport": {
+            "ndp": {"departures": "published", "initial_window": "75072B", "path_penalty": False, "rto": "1ms"}
+        },
         "host.mtu": "1564B",
         "host.header": "64B",
     },
     "Homa Aeolus (as run)": {"transport": {"homa_aeolus": {"homa": {"rtt_bytes": "72000B", "unscheduled_levels": 1}}}},
 }
 BOTH = {**ALL, **AS_RUN}
-COLOURS = dict(zip(BOTH, ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#00553d", "#8a3c00")))
+COLOURS = dict(
+    zip(BOTH, ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#00553d", "#8a3c00"))
+)
 WORKLOADS = {"imc10": "IMC10", "websearch": "web search", "datamining": "data mining"}
-KEYS = {"dcPIM": "dcpim", "Homa Aeolus": "homa_aeolus", "NDP": "ndp", "HPCC": "hpcc", "NDP (as run)": "ndp", "Homa Aeolus (as run)": "homa_aeolus"}
+KEYS = {
+    "dcPIM": "dcpim",
+    "Homa Aeolus": "homa_aeolus",
+    "NDP": "ndp",
+    "HPCC": "hpcc",
+    "NDP (as run)": "ndp",
+    "Homa Aeolus (as run)": "homa_aeolus",
+}
 # As the accuracy page calls them.
 SCHEMES = {
     **KEYS,
@@ -177,9 +198,13 @@ def figure_3a() -> Shown:
     for words in dict.fromkeys(table.index.get_level_values("workload")):
         here = load.xs(words, level="workload")
         rivals = [name for name in PAPER if name != "dcPIM" and name in here]
-        checks[f"{words}: dcPIM sustains {here['dcPIM']:.2f} (paper: {said[words, 'dcPIM']:.2f})"] = abs(here["dcPIM"] - said[words, "dcPIM"]) <= STEP + 1e-9
+        checks[f"{words}: dcPIM sustains {here['dcPIM']:.2f} (paper: {said[words, 'dcPIM']:.2f})"] = (
+            abs(here["dcPIM"] - said[words, "dcPIM"]) <= STEP + 1e-9
+        )
         if rivals:
-            checks[f"{words}: no other protocol of the paper sustains more"] = bool((here[rivals] <= here["dcPIM"]).all())
+            checks[f"{words}: no other protocol of the paper sustains more"] = bool(
+                (here[rivals] <= here["dcPIM"]).all()
+            )
             checks[f"{words}: all sustain 0.6"] = bool((here[rivals] >= 0.6).all())
     panels = [lambda axes, words=words: _loads(axes, table.loc[words], words) for words in WORKLOADS.values()]  # type: ignore[misc]
     return Shown(table, checks, draw(panels))
@@ -197,8 +222,14 @@ def published_loads() -> dict[tuple[str, str], float]:
 
 def _sustained(workload: str, scheme: str, keys: Keys, seed: int) -> float:
     """The highest load that holds over the last half of a run; below the lowest tried it counts as 0."""
-    lasting = {"traffic.all.sizes": workload, "traffic.all.duration": f"{round(LASTS_MS[workload] * 1_000 * scale)}us", "measure.drain": "0us"}
-    base = cw.Scenario.load(HERE / "figure-3a-sustained.toml").with_({**keys, **lasting, "name": f"figure-3a {workload} {scheme}"})
+    lasting = {
+        "traffic.all.sizes": workload,
+        "traffic.all.duration": f"{round(LASTS_MS[workload] * 1_000 * scale)}us",
+        "measure.drain": "0us",
+    }
+    base = cw.Scenario.load(HERE / "figure-3a-sustained.toml").with_(
+        {**keys, **lasting, "name": f"figure-3a {workload} {scheme}"}
+    )
     found = cw.sustain(base, low=0.5, high=0.94, resolution=STEP, seeds=[seed], folder=OUT / "runs", keep=True)
     if found.interrupted:
         raise KeyboardInterrupt
@@ -224,10 +255,18 @@ def figure_3() -> Shown:
     rows, marks = {}, {}
     for (workload, words, scheme), classes in ours.items():
         named = classes.rename({CLASSES[0]: "short"})
-        rows[words, scheme] = {f"{name} {statistic}": named.loc[name, statistic] for name in named.index for statistic in ("mean", "p99")}
+        rows[words, scheme] = {
+            f"{name} {statistic}": named.loc[name, statistic] for name in named.index for statistic in ("mean", "p99")
+        }
         if scheme in KEYS:
-            said = theirs.xs((workload, 0.6), level=("workload", "load")).xs(KEYS[scheme], level="scheme").rename({CLASSES[0]: "short"})
-            marks[words, scheme] = {f"{name} {statistic}": said.loc[name, statistic] for name in said.index for statistic in ("mean", "p99")}
+            said = (
+                theirs.xs((workload, 0.6), level=("workload", "load"))
+                .xs(KEYS[scheme], level="scheme")
+                .rename({CLASSES[0]: "short"})
+            )
+            marks[words, scheme] = {
+                f"{name} {statistic}": said.loc[name, statistic] for name in said.index for statistic in ("mean", "p99")
+            }
     table = pd.DataFrame(rows).T.rename_axis(["workload", "scheme"])
     paper = pd.DataFrame({(words, f"{scheme}, paper"): values for (words, scheme), values in marks.items()}).T
     held = []
@@ -235,10 +274,14 @@ def figure_3() -> Shown:
         if scheme in KEYS:
             said = theirs.loc[workload, 0.6].xs(KEYS[scheme], level="scheme")
             whose, within = (THEIR_PLOTS, OF_PLOTS) if scheme == "dcPIM" else (PLOTS, OF_RIVALS)
-            held.append(Held(SCHEMES[scheme], f"{whose}, {words} at load 0.6", "paper", compared(classes, said, within)))
+            held.append(
+                Held(SCHEMES[scheme], f"{whose}, {words} at load 0.6", "paper", compared(classes, said, within))
+            )
     columns = [column for column in table.columns if column in paper.columns]
     both = pd.concat([table, paper.rename_axis(["workload", "scheme"])])[columns].sort_index(kind="stable")
-    return Shown(both, _trend(table, numbers=True, schemes=tuple(wanted({**PAPER, **AS_RUN}))), _by_size(table, marks), held)
+    return Shown(
+        both, _trend(table, numbers=True, schemes=tuple(wanted({**PAPER, **AS_RUN}))), _by_size(table, marks), held
+    )
 
 
 # How many flows the runs behind their plots have. With fewer the backlog of long flows has not built up: with 10,000 IMC10 flows the mean
@@ -253,13 +296,24 @@ def figure_3b() -> Shown:
     rows, held = {}, []
     for workload, words in WORKLOADS.items():
         for load in (0.5, 0.6, 0.7, 0.8):
-            keys = {"traffic.all.arrivals.poisson.load": load, "traffic.all.flows": round(THEIR_FLOWS * scale), "measure.interval": "0s"}
+            keys = {
+                "traffic.all.arrivals.poisson.load": load,
+                "traffic.all.flows": round(THEIR_FLOWS * scale),
+                "measure.interval": "0s",
+            }
             ours = by_class(plotted(figures.run(HERE / f"figure-3-{workload}.toml", f"dcPIM {load}", keys, OUT)))
             said = theirs.loc[workload, load].xs("dcpim", level="scheme")
             rows[words, load] = {
                 "mean": ours.loc["all", "mean"], "paper's": said.loc["all", "mean"], "p99": ours.loc["all", "p99"], "paper's p99": said.loc["all", "p99"],
             }  # fmt: skip
-            held.append(Held("dcpim", f"{THEIR_PLOTS}, {words}", "paper", compared(ours, said, OF_PLOTS, f"load {load}, {{}}", only=["all"])))
+            held.append(
+                Held(
+                    "dcpim",
+                    f"{THEIR_PLOTS}, {words}",
+                    "paper",
+                    compared(ours, said, OF_PLOTS, f"load {load}, {{}}", only=["all"]),
+                )
+            )
     table = pd.DataFrame(rows).T.rename_axis(["workload", "load"])
     panels = [lambda axes, words=words: _beside(axes, table.loc[words], words) for words in WORKLOADS.values()]  # type: ignore[misc]
     return Shown(table, {}, draw(panels), held)
@@ -267,7 +321,9 @@ def figure_3b() -> Shown:
 
 def reference() -> Shown:
     """The authors' program on the same flows: 144 lone ones, and 10,000 of web search; with its departures, and as the paper says."""
-    lone, listed = (pd.read_csv(REFERENCE / name) for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv"))
+    lone, listed = (
+        pd.read_csv(REFERENCE / name) for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv")
+    )
     held, tables = [], {}
     preset = "dcpim with departures = authors_2022"
     alone = _fct_us(figures.run(HERE / "reference-single-flow.toml", "program", {}, OUT), lone["fct_ae2022_us"])
@@ -276,14 +332,34 @@ def reference() -> Shown:
     rows = [
         {"bucket": f"lone, {size}", "statistic": what, "ours": worst, "theirs": 1.0, "within": 0.01}
         for size in SIZES
-        for what, worst in (("lowest FCT over theirs", ratio[sizes == size].min()), ("highest", ratio[sizes == size].max()))
+        for what, worst in (
+            ("lowest FCT over theirs", ratio[sizes == size].min()),
+            ("highest", ratio[sizes == size].max()),
+        )
     ]
     held.append(Held(preset, f"{THEIR_PROGRAM}, 144 lone flows", "authors' run", pd.DataFrame(rows)))
-    for scheme, keys, tolerance in ((preset, PROGRAM, OF_PROGRAM), ("dcpim", {"transport": "dcpim"}, {"mean": 0.05, "p99": 0.1})):
+    for scheme, keys, tolerance in (
+        (preset, PROGRAM, OF_PROGRAM),
+        ("dcpim", {"transport": "dcpim"}, {"mean": 0.05, "p99": 0.1}),
+    ):
         both = _fct_us(figures.run(HERE / "reference-websearch.toml", scheme, keys, OUT), listed["fct_us"])
-        by = {who: by_class(pd.DataFrame({"bytes": listed["size_bytes"], "slowdown": both[who] / listed["oracle_fct_us"]}), PACKETS, SIZES) for who in ("ours", "theirs")}
+        by = {
+            who: by_class(
+                pd.DataFrame({"bytes": listed["size_bytes"], "slowdown": both[who] / listed["oracle_fct_us"]}),
+                PACKETS,
+                SIZES,
+            )
+            for who in ("ours", "theirs")
+        }
         tables[scheme] = pd.concat(by, axis=1)
-        held.append(Held(scheme, f"{THEIR_PROGRAM}, 10,000 web-search flows", "authors' run", compared(by["ours"], by["theirs"], tolerance)))
+        held.append(
+            Held(
+                scheme,
+                f"{THEIR_PROGRAM}, 10,000 web-search flows",
+                "authors' run",
+                compared(by["ours"], by["theirs"], tolerance),
+            )
+        )
     return Shown(pd.concat(tables), {}, None, held)
 
 
@@ -301,7 +377,11 @@ def reference_imc10() -> Shown:
     for (load, flows), classes in THEIR_RUNS.items():
         theirs = pd.DataFrame(classes, index=["mean", "p99"]).T
         for scheme, keys in (("dcpim with departures = authors_2022", PROGRAM), ("dcpim", {"transport": "dcpim"})):
-            lasting = {"traffic.all.arrivals.poisson.load": load, "traffic.all.flows": round(flows * scale), "measure.interval": "0s"}
+            lasting = {
+                "traffic.all.arrivals.poisson.load": load,
+                "traffic.all.flows": round(flows * scale),
+                "measure.interval": "0s",
+            }
             result = figures.run(HERE / "figure-3-imc10.toml", f"{load} of {flows} {scheme}", {**keys, **lasting}, OUT)
             ours = by_class(by_their_program(result), PACKETS, SIZES)
             tables[scheme, load] = ours.join(theirs, rsuffix=", theirs")
@@ -317,7 +397,12 @@ def _fct_us(result: cw.Result, theirs: pd.Series[float]) -> pd.DataFrame:
 
 def _trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PAPER)) -> dict[str, bool]:
     """What section 4.1 says of short flows; its numbers are of the default setup, elsewhere it says that the trend is the same."""
-    said = {"dcPIM": ((1.03, 1.04), (1.09, 1.16)), "Homa Aeolus": ((2.5, 2.7), (3.0, 6.1)), "NDP": ((2.5, 4.1), (12.5, 22.3)), "HPCC": ((1.1, 1.9), (2.0, 5.8))}
+    said = {
+        "dcPIM": ((1.03, 1.04), (1.09, 1.16)),
+        "Homa Aeolus": ((2.5, 2.7), (3.0, 6.1)),
+        "NDP": ((2.5, 4.1), (12.5, 22.3)),
+        "HPCC": ((1.1, 1.9), (2.0, 5.8)),
+    }
     said |= {f"{scheme} (as run)": said[scheme] for scheme in ("NDP", "Homa Aeolus")}
     checks = {}
     for scheme in schemes:
@@ -350,17 +435,36 @@ def clocks() -> Shown:
     agreed = mean.loc[(0, 0)]
     checks = {
         "no flow starves, whatever clocks show": bool((table["unfinished"] == 0).all()),
-        "short flows, which need no match, don't notice (1%)": bool((table["short mean"] / table["short mean"].loc[(0, 0)] - 1).abs().max() < 0.01),
-        f"within the slack of a stage, 0.78 us, it costs less than 2%: {mean.loc[(0, 0.3)] / agreed - 1:.1%}": mean.loc[(0, 0.3)] / agreed < 1.02,
-        f"at worst it costs {mean.max() / agreed - 1:.0%} of the mean: no more than a phase more of waiting": mean.max() < agreed * 1.5,
+        "short flows, which need no match, don't notice (1%)": bool(
+            (table["short mean"] / table["short mean"].loc[(0, 0)] - 1).abs().max() < 0.01
+        ),
+        f"within the slack of a stage, 0.78 us, it costs less than 2%: {mean.loc[(0, 0.3)] / agreed - 1:.1%}": mean.loc[
+            (0, 0.3)
+        ]
+        / agreed
+        < 1.02,
+        f"at worst it costs {mean.max() / agreed - 1:.0%} of the mean: no more than a phase more of waiting": mean.max()
+        < agreed * 1.5,
     }
-    return Shown(table, checks, draw([lambda axes, column=column: _over_offsets(axes, table, column) for column in ("all mean", "medium mean", "all p99")]))  # type: ignore[misc]
+    return Shown(
+        table,
+        checks,
+        draw(
+            [
+                lambda axes, column=column: _over_offsets(axes, table, column)
+                for column in ("all mean", "medium mean", "all p99")
+            ]
+        ),
+    )  # type: ignore[misc]
 
 
 def figure_4a() -> Shown:
     """A shuffle from rack to rack, with an incast of 50 every 100 us at first: data that comes for the first time, over what the receivers'
     links could carry. The authors' traffic and metric."""
-    used = {scheme: _use(run("figure-4a-bursty", scheme, keys, flows=False)) * 144 / 16 for scheme, keys in wanted(ALL).items()}
+    used = {
+        scheme: _use(run("figure-4a-bursty", scheme, keys, flows=False)) * 144 / 16
+        for scheme, keys in wanted(ALL).items()
+    }
     used["dcPIM, their program's"] = _use(run("figure-4a-bursty", "as its program", PROGRAM, flows=False)) * 144 / 16
     table = pd.DataFrame(used).rename_axis("us")
     settled = {scheme: _settles(values, 0.9 * float(values.loc[800:].mean())) for scheme, values in used.items()}
@@ -377,7 +481,13 @@ def figure_4a() -> Shown:
     for scheme, name in (("dcpim", "dcPIM"), ("dcpim with departures = authors_2022", "dcPIM, their program's")):
         after = used[name].loc[80:1200]
         rows = [
-            {"bucket": "shuffle with incast, after 60 us", "statistic": f"{what} data share in 20 us", "ours": ours, "theirs": theirs, "within": 0.03}
+            {
+                "bucket": "shuffle with incast, after 60 us",
+                "statistic": f"{what} data share in 20 us",
+                "ours": ours,
+                "theirs": theirs,
+                "within": 0.03,
+            }
             for what, ours, theirs in (("lowest", after.min(), 0.96), ("highest", after.max(), 1.0))
         ]
         held.append(Held(scheme, f"{THEIR_PROGRAM}, figure 4a", "authors' run", pd.DataFrame(rows)))
@@ -402,19 +512,26 @@ def _settles(use: pd.Series[float], level: float) -> float:
 def figure_4b() -> Shown:
     """All flows of BDP + 1, dcPIM's worst case: mean and 99th percentile of slowdown by the ideal time of the paper's plots."""
     runs = {scheme: as_run("figure-4b-worst-case", scheme, keys) for scheme, keys in wanted(BOTH).items()}
-    table = pd.DataFrame({scheme: by_class(as_plotted(scheme, result)).loc["all", ["mean", "p99"]] for scheme, result in runs.items()}).T
+    table = pd.DataFrame(
+        {scheme: by_class(as_plotted(scheme, result)).loc["all", ["mean", "p99"]] for scheme, result in runs.items()}
+    ).T
     table = table.rename(columns={"mean": "all mean", "p99": "all p99"}).rename_axis("scheme")
     table["unfinished"] = [result.unfinished for result in runs.values()]
     checks = {}
     if "HPCC" in table.index:
         hpcc, dcpim = table.loc["HPCC"], table.loc["dcPIM"]
-        checks[f"HPCC's mean is below dcPIM's: {hpcc['all mean']:.3g} to {dcpim['all mean']:.3g}"] = bool(hpcc["all mean"] < dcpim["all mean"])
+        checks[f"HPCC's mean is below dcPIM's: {hpcc['all mean']:.3g} to {dcpim['all mean']:.3g}"] = bool(
+            hpcc["all mean"] < dcpim["all mean"]
+        )
         checks["its tail is slightly below or like dcPIM's"] = bool(hpcc["all p99"] < 1.1 * dcpim["all p99"])
     for rival in ("NDP", "Homa Aeolus", *AS_RUN):
         if rival in table.index:
             worse = table.loc[rival, ["all mean", "all p99"]] > table.loc["dcPIM", ["all mean", "all p99"]]
             checks[f"{rival} is worse than dcPIM, mean and tail"] = bool(worse.all())
-    panels = [lambda axes, column=column: _bars(axes, table[column], column.replace("all ", "")) for column in ("all mean", "all p99")]
+    panels = [
+        lambda axes, column=column: _bars(axes, table[column], column.replace("all ", ""))
+        for column in ("all mean", "all p99")
+    ]
     return Shown(table, checks, draw(panels, columns=2), _ndp_in_4b() if "NDP (as run)" in runs else [])
 
 
@@ -425,12 +542,27 @@ NDP_IN_4B = {"mean": 8.4, "p99": 27.6}
 def _ndp_in_4b() -> list[Held]:
     """With as few messages as its program was run with: at this load its backlog grows."""
     keys = {**AS_RUN["NDP (as run)"], "traffic.all.flows": 10_000}
-    ours = by_class(plotted(as_run("figure-4b-worst-case", "NDP (as run)", keys, "of 10,000"), payload=1_500)).loc["all"]
+    ours = by_class(plotted(as_run("figure-4b-worst-case", "NDP (as run)", keys, "of 10,000"), payload=1_500)).loc[
+        "all"
+    ]
     rows = [
-        {"bucket": "50 packets each", "statistic": f"{statistic} slowdown", "ours": ours[statistic], "theirs": value, "within": OF_RIVALS[statistic]}
+        {
+            "bucket": "50 packets each",
+            "statistic": f"{statistic} slowdown",
+            "ours": ours[statistic],
+            "theirs": value,
+            "within": OF_RIVALS[statistic],
+        }
         for statistic, value in NDP_IN_4B.items()
     ]
-    return [Held(SCHEMES["NDP (as run)"], "its authors' program of 2017, 10,000 messages of BDP + 1 at load 0.6, other draws", "authors' run", pd.DataFrame(rows))]
+    return [
+        Held(
+            SCHEMES["NDP (as run)"],
+            "its authors' program of 2017, 10,000 messages of BDP + 1 at load 0.6, other draws",
+            "authors' run",
+            pd.DataFrame(rows),
+        )
+    ]
 
 
 def figure_4c() -> Shown:
@@ -441,11 +573,17 @@ def figure_4c() -> Shown:
     table = pd.DataFrame(used).rename_axis("us")
     late = table.loc[220:1200].mean()
     table.loc["mean 200-1200"] = late
-    checks = {f"{name} uses less: {late[name]:.2f}": bool(late[name] < late["dcPIM"]) for name in wanted(PAPER) if name != "dcPIM"}
+    checks = {
+        f"{name} uses less: {late[name]:.2f}": bool(late[name] < late["dcPIM"])
+        for name in wanted(PAPER)
+        if name != "dcPIM"
+    }
     held = [
         Held(scheme, f"{THEIR_PROGRAM}, figure 4c", "authors' run", pd.DataFrame([{**row, "ours": late[name]}]))
         for scheme, name in (("dcpim", "dcPIM"), ("dcpim with departures = authors_2022", "dcPIM, their program's"))
-        for row in [{"bucket": "144 x 143 flows, 0.2 to 1.2 ms", "statistic": "data share", "theirs": 0.934, "within": 0.01}]
+        for row in [
+            {"bucket": "144 x 143 flows, 0.2 to 1.2 ms", "statistic": "data share", "theirs": 0.934, "within": 0.01}
+        ]
     ]
     return Shown(table, checks, draw([lambda axes: _over_time(axes, used, "144 x 143 flows")], columns=1), held)
 
@@ -455,14 +593,24 @@ def figure_5ab() -> Shown:
     table = all_to_all("figure-5-oversubscribed", wanted(ALL))
     marks = _marks("oversubscribed", 0.5, table)
     schemes = tuple(name for name in wanted(PAPER) if name != "Homa Aeolus")
-    return Shown(table, _trend(table, numbers=False, schemes=schemes), _by_size(table, marks), _all_flows("2:1 oversubscribed", table, marks))
+    return Shown(
+        table,
+        _trend(table, numbers=False, schemes=schemes),
+        _by_size(table, marks),
+        _all_flows("2:1 oversubscribed", table, marks),
+    )
 
 
 def figure_5cd() -> Shown:
     """The fat-tree with 1,024 hosts at load 0.6: slowdown of all flows, and by size."""
     table = all_to_all("figure-5-fat-tree", wanted(ALL))
     marks = _marks("fat_tree", 0.6, table)
-    return Shown(table, _trend(table, numbers=False, schemes=tuple(wanted(PAPER))), _by_size(table, marks), _all_flows("the fat-tree", table, marks))
+    return Shown(
+        table,
+        _trend(table, numbers=False, schemes=tuple(wanted(PAPER))),
+        _by_size(table, marks),
+        _all_flows("the fat-tree", table, marks),
+    )
 
 
 def _marks(fabric: str, load: float, table: pd.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
@@ -482,7 +630,13 @@ def _all_flows(where: str, table: pd.DataFrame, marks: Mapping[tuple[str, str], 
     for scheme in dict.fromkeys(scheme for _, scheme in marks):
         whose, within = (THEIR_PLOTS, (0.08, 0.2)) if scheme == "dcPIM" else (PLOTS, tuple(OF_RIVALS.values()))
         rows = [
-            {"bucket": f"{words}, all", "statistic": f"{column.removeprefix('all ')} slowdown", "ours": table.loc[(words, scheme), column], "theirs": value, "within": share}
+            {
+                "bucket": f"{words}, all",
+                "statistic": f"{column.removeprefix('all ')} slowdown",
+                "ours": table.loc[(words, scheme), column],
+                "theirs": value,
+                "within": share,
+            }
             for words in WORKLOADS.values()
             for (column, value), share in zip(marks.get((words, scheme), {}).items(), within)
         ]
@@ -507,11 +661,16 @@ def figure_6() -> Shown:
     table["carried at 0.8"] = [carried.get(int(value)) if key == "rounds" else None for key, value in rows]
     beta = mean["beta"]
     checks = {
-        f"offered 0.8, two rounds carry {gain:.0%} more than one ({carried[1]:.3f} and {carried[2]:.3f}; paper: 18-24% more)": gain >= 0.18,
-        "from one round to two the tail gets better": table.loc[("rounds", "2"), "all p99"] < table.loc[("rounds", "1"), "all p99"],
+        f"offered 0.8, two rounds carry {gain:.0%} more than one ({carried[1]:.3f} and {carried[2]:.3f}; paper: 18-24% more)": gain
+        >= 0.18,
+        "from one round to two the tail gets better": table.loc[("rounds", "2"), "all p99"]
+        < table.loc[("rounds", "1"), "all p99"],
         "from two on more rounds cost latency": bool(mean["rounds"].loc["2":].is_monotonic_increasing),  # type: ignore[misc]
-        "2 to 4 channels are no worse than 1 or 8": mean["channels"][["2", "4"]].max() <= mean["channels"][["1", "8"]].min() * 1.01,
-        f"beta above 1.1 costs no more than its longer phases: {beta['1.1']:.3g} to {beta['1.3']:.3g}": beta["1.3"] / beta["1.1"] < 1.3 / 1.1,
+        "2 to 4 channels are no worse than 1 or 8": mean["channels"][["2", "4"]].max()
+        <= mean["channels"][["1", "8"]].min() * 1.01,
+        f"beta above 1.1 costs no more than its longer phases: {beta['1.1']:.3g} to {beta['1.3']:.3g}": beta["1.3"]
+        / beta["1.1"]
+        < 1.3 / 1.1,
     }
     panels = [lambda axes, key=key: _sensitivity(axes, table.loc[key], key) for key in SENSITIVITY]  # type: ignore[misc]
     return Shown(table, checks, draw(panels))
@@ -527,31 +686,63 @@ def figure_6a() -> Shown:
     base = cw.Scenario.load(HERE / "figure-3a-sustained.toml")
     for rounds, listed in GRID.items():
         for channels, theirs in zip((1, 2, 4, 8), listed):
-            keys = {"transport": {"dcpim": {"rounds": rounds, "channels": channels}}, "name": f"figure-6a r {rounds}, k {channels}"}
-            found = cw.sustain(base.with_({**keys, **lasting}), low=0.4, high=0.94, resolution=STEP, folder=OUT / "runs", keep=True)
+            keys = {
+                "transport": {"dcpim": {"rounds": rounds, "channels": channels}},
+                "name": f"figure-6a r {rounds}, k {channels}",
+            }
+            found = cw.sustain(
+                base.with_({**keys, **lasting}), low=0.4, high=0.94, resolution=STEP, folder=OUT / "runs", keep=True
+            )
             if found.interrupted:
                 raise KeyboardInterrupt
             ours = 100 * (found.load or 0.0)
             rows[rounds, channels] = {"ours": ours, "paper": theirs}
-            held.append({"bucket": f"r = {rounds}, k = {channels}", "statistic": "sustained load, %", "ours": ours, "theirs": theirs, "within": 0.06})
+            held.append(
+                {
+                    "bucket": f"r = {rounds}, k = {channels}",
+                    "statistic": "sustained load, %",
+                    "ours": ours,
+                    "theirs": theirs,
+                    "within": 0.06,
+                }
+            )
     table = pd.DataFrame(rows).T.rename_axis(["r", "k"])
     ours = table["ours"]
-    checks = {f"k = {k}: two rounds sustain at least 18% more than one": bool(ours.loc[(2, k)] >= 1.18 * ours.loc[(1, k)]) for k in (1, 2, 4, 8)}
+    checks = {
+        f"k = {k}: two rounds sustain at least 18% more than one": bool(ours.loc[(2, k)] >= 1.18 * ours.loc[(1, k)])
+        for k in (1, 2, 4, 8)
+    }
     panels = [lambda axes, who=who: _grid(axes, table[who].unstack(), who) for who in table.columns]  # type: ignore[misc]
-    return Shown(table.unstack(), checks, draw(panels), [Held("dcpim", "the table of its authors' artifact, figure 6a", "paper", pd.DataFrame(held))])
+    return Shown(
+        table.unstack(),
+        checks,
+        draw(panels),
+        [Held("dcpim", "the table of its authors' artifact, figure 6a", "paper", pd.DataFrame(held))],
+    )
 
 
 def _carried(rounds: int) -> float:
     """The data share of the links to hosts in the last quarter of 15 ms at load 0.8."""
     us = round(15_000 * scale)
-    keys = {"traffic.all.arrivals.poisson.load": 0.8, "traffic.all.duration": f"{us}us", "measure.end": f"{us}us", "traffic.all.flows": 10**7}
-    result = figures.run(HERE / "figure-6.toml", f"rounds {rounds} at 0.8", {"transport.dcpim.rounds": rounds, **keys}, OUT)
+    keys = {
+        "traffic.all.arrivals.poisson.load": 0.8,
+        "traffic.all.duration": f"{us}us",
+        "measure.end": f"{us}us",
+        "traffic.all.flows": 10**7,
+    }
+    result = figures.run(
+        HERE / "figure-6.toml", f"rounds {rounds} at 0.8", {"transport.dcpim.rounds": rounds, **keys}, OUT
+    )
     return float(_use(result).loc[us * 3 / 4 :].mean())
 
 
 def figure_7() -> Shown:
     """The testbed's fabric, 32 hosts at 10 Gbps, web search at load 0.5: dcPIM, DCTCP and CUBIC."""
-    schemes: dict[str, Keys] = {"dcPIM": {"transport": "dcpim"}, "DCTCP": {"transport": "dctcp"}, "TCP CUBIC": {"transport": "cubic"}}
+    schemes: dict[str, Keys] = {
+        "dcPIM": {"transport": "dcpim"},
+        "DCTCP": {"transport": "dctcp"},
+        "TCP CUBIC": {"transport": "cubic"},
+    }
     # Sizes by the testbed's own bandwidth-delay product.
     rows = {scheme: by_size(run("figure-7-testbed", scheme, keys), None) for scheme, keys in schemes.items()}
     table = pd.DataFrame(rows).T.rename_axis("scheme")
@@ -561,7 +752,9 @@ def figure_7() -> Shown:
     mean, tail, long = rivals["short mean"], rivals["short p99"], rivals["long mean"]
     checks = {
         f"{size} flows, {statistic}: DCTCP {rivals.loc['DCTCP', f'{size} {statistic}']:.2f}, CUBIC {rivals.loc['TCP CUBIC', f'{size} {statistic}']:.2f} "
-        "times dcPIM's, in this order": bool(1 < rivals.loc["DCTCP", f"{size} {statistic}"] < rivals.loc["TCP CUBIC", f"{size} {statistic}"])
+        "times dcPIM's, in this order": bool(
+            1 < rivals.loc["DCTCP", f"{size} {statistic}"] < rivals.loc["TCP CUBIC", f"{size} {statistic}"]
+        )
         for size in ("short", "long", "all")
         for statistic in ("mean", "p99")
     }
@@ -570,7 +763,10 @@ def figure_7() -> Shown:
         f"their 99th percentile {span(tail)} times (paper: 34-76)": within(tail, 34, 76),
         f"long flows {span(long)} times slower (paper: 1.71-2.61)": within(long, 1.71, 2.61),
     }
-    panels = [lambda axes, column=column: _bars(axes, table.iloc[:3][column], column, log=True) for column in ("short mean", "short p99", "long mean")]
+    panels = [
+        lambda axes, column=column: _bars(axes, table.iloc[:3][column], column, log=True)
+        for column in ("short mean", "short p99", "long mean")
+    ]
     return Shown(table, checks, draw(panels))
 
 
@@ -609,10 +805,19 @@ def _by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, f
             said = (marks or {}).get((workload, scheme), {})
             lines = [(x, said[f"{size} {statistic}"]) for x, size in zip(at, sizes) if f"{size} {statistic}" in said]
             label = "published" if place == 0 else None
-            axes.hlines([y for _, y in lines], [x - width / 2 for x, _ in lines], [x + width / 2 for x, _ in lines], color="black", linewidth=1.6, label=label)
+            axes.hlines(
+                [y for _, y in lines],
+                [x - width / 2 for x, _ in lines],
+                [x + width / 2 for x, _ in lines],
+                color="black",
+                linewidth=1.6,
+                label=label,
+            )
         _log(axes)
         axes.set_ylim(bottom=0.9)
-        axes.set_xticks(range(len(sizes)), [size.replace(" BDP", "").replace(" to ", "-") for size in sizes], fontsize=8)
+        axes.set_xticks(
+            range(len(sizes)), [size.replace(" BDP", "").replace(" to ", "-") for size in sizes], fontsize=8
+        )
         axes.set_title(f"{workload}: {'mean' if statistic == 'mean' else '99th percentile'}")
         axes.set_ylabel("slowdown")
         axes.grid(axis="x", visible=False)
@@ -638,7 +843,15 @@ def _beside(axes: Axes, rows: pd.DataFrame, title: str) -> None:
     """Ours and the paper's over load."""
     for ours, theirs, colour in (("mean", "paper's", "#0072b2"), ("p99", "paper's p99", "#d55e00")):
         axes.plot(rows.index, rows[ours], marker="o", color=colour, label=ours)
-        axes.plot(rows.index, rows[theirs], marker="_", markersize=12, linestyle="none", color="black", label="published" if ours == "mean" else None)
+        axes.plot(
+            rows.index,
+            rows[theirs],
+            marker="_",
+            markersize=12,
+            linestyle="none",
+            color="black",
+            label="published" if ours == "mean" else None,
+        )
     _log(axes)
     axes.set(xlabel="load", ylabel="slowdown")
     axes.set_title(title)
@@ -648,7 +861,13 @@ def _beside(axes: Axes, rows: pd.DataFrame, title: str) -> None:
 def _over_offsets(axes: Axes, table: pd.DataFrame, column: str) -> None:
     for drift, colour in zip(DRIFTS_PPM, ("#0072b2", "#009e73", "#d55e00")):
         rows = table.loc[drift]
-        axes.plot([f"{offset:g}" for offset in rows.index], rows[column].astype(float), marker="o", color=colour, label=f"drift to {drift} ppm")
+        axes.plot(
+            [f"{offset:g}" for offset in rows.index],
+            rows[column].astype(float),
+            marker="o",
+            color=colour,
+            label=f"drift to {drift} ppm",
+        )
     axes.set(xlabel="offset up to (us)", ylabel="slowdown")
     axes.set_ylim(bottom=1.0)
     axes.set_title(column)
@@ -668,14 +887,26 @@ def _grid(axes: Axes, cells: pd.DataFrame, title: str) -> None:
 
 def _over_time(axes: Axes, used: Mapping[str, pd.Series[float]], title: str) -> None:
     for scheme, values in used.items():
-        axes.plot(values.index, values, color=COLOURS.get(scheme, "black"), label=scheme, linestyle="-" if scheme in PAPER else (0, (4, 2)), linewidth=1.3)
+        axes.plot(
+            values.index,
+            values,
+            color=COLOURS.get(scheme, "black"),
+            label=scheme,
+            linestyle="-" if scheme in PAPER else (0, (4, 2)),
+            linewidth=1.3,
+        )
     axes.set(xlabel="time (us)", ylabel="share of capacity", ylim=(0, 1.05))
     axes.set_title(title)
     axes.legend(fontsize=7, ncols=2)
 
 
 def _sensitivity(axes: Axes, rows: pd.DataFrame, key: str) -> None:
-    for column, colour in (("all mean", "#0072b2"), ("short mean", "#009e73"), ("all p99", "#d55e00"), ("short p99", "#e69f00")):
+    for column, colour in (
+        ("all mean", "#0072b2"),
+        ("short mean", "#009e73"),
+        ("all p99", "#d55e00"),
+        ("short p99", "#e69f00"),
+    ):
         axes.plot(rows.index, rows[column].astype(float), marker="o", color=colour, label=column)
     _log(axes)
     axes.set_title(key)
@@ -705,8 +936,12 @@ def main(
     which: Annotated[list[str] | None, typer.Argument(help="Figures, such as figure-3; or all.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List them.")] = False,
     scale_: Annotated[float, typer.Option("--scale", help="This many times as many flows, for as much longer.")] = 1.0,
-    seeds_: Annotated[int, typer.Option("--seeds", help="Seeds of what is given with confidence: figure-3a.", min=1)] = 3,
-    only_: Annotated[list[str] | None, typer.Option("--only", help="Of the schemes only this one, beside dcPIM; may be repeated.")] = None,
+    seeds_: Annotated[
+        int, typer.Option("--seeds", help="Seeds of what is given with confidence: figure-3a.", min=1)
+    ] = 3,
+    only_: Annotated[
+        list[str] | None, typer.Option("--only", help="Of the schemes only this one, beside dcPIM; may be repeated.")
+    ] = None,
 ) -> None:
     """Reproduces the figures of dcPIM's evaluation."""
     global scale, seeds, only

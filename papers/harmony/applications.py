@@ -30,7 +30,9 @@ APPLICATIONS: dict[str, figures.Figures] = {
 
 
 def main(
-    which: Annotated[list[str] | None, typer.Argument(help=f"{', '.join(APPLICATIONS)}, one of their tables, or all.")] = None,
+    which: Annotated[
+        list[str] | None, typer.Argument(help=f"{', '.join(APPLICATIONS)}, one of their tables, or all.")
+    ] = None,
     scale: Annotated[float, typer.Option(help="Runs are this many times as long.")] = 1.0,
 ) -> None:
     """Models section 6's applications of Harmony."""

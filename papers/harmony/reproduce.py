@@ -20,15 +20,13 @@ from matplotlib.axes import Axes
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import setting
-from setting import DELTA_US, SPREAD, K, lasting, reserving, run, spread, sustain, table_of
-
-import figures
-from figures import Shown, draw
-
 import clearway as cw
+import figures
+import setting
 from clearway import harmony
 from clearway._plots import COLOURS
+from figures import Shown, draw
+from setting import DELTA_US, SPREAD, K, lasting, reserving, run, spread, sustain, table_of
 
 # Of virtual links, and of delta_admission in us: 63 us of a link have room for six RPCs of 128 KB.
 LINKS = (2, 4, 8, 16)
@@ -78,14 +76,20 @@ def figure_1() -> Shown:
     }
     table = table_of(rows, "switch")
     rates = (10, 25, 40, 100, 200, 400)
-    shares = pd.DataFrame({name: [below_bdp(file, gbps) for gbps in rates] for name, file in SIZES.items()}, index=pd.Index(rates, name="Gbps"))
+    shares = pd.DataFrame(
+        {name: [below_bdp(file, gbps) for gbps in rates] for name, file in SIZES.items()},
+        index=pd.Index(rates, name="Gbps"),
+    )
     said = [("web search", 100, 0.54), ("web search", 400, 0.64), ("IMC10", 100, 0.82), ("IMC10", 400, 0.89)]
     held = figures.Held(
         "sizes of messages",
         "section 2: shares of messages below one bandwidth-delay product",
         "paper",
         pd.DataFrame(
-            [(f"{name}, {gbps} Gbps", "share below 1 BDP", shares.loc[gbps, name], theirs, 0.05) for name, gbps, theirs in said],
+            [
+                (f"{name}, {gbps} Gbps", "share below 1 BDP", shares.loc[gbps, name], theirs, 0.05)
+                for name, gbps, theirs in said
+            ],
             columns=list(figures.Held.COLUMNS),
         ),
         "none",
@@ -128,22 +132,38 @@ def figure_4() -> Shown:
         )
         < 0.01,
         "drawings give the theorem, within 4 standard errors": bool((off < 4).all()),
-        "more virtual links fill more, towards 1": table["f(K, 32)"].is_monotonic_increasing and table.loc[64, "f(K, 32)"] > 0.95,
+        "more virtual links fill more, towards 1": table["f(K, 32)"].is_monotonic_increasing
+        and table.loc[64, "f(K, 32)"] > 0.95,
     }
     columns = table[["f(K, 32)", "drawn", "among free links", "4 tries"]]
-    numbers = [(f"K = {k}, 32 cores", "slots filled / ideal", table.loc[k, "drawn"], table.loc[k, "f(K, 32)"], 0.01) for k in table.index]
+    numbers = [
+        (f"K = {k}, 32 cores", "slots filled / ideal", table.loc[k, "drawn"], table.loc[k, "f(K, 32)"], 0.01)
+        for k in table.index
+    ]
     rows_held = pd.DataFrame(numbers, columns=list(figures.Held.COLUMNS))
-    paper = pd.DataFrame([("K = 1", "slots filled / ideal", table.loc[1, "drawn"], 1 - 1 / np.e, 0.02)], columns=rows_held.columns)
+    paper = pd.DataFrame(
+        [("K = 1", "slots filled / ideal", table.loc[1, "drawn"], 1 - 1 / np.e, 0.02)], columns=rows_held.columns
+    )
     held = [
         figures.Held("harmony", "Theorem 3.2, 1,000 drawings", "closed form", rows_held),
         figures.Held("rsvp", "section 3.3: K = 1 fills 1 - 1/e for many cores", "paper", paper),
     ]
-    return Shown(table, checks, draw([setting.lines("32 cores", columns, "K", "slots filled / ideal", log_x=True, top=1.05)]), held)
+    return Shown(
+        table,
+        checks,
+        draw([setting.lines("32 cores", columns, "K", "slots filled / ideal", log_x=True, top=1.05)]),
+        held,
+    )
 
 
 def parameters_of(k: int, delta_us: float, scheme: str = "harmony", **more: Any) -> tuple[str, dict[str, Any]]:
     """A run's name and keys; K = 1 is the catalogue's `rsvp`."""
-    name = " ".join([f"{scheme} K {k} delta {delta_us:g}" if scheme == "harmony" else f"{scheme} delta {delta_us:g}", *map(str, more.values())])
+    name = " ".join(
+        [
+            f"{scheme} K {k} delta {delta_us:g}" if scheme == "harmony" else f"{scheme} delta {delta_us:g}",
+            *map(str, more.values()),
+        ]
+    )
     if scheme == "harmony" and k == 1:
         keys = reserving("rsvp", delta_us=delta_us, **more)
     else:
@@ -151,7 +171,9 @@ def parameters_of(k: int, delta_us: float, scheme: str = "harmony", **more: Any)
     return name, keys
 
 
-def region(scenario: str, grid: list[tuple[str, int, float]], us: float, **search: Any) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+def region(
+    scenario: str, grid: list[tuple[str, int, float]], us: float, **search: Any
+) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """The maximum sustainable load of each scheme, K and delta_admission, and each scheme's feasibility region: its edge over all
     runs in which no message was rejected."""
     rows, points = [], []
@@ -179,11 +201,15 @@ def region(scenario: str, grid: list[tuple[str, int, float]], us: float, **searc
     return pd.DataFrame(rows).set_index(["scheme", "K", "delta us"]), edges
 
 
-def message_bound_us(result: cw.Result, k: int, delta_us: float, rate_gbps: float, switches: int, size: int = 128_000) -> float:
+def message_bound_us(
+    result: cw.Result, k: int, delta_us: float, rate_gbps: float, switches: int, size: int = 128_000
+) -> float:
     """The most from a message's arrival to its delivery, with one slot all along: its request's way, delta_admission, and from rsvp to complete."""
     rtt_us = result.info["data_rtt_ps"] / 1e6
     wire = size + 40 * -(-size // 1460)
-    sending = harmony.message_delay_max_us(wire, k=k, switches=switches, rate_gbps=rate_gbps, unloaded_rtt_us=rtt_us, service=setting.service)
+    sending = harmony.message_delay_max_us(
+        wire, k=k, switches=switches, rate_gbps=rate_gbps, unloaded_rtt_us=rtt_us, service=setting.service
+    )
     return rtt_us + delta_us + sending
 
 
@@ -191,13 +217,18 @@ def figure_5b() -> Shown:
     """Testbed: maximum sustainable load and observed worst delay over K and delta_admission."""
     grid = [("harmony", k, delta) for k in (1, *LINKS) for delta in (630, 1260, 2520)]
     table, edges = region("testbed", grid, 50_000, **SEARCH)
-    default = run("testbed", "at 0.8", {**parameters_of(K, 630)[1], "traffic.0.arrivals.poisson.load": 0.8, **lasting(50_000)})
+    default = run(
+        "testbed", "at 0.8", {**parameters_of(K, 630)[1], "traffic.0.arrivals.poisson.load": 0.8, **lasting(50_000)}
+    )
     bound = message_bound_us(default, K, 630, 10, 3)
     at = table.loc[("harmony", K, 630)]
     loads = table["load"].unstack("delta us").droplevel("scheme")
     checks = {
-        f"the worst delay at K = 8 is within its bound: {at['delay max us']:.0f} of {bound:.0f} us": at["delay max us"] <= bound,
-        "a larger delta_admission sustains more, or as much": bool((loads.diff(axis=1).iloc[:, 1:] >= -0.051).all(axis=None)),
+        f"the worst delay at K = 8 is within its bound: {at['delay max us']:.0f} of {bound:.0f} us": at["delay max us"]
+        <= bound,
+        "a larger delta_admission sustains more, or as much": bool(
+            (loads.diff(axis=1).iloc[:, 1:] >= -0.051).all(axis=None)
+        ),
         "more virtual links sustain more, from 1 to 8": loads.loc[8].mean() > loads.loc[1].mean(),
     }
     panel = setting.regions("Testbed, 128 KB RPCs", edges, "delay max us", "worst delay (us)", bound)
@@ -208,15 +239,25 @@ def figure_5c() -> Shown:
     """Testbed: delays over load against the bound, and waits in switches against Theorem 3.1."""
     rows = {}
     for load in LOADS:
-        result = run("testbed", f"at {load:g}", {**parameters_of(K, 630)[1], "traffic.0.arrivals.poisson.load": load, **lasting(50_000)})
+        result = run(
+            "testbed",
+            f"at {load:g}",
+            {**parameters_of(K, 630)[1], "traffic.0.arrivals.poisson.load": load, **lasting(50_000)},
+        )
         rows[load] = pd.concat(
-            [spread(result, column="fct_ps") / 1e6, setting.waits_us(result), pd.Series({"rejected": setting.rejected(result)})]
+            [
+                spread(result, column="fct_ps") / 1e6,
+                setting.waits_us(result),
+                pd.Series({"rejected": setting.rejected(result)}),
+            ]
         )
     table = table_of(rows, "load")
     bound = message_bound_us(result, K, 630, 10, 3)
     table["bound"] = bound
     checks = {
-        f"no delay above the bound: at most {table['max'].max():.0f} of {bound:.0f} us": bool((table["max"] <= bound).all()),
+        f"no delay above the bound: at most {table['max'].max():.0f} of {bound:.0f} us": bool(
+            (table["max"] <= bound).all()
+        ),
         f"no wait above what is proven: at most {table['wait max'].max():.1f} of {table['wait bound'].max():.1f} us": bool(
             (table["wait max"] <= table["wait bound"]).all()
         ),
@@ -247,7 +288,11 @@ def figure_5d() -> Shown:
                 worst = 0.0
                 for seed in (1, 2, 3):
                     name, keys = parameters_of(K, delta, scheme)
-                    more = {"traffic.0.sizes.constant": f"{kb}KB", "traffic.0.arrivals.poisson.load": load, "seed": seed}
+                    more = {
+                        "traffic.0.sizes.constant": f"{kb}KB",
+                        "traffic.0.arrivals.poisson.load": load,
+                        "seed": seed,
+                    }
                     # As many messages of each size, but not so few arrivals that delta_admission is most of them.
                     us = min(max(20_000, 400 * kb), 50_000)
                     result = run("testbed", f"{name} {kb} KB at {load:g} seed {seed}", {**keys, **lasting(us), **more})
@@ -255,25 +300,44 @@ def figure_5d() -> Shown:
                     worst = max(worst, spread(result, column="fct_ps")["max"] / 1e6)
                 low, high = setting.interval(rejected, of)
                 rows[(kb, scheme, load)] = pd.Series(
-                    {"delta us": delta, "rejected": rejected, "of": of, "share %": 100 * rejected / of, "from %": 100 * low, "to %": 100 * high, "worst us": worst}
+                    {
+                        "delta us": delta,
+                        "rejected": rejected,
+                        "of": of,
+                        "share %": 100 * rejected / of,
+                        "from %": 100 * low,
+                        "to %": 100 * high,
+                        "worst us": worst,
+                    }
                 )
     table = table_of(rows, ["KB", "scheme", "load"])
     share = table["share %"].unstack(["scheme", "load"])
     ours, ideal = (table.xs(scheme, level="scheme") for scheme in ("harmony", "fastpass"))
-    sustained = {kb: [load for load in (0.4, 0.65, 0.9) if table.loc[(kb, "harmony", load), "rejected"] == 0] for kb in SIZES_5D}
+    sustained = {
+        kb: [load for load in (0.4, 0.65, 0.9) if table.loc[(kb, "harmony", load), "rejected"] == 0] for kb in SIZES_5D
+    }
     checks = {
         f"no delay above {most:.0f} us: at most {ours['worst us'].max():.0f}": bool((ours["worst us"] <= most).all()),
-        "larger RPCs sustain more": [max(loads, default=0) for loads in sustained.values()] == sorted(max(loads, default=0) for loads in sustained.values()),
+        "larger RPCs sustain more": [max(loads, default=0) for loads in sustained.values()]
+        == sorted(max(loads, default=0) for loads in sustained.values()),
     }
     said = [("8 KB", max(sustained[8], default=0), 0.65), ("128 KB", max(sustained[128], default=0), 0.9)]
     rows_held = pd.DataFrame(
-        [(f"{size}, delay up to {most:.0f} us", "highest of 0.4, 0.65, 0.9 sustained", float(load), theirs, 0.1) for size, load, theirs in said],
+        [
+            (f"{size}, delay up to {most:.0f} us", "highest of 0.4, 0.65, 0.9 sustained", float(load), theirs, 0.1)
+            for size, load, theirs in said
+        ],
         columns=list(figures.Held.COLUMNS),
     )
     held = [figures.Held("harmony", "Figure 5d: sustained loads on the testbed", "paper", rows_held, "1 to 3")]
     columns = share.drop(columns=0.4, level="load")
     columns.columns = [f"{'Harmony' if scheme == 'harmony' else 'ideal'}, {load:g}" for scheme, load in columns.columns]
-    return Shown(table, checks, draw([setting.lines(f"Testbed, delay bound {most:.0f} us", columns, "RPC (KB)", "% rejected", log_x=True)]), held)
+    return Shown(
+        table,
+        checks,
+        draw([setting.lines(f"Testbed, delay bound {most:.0f} us", columns, "RPC (KB)", "% rejected", log_x=True)]),
+        held,
+    )
 
 
 def sending_us(kb: float) -> float:
@@ -281,7 +345,9 @@ def sending_us(kb: float) -> float:
     size = round(kb * 1000)
     wire = size + 40 * -(-size // 1460)
     rtt_us = 4 * (1500 + 40) * 8e-3 / 10 + 2 * (4 * 0.2 + 3 * 0.45)
-    return rtt_us + harmony.message_delay_max_us(wire, k=K, switches=3, rate_gbps=10, unloaded_rtt_us=rtt_us, service=setting.service)
+    return rtt_us + harmony.message_delay_max_us(
+        wire, k=K, switches=3, rate_gbps=10, unloaded_rtt_us=rtt_us, service=setting.service
+    )
 
 
 def grid_6a() -> list[tuple[str, int, float]]:
@@ -294,8 +360,12 @@ def figure_6a() -> Shown:
     checks = {}
     for limit in (6, 9, 12, 15, 20):
         ours, theirs = (setting.reached(edges[name], "slowdown max", limit) for name in ("harmony", "fastpass"))
-        checks[f"worst slowdown up to {limit}: Harmony {ours:.2f}, Fastpass {theirs:.2f}, within 10%"] = ours >= 0.9 * theirs > 0
-    return Shown(table, checks, draw([setting.regions("144 hosts, 128 KB RPCs", edges, "slowdown max", "worst slowdown")]))
+        checks[f"worst slowdown up to {limit}: Harmony {ours:.2f}, Fastpass {theirs:.2f}, within 10%"] = (
+            ours >= 0.9 * theirs > 0
+        )
+    return Shown(
+        table, checks, draw([setting.regions("144 hosts, 128 KB RPCs", edges, "slowdown max", "worst slowdown")])
+    )
 
 
 def at_load(load: float, us: float = 2_000) -> dict[str, cw.Result]:
@@ -303,24 +373,45 @@ def at_load(load: float, us: float = 2_000) -> dict[str, cw.Result]:
     results = {}
     for label, scheme, k in (("Harmony", "harmony", K), ("Harmony, K = 4", "harmony", 4), ("Fastpass", "fastpass", K)):
         name, keys = parameters_of(k, DELTA_US, scheme)
-        results[label] = run("leaf-spine", f"{name} at {load:g}", {**keys, **lasting(us), "traffic.0.arrivals.poisson.load": load})
+        results[label] = run(
+            "leaf-spine", f"{name} at {load:g}", {**keys, **lasting(us), "traffic.0.arrivals.poisson.load": load}
+        )
     return results
 
 
 def figure_6b() -> Shown:
     """Slowdown spread of Harmony and Fastpass, and how many messages were rejected."""
-    rows = {(load, name): pd.concat([spread(result), pd.Series({"rejected": setting.rejected(result), "of": len(result.flows)})]) for load in (0.3, 0.4, 0.5, 0.6, 0.8) for name, result in at_load(load).items()}
+    rows = {
+        (load, name): pd.concat(
+            [spread(result), pd.Series({"rejected": setting.rejected(result), "of": len(result.flows)})]
+        )
+        for load in (0.3, 0.4, 0.5, 0.6, 0.8)
+        for name, result in at_load(load).items()
+    }
     table = table_of(rows, ["load", "scheme"])
     ratios = table.xs("Harmony", level=1) / table.xs("Fastpass", level=1)
     checks = {
-        f"Harmony's mean is above Fastpass's at each load: {', '.join(f'{of:.2f}' for of in ratios['mean'])} times": bool((ratios["mean"] > 1).all()),
+        f"Harmony's mean is above Fastpass's at each load: {', '.join(f'{of:.2f}' for of in ratios['mean'])} times": bool(
+            (ratios["mean"] > 1).all()
+        ),
         f"and its p99: {', '.join(f'{of:.2f}' for of in ratios['p99'])} times": bool((ratios["p99"] > 1).all()),
     }
     # The paper does not say at which load.
-    said = [("load 0.6", "mean slowdown / Fastpass's", ratios.loc[0.6, "mean"], 2.0, 0.25), ("load 0.6", "p99 slowdown / Fastpass's", ratios.loc[0.6, "p99"], 1.3, 0.25)]
-    held = [figures.Held("harmony", "section 5.2: beside Fastpass", "paper", pd.DataFrame(said, columns=list(figures.Held.COLUMNS)))]
+    said = [
+        ("load 0.6", "mean slowdown / Fastpass's", ratios.loc[0.6, "mean"], 2.0, 0.25),
+        ("load 0.6", "p99 slowdown / Fastpass's", ratios.loc[0.6, "p99"], 1.3, 0.25),
+    ]
+    held = [
+        figures.Held(
+            "harmony", "section 5.2: beside Fastpass", "paper", pd.DataFrame(said, columns=list(figures.Held.COLUMNS))
+        )
+    ]
     panels = [
-        setting.whiskers(f"load {load:g}", {name: table.loc[(load, name)] for name in dict.fromkeys(table.index.get_level_values(1))}, "slowdown")
+        setting.whiskers(
+            f"load {load:g}",
+            {name: table.loc[(load, name)] for name in dict.fromkeys(table.index.get_level_values(1))},
+            "slowdown",
+        )
         for load in (0.4, 0.6)
     ]
     return Shown(table, checks, draw(panels, sharey=True), held)
@@ -357,11 +448,14 @@ def figure_6c() -> Shown:
     ours, theirs = (table.xs(name, level=1) for name in ("Harmony", "Fastpass"))
     checks = {
         "Fastpass queues nowhere": bool((theirs["queueing"] < 0.05).all()),
-        f"Harmony queues a little: at most {ours['queueing'].max():.2f} us on average": bool((ours["queueing"] < 2).all()),
+        f"Harmony queues a little: at most {ours['queueing'].max():.2f} us on average": bool(
+            (ours["queueing"] < 2).all()
+        ),
         "a message begins earlier with Harmony": bool((ours["until it begins"] < theirs["until it begins"]).all()),
     }
     panels = [
-        setting.bars(f"load {load:g}", table.xs(load, level=0), "mean completion (us)", stacked=True) for load in (0.6, 0.8)
+        setting.bars(f"load {load:g}", table.xs(load, level=0), "mean completion (us)", stacked=True)
+        for load in (0.6, 0.8)
     ]
     return Shown(table, checks, draw(panels, sharey=True))
 
@@ -395,7 +489,16 @@ def figure_7() -> Shown:
             result = run("beside", name, sets)
             ours = spread(result).add_prefix("rpcs ")
             theirs = spread(result, "web search")[["mean", "p99"]].add_prefix("web ")
-            found = sustain("beside", f"{scheme} {rpcs:g}", sets, traffic="web search", seeds=(1,), low=0.1, high=0.7, resolution=0.1)
+            found = sustain(
+                "beside",
+                f"{scheme} {rpcs:g}",
+                sets,
+                traffic="web search",
+                seeds=(1,),
+                low=0.1,
+                high=0.7,
+                resolution=0.1,
+            )
             more = {"web sustained": found.load or 0.0, "rejected": setting.rejected(result)}
             rows[(f"{rpcs:g}+{web:g}", scheme)] = pd.concat([ours, theirs, pd.Series(more)])
     table = table_of(rows, ["load", "scheme"])
@@ -403,14 +506,14 @@ def figure_7() -> Shown:
     for mix in dict.fromkeys(table.index.get_level_values(0)):
         of = table.loc[mix]
         for rival in ("HPCC", "dcPIM"):
-            checks[f"{mix}: RPCs' tail is shorter with Harmony than with {rival}: p99.9 {of.loc['Harmony, dcPIM', 'rpcs p99.9']:.1f} to {of.loc[rival, 'rpcs p99.9']:.1f}"] = bool(
-                of.loc["Harmony, dcPIM", "rpcs p99.9"] < of.loc[rival, "rpcs p99.9"]
-            )
+            checks[
+                f"{mix}: RPCs' tail is shorter with Harmony than with {rival}: p99.9 {of.loc['Harmony, dcPIM', 'rpcs p99.9']:.1f} to {of.loc[rival, 'rpcs p99.9']:.1f}"
+            ] = bool(of.loc["Harmony, dcPIM", "rpcs p99.9"] < of.loc[rival, "rpcs p99.9"])
             for column in ("mean", "p99"):
                 best = of.filter(like="Harmony", axis=0)[f"web {column}"].min()
-                checks[f"{mix}: web search's {column} is lower beneath Harmony than with {rival}: {best:.2f} to {of.loc[rival, f'web {column}']:.2f}"] = bool(
-                    best < of.loc[rival, f"web {column}"]
-                )
+                checks[
+                    f"{mix}: web search's {column} is lower beneath Harmony than with {rival}: {best:.2f} to {of.loc[rival, f'web {column}']:.2f}"
+                ] = bool(best < of.loc[rival, f"web {column}"])
             checks[f"{mix}: web search sustains as much beneath Harmony as with {rival}"] = bool(
                 of.filter(like="Harmony", axis=0)["web sustained"].max() >= of.loc[rival, "web sustained"]
             )
@@ -419,7 +522,11 @@ def figure_7() -> Shown:
     mixes = list(by_mix["web mean"].index)
     panels = [setting.bars("Web search beneath, sustained", by_mix["web sustained"], "load")]
     panels += [
-        setting.whiskers(f"RPCs, {mix}", {name: table.loc[(mix, name)].filter(like="rpcs ").rename(lambda key: key[5:]) for name in names}, "slowdown")
+        setting.whiskers(
+            f"RPCs, {mix}",
+            {name: table.loc[(mix, name)].filter(like="rpcs ").rename(lambda key: key[5:]) for name in names},
+            "slowdown",
+        )
         for mix in mixes
     ]
     panels += [setting.bars(f"Web search, {column}", by_mix[f"web {column}"], "slowdown") for column in ("mean", "p99")]
@@ -470,8 +577,21 @@ def figure_8a() -> Shown:
         if frame["load"].max() > 0
     }
     said = [("4 KB, load 0.5, K = 8", "worst delay / unloaded RTT", targets[4.0].loc[K], 20.0, 0.25)]
-    held = [figures.Held("harmony", "Figure 8a: the delay that 4 KB need at load 0.5", "paper", pd.DataFrame(said, columns=list(figures.Held.COLUMNS)), "1, 2")]
-    return Shown(table, checks, draw([setting.regions("RPC sizes", edges, "worst / RTT", "worst delay / unloaded round trip")]), held)
+    held = [
+        figures.Held(
+            "harmony",
+            "Figure 8a: the delay that 4 KB need at load 0.5",
+            "paper",
+            pd.DataFrame(said, columns=list(figures.Held.COLUMNS)),
+            "1, 2",
+        )
+    ]
+    return Shown(
+        table,
+        checks,
+        draw([setting.regions("RPC sizes", edges, "worst / RTT", "worst delay / unloaded round trip")]),
+        held,
+    )
 
 
 # The leaf-spine's, a full packet one way and a control packet back.
@@ -500,14 +620,18 @@ def figure_8b() -> Shown:
     checks = {}
     for spines in SPINES:
         of = table.loc[spines]
-        checks[f"{spines}: bounds on waits are within 20%: {', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"] = bool(
-            of["wait bound"].max() < 1.2 * of["wait bound"].min()
-        )
-        checks[f"{spines}: a slower core sustains as large a share of its rate: {', '.join(f'{load:.2f}' for load in of['sustained'])}"] = bool(
-            of["sustained"].min() >= of.loc["1:1", "sustained"]
-        )
+        checks[
+            f"{spines}: bounds on waits are within 20%: {', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"
+        ] = bool(of["wait bound"].max() < 1.2 * of["wait bound"].min())
+        checks[
+            f"{spines}: a slower core sustains as large a share of its rate: {', '.join(f'{load:.2f}' for load in of['sustained'])}"
+        ] = bool(of["sustained"].min() >= of.loc["1:1", "sustained"])
     panels = [
-        setting.whiskers(f"{spines}, load 0.6 of the core", {str(ratio): row[SPREAD] for ratio, row in table.loc[spines].iterrows()}, "slowdown")
+        setting.whiskers(
+            f"{spines}, load 0.6 of the core",
+            {str(ratio): row[SPREAD] for ratio, row in table.loc[spines].iterrows()},
+            "slowdown",
+        )
         for spines in SPINES
     ]
     panels.append(setting.bars("Bound on waits", table["wait bound"].unstack("spines"), "us"))
@@ -522,11 +646,18 @@ def figure_8c() -> Shown:
         sets = {**keys, **lasting(300)}
         found = sustain(fabric, f"{name} 300 us", sets, **SEARCH)
         result = run(fabric, f"{name} 300 us at 0.6", {**sets, "traffic.0.arrivals.poisson.load": 0.6})
-        more = {"sustained": found.load or 0.0, "rejected at 0.6": setting.rejected(result), "messages": len(result.flows)}
+        more = {
+            "sustained": found.load or 0.0,
+            "rejected at 0.6": setting.rejected(result),
+            "messages": len(result.flows),
+        }
         rows[fabric] = pd.concat([pd.Series(more), spread(result), setting.waits_us(result)])
     table = table_of(rows, "fabric")
     checks = {
-        f"none rejected on 1,024 hosts at load 0.6, of {table.loc['fat-tree', 'messages']:,.0f}": table.loc["fat-tree", "rejected at 0.6"] == 0,
+        f"none rejected on 1,024 hosts at load 0.6, of {table.loc['fat-tree', 'messages']:,.0f}": table.loc[
+            "fat-tree", "rejected at 0.6"
+        ]
+        == 0,
         f"the fat-tree sustains {table.loc['fat-tree', 'sustained']:.2f}, the leaf-spine {table.loc['leaf-spine', 'sustained']:.2f}": bool(
             table.loc["fat-tree", "sustained"] >= 0.8 * table.loc["leaf-spine", "sustained"]
         ),
@@ -534,7 +665,13 @@ def figure_8c() -> Shown:
             table.loc["fat-tree", "p99"] < 1.25 * table.loc["leaf-spine", "p99"]
         ),
     }
-    return Shown(table, checks, draw([setting.whiskers("load 0.6", {str(fabric): row[SPREAD] for fabric, row in table.iterrows()}, "slowdown")]))
+    return Shown(
+        table,
+        checks,
+        draw(
+            [setting.whiskers("load 0.6", {str(fabric): row[SPREAD] for fabric, row in table.iterrows()}, "slowdown")]
+        ),
+    )
 
 
 def parameters() -> Shown:
@@ -548,7 +685,9 @@ def parameters() -> Shown:
                 name, keys = parameters_of(k, delta, **({} if refused == "wait" else {"refused": refused}))
                 found = sustain("leaf-spine", name, {**keys, **lasting(1_000)}, **SEARCH)
                 held = found.runs[found.runs["holds"].astype(bool)].sort_values("load")
-                at = run("leaf-spine", f"{name} at 0.6", {**keys, **lasting(1_000), "traffic.0.arrivals.poisson.load": 0.6})
+                at = run(
+                    "leaf-spine", f"{name} at 0.6", {**keys, **lasting(1_000), "traffic.0.arrivals.poisson.load": 0.6}
+                )
                 rows[(k, delta, refused)] = pd.Series(
                     {
                         "load": found.load or 0.0,
@@ -565,12 +704,20 @@ def parameters() -> Shown:
         "larger K rejects less": bool((over_k["rejected at 0.6 (%)"].diff().dropna() <= 0.01).all()),
         "larger delta_admission sustains more": bool((over_delta["load"].diff().dropna() >= -0.051).all()),
         "larger K delays more": bool(over_k["max at 0.6"].loc[2:].is_monotonic_increasing),
-        f"plain RSVP sustains less: {over_k.loc[1, 'load']:.2f} to {over_k.loc[K, 'load']:.2f}": over_k.loc[1, "load"] < over_k.loc[K, "load"],
+        f"plain RSVP sustains less: {over_k.loc[1, 'load']:.2f} to {over_k.loc[K, 'load']:.2f}": over_k.loc[1, "load"]
+        < over_k.loc[K, "load"],
         "giving up at the first refusal sustains less": bool((give_up["load"] <= wait["load"]).all()),
     }
     both = table["load"].unstack("refused")
     panels = [
-        setting.lines(f"delta_admission {LONGER_US} us", both.xs(LONGER_US, level="delta us"), "K", "sustained load", log_x=True, top=1),
+        setting.lines(
+            f"delta_admission {LONGER_US} us",
+            both.xs(LONGER_US, level="delta us"),
+            "K",
+            "sustained load",
+            log_x=True,
+            top=1,
+        ),
         setting.lines("K = 8", both.xs(K, level="K"), "delta_admission (us)", "sustained load", top=1),
         setting.lines("Slowdown at load 0.6", over_k[["mean at 0.6", "max at 0.6"]], "K", "slowdown", log_x=True),
     ]
@@ -588,7 +735,9 @@ def adversary() -> Shown:
         "Theorem 3.1 fails from the third switch on for K of 4 and more": bool(
             all((of["found"] > of["theorem 3.1"]).loc[3:].all() for k, of in tables.items() if k > 2)
         ),
-        "with K = 2 no more is found than Theorem 3.1 has": bool((tables[2]["found"] <= tables[2]["theorem 3.1"]).all()),
+        "with K = 2 no more is found than Theorem 3.1 has": bool(
+            (tables[2]["found"] <= tables[2]["theorem 3.1"]).all()
+        ),
         "what is proven holds": bool((table["found"] <= table["proven"]).all()),
     }
     panels = [setting.lines(f"K = {k}", of, "switch", "packets that wait") for k, of in tables.items() if k > 2]
@@ -603,7 +752,11 @@ def services() -> Shown:
         for service in ("fifo", "round_robin"):
             setting.service = service
             name, keys = parameters_of(K, DELTA_US)
-            result = run("leaf-spine", f"{name} 1 ms at {load:g}", {**keys, **lasting(1_000), "traffic.0.arrivals.poisson.load": load})
+            result = run(
+                "leaf-spine",
+                f"{name} 1 ms at {load:g}",
+                {**keys, **lasting(1_000), "traffic.0.arrivals.poisson.load": load},
+            )
             more = {"rejected": setting.rejected(result), "of": len(result.flows)}
             rows[(load, service)] = pd.concat([spread(result), setting.waits_us(result), pd.Series(more)])
     setting.service = kept
@@ -614,7 +767,9 @@ def services() -> Shown:
             (in_turn["wait bound"] < 0.34 * fifo["wait bound"]).all()
         ),
         "both keep their bounds": bool((table["wait max"] <= table["wait bound"]).all()),
-        "slowdowns are within 5%, mean and p99": bool(((in_turn[["mean", "p99"]] / fifo[["mean", "p99"]] - 1).abs() < 0.05).all(axis=None)),
+        "slowdowns are within 5%, mean and p99": bool(
+            ((in_turn[["mean", "p99"]] / fifo[["mean", "p99"]] - 1).abs() < 0.05).all(axis=None)
+        ),
     }
     return Shown(table, checks)
 
@@ -658,15 +813,26 @@ def lone() -> Shown:
                 },
             }
             result = run("leaf-spine", f"lone {scheme} {packets}", of)
-            rows[(scheme, packets)] = pd.Series({"us": float(result.flows["fct_ps"][0]) / 1e6, "arithmetic": lone_ps(scheme, packets) / 1e6})
+            rows[(scheme, packets)] = pd.Series(
+                {"us": float(result.flows["fct_ps"][0]) / 1e6, "arithmetic": lone_ps(scheme, packets) / 1e6}
+            )
     table = table_of(rows, ["scheme", "packets"])
     held = []
     for scheme in ("harmony", "rsvp", "fastpass"):
         # Completes of other slots may overtake a packet on another way: up to seven of 3.2 ns.
-        numbers = [(f"{packets} packets", "FCT, us", row["us"], row["arithmetic"], 0.005) for packets, row in table.loc[scheme].iterrows()]
+        numbers = [
+            (f"{packets} packets", "FCT, us", row["us"], row["arithmetic"], 0.005)
+            for packets, row in table.loc[scheme].iterrows()
+        ]
         frame = pd.DataFrame(numbers, columns=list(figures.Held.COLUMNS))
-        held.append(figures.Held(scheme, "a lone message between racks of section 5's leaf-spine, by arithmetic", "closed form", frame))
-    rtt = pd.DataFrame([("leaf-spine", "unloaded RTT, us", result.info["data_rtt_ps"] / 1e6, 4.6, 0.01)], columns=frame.columns)
+        held.append(
+            figures.Held(
+                scheme, "a lone message between racks of section 5's leaf-spine, by arithmetic", "closed form", frame
+            )
+        )
+    rtt = pd.DataFrame(
+        [("leaf-spine", "unloaded RTT, us", result.info["data_rtt_ps"] / 1e6, 4.6, 0.01)], columns=frame.columns
+    )
     held.append(figures.Held("harmony", "section 5: the unloaded round trip", "paper", rtt, "none"))
     return Shown(table, {}, None, held)
 
@@ -676,8 +842,20 @@ def theory() -> Shown:
     said = [
         ("fat-tree of Tomahawks", "K*", harmony.k_star(22_000_000, ports=32), 91, 0.005),
         ("fat-tree of Tomahawk-4s", "K*", harmony.k_star(113_000_000, ports=64), 235, 0.005),
-        ("fat-tree, 100 Gbps, K = 8", "equation (1), us", harmony.queueing_delay_max_us(k=8, switches=5, rate_gbps=100), 12.6, 0.005),
-        ("fat-tree, 400 Gbps, K = 8", "equation (1), us", harmony.queueing_delay_max_us(k=8, switches=5, rate_gbps=400), 3.15, 0.005),
+        (
+            "fat-tree, 100 Gbps, K = 8",
+            "equation (1), us",
+            harmony.queueing_delay_max_us(k=8, switches=5, rate_gbps=100),
+            12.6,
+            0.005,
+        ),
+        (
+            "fat-tree, 400 Gbps, K = 8",
+            "equation (1), us",
+            harmony.queueing_delay_max_us(k=8, switches=5, rate_gbps=400),
+            3.15,
+            0.005,
+        ),
         ("K = 1, 32 cores", "f(K, C)", harmony.slot_efficiency(1, 32), 1 - 1 / np.e, 0.02),
     ]
     table = pd.DataFrame(said, columns=list(figures.Held.COLUMNS))
@@ -715,16 +893,30 @@ def counterexample() -> Shown:
             int(fifo.loc[3, "packets"]) == 7 and fifo.loc[3, "theorem 3.1"] == 6
         ),
         "and no more than is proven of it, at each switch": bool((fifo["packets"] <= fifo["proven"] + few).all()),
-        f"in turn {in_turn.loc[3, 'packets']:.2f} wait, and i (K - 1) or fewer at each switch": bool((in_turn["packets"] <= in_turn["proven"] + few).all()),
+        f"in turn {in_turn.loc[3, 'packets']:.2f} wait, and i (K - 1) or fewer at each switch": bool(
+            (in_turn["packets"] <= in_turn["proven"] + few).all()
+        ),
     }
 
     def panel(axes: Axes) -> None:
         names = {"fifo": "in the order of arrival", "round_robin": "in turn"}
         busy = pd.concat(over_time.values()).query(f"longest_bytes >= {packet}")["time_ps"] / 1e6
         for colour, (service, queue) in zip(COLOURS, over_time.items()):
-            axes.step(queue["time_ps"] / 1e6, queue["longest_bytes"] / packet, where="post", color=colour, label=names[service])
+            axes.step(
+                queue["time_ps"] / 1e6,
+                queue["longest_bytes"] / packet,
+                where="post",
+                color=colour,
+                label=names[service],
+            )
         axes.axhline(3 * (k - 1), color="#009e73", linestyle=":", label="Theorem 3.1")
-        axes.set(title="Last link of three messages, K = 3", xlabel="us", ylabel="packets that wait", ylim=(0, 9), xlim=(busy.min() - 0.3, busy.max() + 0.3))
+        axes.set(
+            title="Last link of three messages, K = 3",
+            xlabel="us",
+            ylabel="packets that wait",
+            ylim=(0, 9),
+            xlim=(busy.min() - 0.3, busy.max() + 0.3),
+        )
         axes.legend(fontsize=7)
 
     return Shown(table, checks, draw([panel]))

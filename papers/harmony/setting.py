@@ -14,11 +14,10 @@ from matplotlib.axes import Axes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import figures
-from figures import Keys, draw
-
 import clearway as cw
+import figures
 from clearway._plots import COLOURS
+from figures import Keys, draw
 
 __all__ = ["draw"]
 
@@ -94,7 +93,10 @@ def interval(hits: int, of: int) -> tuple[float, float]:
     """The share of hits, with 95% confidence (Wilson)."""
     z, n = 1.96, max(of, 1)
     share = hits / n
-    middle, half = (share + z * z / (2 * n)) / (1 + z * z / n), z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    middle, half = (
+        (share + z * z / (2 * n)) / (1 + z * z / n),
+        z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n),
+    )
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
@@ -120,7 +122,9 @@ def reached(edge: pd.DataFrame, target: str, limit: float) -> float:
     return float(within.max()) if len(within) else 0.0
 
 
-def regions(title: str, edges: Mapping[str, pd.DataFrame], target: str, x: str, bound: float | None = None) -> Callable[[Axes], None]:
+def regions(
+    title: str, edges: Mapping[str, pd.DataFrame], target: str, x: str, bound: float | None = None
+) -> Callable[[Axes], None]:
     """Feasibility regions: below each step the loads that are sustained within the target."""
 
     def panel(axes: Axes) -> None:
@@ -137,12 +141,21 @@ def regions(title: str, edges: Mapping[str, pd.DataFrame], target: str, x: str, 
     return panel
 
 
-def whiskers(title: str, spreads: Mapping[str, pd.Series[float]], y: str, bound: float | None = None) -> Callable[[Axes], None]:
+def whiskers(
+    title: str, spreads: Mapping[str, pd.Series[float]], y: str, bound: float | None = None
+) -> Callable[[Axes], None]:
     """Spreads as the paper draws them: a box from mean to 99.9%-ile with the 99%-ile as its line, whiskers to minimum and maximum."""
 
     def panel(axes: Axes) -> None:
         boxes = [
-            {"label": name, "whislo": of["min"], "q1": of["mean"], "med": of["p99"], "q3": of["p99.9"], "whishi": of["max"]}
+            {
+                "label": name,
+                "whislo": of["min"],
+                "q1": of["mean"],
+                "med": of["p99"],
+                "q3": of["p99.9"],
+                "whishi": of["max"],
+            }
             for name, of in spreads.items()
         ]
         drawn = axes.bxp(boxes, showfliers=False, patch_artist=True, widths=0.5, medianprops={"color": "#1d2025"})
@@ -152,13 +165,17 @@ def whiskers(title: str, spreads: Mapping[str, pd.Series[float]], y: str, bound:
             axes.axhline(bound, color="#009e73", linestyle=":", label="bound")
             axes.legend(fontsize=7)
         # Panels may share their axis: the tallest sets it.
-        axes.set(title=title, ylabel=y, ylim=(0, max(axes.get_ylim()[1], 1.05 * max(of["max"] for of in spreads.values()))))
+        axes.set(
+            title=title, ylabel=y, ylim=(0, max(axes.get_ylim()[1], 1.05 * max(of["max"] for of in spreads.values())))
+        )
         axes.tick_params(axis="x", labelrotation=0 if sum(map(len, spreads)) < 40 else 20)
 
     return panel
 
 
-def lines(title: str, table: pd.DataFrame, x: str, y: str, *, log_x: bool = False, top: float | None = None) -> Callable[[Axes], None]:
+def lines(
+    title: str, table: pd.DataFrame, x: str, y: str, *, log_x: bool = False, top: float | None = None
+) -> Callable[[Axes], None]:
     """A line a column, by the index."""
 
     def panel(axes: Axes) -> None:

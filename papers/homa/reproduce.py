@@ -1,6 +1,6 @@
 """Homa (SIGCOMM 2018) held against its paper.
 
-    python papers/homa/reproduce.py figure-12
+python papers/homa/reproduce.py figure-12
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def figure_12() -> Shown:
         table[workload] = flows.groupby(decile)["slowdown"].quantile(0.99)
     highest = pd.DataFrame(table).loc[:5].max().max()
     rows = [("W3 and W4, the shortest half by tenths", "highest p99 slowdown", highest, PAPER_P99, 0.05)]
-    held = Held("homa", "its paper's figure 12, p99 at 80% load", "paper", pd.DataFrame(rows, columns=list(Held.COLUMNS)))
+    held = Held(
+        "homa", "its paper's figure 12, p99 at 80% load", "paper", pd.DataFrame(rows, columns=list(Held.COLUMNS))
+    )
     return Shown(pd.DataFrame(table).rename_axis("decile"), held=[held])
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import clearway as cw
 import numpy as np
 from figures import Held
-
-import clearway as cw
 
 from . import setting
 from .setting import BYTE_NS, PACKET, PAYLOAD, Row
@@ -41,12 +40,24 @@ def pfc() -> Held:
     beyond = ((200 + 200 + 450) / BYTE_NS + 64) * 0.99 + PACKET
     result = setting.run(PAUSED)
     queue = float(setting.link(result, "left", "right")["queued_bytes_max"])
-    rows: list[Row] = [("a port 100 times too fast", "longest queue, KB", queue / 1e3, (threshold + beyond) / 1e3, 0.01)]
+    rows: list[Row] = [
+        ("a port 100 times too fast", "longest queue, KB", queue / 1e3, (threshold + beyond) / 1e3, 0.01)
+    ]
     # Nothing is lost, and the host is held back but for the time that its own bytes take: what is in the queue when it is done goes on alone.
     wire = 14.6e6 / PAYLOAD * PACKET
     paused = (wire - threshold) * BYTE_NS * 100 - wire * BYTE_NS
-    rows.append(("a port 100 times too fast", "time paused, ms", float(setting.link(result, "host0", "left")["paused_ps"]) / 1e9, paused / 1e6, 0.01))
-    rows.append(("a port 100 times too fast", "bytes delivered of sent", float(result.flows["bytes"][0]) / 14.6e6, 1.0, 0.0))
+    rows.append(
+        (
+            "a port 100 times too fast",
+            "time paused, ms",
+            float(setting.link(result, "host0", "left")["paused_ps"]) / 1e9,
+            paused / 1e6,
+            0.01,
+        )
+    )
+    rows.append(
+        ("a port 100 times too fast", "bytes delivered of sent", float(result.flows["bytes"][0]) / 14.6e6, 1.0, 0.0)
+    )
     return setting.held("pfc", "threshold and headroom by arithmetic (IEEE 802.1Qbb)", rows)
 
 
@@ -98,11 +109,15 @@ def shares(flow_control: str) -> list[Row]:
     """Each flow's rate beside the max-min fair one: messages as long as 3 ms at that rate end together."""
     fair = fair_rates()
     sizes = [int(rate / 8 * 3e6 / PACKET) * PAYLOAD for rate in fair]
-    flows = "".join(FLOW.format(name=at, bytes=size, source=source, target=target) for at, ((source, target), size) in enumerate(zip(FLOWS, sizes)))
+    flows = "".join(
+        FLOW.format(name=at, bytes=size, source=source, target=target)
+        for at, ((source, target), size) in enumerate(zip(FLOWS, sizes))
+    )
     ends = setting.delivered_us(setting.run(NETWORK.format(flow_control=flow_control) + flows))
     rates = np.array(sizes) / PAYLOAD * PACKET * 8 / ends / 1e3
     return [
-        (f"host {source} to {target}", "Gbps", float(rate), float(due), 0.03) for (source, target), rate, due in zip(FLOWS, rates, fair)
+        (f"host {source} to {target}", "Gbps", float(rate), float(due), 0.03)
+        for (source, target), rate, due in zip(FLOWS, rates, fair)
     ]
 
 
@@ -140,7 +155,9 @@ def victim(flow_control: str) -> Row:
 def per_flow_queues() -> Held:
     """A queue a flow with back-pressure is max-min fair (Hahne 1991; R2C2, section 5.2, takes it for the ideal)."""
     return setting.held(
-        "per_flow_queues", "max-min fair shares by progressive filling", [*shares('"per_flow_queues"'), victim('"per_flow_queues"')]
+        "per_flow_queues",
+        "max-min fair shares by progressive filling",
+        [*shares('"per_flow_queues"'), victim('"per_flow_queues"')],
     )
 
 
@@ -161,7 +178,9 @@ receivers = "0"
 
 def bfc_incast(flows: int, propagation: str) -> cw.Result:
     """20,000 packets through one link."""
-    return setting.run(INCAST.format(hosts=flows + 1, flows=flows, propagation=propagation, bytes=20_000 // flows * PAYLOAD))
+    return setting.run(
+        INCAST.format(hosts=flows + 1, flows=flows, propagation=propagation, bytes=20_000 // flows * PAYLOAD)
+    )
 
 
 def bfc() -> Held:
@@ -177,7 +196,9 @@ def bfc() -> Held:
         reaction = round_trip_ns + (64 + PACKET / 2) * BYTE_NS
         each = round_trip_ns / BYTE_NS / flows + PACKET / 2 + reaction / BYTE_NS * (1 - 1 / flows)
         rows.append((f"{flows} flows from the start", "longest queue, KB", queue / 1e3, each * flows / 1e3, 0.03))
-    return setting.held("bfc", "its threshold and a round trip of the link (NSDI 2022, section 3.3)", [*rows, victim('"bfc"')])
+    return setting.held(
+        "bfc", "its threshold and a round trip of the link (NSDI 2022, section 3.3)", [*rows, victim('"bfc"')]
+    )
 
 
 def bfc_full() -> Held:
@@ -187,9 +208,17 @@ def bfc_full() -> Held:
     So this does not hold, here by a sixth.
     """
     ends = setting.delivered_us(bfc_incast(2, "200ns"))
-    return setting.held("bfc", "a link that is never idle", [("2 flows over one link", "link used", 20_000 * PACKET * BYTE_NS / 1e3 / float(ends.max()), 1.0, 0.05)])
+    return setting.held(
+        "bfc",
+        "a link that is never idle",
+        [("2 flows over one link", "link used", 20_000 * PACKET * BYTE_NS / 1e3 / float(ends.max()), 1.0, 0.05)],
+    )
 
 
 def congestion_isolation() -> Held:
     """Congestion Isolation takes flows that meet a long queue out of others' way (IEEE 802.1Qcz, clause 49): the others are not held back."""
-    return setting.held("congestion_isolation", "what isn't congested goes as if alone (IEEE 802.1Qcz)", [victim('"congestion_isolation"')])
+    return setting.held(
+        "congestion_isolation",
+        "what isn't congested goes as if alone (IEEE 802.1Qcz)",
+        [victim('"congestion_isolation"')],
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 from figures import Held
-
-import clearway as cw
 
 from . import setting
 from .setting import PACKET, Row
@@ -30,7 +29,9 @@ DCQCN = {
 }
 
 
-def dcqcn_rests_at(flows: int, gbps: float, cnp_s: float = 50e-6, alpha_s: float = 55e-6, timer_s: float = 55e-6) -> float:
+def dcqcn_rests_at(
+    flows: int, gbps: float, cnp_s: float = 50e-6, alpha_s: float = 55e-6, timer_s: float = 55e-6
+) -> float:
     """The share of marked packets at which DCQCN rests (Zhu et al., "ECN or Delay", CoNEXT 2016, equation 10): F = 5, no byte counter."""
     packet = PACKET * 8.0
     rate, additive = gbps * 1e9 / flows / packet, 40e6 / packet
@@ -51,7 +52,9 @@ def dcqcn_rests_at(flows: int, gbps: float, cnp_s: float = 50e-6, alpha_s: float
 
 def jain(result: cw.Result, flows: int) -> float:
     """Jain's index of what hosts 1 to n have sent: 1 where all are equal."""
-    sent = np.array([float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)])
+    sent = np.array(
+        [float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)]
+    )
     return float(sent.sum() ** 2 / flows / (sent**2).sum())
 
 

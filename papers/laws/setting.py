@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pandas as pd
-from figures import Held
-
-import clearway as cw
 from clearway._listings import schemes
+from figures import Held
 
 # Bytes of a full packet on the wire and of its payload, of a control packet; ns that a byte takes at 100 Gbps.
 PACKET, PAYLOAD, CONTROL = 1500, 1460, 40

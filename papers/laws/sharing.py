@@ -62,14 +62,20 @@ def rates_gbps(result: Any, from_ms: float) -> dict[str, float]:
     rows = result.tables["entities"].to_pandas()
     rows = rows[rows["time_ps"] > from_ms * 1e9]
     seconds = float(result.info["end_ps"]) / 1e12 - from_ms / 1e3
-    return {str(name): float(bytes_) * 8 * PACKET / PAYLOAD / seconds / 1e9 for name, bytes_ in rows.groupby("entity", observed=True)["delivered_bytes"].sum().items()}
+    return {
+        str(name): float(bytes_) * 8 * PACKET / PAYLOAD / seconds / 1e9
+        for name, bytes_ in rows.groupby("entity", observed=True)["delivered_bytes"].sum().items()
+    }
 
 
-def shared(sharing: str, tenants: dict[str, tuple[str, str, str]], from_ms: float = 20.0, end: str = "60ms") -> dict[str, float]:
+def shared(
+    sharing: str, tenants: dict[str, tuple[str, str, str]], from_ms: float = 20.0, end: str = "60ms"
+) -> dict[str, float]:
     """Rates of tenants named, each with share, transport and senders."""
     text = DUMBBELL.format(sharing=sharing, end=end, interval="5ms")
     text += "".join(
-        TENANT.format(name=name, share=share, transport=transport, senders=senders) for name, (share, transport, senders) in tenants.items()
+        TENANT.format(name=name, share=share, transport=transport, senders=senders)
+        for name, (share, transport, senders) in tenants.items()
     )
     return rates_gbps(setting.run(text), from_ms)
 
@@ -84,7 +90,9 @@ def rate_limiter() -> Held:
         text = DUMBBELL.format(sharing=f'{{ rate_limiter = {{ burst = "{burst}B" }} }}', end="1ms", interval="1ms")
         text += TENANT.format(name="a", share='{ absolute = "1Gbps" }', transport='"udp"', senders="0")
         sent = float(setting.link(setting.run(text), "host0", "left")["sent_bytes"])
-        rows.append((f"burst {burst // 1000} KB", "bytes in 1 ms, KB", sent / 1e3, (burst + 1e9 / 8 * 1e-3) / 1e3, 0.01))
+        rows.append(
+            (f"burst {burst // 1000} KB", "bytes in 1 ms, KB", sent / 1e3, (burst + 1e9 / 8 * 1e-3) / 1e3, 0.01)
+        )
     got = shared('"rate_limiter"', {"a": ("{ weight = 1 }", '"udp"', "0"), "b": ("{ weight = 1 }", '"udp"', "1-4")})
     rows += [(f"tenant {name}, half of 10 Gbps", "Gbps", rate, 5.0, 0.01) for name, rate in got.items()]
     return setting.held("rate_limiter", "a token bucket's rate and burst", rows)
@@ -94,7 +102,11 @@ def elastic_switch() -> Held:
     """ElasticSwitch keeps guarantees of its hose model (Popa et al., SIGCOMM 2013, section 3): of weights 1 and 3, a quarter and the rest."""
     sharing = '{ elastic_switch = { rate_allocation = "guarantees_only", period = "2ms" } }'
     got = shared(sharing, {"a": ("{ weight = 1 }", '"udp"', "0"), "b": ("{ weight = 3 }", '"udp"', "1-4")})
-    return setting.held("elastic_switch", "guarantees of the hose model", [(f"tenant {name}", "Gbps", got[name], due, 0.01) for name, due in (("a", 2.5), ("b", 7.5))])
+    return setting.held(
+        "elastic_switch",
+        "guarantees of the hose model",
+        [(f"tenant {name}", "Gbps", got[name], due, 0.01) for name, due in (("a", 2.5), ("b", 7.5))],
+    )
 
 
 def aq() -> Held:
@@ -102,9 +114,18 @@ def aq() -> Held:
 
     Each tenant's hosts send more than its share, or turn at the losses of its AQ.
     """
-    tenants = {"a": ("{ weight = 1 }", '"udp"', "0"), "b": ("{ weight = 2 }", '"cubic"', "1-3"), "c": ("{ weight = 5 }", '"dctcp"', "4-7")}
+    tenants = {
+        "a": ("{ weight = 1 }", '"udp"', "0"),
+        "b": ("{ weight = 2 }", '"cubic"', "1-3"),
+        "c": ("{ weight = 5 }", '"dctcp"', "4-7"),
+    }
     got = shared('"aq"', tenants, 100.0, "300ms")
-    rows: list[Row] = [(f"weight {weight} of 8", "Gbps", got[name], 10 * weight / 8, 0.03) for name, weight in (("a", 1), ("b", 2), ("c", 5))]
-    got = shared('"aq"', {"a": ('{ absolute = "2Gbps" }', '"udp"', "0"), "b": ('{ absolute = "5Gbps" }', '"udp"', "1-4")})
+    rows: list[Row] = [
+        (f"weight {weight} of 8", "Gbps", got[name], 10 * weight / 8, 0.03)
+        for name, weight in (("a", 1), ("b", 2), ("c", 5))
+    ]
+    got = shared(
+        '"aq"', {"a": ('{ absolute = "2Gbps" }', '"udp"', "0"), "b": ('{ absolute = "5Gbps" }', '"udp"', "1-4")}
+    )
     rows += [(f"{due} Gbps asked for", "Gbps", got[name], due, 0.01) for name, due in (("a", 2.0), ("b", 5.0))]
     return setting.held("aq", "weighted shares of a full link", rows)

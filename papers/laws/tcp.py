@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import clearway as cw
 import numpy as np
 from figures import Held
-
-import clearway as cw
 
 from . import setting
 from .setting import PACKET, PAYLOAD, Row
@@ -134,7 +133,14 @@ def response(scheme: str, lossy: Lossy, law: str, growth: Growth, decrease: floa
 def newreno() -> Held:
     """RFC 5681: a packet a round trip, half at a loss."""
     lossy = Lossy("newreno", 5e-4, 1e-3, 2_000)
-    return response("newreno", lossy, "the window of AIMD under random loss (Ott, Kemperman, Mathis 1996)", aimd(1), 1 / 2, aimd_window(1, 1 / 2, 5e-4))
+    return response(
+        "newreno",
+        lossy,
+        "the window of AIMD under random loss (Ott, Kemperman, Mathis 1996)",
+        aimd(1),
+        1 / 2,
+        aimd_window(1, 1 / 2, 5e-4),
+    )
 
 
 def cubic_lossy() -> Held:
@@ -154,13 +160,22 @@ def cubic_friendly() -> Held:
         return after + slow * np.minimum(t, reached) + np.maximum(t - reached, 0.0)
 
     lossy = Lossy("cubic", 5e-4, 1e-3, 2_000)
-    return response("cubic", lossy, "RFC 9438's friendly region under random loss", growth, 1 - 0.7, aimd_window(1, 1 / 2, 5e-4))
+    return response(
+        "cubic", lossy, "RFC 9438's friendly region under random loss", growth, 1 - 0.7, aimd_window(1, 1 / 2, 5e-4)
+    )
 
 
 def illinois() -> Held:
     """TCP-Illinois where there is no queue: alpha is alpha_max = 10, beta is beta_min = 1/8 (Liu, Basar, Srikant 2006, section III)."""
     lossy = Lossy("illinois", 2e-4, 1e-3, 1_000)
-    return response("illinois", lossy, "the window of AIMD under random loss, alpha_max and beta_min", aimd(10), 1 / 8, aimd_window(10, 1 / 8, 2e-4))
+    return response(
+        "illinois",
+        lossy,
+        "the window of AIMD under random loss, alpha_max and beta_min",
+        aimd(10),
+        1 / 8,
+        aimd_window(10, 1 / 8, 2e-4),
+    )
 
 
 # The last does not hold: RACK (RFC 8985) is absent, so that a repeat that is lost waits for the timeout, after which all is sent again. At
@@ -178,7 +193,9 @@ def bbr(losses: Sequence[float] = BBR_LOSSES) -> Held:
         came = setting.run(text, {"transport": "bbr"}).tables["arrivals"].to_pandas()
         came = came[came["time_ps"] >= 6e12]
         mbps = float(came["bytes"].sum()) * 8 / 54 / 1e6
-        rows.append((f"a flow, {lost:.1%} lost", "delivered payload, Mbps", mbps, 100 * PAYLOAD / PACKET * (1 - lost), 0.03))
+        rows.append(
+            (f"a flow, {lost:.1%} lost", "delivered payload, Mbps", mbps, 100 * PAYLOAD / PACKET * (1 - lost), 0.03)
+        )
     return setting.held("bbr", "the link's rate less what is lost (ACM Queue 2016, figure 8)", rows)
 
 
@@ -198,7 +215,9 @@ flows = {flows}
 """
 
 
-def queue_of(transport: Any, flows: int, rate: str, propagation: str, end: str, settings: str = "", interval: str = "20us") -> cw.Result:
+def queue_of(
+    transport: Any, flows: int, rate: str, propagation: str, end: str, settings: str = "", interval: str = "20us"
+) -> cw.Result:
     """Long flows from the start to one host."""
     text = QUEUE.format(
         end=end, interval=interval, hosts=flows + 1, flows=flows, rate=rate, propagation=propagation, settings=settings
@@ -222,7 +241,10 @@ def dctcp() -> Held:
     amplitude = flows * (window + 1) * alpha / 2
     most = threshold + flows
     marking = f'switch.marking = {{ step = {{ threshold = "{threshold * PACKET}B" }} }}'
-    queue = setting.sampled(queue_of("dctcp", flows, "10Gbps", "25us", "100ms", marking), "queues", "longest_bytes", 30.0) / PACKET
+    queue = (
+        setting.sampled(queue_of("dctcp", flows, "10Gbps", "25us", "100ms", marking), "queues", "longest_bytes", 30.0)
+        / PACKET
+    )
     bucket = "2 flows, K = 40 packets"
     rows: list[Row] = [
         (bucket, "longest queue, packets", float(queue.quantile(0.99)), most, 0.1),
@@ -232,7 +254,15 @@ def dctcp() -> Held:
     # Equation (13): the queue never runs empty if K > C RTT / 7.
     least = math.ceil(product / 7)
     marking = f'switch.marking = {{ step = {{ threshold = "{least * PACKET}B" }} }}'
-    rows.append((f"2 flows, K = C RTT / 7 = {least} packets", "link used", full(queue_of("dctcp", 2, "10Gbps", "25us", "100ms", marking), 3, 30.0), 1.0, 0.01))
+    rows.append(
+        (
+            f"2 flows, K = C RTT / 7 = {least} packets",
+            "link used",
+            full(queue_of("dctcp", 2, "10Gbps", "25us", "100ms", marking), 3, 30.0),
+            1.0,
+            0.01,
+        )
+    )
     return setting.held("dctcp", "its fluid model (SIGCOMM 2010, section 3.3)", rows)
 
 
@@ -254,8 +284,12 @@ def swift() -> Held:
                 window = rate_gbps * 1e3 * target / 8 / PACKET / flows
                 target = 60.0 + min(max(alpha / math.sqrt(window) - alpha / math.sqrt(100), 0.0), scaling_us)
         control = {"base_target": "60us", "hop_target": "0s", "fs_range": f"{scaling_us:g}us"}
-        result = queue_of({"swift": {"control": control}}, flows, f"{rate_gbps}Gbps", "2us", "60ms" if rate_gbps == 10 else "20ms")
-        queue = float(setting.sampled(result, "queues", "longest_bytes", 30.0 if rate_gbps == 10 else 10.0).mean()) / 1e3
+        result = queue_of(
+            {"swift": {"control": control}}, flows, f"{rate_gbps}Gbps", "2us", "60ms" if rate_gbps == 10 else "20ms"
+        )
+        queue = (
+            float(setting.sampled(result, "queues", "longest_bytes", 30.0 if rate_gbps == 10 else 10.0).mean()) / 1e3
+        )
         bucket = f"{flows} flows, {rate_gbps} Gbps, target {'scaled by windows' if scaling_us else '60 us'}"
         rows.append((bucket, "mean queue, KB", queue, rate_gbps / 8 * (target - rtt_us), 0.05))
     return setting.held("swift", "its target delay (SIGCOMM 2020, sections 3.2 and 3.5)", rows)

@@ -11,11 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 from figures import Held
-
-import clearway as cw
 
 from . import setting
 from .setting import BYTE_NS, CONTROL, PACKET, PAYLOAD, SLOT_US, Row
@@ -134,7 +133,9 @@ def expected(name: str, flows: int = 1, star: bool = False) -> Expected:
     if name == "swift":
         return Expected(asks_long=SWIFT_LOSES_US)
     if name == "hpcc":
-        return Expected(slot=hpcc_slot(flows), payload=HPCC_PAYLOAD, tail=PACKET - HPCC_PAYLOAD + PAYLOAD - HPCC_PAYLOAD)
+        return Expected(
+            slot=hpcc_slot(flows), payload=HPCC_PAYLOAD, tail=PACKET - HPCC_PAYLOAD + PAYLOAD - HPCC_PAYLOAD
+        )
     if name == "dcqcn":
         # Its shares are even at rest, which is a law of its own (`rdma.py`).
         return Expected(even=False, full=False)
@@ -154,16 +155,28 @@ def expected(name: str, flows: int = 1, star: bool = False) -> Expected:
         return Expected(slot=(PAYLOAD + 35) * BYTE_NS / 1e3 / 0.95)
     if name == "harmony":
         return Expected(
-            asks=_RESERVATION_US, asks_long=_RESERVATION_US, slot=SLOT_US / 0.99, ramp=HARMONY_RAMP, burst=False, keys=((_PATIENT, "1s"),)
+            asks=_RESERVATION_US,
+            asks_long=_RESERVATION_US,
+            slot=SLOT_US / 0.99,
+            ramp=HARMONY_RAMP,
+            burst=False,
+            keys=((_PATIENT, "1s"),),
         )
     if name == "rsvp":
         return Expected(
-            asks=_RESERVATION_US, asks_long=_RESERVATION_US, slot=SLOT_US / 0.99, in_order=True, burst=False, keys=((_PATIENT, "1s"),)
+            asks=_RESERVATION_US,
+            asks_long=_RESERVATION_US,
+            slot=SLOT_US / 0.99,
+            in_order=True,
+            burst=False,
+            keys=((_PATIENT, "1s"),),
         )
     if name == "fastpass":
         # Sender and arbiter are in one rack.
         asks = fastpass_us(star_way_us(CONTROL), way_us(CONTROL), 3)
-        return Expected(asks=asks, asks_long=asks, slot=FASTPASS_SLOT_US, in_order=True, burst=False, keys=((_PATIENT, "1s"),))
+        return Expected(
+            asks=asks, asks_long=asks, slot=FASTPASS_SLOT_US, in_order=True, burst=False, keys=((_PATIENT, "1s"),)
+        )
     return Expected()
 
 
@@ -265,9 +278,19 @@ def shared(name: str) -> list[Row]:
     bucket = "eight messages over one link"
     rows: list[Row] = []
     if of.even:
-        rows.append((bucket, "99% of a message there, over the last end", float(ends.mean() / last), float(np.mean(there) / sum(packets)), 0.03))
+        rows.append(
+            (
+                bucket,
+                "99% of a message there, over the last end",
+                float(ends.mean() / last),
+                float(np.mean(there) / sum(packets)),
+                0.03,
+            )
+        )
     if of.full:
-        rows.append((bucket, "last end, us", last, of.asks_long + star_way_us(PACKET) + (sum(packets) - 1) * of.slot, 0.03))
+        rows.append(
+            (bucket, "last end, us", last, of.asks_long + star_way_us(PACKET) + (sum(packets) - 1) * of.slot, 0.03)
+        )
     return rows
 
 

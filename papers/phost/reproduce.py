@@ -35,7 +35,9 @@ def reference() -> Shown:
         flows = figures.of_flows(figures.run(HERE / f"reference-{scheme}.toml", "published", {}, OUT))
         ours, of_theirs = flows["fct_us"] / flows["ideal_us"], theirs[f"{scheme}_us"] / flows["ideal_us"]
         rows = figures.by_size(ours, of_theirs, theirs["size_bytes"] // PAYLOAD, BUCKETS, 0.05, 0.1)
-        held.append(Held(scheme, "the simulator of pHost's authors, 5,000 flows of IMC10 at load 0.6", "authors' run", rows))
+        held.append(
+            Held(scheme, "the simulator of pHost's authors, 5,000 flows of IMC10 at load 0.6", "authors' run", rows)
+        )
         means[scheme] = ours.mean()
     ratio = means["phost"] / means["pfabric"]
     # The abstract: "performance on par with pFabric (within 4% for typical conditions)".

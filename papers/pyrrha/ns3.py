@@ -7,18 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
-import scenes
-from scenes import CLASSES, classes, run
-
 import clearway as cw
 import figures
+import pandas as pd
+import scenes
 from figures import Shown
+from scenes import CLASSES, classes, run
 
 Facts = Mapping[str, Mapping[str, Any]]
 
 # Chosen before any run was looked at. Bytes of a message, up to.
-BUCKETS = {"up to 300 B": 300, "300 B to 1 KB": 1_000, "1 to 10 KB": 10_000, "10 to 100 KB": 100_000, "above 100 KB": 1 << 40}
+BUCKETS = {
+    "up to 300 B": 300,
+    "300 B to 1 KB": 1_000,
+    "1 to 10 KB": 10_000,
+    "10 to 100 KB": 100_000,
+    "above 100 KB": 1 << 40,
+}
 # Ours may be off by so much either way, each mean and each 99th percentile.
 WITHIN = 0.1
 # A 99th percentile is compared where at least so many flows lie above it.
@@ -57,7 +62,11 @@ class Theirs:
         facts = {**self.of_all(at), **self.facts}
         assert without is None or without in facts
         # The scenario has the facts of all as well, so that it runs by itself.
-        keys: dict[str, Any] = {"transport": {self.transport: {}}, "flow_control": self.flow_control, "transmission_step": "0s"}
+        keys: dict[str, Any] = {
+            "transport": {self.transport: {}},
+            "flow_control": self.flow_control,
+            "transmission_step": "0s",
+        }
         if self.flows != WEB_SERVER:
             keys |= {f"traffic.{index}.trace.parquet.path": f"reference/{self.flows}" for index in range(3)}
         for name, fact in facts.items():
@@ -84,11 +93,16 @@ class Theirs:
     def fct(self) -> pd.DataFrame:
         """Each flow's class, size, and completion time in us."""
         flows = pd.read_parquet(scenes.HERE / "reference" / self.flows)
-        return pd.DataFrame({"class": flows["class"].astype(str), "bytes": flows["size_bytes"], "us": flows[self.column] / 1e3})
+        return pd.DataFrame(
+            {"class": flows["class"].astype(str), "bytes": flows["size_bytes"], "us": flows[self.column] / 1e3}
+        )
 
 
 PFC_FACTS: Facts = {
-    "alpha 1/4 at 100 Gbps, in proportion at others": {"flow_control.pfc.alpha": 0.25, "flow_control.pfc.per_rate": "100Gbps"},
+    "alpha 1/4 at 100 Gbps, in proportion at others": {
+        "flow_control.pfc.alpha": 0.25,
+        "flow_control.pfc.per_rate": "100Gbps",
+    },
     "headroom of 4 one-hop BDP": {"flow_control.pfc.headroom_bdps": 4.0},
 }
 DCQCN_FACTS: Facts = {
@@ -116,7 +130,9 @@ RUNS = {
         "fct_ns_hpcc_pfc", "hpcc", PFC, "hpcc over pfc", {**PFC_FACTS, **HPCC_FACTS}, seconds=287, ack_bytes=112
     ),
     "BFC-32": Theirs("fct_ns_bfc32", "rdma", BFC_32, "rdma over bfc", BFC_FACTS, seconds=757),
-    "PFC, Memcached": Theirs("fct_ns_pfc", "rdma", PFC, "rdma over pfc", PFC_FACTS, flows=MEMCACHED, seeds=tuple(range(1, 10))),
+    "PFC, Memcached": Theirs(
+        "fct_ns_pfc", "rdma", PFC, "rdma over pfc", PFC_FACTS, flows=MEMCACHED, seeds=tuple(range(1, 10))
+    ),
     "Pyrrha, Memcached": Theirs(
         "",
         "rdma",
@@ -182,7 +198,9 @@ def reference() -> Shown:
     for name, them in RUNS.items():
         if them.seconds is not None:
             taken = float(run("reference", f"{name} seed 1", {**them.keys(), "seed": 1}).info["cpu_seconds"])
-            checks[f"{name}: {taken:.1f} CPU seconds, a tenth of ns-3's {them.seconds:g} at most"] = taken < them.seconds / 10
+            checks[f"{name}: {taken:.1f} CPU seconds, a tenth of ns-3's {them.seconds:g} at most"] = (
+                taken < them.seconds / 10
+            )
     return Shown(table, checks, held=[one for one, _ in comparisons.values()])
 
 

@@ -19,15 +19,13 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import clearway as cw
+import figures
 import ns3
 import scenes
-from scenes import CLASSES, bars, buffers, by_size, class_bars, fct, keys, lines, longest, mix, queueing, run, table_of
-
-import figures
-from figures import Held, Shown, draw
-
-import clearway as cw
 from clearway import _core
+from figures import Held, Shown, draw
+from scenes import CLASSES, bars, buffers, by_size, class_bars, fct, keys, lines, longest, mix, queueing, run, table_of
 
 UNCONGESTED = ("vulnerable", "background")
 # Pyrrha as the authors' published program does it.
@@ -56,7 +54,9 @@ def against_paper(scheme: str, where: str, rows: list[tuple[str, str, float, flo
 
 def figure_2() -> Shown:
     """Goodput over time of incast, vulnerable and background flows under PFC, per-flow queues, BFC and Pyrrha."""
-    over_time = {name: rates(mix("Web Server", name)) for name in ("PFC", "per-flow", "BFC-32", "BFC-32 (published)", "Pyrrha")}
+    over_time = {
+        name: rates(mix("Web Server", name)) for name in ("PFC", "per-flow", "BFC-32", "BFC-32 (published)", "Pyrrha")
+    }
     # While Poisson flows arrive and the incast lasts, but for the first 100 us.
     table = pd.DataFrame(
         {name: rate[(rate.index > 0.1) & (rate.index < 2 * scenes.scale)].mean() for name, rate in over_time.items()}
@@ -64,7 +64,8 @@ def figure_2() -> Shown:
     checks = {
         "PFC: vulnerable flows get less than half of what they get with per-flow queues": table.loc["PFC", "vulnerable"]
         < 0.5 * table.loc["per-flow", "vulnerable"],
-        "PFC: background flows lose goodput": table.loc["PFC", "background"] < 0.9 * table.loc["per-flow", "background"],
+        "PFC: background flows lose goodput": table.loc["PFC", "background"]
+        < 0.9 * table.loc["per-flow", "background"],
         **{
             f"{bfc}: vulnerable flows get less than with per-flow queues": table.loc[bfc, "vulnerable"]
             < 0.9 * table.loc["per-flow", "vulnerable"]
@@ -87,7 +88,9 @@ MOE_STARTS = ("0s", "300us", "500us", "1ms", "2ms")
 def moe(name: str, start: str) -> Shown:
     """The authors' two groups, the second of which starts so much later; marks from 50 to 200 KB in both (section 6.2.1)."""
     results = {
-        (pair, seed): run("moe", f"{name} {pair} {seed}", {**keys(pair, control={}), "traffic.1.start": start, "seed": seed})
+        (pair, seed): run(
+            "moe", f"{name} {pair} {seed}", {**keys(pair, control={}), "traffic.1.start": start, "seed": seed}
+        )
         for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")
         for seed in MOE_SEEDS
     }
@@ -101,7 +104,8 @@ def moe(name: str, start: str) -> Shown:
             tables[seed].loc[pair, "all mean"], tables[seed].loc[pair, "all p99"] = times.mean(), times.quantile(0.99)
     table = pd.concat(tables, names=["seed"]).groupby(level=1).mean()
     panels: list[Any] = [
-        lines(pair, rates(results[pair, 1]).loc[:12], "ms", "Gbps", log_y=False) for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")
+        lines(pair, rates(results[pair, 1]).loc[:12], "ms", "Gbps", log_y=False)
+        for pair in ("DCQCN + PFC", "DCQCN + Pyrrha")
     ]
     return Shown(table, {}, draw([*panels, class_bars("FCT", table, (*groups, "all"))]))
 
@@ -113,7 +117,9 @@ def figure_3() -> Shown:
     accelerated = gain(by_start["1ms"].table, "DCQCN + PFC", "DCQCN + Pyrrha", "all p99")
     rows = [("all", "p99 FCT over PFC, times less", accelerated, 1.46, 0.1)]
     table = pd.concat({start: shown.table for start, shown in by_start.items()})
-    table["p99 times less"] = [table.loc[(start, "DCQCN + PFC"), "all p99"] / p99 for (start, _), p99 in table["all p99"].items()]
+    table["p99 times less"] = [
+        table.loc[(start, "DCQCN + PFC"), "all p99"] / p99 for (start, _), p99 in table["all p99"].items()
+    ]
     held = [against_paper("dcqcn over pyrrha", "figure 3", rows, seeds="1 to 3")]
     return Shown(table, {}, by_start["1ms"].picture, held)
 
@@ -183,7 +189,13 @@ def figure_7() -> Shown:
         of_setting = [(f"{share} send", statistic, float(most[share]), 13.0, 0.54) for share in most.index]
         held.append(against_paper(f"pyrrha, {setting}", "figure 7 (6 to 20)", of_setting))
     panels = [
-        lines(f"5/6 send, {setting}", frame.set_axis(frame.index / 1e6).loc[:2_500], "us", "isolation queues of a port", log_y=False)
+        lines(
+            f"5/6 send, {setting}",
+            frame.set_axis(frame.index / 1e6).loc[:2_500],
+            "us",
+            "isolation queues of a port",
+            log_y=False,
+        )
         for setting, frame in over_time.items()
     ]
     return Shown(table, {}, draw(panels, sharey=True), held)
@@ -225,7 +237,9 @@ def figure_9() -> Shown:
         )
         for pair in ("PFC", "Pyrrha")
     }
-    means, tails = (pd.DataFrame({pair: frame[column] for pair, frame in columns.items()}) for column in ("mean", "p99"))
+    means, tails = (
+        pd.DataFrame({pair: frame[column] for pair, frame in columns.items()}) for column in ("mean", "p99")
+    )
     return Shown(table, checks, draw([bars("Vulnerable flows", means, tails)]))
 
 
@@ -283,7 +297,9 @@ def compared(
 ) -> Shown:
     """Pairs over workloads: uncongested flows of `ours` must be no slower than those of any base."""
     name = "" if not transport else " ".join(map(str, transport.values()))
-    tables = {workload: table_of({pair: mix(workload, pair, name, **transport) for pair in pairs}) for workload in workloads}
+    tables = {
+        workload: table_of({pair: mix(workload, pair, name, **transport) for pair in pairs}) for workload in workloads
+    }
     checks = {}
     for workload, table in tables.items():
         for base in bases:
@@ -297,7 +313,9 @@ def compared(
                 for group in UNCONGESTED
             )
             # Where there is nothing to gain nothing may be lost.
-            checks[f"{workload}: {ours} against {base}: {text}"] = min(gains.values()) > 0.95 and gains["vulnerable", "p99"] > 1
+            checks[f"{workload}: {ours} against {base}: {text}"] = (
+                min(gains.values()) > 0.95 and gains["vulnerable", "p99"] > 1
+            )
     panels = [class_bars(workload, table) for workload, table in tables.items()]
     return Shown(pd.concat(tables), checks, draw(panels))
 
@@ -307,7 +325,9 @@ def figure_11() -> Shown:
     shown = compared(("PFC", *BFC, "Pyrrha"), ("PFC", *BFC), "Pyrrha")
     for workload in scenes.WORKLOADS:
         incast = shown.table.loc[workload]["incast mean"]
-        shown.checks[f"{workload}: the incast's mean is PFC's, within 10%"] = abs(incast["Pyrrha"] / incast["PFC"] - 1) < 0.1
+        shown.checks[f"{workload}: the incast's mean is PFC's, within 10%"] = (
+            abs(incast["Pyrrha"] / incast["PFC"] - 1) < 0.1
+        )
         for few, many in (BFC[:2], BFC[2:]):
             shown.checks[f"{workload}: {many}'s vulnerable 99th percentile is no higher than {few}'s"] = bool(
                 shown.table.loc[(workload, many), "vulnerable p99"]
@@ -318,7 +338,13 @@ def figure_11() -> Shown:
     lower = (pfc / ours)[[f"{group} p99" for group in UNCONGESTED]]
     rows = [
         ("uncongested, the workload that gains most", "mean FCT falls against PFC, %", less.max().max(), 98.2, 0.01),
-        ("uncongested, the workload that gains most", "p99 FCT is lower than PFC's, times", lower.max().max(), 215, 0.1),
+        (
+            "uncongested, the workload that gains most",
+            "p99 FCT is lower than PFC's, times",
+            lower.max().max(),
+            215,
+            0.1,
+        ),
     ]
     frame = pd.DataFrame(rows, columns=list(figures.Held.COLUMNS))
     held = figures.Held("rdma over pyrrha", "section 1 of the paper", "paper", frame)
@@ -381,7 +407,9 @@ def figure_18() -> Shown:
     table = pd.concat(rows)
     means, tails = (table.xs(column, level=1) for column in ("mean", "p99"))
     checks = {
-        f"{workload}: Pyrrha's mean is PFC's, within 10%": abs(means.loc[workload, "Pyrrha"] / means.loc[workload, "PFC"] - 1)
+        f"{workload}: Pyrrha's mean is PFC's, within 10%": abs(
+            means.loc[workload, "Pyrrha"] / means.loc[workload, "PFC"] - 1
+        )
         < 0.1
         for workload in scenes.WORKLOADS
     }
@@ -410,13 +438,16 @@ def figure_22() -> Shown:
 def figure_23() -> Shown:
     """Mean queueing time in us at each hop of the packet that completes a flow, with DCQCN."""
     pairs = ("DCQCN + PFC", "DCQCN + Pyrrha")
-    tables = {(workload, pair): queueing(mix(workload, pair)) for workload in ("Memcached", "Web Server") for pair in pairs}
+    tables = {
+        (workload, pair): queueing(mix(workload, pair)) for workload in ("Memcached", "Web Server") for pair in pairs
+    }
     table = pd.concat(tables)
     checks = {}
     for workload in ("Memcached", "Web Server"):
         pfc, ours = (table.loc[(workload, pair)] for pair in pairs)
         checks[f"{workload}: vulnerable flows wait at the core with PFC, and less with Pyrrha"] = bool(
-            pfc.loc["vulnerable"].idxmax() == "core" and ours.loc["vulnerable"].sum() < 0.5 * pfc.loc["vulnerable"].sum()
+            pfc.loc["vulnerable"].idxmax() == "core"
+            and ours.loc["vulnerable"].sum() < 0.5 * pfc.loc["vulnerable"].sum()
         )
         checks[f"{workload}: with Pyrrha incast flows wait at the source's ToR and the core"] = bool(
             ours.loc["incast", "DstToR"] < 0.5 * ours.loc["incast"].sum()
@@ -430,7 +461,9 @@ def figure_23() -> Shown:
             log=False,
         )
 
-    return Shown(table, checks, draw([panel(workload, group) for workload in ("Memcached", "Web Server") for group in CLASSES]))
+    return Shown(
+        table, checks, draw([panel(workload, group) for workload in ("Memcached", "Web Server") for group in CLASSES])
+    )
 
 
 SIZES = (1_500, 10e3, 100e3, 1e6)
@@ -439,7 +472,9 @@ SIZES = (1_500, 10e3, 100e3, 1e6)
 def fat_tree(controls: tuple[str, ...], figure: str) -> Shown:
     """Web server sizes and an incast on a fat-tree with k = 16: means in us of Poisson flows by size."""
     duration = f"{100 * scenes.scale:g}us"
-    results = {pair: run("fat-tree", f"k=16 {pair}", {**keys(pair), "traffic.1.duration": duration}) for pair in controls}
+    results = {
+        pair: run("fat-tree", f"k=16 {pair}", {**keys(pair), "traffic.1.duration": duration}) for pair in controls
+    }
     tables = {pair: by_size(result, ["poisson"], SIZES) for pair, result in results.items()}
     means, tails = (pd.DataFrame({pair: table[column] for pair, table in tables.items()}) for column in ("mean", "p99"))
     checks = {}
@@ -458,7 +493,9 @@ def fat_tree(controls: tuple[str, ...], figure: str) -> Shown:
     return Shown(
         pd.concat({"mean": means, "p99": tails}),
         checks,
-        draw([lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]),
+        draw(
+            [lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]
+        ),
     )
 
 
@@ -494,7 +531,11 @@ def figure_16() -> Shown:
     table = table_of(results, ("poisson", "incast"))
     table = table.join(pd.DataFrame({name: longest(result) for name, result in results.items()}).T)
     less = 100 * (1 - 1 / gain(table, "Pyrrha", "DRILL, Pyrrha", "poisson p99"))
-    held = [against_paper("rdma over pyrrha, drill", "figure 16", [("Poisson flows", "p99 FCT falls by DRILL, %", less, 18.3, 0.1)])]
+    held = [
+        against_paper(
+            "rdma over pyrrha, drill", "figure 16", [("Poisson flows", "p99 FCT falls by DRILL, %", less, 18.3, 0.1)]
+        )
+    ]
     checks = {
         "queues on the way up are shorter with DRILL": bool(
             table.loc["DRILL, Pyrrha", "SrcToR"] < table.loc["Pyrrha", "SrcToR"]
@@ -507,7 +548,12 @@ def figure_16() -> Shown:
     return Shown(
         table,
         checks,
-        draw([class_bars("FCT", plain, ("poisson", "incast")), bars("Longest queues", plain[list(scenes.TIERS)].T, y="KB")]),
+        draw(
+            [
+                class_bars("FCT", plain, ("poisson", "incast")),
+                bars("Longest queues", plain[list(scenes.TIERS)].T, y="KB"),
+            ]
+        ),
         held,
     )
 
@@ -589,7 +635,9 @@ def figure_26() -> Shown:
     checks["Pyrrha suffers the least: " + ", ".join(f"{pair} {times:.2f}" for pair, times in worse.items())] = worse[
         "Pyrrha"
     ] == min(worse.values())
-    return Shown(table, checks, draw([class_bars(f"Web Server, {name}", frame) for name, frame in tables.items()], sharey=True))
+    return Shown(
+        table, checks, draw([class_bars(f"Web Server, {name}", frame) for name, frame in tables.items()], sharey=True)
+    )
 
 
 K_PAUSE = (1, 2, 5, 10, 20, 35, 50, 100)
@@ -604,7 +652,9 @@ def sweep(parameter: str, values: tuple[float, ...], label: str) -> tuple[pd.Dat
     for value in values:
         k_pause, k_resume = (float(value), 1.0) if parameter == "K_pause" else (10.0, float(value))
         pyrrha = {"k_pause": k_pause, "k_resume": k_resume, "merging": label != "no merging"}
-        result = mix("Memcached", "Pyrrha", f"{parameter} {value:g} {label}", {**early, "flow_control": {"pyrrha": pyrrha}})
+        result = mix(
+            "Memcached", "Pyrrha", f"{parameter} {value:g} {label}", {**early, "flow_control": {"pyrrha": pyrrha}}
+        )
         rows[value], hops[value] = fct(result).loc["vulnerable"], queueing(result).loc["vulnerable"]
     return pd.DataFrame(rows).T, pd.DataFrame(hops).T
 
@@ -653,7 +703,9 @@ def figure_28() -> Shown:
         "without merging queueing grows as K_resume falls": bool(
             waits["K_resume", "no merging"]["SrcToR"].is_monotonic_decreasing
         ),
-        "with merging K_resume changes nothing, within 5%": bool(resume["merging"].max() < 1.05 * resume["merging"].min()),
+        "with merging K_resume changes nothing, within 5%": bool(
+            resume["merging"].max() < 1.05 * resume["merging"].min()
+        ),
         "without merging flows queue behind false roots at the source's ToR": bool(
             (source["no merging"].loc[1:10] > 5 * source["merging"].loc[1:10]).all()
         ),
@@ -679,19 +731,25 @@ def figure_29() -> Shown:
         "DCQCN + Pyrrha (downstream)": eight("DCQCN Pyrrha downstream", ours | downstream),
         "published": eight("DCQCN Pyrrha published", ours | published),
         "published (down)": eight("DCQCN Pyrrha published down", ours | published_down),
-        "published, uplinks above mean": eight("DCQCN Pyrrha above mean", ours | {"flow_control": {"pyrrha": above_mean}}),
+        "published, uplinks above mean": eight(
+            "DCQCN Pyrrha above mean", ours | {"flow_control": {"pyrrha": above_mean}}
+        ),
     }
     tables = {name: by_size(result, ["poisson"], SIZES) for name, result in results.items()}
     means, tails = (pd.DataFrame({name: table[column] for name, table in tables.items()}) for column in ("mean", "p99"))
     checks = {}
     for less, all_of_it in (("DCQCN + Pyrrha (downstream)", "DCQCN + Pyrrha"), ("published (down)", "published")):
         small = tails.iloc[:3]
-        checks[f"{less}: higher 99th percentiles than {all_of_it} up to 100 KB"] = bool((small[less] >= small[all_of_it]).all())
+        checks[f"{less}: higher 99th percentiles than {all_of_it} up to 100 KB"] = bool(
+            (small[less] >= small[all_of_it]).all()
+        )
         checks[f"{less}: lower ones than DCQCN over PFC"] = bool((small[less] < small["DCQCN + PFC"]).all())
     return Shown(
         pd.concat({"mean": means, "p99": tails}),
         checks,
-        draw([lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]),
+        draw(
+            [lines("Mean", means, "size up to", "FCT (us)"), lines("99th percentile", tails, "size up to", "FCT (us)")]
+        ),
     )
 
 
@@ -716,7 +774,9 @@ def tables_4_to_7() -> Shown:
         for part, k, name, paper in RESOURCES
     }
     table = pd.DataFrame(rows).T
-    return Shown(table, {f"{part}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for part, row in table.iterrows()})
+    return Shown(
+        table, {f"{part}: within 10%": abs(row["ours"] / row["paper"] - 1) < 0.1 for part, row in table.iterrows()}
+    )
 
 
 CURVES = {

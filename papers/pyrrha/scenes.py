@@ -15,11 +15,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import figures
-from figures import Keys
-
 import clearway as cw
+import figures
 from clearway._plots import COLOURS
+from figures import Keys
 
 HERE = Path(__file__).parent
 OUT = Path("out/pyrrha")
@@ -64,7 +63,10 @@ def keys(pair: str, **transport: Any) -> Keys:
     if control == "DCQCN" and flow_control != "Pyrrha":
         # Section 6.2.1 has 50 and 200 KB for Pyrrha, which keeps queues short; the authors' settings without it are these.
         settings.setdefault("control", {"mark_min": "400KB", "mark_max": "1600KB"})
-    sets: dict[str, Any] = {"flow_control": FLOW_CONTROLS[flow_control], "transport": {CONTROLS.get(control, "rdma"): settings}}
+    sets: dict[str, Any] = {
+        "flow_control": FLOW_CONTROLS[flow_control],
+        "transport": {CONTROLS.get(control, "rdma"): settings},
+    }
     if flow_control.startswith("BFC") or flow_control == "per-flow":
         sets["switch.buffer.shared.bytes"] = "100MB"  # their switches lose nothing under these
     return sets
@@ -83,7 +85,9 @@ def mix(workload: str, pair: str, name: str = "", sets: Keys | None = None, **tr
     label = " ".join(part for part in (workload, pair, name) if part)
     result = run("incastmix", label, {**traffic, **keys(pair, **transport), **(sets or {})})
     if result.unfinished:
-        typer.secho(f"  {result.name}: {result.unfinished} of {len(result.flows)} flows did not finish", fg=typer.colors.YELLOW)
+        typer.secho(
+            f"  {result.name}: {result.unfinished} of {len(result.flows)} flows did not finish", fg=typer.colors.YELLOW
+        )
     return result
 
 
@@ -103,7 +107,9 @@ def by_size(result: cw.Result, wanted: Sequence[str], limits: Sequence[float]) -
     """Mean and 99th percentile of completion times in us, by size up to each limit in bytes."""
     chosen = classes(result).isin(wanted)
     times = pd.Series(result.flows["fct_ps"].astype(float) / 1e6)[chosen]
-    sizes = pd.cut(pd.Series(result.flows["bytes"].astype(float))[chosen], [0, *limits], labels=[volume(top) for top in limits])
+    sizes = pd.cut(
+        pd.Series(result.flows["bytes"].astype(float))[chosen], [0, *limits], labels=[volume(top) for top in limits]
+    )
     groups = times.groupby(sizes, observed=True)
     return pd.DataFrame({"mean": groups.mean(), "p99": groups.quantile(0.99)})
 
@@ -161,7 +167,11 @@ def log_scale(axes: Axes, which: str) -> None:
     axes.set(**{f"{which}scale": "log"})
     axis = axes.yaxis if which == "y" else axes.xaxis
     if which == "y":
-        drawn = [sibling.dataLim for sibling in axes.get_shared_y_axes().get_siblings(axes) if np.isfinite(sibling.dataLim.y1)]
+        drawn = [
+            sibling.dataLim
+            for sibling in axes.get_shared_y_axes().get_siblings(axes)
+            if np.isfinite(sibling.dataLim.y1)
+        ]
         low, high = min(limits.minposy for limits in drawn) / 1.3, max(limits.y1 for limits in drawn)
         axes.set_ylim(low, high * (high / low) ** 0.4)
     else:

@@ -18,15 +18,13 @@ from matplotlib.patches import Polygon
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import clearway as cw
 import linear_programs
 import rack
-from rack import draw, lines, table_of
-
-from figures import Held, Shown
-
-import clearway as cw
 from clearway import r2c2
 from clearway._plots import COLOURS
+from figures import Held, Shown
+from rack import draw, lines, table_of
 
 # Figure 2, and by whose name we compute what its columns hold.
 COLUMNS = {"Random Packet Spraying": "romm", "Destination Tag": "fixed_ties", "VLB": "vlb", "WLB": "wlb"}
@@ -62,7 +60,9 @@ def figure_2() -> Shown:
     }
     off = {cell for cell, holds in same.items() if not holds}
     differs = "{} {} {:.2f}, not {:g}".format
-    said = "; ".join(differs(of, pattern, ours.loc[pattern, COLUMNS[of]], paper.loc[pattern, of]) for of, pattern in sorted(off))
+    said = "; ".join(
+        differs(of, pattern, ours.loc[pattern, COLUMNS[of]], paper.loc[pattern, of]) for of, pattern in sorted(off)
+    )
     best = ours[list(COLUMNS.values())].idxmax(axis=1)
     checks = {
         f"{sum(same.values())} of 24 cells are the paper's ({said})": off <= OTHERWISE,
@@ -120,10 +120,19 @@ def rates_by_linear_programs() -> Shown:
     table = pd.DataFrame(rows).T.rename_axis(["routing", "set"])
     held = pd.DataFrame(
         [
-            {"bucket": routing, "statistic": f"{what}, Gbps", "ours": of[ours], "theirs": of[theirs], "within": WITHIN_PROGRAM}
+            {
+                "bucket": routing,
+                "statistic": f"{what}, Gbps",
+                "ours": of[ours],
+                "theirs": of[theirs],
+                "within": WITHIN_PROGRAM,
+            }
             for routing in r2c2.ROUTINGS
             for of in [table.loc[routing].loc[table.loc[routing]["off"].idxmax()]]
-            for what, ours, theirs in (("the rate farthest off", "ours", "program"), ("all rates of that set", "sum", "program's sum"))
+            for what, ours, theirs in (
+                ("the rate farthest off", "ours", "program"),
+                ("all rates of that set", "sum", "program's sum"),
+            )
         ]
     )
     against = "the MP algorithm's linear programs (Radunovic, Le Boudec, ToN 2007), 92 flows a routing protocol on a 4 x 4 torus"
@@ -134,20 +143,26 @@ def rates_by_linear_programs() -> Shown:
 WITHIN_PROGRAM = 1e-6
 
 
-def against_linear_program(fabric: r2c2.Fabric, routing: str, flows: int, draws: np.random.Generator) -> pd.Series[float]:
+def against_linear_program(
+    fabric: r2c2.Fabric, routing: str, flows: int, draws: np.random.Generator
+) -> pd.Series[float]:
     """The rate of so many random flows that is farthest from the linear programs', and the sums."""
     ends = [tuple(int(host) for host in draws.choice(16, 2, replace=False)) for _ in range(flows)]
     weights = draws.integers(1, 5, flows).astype(float)
     demands = np.where(draws.random(flows) < 0.25, draws.uniform(0.1, 5, flows), np.inf)
     asked = [
-        r2c2.Flow(src, dst, routing, weight=weight, demand_gbps=demand) for (src, dst), weight, demand in zip(ends, weights, demands)
+        r2c2.Flow(src, dst, routing, weight=weight, demand_gbps=demand)
+        for (src, dst), weight, demand in zip(ends, weights, demands)
     ]
     ours = np.array(r2c2.rates(asked, fabric=fabric, headroom=0.05))
     # A column a flow and a row a link, hosts' links among them.
     loads = pd.DataFrame(
         {
             flow: {
-                **{(of["from"], of["to"]): of["weight"] for of in r2c2.link_weights(src, dst, routing, fabric=fabric).to_dict("records")},
+                **{
+                    (of["from"], of["to"]): of["weight"]
+                    for of in r2c2.link_weights(src, dst, routing, fabric=fabric).to_dict("records")
+                },
                 ("host", src): 1.0,
                 (dst, "host"): 1.0,
             }
@@ -189,7 +204,9 @@ def figure_8() -> Shown:
         }
     )
     with_starts = {rho: overhead_with_starts(times[times["rho_us"] == rho], starts, rho) for rho in RHOS_US}
-    table["computations of a node"] = pd.Series({rho: 1 + rho * len(starts) / starts["at_us"].max() / NODES for rho in RHOS_US})
+    table["computations of a node"] = pd.Series(
+        {rho: 1 + rho * len(starts) / starts["at_us"].max() / NODES for rho in RHOS_US}
+    )
     for column, quantile in (("with starts %", 0.5), ("with starts p99 %", 0.99)):
         table[column] = pd.Series({rho: 100 * float(np.quantile(of, quantile)) for rho, of in with_starts.items()})
     for name, paper in (("Xeon", XEON), ("Atom", ATOM)):
@@ -202,7 +219,9 @@ def figure_8() -> Shown:
         f"500 us is feasible, {at['overhead p99 %']:.1f}% at the 99th percentile (paper: 7.9% on a Xeon, 71.4% on an Atom)": bool(
             at["overhead p99 %"] < 100
         ),
-        f"and with the computations at flow starts, {at['with starts p99 %']:.1f}%": bool(at["with starts p99 %"] < 100),
+        f"and with the computations at flow starts, {at['with starts p99 %']:.1f}%": bool(
+            at["with starts p99 %"] < 100
+        ),
     }
     return Shown(table, checks, draw([overheads(table)]))
 
@@ -225,12 +244,25 @@ def overheads(table: pd.DataFrame) -> Callable[[Axes], None]:
     """The 99th percentile of the overhead over rho."""
 
     def panel(axes: Axes) -> None:
-        shown = {"this machine": "overhead p99 %", "with flow starts": "with starts p99 %", "paper, Xeon": "Xeon p99 %", "paper, Atom": "Atom p99 %"}
+        shown = {
+            "this machine": "overhead p99 %",
+            "with flow starts": "with starts p99 %",
+            "paper, Xeon": "Xeon p99 %",
+            "paper, Atom": "Atom p99 %",
+        }
         for colour, (name, column) in zip(COLOURS, shown.items()):
             of = table[column].dropna()
-            axes.plot(of.index, of, marker="o", linestyle="" if name.startswith("paper") else "-", color=colour, label=name)
+            axes.plot(
+                of.index, of, marker="o", linestyle="" if name.startswith("paper") else "-", color=colour, label=name
+            )
         axes.axhline(100, color="#6b6b6b", linestyle=":")
-        axes.set(title="Computing rates, 512 nodes", xlabel="rho (us)", ylabel="p99 of CPU overhead (%)", xscale="log", yscale="log")
+        axes.set(
+            title="Computing rates, 512 nodes",
+            xlabel="rho (us)",
+            ylabel="p99 of CPU overhead (%)",
+            xscale="log",
+            yscale="log",
+        )
         axes.set_xticks(table.index, [f"{rho:g}" for rho in table.index])
         axes.legend(fontsize=7)
 
@@ -245,7 +277,10 @@ def figure_18() -> Shown:
     ratios = pd.DataFrame({name: table["Adaptive"] / table[name] for name in BASELINES})
     table = pd.concat([table, ratios.add_prefix("to ")], axis=1)
     checks = {
-        **{f"never less than {name}: at least {of.min():.3f} times": bool((of > 1 - 1e-6).all()) for name, of in ratios.items()},
+        **{
+            f"never less than {name}: at least {of.min():.3f} times": bool((of > 1 - 1e-6).all())
+            for name, of in ratios.items()
+        },
         "VLB is the better of the two at the lowest load, RPS at the highest": bool(
             table["VLB"].iloc[0] > table["RPS"].iloc[0] and table["RPS"].iloc[-1] > table["VLB"].iloc[-1]
         ),

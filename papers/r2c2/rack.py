@@ -15,11 +15,10 @@ from matplotlib.axes import Axes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import figures
-from figures import Keys, draw
-
 import clearway as cw
+import figures
 from clearway._plots import COLOURS
+from figures import Keys, draw
 
 __all__ = ["draw"]
 
@@ -78,7 +77,9 @@ class Runs:
 
     def __init__(self, results: Iterable[cw.Result]) -> None:
         self.results = list(results)
-        self.flows = pd.concat([flows_of(result) for result in self.results], keys=range(len(self.results)), names=["run"])
+        self.flows = pd.concat(
+            [flows_of(result) for result in self.results], keys=range(len(self.results)), names=["run"]
+        )
         self.queues = np.concatenate([queues_of(result) for result in self.results])
 
     @property

@@ -19,13 +19,12 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import figures
 import figures_of_theory
 import overhead
 import rack
-from rack import INTERVALS, READINGS, SCHEMES, Runs, bars, cdf, draw, lines, runs, table_of
-
-import figures
 from figures import Held, Shown
+from rack import INTERVALS, READINGS, SCHEMES, Runs, bars, cdf, draw, lines, runs, table_of
 
 # Of figure 9: what joins 512 nodes. The paper does not say how long the sides of its 2D torus are.
 FABRICS = {
@@ -52,7 +51,11 @@ def held(rows: Rows, scheme: str = "r2c2", within: float = WITHIN, kind: figures
     """Ours beside the paper's: bucket, statistic, ours, theirs."""
     seeds = f"{rack.SEEDS[0]} to {rack.SEEDS[-1]}" if len(rack.SEEDS) > 1 else str(rack.SEEDS[0])
     table = pd.DataFrame([(*row, within) for row in rows], columns=list(Held.COLUMNS))
-    against = "SIGCOMM 2015, sections 3.2, 5 and 6" if kind == "paper" else "bytes of a broadcast and hops of a flow, by arithmetic"
+    against = (
+        "SIGCOMM 2015, sections 3.2, 5 and 6"
+        if kind == "paper"
+        else "bytes of a broadcast and hops of a flow, by arithmetic"
+    )
     return Held(scheme, against, kind, table, seeds)
 
 
@@ -107,13 +110,20 @@ def figure_9() -> Shown:
         table[name] = [100 * overhead.relative_of_mix(share, 512, hops) for share in shares]
         table[f"{name}, measured"] = [100 * broadcast_share(name, kind, dims, share) for share in shares]
     measured = [
-        (name, f"broadcasts' share of flows' bytes, {share:.0%} in small flows (%)", table.loc[share, f"{name}, measured"], table.loc[share, name])
+        (
+            name,
+            f"broadcasts' share of flows' bytes, {share:.0%} in small flows (%)",
+            table.loc[share, f"{name}, measured"],
+            table.loc[share, name],
+        )
         for name in FABRICS
         for share in shares
     ]
     papers = [("3D torus", "broadcasts' share, 5% in small flows (%)", table.loc[0.05, "3D torus, measured"], 1.3)]
     checks = {
-        "less where flows take more hops": bool((table["3D torus"] > table["3D mesh"]).all() and (table["3D mesh"] > table["2D torus"]).all()),
+        "less where flows take more hops": bool(
+            (table["3D torus"] > table["3D mesh"]).all() and (table["3D mesh"] > table["2D torus"]).all()
+        ),
     }
     panel = lines("512 nodes", table, "share of bytes in small flows", "broadcasts (% of flows' bytes)")
     against = [held(papers, within=WITHIN_ARITHMETIC), held(measured, within=0.01, kind="closed form")]
@@ -158,10 +168,14 @@ def figure_10() -> Shown:
 
     def like_pfq(scheme: str) -> tuple[str, bool]:
         times = p99[scheme] / p99["PFQ"], p50[scheme] / p50["PFQ"]
-        return f"p99 and median are {times[0]:.2f} and {times[1]:.2f} times PFQ's (paper: closely matches)", near(max(times), 1, 0.1)
+        return f"p99 and median are {times[0]:.2f} and {times[1]:.2f} times PFQ's (paper: closely matches)", near(
+            max(times), 1, 0.1
+        )
 
     checks = {**both(like_pfq), "all flows complete": bool((table["unfinished"] == 0).all())}
-    panel = cdf("Short flows, one every 1 us", {scheme: runs(scheme).short_us for scheme in SCHEMES}, "FCT (us)", log_x=True)
+    panel = cdf(
+        "Short flows, one every 1 us", {scheme: runs(scheme).short_us for scheme in SCHEMES}, "FCT (us)", log_x=True
+    )
     return Shown(table, checks, draw([panel]), of_both(papers))
 
 
@@ -174,9 +188,15 @@ def figure_11() -> Shown:
         return [("above 1 MB", "p99 throughput over TCP's, 1 us", p99[scheme] / p99["TCP"], 2.55)]
 
     def below_pfq(scheme: str) -> tuple[str, bool]:
-        return f"PFQ's mean is {mean['PFQ'] / mean[scheme]:.2f} times as high (paper: higher)", bool(mean["PFQ"] > mean[scheme])
+        return f"PFQ's mean is {mean['PFQ'] / mean[scheme]:.2f} times as high (paper: higher)", bool(
+            mean["PFQ"] > mean[scheme]
+        )
 
-    panel = cdf("Long flows, one every 1 us", {scheme: runs(scheme).long_gbps for scheme in SCHEMES}, "average throughput (Gbps)")
+    panel = cdf(
+        "Long flows, one every 1 us",
+        {scheme: runs(scheme).long_gbps for scheme in SCHEMES},
+        "average throughput (Gbps)",
+    )
     return Shown(table, both(below_pfq), draw([panel]), of_both(papers))
 
 
@@ -209,7 +229,9 @@ def figure_13() -> Shown:
 
     def between(scheme: str) -> tuple[str, bool]:
         holds = (normal[scheme] > 1) & (normal[scheme] < normal["PFQ"])
-        return f"between TCP and PFQ at {', '.join(str(every) for every in holds.index[holds]) or 'no load'}", bool(holds.all())
+        return f"between TCP and PFQ at {', '.join(str(every) for every in holds.index[holds]) or 'no load'}", bool(
+            holds.all()
+        )
 
     panel = bars("Long flows, mean", normal[["PFQ", *READINGS]], "a flow every", "throughput / TCP's")
     return Shown(table.join(normal.add_suffix(" / TCP")), both(between), draw([panel]))
@@ -218,7 +240,10 @@ def figure_13() -> Shown:
 def figure_14() -> Shown:
     """The longest that queues between nodes have been under R2C2: median and 99th percentile, over inter-arrival times."""
     columns = ["queue p50 KB", "queue p99 KB", "queue max KB", "at once"]
-    table = table_of({(scheme, every): runs(scheme, every).row()[columns] for scheme in READINGS for every in INTERVALS}, ["scheme", "every"])
+    table = table_of(
+        {(scheme, every): runs(scheme, every).row()[columns] for scheme in READINGS for every in INTERVALS},
+        ["scheme", "every"],
+    )
 
     def papers(scheme: str) -> Rows:
         at = table.loc[scheme]
@@ -236,7 +261,10 @@ def figure_14() -> Shown:
         text = f"median there is {', '.join(f'{each:.1f}' for each in p50)} KB (paper: less than a packet)"
         return text, bool((p50 < rack.PACKET_BYTES / 1e3).all())
 
-    panels = [bars(scheme, table.loc[scheme, columns[:2]], "a flow every", "longest queue (KB)", log_y=True) for scheme in READINGS]
+    panels = [
+        bars(scheme, table.loc[scheme, columns[:2]], "a flow every", "longest queue (KB)", log_y=True)
+        for scheme in READINGS
+    ]
     return Shown(table, both(median), draw(panels, sharey=True), of_both(papers))
 
 
@@ -248,7 +276,9 @@ def reordering() -> Shown:
     """Packets in re-order buffers at 1 us (section 5.2), by whose buffer is meant."""
     packets = {(scheme, whose): of for scheme in READINGS for whose, of in reordered(scheme).items()}
     columns = pd.MultiIndex.from_tuples(packets, names=["scheme", "whose"])
-    table = pd.DataFrame({key: of.quantile([0.5, 0.95, 0.99, 1.0]) for key, of in packets.items()}, columns=columns).rename_axis("quantile")
+    table = pd.DataFrame(
+        {key: of.quantile([0.5, 0.95, 0.99, 1.0]) for key, of in packets.items()}, columns=columns
+    ).rename_axis("quantile")
 
     def papers(scheme: str) -> Rows:
         rows = [(whose, "packets in re-order buffers, p95", table.loc[0.95, (scheme, whose)], 30) for whose in BUFFERS]
@@ -261,7 +291,10 @@ def reordering() -> Shown:
 def reordered(scheme: str) -> dict[str, pd.Series[float]]:
     """The most packets that waited for an earlier one: of each flow, of each that is not short, and of the worst of all flows to a node."""
     columns = ["flow", "dst", "bytes"]
-    runs_of = [result.flows.to_pandas()[columns].set_index("flow").join(rack.measures(result)["reordered_max_packets"]) for result in runs(scheme).results]
+    runs_of = [
+        result.flows.to_pandas()[columns].set_index("flow").join(rack.measures(result)["reordered_max_packets"])
+        for result in runs(scheme).results
+    ]
     flows = pd.concat(runs_of, keys=range(len(runs_of)), names=["run"]).reset_index()
     most = flows["reordered_max_packets"]
     return {
@@ -280,14 +313,22 @@ def length() -> Shown:
             of = Runs(rack.rack(f"{scheme} {number} flows", keys, "1us", seed, number) for seed in rack.SEEDS)
             packets = pd.concat([rack.measures(result)["reordered_max_packets"] for result in of.results])
             reordered = pd.Series({"re-order p95": packets.quantile(0.95), "re-order max": packets.max()})
-            rows[scheme, flows] = pd.concat([of.row()[["queue p50 KB", "queue p99 KB", "queue max KB", "short p99 us"]], reordered])
+            rows[scheme, flows] = pd.concat(
+                [of.row()[["queue p50 KB", "queue p99 KB", "queue max KB", "short p99 us"]], reordered]
+            )
     table = table_of(rows, ["scheme", "flows"])
 
     def longer(scheme: str) -> tuple[str, bool]:
         p99 = table.loc[scheme, "queue p99 KB"]
-        return f"queues' p99 grows with the run, from {p99.iloc[0]:.0f} to {p99.iloc[-1]:.0f} KB (paper: below 27)", bool(p99.is_monotonic_increasing)
+        return (
+            f"queues' p99 grows with the run, from {p99.iloc[0]:.0f} to {p99.iloc[-1]:.0f} KB (paper: below 27)",
+            bool(p99.is_monotonic_increasing),
+        )
 
-    panels = [lines(scheme, table.loc[scheme, ["queue p50 KB", "queue p99 KB"]], "flows", "longest queue (KB)") for scheme in READINGS]
+    panels = [
+        lines(scheme, table.loc[scheme, ["queue p50 KB", "queue p99 KB"]], "flows", "longest queue (KB)")
+        for scheme in READINGS
+    ]
     return Shown(table, both(longer), draw(panels, sharey=True))
 
 
@@ -295,23 +336,31 @@ def rate_errors(scheme: str, every: str, rho: str) -> pd.Series[float]:
     """By how much the mean rates of flows are off what they are if rates are computed at every event, to that: in percent, of all flows and of
     those that are not short, which are most of the bytes. One seed has flows enough."""
     ours, ideal = (
-        rack.rack(f"{scheme} rho {each}", rack.keys_of(scheme, recompute=each), every, rack.SEEDS[0]) for each in (rho, IDEAL.get(every, "0s"))
+        rack.rack(f"{scheme} rho {each}", rack.keys_of(scheme, recompute=each), every, rack.SEEDS[0])
+        for each in (rho, IDEAL.get(every, "0s"))
     )
     rates, ideal_rates = (rack.measures(result)["rate_mean_bps"] for result in (ours, ideal))
     off = (100 * (rates - ideal_rates).abs() / ideal_rates).dropna()
     longer = off[rack.flows_of(ours)["bytes"].reindex(off.index) >= rack.SHORT_BYTES]
     populations = {"": off, ", from 100 KB": longer}
     quantiles = {"median": 0.5, "p95": 0.95}
-    return pd.Series({f"{name} %{which}": of.quantile(at) for which, of in populations.items() for name, at in quantiles.items()})
+    return pd.Series(
+        {f"{name} %{which}": of.quantile(at) for which, of in populations.items() for name, at in quantiles.items()}
+    )
 
 
 def error_panels(table: pd.DataFrame, x: str) -> list[Any]:
-    return [lines(f"{scheme}: to rates computed at every event", table.loc[scheme], x, "rate error (%)") for scheme in READINGS]
+    return [
+        lines(f"{scheme}: to rates computed at every event", table.loc[scheme], x, "rate error (%)")
+        for scheme in READINGS
+    ]
 
 
 def figure_15() -> Shown:
     """Rates, off those computed at every event, over the recomputation interval; a flow every 1 us."""
-    table = table_of({(scheme, rho): rate_errors(scheme, "1us", rho) for scheme in READINGS for rho in RHOS}, ["scheme", "rho"])
+    table = table_of(
+        {(scheme, rho): rate_errors(scheme, "1us", rho) for scheme in READINGS for rho in RHOS}, ["scheme", "rho"]
+    )
 
     def papers(scheme: str) -> Rows:
         at = table.loc[(scheme, RHO)]
@@ -329,11 +378,17 @@ def figure_15() -> Shown:
 
 def figure_16() -> Shown:
     """Rates, off those computed at every event, over inter-arrival times, with 500 us between computations."""
-    table = table_of({(scheme, every): rate_errors(scheme, every, RHO) for scheme in READINGS for every in INTERVALS}, ["scheme", "every"])
+    table = table_of(
+        {(scheme, every): rate_errors(scheme, every, RHO) for scheme in READINGS for every in INTERVALS},
+        ["scheme", "every"],
+    )
 
     def idle(scheme: str) -> tuple[str, bool]:
         at = table.loc[(scheme, "100us")]
-        return f"{at['median %']:.2f}% in the median at 100 us, {at['p95 %']:.1f}% at p95 (paper: almost negligible)", bool(at["p95 %"] < 5)
+        return (
+            f"{at['median %']:.2f}% in the median at 100 us, {at['p95 %']:.1f}% at p95 (paper: almost negligible)",
+            bool(at["p95 %"] < 5),
+        )
 
     def more(scheme: str) -> tuple[str, bool]:
         return "more where more flows arrive", bool(table.loc[scheme, "p95 %"].is_monotonic_decreasing)
@@ -344,7 +399,11 @@ def figure_16() -> Shown:
 def figure_17() -> Shown:
     """99th percentile of short flows' completion times and throughput of long ones, over the headroom; a flow every 1 us."""
     columns = ["short p99 us", "long mean Gbps", "queue p99 KB"]
-    rows = {(scheme, 100 * headroom): runs(scheme, headroom=headroom).row()[columns] for scheme in READINGS for headroom in HEADROOMS}
+    rows = {
+        (scheme, 100 * headroom): runs(scheme, headroom=headroom).row()[columns]
+        for scheme in READINGS
+        for headroom in HEADROOMS
+    }
     table = table_of(rows, ["scheme", "headroom %"])
 
     def off(scheme: str, column: str) -> float:
@@ -359,7 +418,10 @@ def figure_17() -> Shown:
 
     panels = [
         lines(title, table[column].unstack("scheme")[list(READINGS)], "headroom (%)", y)
-        for title, column, y in (("Short flows", columns[0], "p99 FCT (us)"), ("Long flows", columns[1], "mean throughput (Gbps)"))
+        for title, column, y in (
+            ("Short flows", columns[0], "p99 FCT (us)"),
+            ("Long flows", columns[1], "mean throughput (Gbps)"),
+        )
     ]
     return Shown(table, both(little), draw(panels), of_both(papers))
 
@@ -373,14 +435,18 @@ def figure_19() -> Shown:
             "decentralised KB": overhead.broadcast_bytes(512) / 1e3,
             "centralised KB": overhead.centralised_bytes(long_flows, 512, hops) / 1e3,
         }
-        measured = {f"{name} KB, measured": rack.control_bytes_of_event(long_flows, name) / 1e3 for name in ("decentralised", "centralised")}
+        measured = {
+            f"{name} KB, measured": rack.control_bytes_of_event(long_flows, name) / 1e3
+            for name in ("decentralised", "centralised")
+        }
         rows[long_flows] = pd.Series({**computed, **measured})
     table = table_of(rows, "long flows a node")
     table["times"] = table["centralised KB"] / table["decentralised KB"]
     table["times, measured"] = table["centralised KB, measured"] / table["decentralised KB, measured"]
     times = table["times, measured"]
     papers: Rows = [
-        (f"{flows} long flows a node", "control traffic, centralised over decentralised", times[flows], paper) for flows, paper in ((1, 6.2), (10, 19.9))
+        (f"{flows} long flows a node", "control traffic, centralised over decentralised", times[flows], paper)
+        for flows, paper in ((1, 6.2), (10, 19.9))
     ]
     measured_columns = ["decentralised KB, measured", "centralised KB, measured"]
     panel = lines("512 nodes", table[measured_columns], "long flows a node", "control traffic of an event (KB)")
@@ -462,8 +528,12 @@ def pfq() -> Shown:
 
 def cost() -> Shown:
     """Run time and memory of the rack's runs."""
-    table = table_of({(scheme, every): runs(scheme, every).cost() for scheme in SCHEMES for every in INTERVALS}, ["scheme", "every"])
-    return Shown(table, {f"each takes minutes at most: {table['seconds'].max():.0f} s": bool(table["seconds"].max() < 300)})
+    table = table_of(
+        {(scheme, every): runs(scheme, every).cost() for scheme in SCHEMES for every in INTERVALS}, ["scheme", "every"]
+    )
+    return Shown(
+        table, {f"each takes minutes at most: {table['seconds'].max():.0f} s": bool(table["seconds"].max() < 300)}
+    )
 
 
 FIGURES: dict[str, Callable[[], Shown]] = {

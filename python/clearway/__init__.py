@@ -1,13 +1,13 @@
 """Clearway: a laboratory for datacenter networks without congestion.
 
-    import clearway as cw
+import clearway as cw
 
-    r = cw.run("examples/dcpim-vs-tcp.toml")
-    r.slowdown(by="size")
-    r.flows.to_pandas()
-    r.plot.slowdown()
+r = cw.run("examples/dcpim-vs-tcp.toml")
+r.slowdown(by="size")
+r.flows.to_pandas()
+r.plot.slowdown()
 
-    cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
+cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ app = typer.Typer(
 
 def _names(*kinds: str) -> Any:
     """Completes the names of schemes."""
-    return lambda incomplete: [row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)]
+    return lambda incomplete: [
+        row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)
+    ]
 
 
 def _workloads(incomplete: str) -> list[str]:
@@ -57,7 +59,8 @@ Load = Annotated[float | None, typer.Option(help="Load of all classes that arriv
 FlowControl = Annotated[
     str | None,
     typer.Option(
-        help="The flow control between switches, such as pfc, in place of the scenario's.", autocompletion=_names("flow control")
+        help="The flow control between switches, such as pfc, in place of the scenario's.",
+        autocompletion=_names("flow control"),
     ),
 ]
 Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
@@ -114,7 +117,13 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if isinstance(value, str | int | float | bool) or value is None else None if str(value) == "<NA>" else str(value)
+    return (
+        value
+        if isinstance(value, str | int | float | bool) or value is None
+        else None
+        if str(value) == "<NA>"
+        else str(value)
+    )
 
 
 def _version(wanted: bool) -> None:
@@ -126,7 +135,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and the commit that it was built from.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Say the version and the commit that it was built from."
+        ),
     ] = False,
 ) -> None:
     """Clearway: a laboratory for datacenter networks without congestion."""
@@ -140,7 +152,8 @@ def run(
     load: Load = None,
     flow_control: FlowControl = None,
     level: Annotated[
-        str, typer.Option(help='"packet", or "flow" for an estimate in seconds without packets: see docs/flow-level.md.')
+        str,
+        typer.Option(help='"packet", or "flow" for an estimate in seconds without packets: see docs/flow-level.md.'),
     ] = "packet",
     threads: Threads = None,
     out: Out = None,
@@ -166,11 +179,15 @@ def compare(
     ] = None,
     transport: Annotated[
         list[str] | None,
-        typer.Option(help="A transport to run each scenario with (again for more).", autocompletion=_names("transport")),
+        typer.Option(
+            help="A transport to run each scenario with (again for more).", autocompletion=_names("transport")
+        ),
     ] = None,
     flow_control: Annotated[
         list[str] | None,
-        typer.Option(help="A flow control to run each of them over (again for more).", autocompletion=_names("flow control")),
+        typer.Option(
+            help="A flow control to run each of them over (again for more).", autocompletion=_names("flow control")
+        ),
     ] = None,
     level: Annotated[
         list[str] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
@@ -186,20 +203,29 @@ def compare(
     all_: Annotated[
         bool,
         typer.Option(
-            "--all", help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, --load, "
+            "--all",
+            help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, --load, "
             "--fabric and --workload choose among them. What is there already is kept.",
         ),
     ] = False,
-    fabric: Annotated[list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (again for more).")] = None,
+    fabric: Annotated[
+        list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (again for more).")
+    ] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).", autocompletion=_workloads
+            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).",
+            autocompletion=_workloads,
         ),
     ] = None,
-    duration: Annotated[str | None, typer.Option(help="With --all: how long messages arrive in a run; 5ms if not given.")] = None,
+    duration: Annotated[
+        str | None, typer.Option(help="With --all: how long messages arrive in a run; 5ms if not given.")
+    ] = None,
     sustained: Annotated[
-        str | None, typer.Option(help="With --all: how long where the sustained load is looked for, 15ms if not given; none to leave it out.")
+        str | None,
+        typer.Option(
+            help="With --all: how long where the sustained load is looked for, 15ms if not given; none to leave it out."
+        ),
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -221,7 +247,14 @@ def compare(
     with held(folder):
         check_page(folder / "report.html")
         comparison = cw.compare(
-            read, transport or (), flow_control or (), levels=levels, threads=threads, folder=folder, keep=continue_, progress=True
+            read,
+            transport or (),
+            flow_control or (),
+            levels=levels,
+            threads=threads,
+            folder=folder,
+            keep=continue_,
+            progress=True,
         )
         report = comparison.report(folder / "report.html")
     said.table(comparison.table())
@@ -249,7 +282,12 @@ def _compare_all(
     chosen: dict[str, Any] = {"fabrics": fabric, "workloads": workload, "duration": duration, "seed": seed}
     chosen |= {"sustained": "" if sustained == "none" else sustained, "loads": [load] if load is not None else None}
     found = cw.compare_all(
-        folder, only=transport or (), progress=True, sets=_pairs(set_), workers=workers, **{key: value for key, value in chosen.items() if value is not None}
+        folder,
+        only=transport or (),
+        progress=True,
+        sets=_pairs(set_),
+        workers=workers,
+        **{key: value for key, value in chosen.items() if value is not None},
     )
     said.table(found.table())
     for name, why in found.absent.items():
@@ -278,18 +316,28 @@ def sustain(
         float, typer.Option(help="Share of what arrives by which unfinished work must not grow.", min=0.0, max=1.0)
     ] = KEEPS_UP,
     all_complete: Annotated[
-        bool, typer.Option("--all-complete", help="In place of that: every message must complete, as Harmony's paper has it.")
+        bool,
+        typer.Option(
+            "--all-complete", help="In place of that: every message must complete, as Harmony's paper has it."
+        ),
     ] = False,
     set_: Sets = None,
-    seed: Annotated[list[int] | None, typer.Option(help="Seed of everything random (again for more; all must hold).")] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Seed of everything random (again for more; all must hold).")
+    ] = None,
     flow_control: FlowControl = None,
     threads: Threads = None,
     out: Out = None,
     continue_: Annotated[
-        bool, typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder.")
+        bool,
+        typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder."),
     ] = False,
     lengthen: Annotated[
-        bool, typer.Option("--lengthen/--no-lengthen", help="Let runs last longer where the scenario's arrivals are too short to tell; or refuse.")
+        bool,
+        typer.Option(
+            "--lengthen/--no-lengthen",
+            help="Let runs last longer where the scenario's arrivals are too short to tell; or refuse.",
+        ),
     ] = True,
     json_: Json = False,
 ) -> None:
@@ -316,10 +364,13 @@ def sustain(
     runs = found.runs
     words = {column: runs[column].map({True: "yes", False: "no"}) for column in ("holds", "audit")}
     said.table((runs if json_ else runs.assign(**words)).set_index("load"), "runs")
-    said.line(str(found), {"load": found.load, "fails": found.fails, "interrupted": found.interrupted, "said": str(found)})
+    said.line(
+        str(found), {"load": found.load, "fails": found.fails, "interrupted": found.interrupted, "said": str(found)}
+    )
     if found.longer > 1:
         said.line(
-            f"the scenario's arrivals are too short to tell; runs lasted up to {found.longer:,} times as long", {"times as long": found.longer}
+            f"the scenario's arrivals are too short to tell; runs lasted up to {found.longer:,} times as long",
+            {"times as long": found.longer},
         )
     if out is not None:
         said.place("results", out)
@@ -338,17 +389,24 @@ def _tell(row: pd.Series[Any]) -> None:
 
 @app.command()
 def sweep(
-    file: Annotated[Path, typer.Argument(help="What is varied over which scenario, TOML: see docs/sweeps.md.", metavar="SWEEP.toml")],
+    file: Annotated[
+        Path, typer.Argument(help="What is varied over which scenario, TOML: see docs/sweeps.md.", metavar="SWEEP.toml")
+    ],
     workers: Annotated[
-        int | None, typer.Option(help="Processes of this machine, a run each; as many as it has cores if not given.", min=1)
+        int | None,
+        typer.Option(help="Processes of this machine, a run each; as many as it has cores if not given.", min=1),
     ] = None,
     dask: Annotated[
-        str | None, typer.Option(help="Run on the workers of a Dask scheduler, such as tcp://host:8786.", metavar="ADDRESS")
+        str | None,
+        typer.Option(help="Run on the workers of a Dask scheduler, such as tcp://host:8786.", metavar="ADDRESS"),
     ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what has failed before.")] = False,
     out: Out = None,
     store: Annotated[
-        Path | None, typer.Option(help="Folder of results by content, which sweeps may share; in --out if not given.", metavar="DIR")
+        Path | None,
+        typer.Option(
+            help="Folder of results by content, which sweeps may share; in --out if not given.", metavar="DIR"
+        ),
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
     json_: Json = False,
@@ -367,10 +425,18 @@ def sweep(
         said.end()
         raise typer.Exit(0)
     result = read.run(workers=workers, dask=dask, retry_failed=retry_failed, progress=True)
-    ended = result.table().query("status != 'missing'").drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore")
+    ended = (
+        result.table()
+        .query("status != 'missing'")
+        .drop(columns=[*result.axes, "key", "digest", "packet hops"], errors="ignore")
+    )
     if len(ended) <= ROWS or json_:
         said.table(ended, "runs")
-    for where, what in ((result.dataset, "dataset"), (result.folder / "runs.parquet", "table"), (result.report(), "report")):
+    for where, what in (
+        (result.dataset, "dataset"),
+        (result.folder / "runs.parquet", "table"),
+        (result.report(), "report"),
+    ):
         said.place(what, where)
     said.facts({"failed": result.failed, "audit": result.troubles, "interrupted": result.interrupted})
     said.end()
@@ -385,7 +451,12 @@ def sweep(
 
 @app.command()
 def live(
-    scenario: ScenarioFile, set_: Sets = None, seed: Seed = None, load: Load = None, out: Out = None, json_: Json = False
+    scenario: ScenarioFile,
+    set_: Sets = None,
+    seed: Seed = None,
+    load: Load = None,
+    out: Out = None,
+    json_: Json = False,
 ) -> None:
     """Run a scenario on the real clock over UDP on loopback, and beside it in the simulator."""
     read, said = _read([scenario], set_, seed, load)[0], _Said(json_)
@@ -404,7 +475,9 @@ def live(
         said.table(pd.concat(tables).rename_axis("FCT, us"))
         if len(results) == 2:
             info = results[1].info
-            late = f"events handled late by {info['late_us_median']:,.0f} us (median), {info['late_us_p99']:,.0f} us (99%)"
+            late = (
+                f"events handled late by {info['late_us_median']:,.0f} us (median), {info['late_us_p99']:,.0f} us (99%)"
+            )
             facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "refused_datagrams")}
             said.line(f"{late}; {info['refused_datagrams']} foreign datagrams dropped", facts)
         said.place("results", folder)
@@ -415,7 +488,9 @@ def live(
 def check(
     scenario: ScenarioFile,
     set_: Sets = None,
-    names: Annotated[bool, typer.Option("--names", help="Name every node and every link, not only the first and the last of a kind.")] = False,
+    names: Annotated[
+        bool, typer.Option("--names", help="Name every node and every link, not only the first and the last of a kind.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Work a scenario out without running it, and name its nodes and links."""
@@ -450,7 +525,9 @@ def _named(nodes: Sequence[str], links: pd.DataFrame, every: bool) -> list[str]:
             kind = (source.rstrip("0123456789"), target.rstrip("0123456789"), int(rate))
             pairs.setdefault(kind, []).append(f"{source} - {target}")
     lines.append(f"links, as failures name them: {len(seen):,}")
-    lines += [f"  {_some(names, every)} ({len(names):,} at {rate / 1e9:g} Gbps)" for (_, _, rate), names in pairs.items()]
+    lines += [
+        f"  {_some(names, every)} ({len(names):,} at {rate / 1e9:g} Gbps)" for (_, _, rate), names in pairs.items()
+    ]
     return lines
 
 
@@ -476,9 +553,7 @@ def init(
 
 @app.command()
 def report(
-    results: Annotated[
-        list[Path], typer.Argument(help="Folders of results, or of comparisons.", metavar="DIR...")
-    ],
+    results: Annotated[list[Path], typer.Argument(help="Folders of results, or of comparisons.", metavar="DIR...")],
     out: Annotated[Path, typer.Option(help="The page to write.", metavar="FILE")] = Path("report.html"),
 ) -> None:
     """Write one report page on several results."""
@@ -491,7 +566,9 @@ def report(
     except Exception as error:
         # Of the right columns and types, and still nothing that a run leaves: somebody else has written it.
         places = ", ".join(map(str, results))
-        raise ValueError(f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})") from None
+        raise ValueError(
+            f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})"
+        ) from None
     typer.echo(page)
 
 
@@ -540,9 +617,7 @@ def _pairs(sets: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def _read(
-    paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None
-) -> list[cw.Scenario]:
+def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None) -> list[cw.Scenario]:
     pairs = _pairs(sets)
     read = []
     for path in paths:
@@ -567,12 +642,20 @@ def _show(frame: pd.DataFrame) -> None:
     ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
     for column, values in frame.drop(columns=list(ends)).items():
         numeric = pd.api.types.is_numeric_dtype(values)
-        table.add_column(Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(
+            Text(str(column).replace(" ", "\n", 1)), justify="right" if numeric else "left", overflow="fold"
+        )
     for name, row in frame.iterrows():
         cells = {str(column): _cell(value) for column, value in row.items()}
-        table.add_row(Text(str(name)), *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends))
+        table.add_row(
+            Text(str(name)),
+            *(Text(_with_ends(cells, str(column), column in spans)) for column in row.index if column not in ends),
+        )
     if spans:
-        table.caption, table.caption_justify = Text("(low..high): 95% confidence, as far as the flows of one run tell"), "left"
+        table.caption, table.caption_justify = (
+            Text("(low..high): 95% confidence, as far as the flows of one run tell"),
+            "left",
+        )
     console = Console(width=None if sys.stdout.isatty() else 200)
     console.print(table)
 

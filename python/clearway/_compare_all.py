@@ -143,7 +143,9 @@ def compare_all(
             raise KeyboardInterrupt
         return result.table()
 
-    def at(one: Contender, fabric: str, workload: str, load: float, lasting: str) -> tuple[Contender, dict[str, Any], Scenario]:
+    def at(
+        one: Contender, fabric: str, workload: str, load: float, lasting: str
+    ) -> tuple[Contender, dict[str, Any], Scenario]:
         base = _base(fabric, sets)
         keys = {"traffic.all.sizes": workload, "traffic.all.duration": lasting, **one.keys}
         return one, {"fabric": fabric, "workload": workload, "load": load}, base.with_(keys, load=load, seed=seed)
@@ -154,7 +156,9 @@ def compare_all(
     shared = run((one, {"traffic": "fairness"}, fair.with_(one.keys, seed=seed)) for one in present)
     searches = {one.name: Bisection(SUSTAINED_LOADS) for one in who if sustained}
     named = {one.name: one for one in who}
-    while open_ := {name: search.next for name, search in searches.items() if search.next is not None and name not in absent}:
+    while open_ := {
+        name: search.next for name, search in searches.items() if search.next is not None and name not in absent
+    }:
         table = run(at(named[name], fabrics[0], SUSTAINED_ON, load, sustained) for name, load in open_.items())
         for name, load, kept, refused in zip(table["scheme"], table["load"], table["kept up"], table["refused"]):
             searches[name].tell(load, sustains(kept, refused))
@@ -164,7 +168,9 @@ def compare_all(
         shared.set_index("scheme")["jain"].astype(float),
         [one for one in who if one.name not in absent],
         absent,
-        f"{duration} of arrivals a run" + (f", {sustained} where sustained loads are looked for" if sustained else "") + f", seed {seed}"
+        f"{duration} of arrivals a run"
+        + (f", {sustained} where sustained loads are looked for" if sustained else "")
+        + f", seed {seed}"
         + (", fairness on the whole leaf-spine" if smaller else ""),
     )
 
@@ -192,8 +198,14 @@ class Everything:
 
     def table(self) -> pd.DataFrame:
         """A row a scheme: means over the runs of the grid, sustained loads, fairness."""
-        grid = self.runs.groupby("scheme")[["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]].mean()
-        return grid.assign(sustained=self.sustained, fairness=self.fairness).reindex([one.name for one in self.contenders]).rename_axis("scheme")
+        grid = self.runs.groupby("scheme")[
+            ["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]
+        ].mean()
+        return (
+            grid.assign(sustained=self.sustained, fairness=self.fairness)
+            .reindex([one.name for one in self.contenders])
+            .rename_axis("scheme")
+        )
 
     def report(self, path: str | Path) -> Path:
         """Writes the page."""
@@ -207,7 +219,9 @@ def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
     """A scenario of the comparison, with those keys set that are its fabric's own, or nobody's."""
     scenario = Scenario.load(FOLDER / f"{name}.toml")
     kinds = list(scenario.to_dict()["fabric"])
-    return scenario.with_text([(key, value) for key, value in sets if not key.startswith("fabric.") or key.split(".")[1] in kinds])
+    return scenario.with_text(
+        [(key, value) for key, value in sets if not key.startswith("fabric.") or key.split(".")[1] in kinds]
+    )
 
 
 def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from clearway._compare_all import FABRICS, WORKLOADS, Contender, Everything
+from clearway._html import figure, number, section, table
 from clearway._listings import schemes
 from clearway._plots import COLOURS, STYLE, Picture, add_legend
-from clearway._html import figure, number, section, table
 
 TITLE = "Every scheme on one ground"
 
@@ -43,12 +43,20 @@ def page(found: Everything) -> list[str]:
     parts = [
         f"<h1>{TITLE}</h1>",
         f"<p class=subtitle>{escape(_setting(found))}</p>",
-        section(f"At a glance, at load {load:g}", _glance(at, sustained, found.fairness, who) + _highlights(at, sustained, who)),
+        section(
+            f"At a glance, at load {load:g}",
+            _glance(at, sustained, found.fairness, who) + _highlights(at, sustained, who),
+        ),
     ]
     for family, words in WORDS.items():
         names = [one.name for one in who if one.family == family]
         if names:
-            parts.append(section(f"Slowdown by load: {family}", f"<p>{escape(words[0].upper() + words[1:])}.</p>" + _by_load(frame, names)))
+            parts.append(
+                section(
+                    f"Slowdown by load: {family}",
+                    f"<p>{escape(words[0].upper() + words[1:])}.</p>" + _by_load(frame, names),
+                )
+            )
     parts.append(section("What each needs", _needs(who)))
     if found.absent:
         rows = [[name, why] for name, why in found.absent.items()]
@@ -60,7 +68,9 @@ def _setting(found: Everything) -> str:
     fabrics = " and ".join(dict.fromkeys(found.runs["fabric"]))
     workloads = ", ".join(WORKLOADS[name] for name in dict.fromkeys(found.runs["workload"]))
     loads = sorted(set(found.runs["load"]))
-    return f"{len(found.contenders)} schemes, {fabrics}, {workloads}, loads {loads[0]:g} to {loads[-1]:g}; {found.setting}"
+    return (
+        f"{len(found.contenders)} schemes, {fabrics}, {workloads}, loads {loads[0]:g} to {loads[-1]:g}; {found.setting}"
+    )
 
 
 def _nearest(frame: pd.DataFrame, load: float) -> float:
@@ -103,7 +113,9 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         if one.family != before:
             before = one.family
             lines.append(f"<tr><th class=family colspan={len(columns) + 1}>{escape(before)}: {escape(WORDS[before])}")
-        cells = "".join(_cell(values, one.name, more, sure.get(place)) for place, (_, _, values, more) in enumerate(columns))
+        cells = "".join(
+            _cell(values, one.name, more, sure.get(place)) for place, (_, _, values, more) in enumerate(columns)
+        )
         mark = " *" if undelivered[one.name] > 0 else ""
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
     note = (
@@ -141,6 +153,7 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
     """What a reader would look for first, in words: the best three of those that delivered every message."""
     whole = at.groupby("scheme")["undelivered"].max() == 0
     names = [one.name for one in who if whole[one.name]]
+
     def best(values: pd.Series[float], more: bool) -> str:
         order = values.reindex(names).dropna().sort_values(ascending=not more, kind="stable").head(3)
         return ", ".join(f"{name} ({number(value)})" for name, value in order.items())
@@ -201,7 +214,13 @@ def _needs(who: Sequence[Contender]) -> str:
     catalogue = schemes()
     used = list(dict.fromkeys(name for one in who for name in one.uses))
     rows: list[list[Any]] = [
-        [name, str(catalogue.loc[name, "summary"]), str(catalogue.loc[name, "needs"]), str(catalogue.loc[name, "source"])] for name in used
+        [
+            name,
+            str(catalogue.loc[name, "summary"]),
+            str(catalogue.loc[name, "needs"]),
+            str(catalogue.loc[name, "source"]),
+        ]
+        for name in used
     ]
     return table(["", "what it does", "what hosts and switches must have", "described in"], rows, text=4)
 

@@ -18,7 +18,12 @@ from clearway._plots import Picture
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
     """Writes a page of these parts, of which some may be empty: the whole file or nothing. What is no page is not replaced."""
-    body = "\n".join([*(part for part in parts if part), f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>"])
+    body = "\n".join(
+        [
+            *(part for part in parts if part),
+            f"<footer>Clearway {escape(_core.__version__)} ({escape(_core.COMMIT)})</footer>",
+        ]
+    )
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     page = f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}{css}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
     check_page(path)

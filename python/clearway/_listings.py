@@ -55,7 +55,12 @@ def nodes_and_links(scenario: Scenario) -> tuple[list[str], pd.DataFrame]:
     from clearway._run import run
 
     traffic = {"sizes": {"constant": "1B"}, "arrivals": "all_at_once", "flows": 1}
-    keys = {"fabric": scenario.to_dict()["fabric"], "transport": "udp", "measure": {"end": "1ps", "interval": "0s"}, "traffic": [traffic]}
+    keys = {
+        "fabric": scenario.to_dict()["fabric"],
+        "transport": "udp",
+        "measure": {"end": "1ps", "interval": "0s"},
+        "traffic": [traffic],
+    }
     text = "\n".join(f"{key} = {_toml(value)}" for key, value in keys.items())
     links = run(Scenario.from_toml(text, scenario.name), threads=1, progress=False).links.to_pandas()
     columns = links[["from", "to", "tier", "rate_bps"]].astype({"from": str, "to": str, "tier": str, "rate_bps": int})

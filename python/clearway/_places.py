@@ -49,7 +49,9 @@ def check_result(folder: Path) -> Path:
     ours = FILES | _named(folder / "run.json")
     foreign = [name for name in inside if name not in ours or (folder / name).is_dir()]
     if foreign:
-        raise FileExistsError(f"{folder}: holds {foreign[0]!r}, which would be lost with the old result; move it, or choose another place")
+        raise FileExistsError(
+            f"{folder}: holds {foreign[0]!r}, which would be lost with the old result; move it, or choose another place"
+        )
     return folder
 
 
@@ -115,13 +117,17 @@ def _locked(lock: Path, given: Path) -> int:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise type(error)(f"{given}: nothing can be written to {lock.parent}: {error.strerror}; choose another place") from None
+            raise type(error)(
+                f"{given}: nothing can be written to {lock.parent}: {error.strerror}; choose another place"
+            ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             who = os.pread(handle, 200, 0).decode(errors="replace").strip()
             os.close(handle)
-            raise FileExistsError(f"{given}: {who or 'another command'} writes there now; wait for its end, or choose another place") from None
+            raise FileExistsError(
+                f"{given}: {who or 'another command'} writes there now; wait for its end, or choose another place"
+            ) from None
         except OSError:
             pass  # A file system without locks: whole results are all that is promised there.
         with contextlib.suppress(FileNotFoundError):
@@ -140,7 +146,9 @@ def undisturbed() -> Iterator[None]:
         yield
         return
     heard: list[tuple[int, FrameType | None]] = []
-    before = {number: signal.signal(number, lambda *said: heard.append(said)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda *said: heard.append(said)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

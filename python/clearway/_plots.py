@@ -251,7 +251,13 @@ def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
         # What a page can show; the share is of all flows, so a line that ends below 1 has flows that did not complete.
         at = np.unique(np.linspace(0, len(values) - 1, 500).astype(int))
         share = (at + 1) / len(result.flows)
-        axes.step(values[at] / (1e6 if column == "fct_ps" else 1), share, where="post", color=colour, label=labelled(result.name))
+        axes.step(
+            values[at] / (1e6 if column == "fct_ps" else 1),
+            share,
+            where="post",
+            color=colour,
+            label=labelled(result.name),
+        )
     axes.set(xscale="log", ylabel="share of flows", ylim=(0, 1.02))
     axes.set_xlabel("completion time (µs)" if column == "fct_ps" else "slowdown")
     axes.set_title("completion time" if column == "fct_ps" else "slowdown")
@@ -284,7 +290,9 @@ def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> N
         time, at = np.unique(table["time_ps"], return_inverse=True)
         longest = np.zeros(len(time))
         np.maximum.at(longest, at, table[column].astype(float))
-        axes.plot(*_thinned(time / 1e9, longest / 1e3, np.max), color=colour, label=labelled(result.name), linewidth=1.3)
+        axes.plot(
+            *_thinned(time / 1e9, longest / 1e3, np.max), color=colour, label=labelled(result.name), linewidth=1.3
+        )
     axes.set(xlabel="time (ms)", ylabel="KB")
     axes.set_ylim(bottom=0)
     axes.set_title(title)
@@ -296,7 +304,9 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
     width = 0.8 / max(len(results), 1)
     for place, (result, colour) in enumerate(results):
         frame = result.guarantees.to_pandas()
-        fullest = frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()].set_index("tier").reindex(list(tiers))
+        fullest = (
+            frame.loc[frame.groupby("tier", observed=True)["share"].idxmax()].set_index("tier").reindex(list(tiers))
+        )
         at = np.arange(len(tiers)) + (place - (len(results) - 1) / 2) * width
         most, bound = (fullest[f"queue_{name}_bytes"].astype(float) / 1e3 for name in ("max", "bound"))
         axes.bar(at, most, width * 0.86, color=colour, label=labelled(result.name))

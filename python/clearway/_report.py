@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -143,7 +143,13 @@ def _summary(results: Sequence[Result]) -> str:
     )
     statistics = [pd.concat([result.slowdown(), result.slowdown(by="size")]) for result in results]
     values = np.array([_headline(result, of, sizes) for result, of in zip(results, statistics)])
-    spans = np.array([[[of.loc[size, f"{name} {end}"] for end in ("low", "high")] for size in sizes for name in ("mean", "p99")] for of in statistics], dtype=float)
+    spans = np.array(
+        [
+            [[of.loc[size, f"{name} {end}"] for end in ("low", "high")] for size in sizes for name in ("mean", "p99")]
+            for of in statistics
+        ],
+        dtype=float,
+    )
     best = _best(values, np.array([result.unfinished for result in results]))
     rows = []
     for row, result, colour in zip(range(len(results)), results, colours(results)):
@@ -175,7 +181,11 @@ _COUNTS = (9, 10, 11)
 
 
 def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) -> list[float]:
-    slowdown = [float(np.asarray(statistics[name])[statistics.index.get_loc(size)]) for size in sizes for name in ("mean", "p99")]
+    slowdown = [
+        float(np.asarray(statistics[name])[statistics.index.get_loc(size)])
+        for size in sizes
+        for name in ("mean", "p99")
+    ]
     if result.level == "flow":
         return [*slowdown, result.goodput() / 1e9, result.unfinished, np.nan, np.nan, np.nan]
     wall = result.info["wall_seconds"]
@@ -221,7 +231,9 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
 def _over_time(results: Sequence[Result], plots: Plots) -> str:
     pictures = []
     if any("utilisation" in result.tables and len(result.utilisation) for result in results):
-        pictures.append(html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted."))
+        pictures.append(
+            html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
+        )
     if any("queues" in result.tables and len(result.queues) for result in results):
         pictures.append(html.figure(plots.queues(), "The largest of all samples at a time."))
     if not pictures:
@@ -247,7 +259,13 @@ def _unfinished(results: Sequence[Result]) -> str:
 
 def _lost(results: Sequence[Result]) -> str:
     """By cause and tier of the link, with what was cut or marked instead."""
-    causes = {"overflow": "buffer full", "dead": "link or switch down", "corrupted": "bit error", "trimmed": "trimmed", "marked": "marked"}
+    causes = {
+        "overflow": "buffer full",
+        "dead": "link or switch down",
+        "corrupted": "bit error",
+        "trimmed": "trimmed",
+        "marked": "marked",
+    }
     rows = []
     for result in results:
         links = result.links
@@ -321,5 +339,3 @@ def _scenarios(results: Sequence[Result]) -> str:
         what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
         parts.append(f"<h3>{escape(result.name)}: what differs</h3>{what}")
     return "\n".join(parts)
-
-

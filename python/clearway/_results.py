@@ -184,7 +184,7 @@ class Result:
 
     @property
     def level(self) -> str:
-        """"packet", or "flow" for an estimate without packets."""
+        """ "packet", or "flow" for an estimate without packets."""
         return str(self.info.get("level", "packet"))
 
     @property
@@ -248,7 +248,14 @@ class Result:
         limit was reached. 0 at flow level."""
         if self.level == "flow":
             return 0
-        causes = ("overflow_packets", "dead_packets", "unroutable_packets", "expired_packets", "lossy_packets", "corrupted_packets")
+        causes = (
+            "overflow_packets",
+            "dead_packets",
+            "unroutable_packets",
+            "expired_packets",
+            "lossy_packets",
+            "corrupted_packets",
+        )
         lost = sum(self.links[cause].sum() for cause in causes if cause in self.links.columns)
         return int(lost + (self.aqs["dropped_packets"].sum() if "aqs" in self.tables else 0))
 
@@ -374,7 +381,9 @@ def _sum(path: Path) -> str:
 def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
     """A table of a result, if it is what was written: the footer of a Parquet file has no checksum of its own."""
     if path.is_file() and sums.get(path.name, found := _sum(path)) != found:
-        raise ValueError(f"{path.name}: its checksum is {found}, and {sums[path.name]} when it was written (checksums of run.json)")
+        raise ValueError(
+            f"{path.name}: its checksum is {found}, and {sums[path.name]} when it was written (checksums of run.json)"
+        )
     return read_table(path)
 
 
@@ -392,12 +401,24 @@ def _check_info(info: Any) -> None:
         if key not in info:
             raise ValueError(f"run.json: {key} is missing")
         value = info[key]
-        if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int | float) and not 0 <= value < 2**64):
-            wanted = {str: "text", list: "a list", int: "a whole number from 0"}.get(kind, "a number from 0") if isinstance(kind, type) else "a number from 0"
+        if (
+            not isinstance(value, kind)
+            or isinstance(value, bool)
+            or (isinstance(value, int | float) and not 0 <= value < 2**64)
+        ):
+            wanted = (
+                {str: "text", list: "a list", int: "a whole number from 0"}.get(kind, "a number from 0")
+                if isinstance(kind, type)
+                else "a number from 0"
+            )
             raise ValueError(f"run.json: {key} is {json.dumps(value)[:40]}, but should be {wanted}")
     for finding in info["audit"]:
-        if not (isinstance(finding, dict) and isinstance(finding.get("ok"), bool) and {"name", "detail"} <= set(finding)):
-            raise ValueError(f"run.json: audit has {json.dumps(finding)[:40]}, which is no finding with name, ok and detail")
+        if not (
+            isinstance(finding, dict) and isinstance(finding.get("ok"), bool) and {"name", "detail"} <= set(finding)
+        ):
+            raise ValueError(
+                f"run.json: audit has {json.dumps(finding)[:40]}, which is no finding with name, ok and detail"
+            )
     sums, level = info.get("checksums", {}), info.get("level", "packet")
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
         raise ValueError("run.json: checksums is no table of words")
@@ -411,7 +432,9 @@ def _check_scenario(toml: str) -> None:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"scenario.toml: {error}") from None
     if not isinstance(read.get("fabric"), dict) or not isinstance(read.get("traffic", []), list):
-        raise ValueError("scenario.toml: is no scenario of a run: it has no [fabric], or a traffic that is no list of tables")
+        raise ValueError(
+            "scenario.toml: is no scenario of a run: it has no [fabric], or a traffic that is no list of tables"
+        )
 
 
 def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
@@ -428,7 +451,9 @@ def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
             if column not in table.column_names:
                 raise ValueError(f"{name}.parquet has no column {column}: damaged, or of another version of Clearway")
             found = table.schema.field(column).type
-            if kind != ("name" if pa.types.is_dictionary(found) and pa.types.is_string(found.value_type) else str(found)):
+            if kind != (
+                "name" if pa.types.is_dictionary(found) and pa.types.is_string(found.value_type) else str(found)
+            ):
                 raise ValueError(f"{name}.parquet: the column {column} is {found}, but should be {kind}")
 
 
@@ -448,12 +473,16 @@ def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFram
             of_mean(some) if name == "mean" else of_quantile(some, QUANTILES[name])
             for some in (rising.get(group, np.empty(0)) for group in table.index)
         ]
-        table[f"{name} low"], table[f"{name} high"] = (np.array([pair[end] for pair in ends], dtype=float) for end in (0, 1))
+        table[f"{name} low"], table[f"{name} high"] = (
+            np.array([pair[end] for pair in ends], dtype=float) for end in (0, 1)
+        )
     table.index.name = None
     return table
 
 
-def from_core(name: str, run: tuple[str, str, list[tuple[str, list[Any]]]]) -> tuple[dict[str, pa.Table], dict[str, Any], str]:
+def from_core(
+    name: str, run: tuple[str, str, list[tuple[str, list[Any]]]]
+) -> tuple[dict[str, pa.Table], dict[str, Any], str]:
     """The tables, summary and scenario of what the core gives."""
     info, toml, tables = run
     return {table: _arrow(columns) for table, columns in tables}, json.loads(info), toml

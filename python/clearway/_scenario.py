@@ -28,7 +28,9 @@ def scenario_of(given: Scenario | str | Path) -> Scenario:
     if isinstance(given, str) and "\n" in given:
         raise TypeError("a scenario's text is no file: Scenario.from_toml(text) reads it")
     if not isinstance(given, str | Path):
-        raise TypeError(f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as 'x.toml'")
+        raise TypeError(
+            f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as 'x.toml'"
+        )
     return Scenario.load(given)
 
 
@@ -165,7 +167,9 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
-            raise ScenarioError(str(path), None, "", f"could not be read: it has more than {MOST_BYTES:,} bytes, which no scenario has")
+            raise ScenarioError(
+                str(path), None, "", f"could not be read: it has more than {MOST_BYTES:,} bytes, which no scenario has"
+            )
         return content.decode("utf-8")
     except (OSError, ValueError) as error:
         if isinstance(error, ScenarioError):

@@ -114,9 +114,13 @@ def sustain(
     """
     scenario = scenario_of(scenario)
     if not (resolution > 0 and 0 < low <= high < math.inf):
-        raise ValueError(f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high, in steps above 0")
+        raise ValueError(
+            f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high, in steps above 0"
+        )
     if (high - low) / resolution >= MOST_LOADS:
-        raise ValueError(f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, and at most {MOST_LOADS:,} are possible")
+        raise ValueError(
+            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, and at most {MOST_LOADS:,} are possible"
+        )
     key, name = _class(scenario, traffic)
     loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
     rows: list[pd.Series[Any]] = []
@@ -207,7 +211,14 @@ def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
 
 
 def _judge(
-    result: Result, name: str, load: float, seed: int, slowdown: float | None, delay_us: float | None, keeps_up: float | None, longer: int
+    result: Result,
+    name: str,
+    load: float,
+    seed: int,
+    slowdown: float | None,
+    delay_us: float | None,
+    keeps_up: float | None,
+    longer: int,
 ) -> pd.Series[Any]:
     """The row of a run."""
     flows = result.flows
@@ -225,7 +236,20 @@ def _judge(
         slowdown is None or slowest <= slowdown,
         delay_us is None or longest_us <= delay_us,
     ]
-    values = [load, seed, all(held), int(of_class.sum()), rejected, failed, unfinished, slowest, longest_us, kept, result.ok, longer]
+    values = [
+        load,
+        seed,
+        all(held),
+        int(of_class.sum()),
+        rejected,
+        failed,
+        unfinished,
+        slowest,
+        longest_us,
+        kept,
+        result.ok,
+        longer,
+    ]
     return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
 
 
@@ -241,7 +265,9 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
     start, ideal, size = (flows[column][of_class].astype(float) for column in ("start_ps", "ideal_ps", "bytes"))
     lasted = float(np.ptp(start)) if len(start) else 0.0
     if not lasted:
-        raise ValueError(f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give it more flows, or a longer duration")
+        raise ValueError(
+            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give it more flows, or a longer duration"
+        )
     under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
     return max(1.0, under_way / (1 - keeps_up))
 
@@ -259,7 +285,9 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
     said = scenario.to_dict()
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
-        raise ValueError(f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from lasting {times:,} times as long; leave it out")
+        raise ValueError(
+            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from lasting {times:,} times as long; leave it out"
+        )
     keys: dict[str, Value] = {}
     for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:
         traffic = said["traffic"][index]
@@ -290,4 +318,6 @@ def kept_up(start: Any, delivered: Any, size: Any) -> float:
         return float(np.nansum(size * np.clip(within, 0.0, None)) / (to - since))
 
     arrived = float(size[(start >= middle) & (start <= end)].sum()) / 2
-    return 1.0 - (unfinished(last, end) - unfinished(middle, last)) / arrived if arrived and end > begin else float("nan")
+    return (
+        1.0 - (unfinished(last, end) - unfinished(middle, last)) / arrived if arrived and end > begin else float("nan")
+    )

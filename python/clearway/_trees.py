@@ -86,7 +86,9 @@ def section(results: Sequence[Result]) -> str:
 def _trees(result: Result, colour: str) -> Trees:
     times = np.unique(result.queues["time_ps"])
     rows = result.congestion
-    frame = pd.DataFrame({name: rows[name] for name in ("time_ps", "link", "cause", "role", "paused", "bytes", "innocent_bytes")})
+    frame = pd.DataFrame(
+        {name: rows[name] for name in ("time_ps", "link", "cause", "role", "paused", "bytes", "innocent_bytes")}
+    )
     frame["role"] = frame["role"].map({"paused": PAUSED, "hotspot": HOTSPOT, "root": ROOT})
     frame["whole"] = frame["paused"] & frame["cause"].str.startswith("class")
     frame["held"] = frame["bytes"].where(frame["paused"], 0)
@@ -221,7 +223,9 @@ def _lead(runs: Sequence[Trees]) -> str:
             facts.append(f"{run.name} never holds an innocent packet")
         else:
             at = run.times_us[int(np.argmax(run.innocent_kb))]
-            facts.append(f"{run.name} holds up to {_size(most)} of packets that go nowhere near a root (at {at:,.0f} µs)")
+            facts.append(
+                f"{run.name} holds up to {_size(most)} of packets that go nowhere near a root (at {at:,.0f} µs)"
+            )
     return f"{'; '.join(facts)}."
 
 
@@ -238,16 +242,20 @@ def _legend() -> str:
 
     line = "<path d='M{} 7H{}' stroke='{}' stroke-width='{}'{}/>"
     dash = " stroke-dasharray='4 1.5'"
-    return "<div class=legend>" + "".join(
-        (
-            key(line.format(8, 32, BUSY, 6, "") + "<circle cx='8' cy='7' r='5.5'/>", "root of congestion"),
-            key(line.format(2, 32, BUSY, 6, ""), "hotspot, sending"),
-            key(line.format(2, 32, STOPPED, 6, dash), "paused, thicker for more bytes"),
-            key(line.format(2, 12, STOPPED, 6, dash) + line.format(12, 32, INNOCENT, 6, dash), "innocent share"),
-            key(line.format(2, 32, STOPPED, 1.8, dash), "a class paused, empty"),
-            key(line.format(2, 32, STOPPED, 0.8, dash), "only a root's flows paused"),
+    return (
+        "<div class=legend>"
+        + "".join(
+            (
+                key(line.format(8, 32, BUSY, 6, "") + "<circle cx='8' cy='7' r='5.5'/>", "root of congestion"),
+                key(line.format(2, 32, BUSY, 6, ""), "hotspot, sending"),
+                key(line.format(2, 32, STOPPED, 6, dash), "paused, thicker for more bytes"),
+                key(line.format(2, 12, STOPPED, 6, dash) + line.format(12, 32, INNOCENT, 6, dash), "innocent share"),
+                key(line.format(2, 32, STOPPED, 1.8, dash), "a class paused, empty"),
+                key(line.format(2, 32, STOPPED, 0.8, dash), "only a root's flows paused"),
+            )
         )
-    ) + "</div>"
+        + "</div>"
+    )
 
 
 CSS = f"""

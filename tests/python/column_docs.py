@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
-
 import clearway as cw
+import pyarrow as pa
 
 BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
 BEGIN_CODE, END_CODE = "# columns: begin\n", "# columns: end\n"
@@ -46,7 +45,13 @@ def kind(field: pa.Field) -> str:
 def tables() -> str:
     lines = []
     for name, schema in columns().items():
-        lines += [f"### `{name}.parquet`", "", f"{ROWS[name].capitalize()}.", "", "| column | unit | type | what it says |"]
+        lines += [
+            f"### `{name}.parquet`",
+            "",
+            f"{ROWS[name].capitalize()}.",
+            "",
+            "| column | unit | type | what it says |",
+        ]
         lines.append("| --- | --- | --- | --- |")
         for field in schema:
             unit, doc = (field.metadata[key].decode() for key in (b"unit", b"doc"))
@@ -65,7 +70,9 @@ def code() -> str:
                 lines.append("       ")
             lines[-1] += item
         lines.append("    },")
-    return "\n".join([*lines, "}", '"""By table and column: the type; "name" is text of which each value is kept once."""', ""])
+    return "\n".join(
+        [*lines, "}", '"""By table and column: the type; "name" is text of which each value is kept once."""', ""]
+    )
 
 
 def between_marks(page: str, begin: str = BEGIN, end: str = END) -> str:

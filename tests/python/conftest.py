@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import clearway as cw
+import pytest
 
 TINY = """
 name = "tiny"

@@ -47,7 +47,21 @@ TRACES = {
     "hpcc": "2\n0 1 3 100 1000 2.0\n1 2 3 100 2000 2.1\n",
     "htsim": "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1000\n1->2 id 2 start 10 size 2000\n",
 }
-ODD = ["/dev/zero", "/dev/urandom", "/etc/shadow", "/etc/passwd", "/", ".", "/proc/self/mem", "/dev/full", "no/such", "pipe", "", "a\\u0000b", "/proc/self/environ"]
+ODD = [
+    "/dev/zero",
+    "/dev/urandom",
+    "/etc/shadow",
+    "/etc/passwd",
+    "/",
+    ".",
+    "/proc/self/mem",
+    "/dev/full",
+    "no/such",
+    "pipe",
+    "",
+    "a\\u0000b",
+    "/proc/self/environ",
+]
 OPTIONS = [
     ["--seed"], ["--load"], ["--threads"], ["--level"], ["--flow-control"], ["--set"], ["--out"], ["--transport"], ["--duration"], ["--low"], ["--high"],
     ["--resolution"], ["--keeps-up"], ["--slowdown"], ["--traffic"], ["--store"], ["--workers"], ["--fabric"], ["--json"], ["--plan"], ["--all-complete"],
@@ -58,7 +72,23 @@ VALUES = [
     "traffic.0.flows=99999999999999999999", "\udcff", "/dev/null", "/proc/x", "tiny.toml", "pfc", "udp", "\x00", "a" * 5000, "traffic.99.flows=1", "{}={}",
     "0.0000001", "measure.end=1ps", "measure.interval=1ps", "transport={udp={},dctcp={}}", "../../../..", "1us", "1e-9us",
 ]  # fmt: skip
-COMMANDS = ["run", "compare", "sustain", "sweep", "live", "check", "report", "schemes", "fabrics", "workloads", "schema", "init", "nonsense", "", "--help"]
+COMMANDS = [
+    "run",
+    "compare",
+    "sustain",
+    "sweep",
+    "live",
+    "check",
+    "report",
+    "schemes",
+    "fabrics",
+    "workloads",
+    "schema",
+    "init",
+    "nonsense",
+    "",
+    "--help",
+]
 
 Case = tuple[str, list[str]]
 """What it is called, and the command line; its files are there when it is made."""
@@ -79,7 +109,9 @@ def _mutated(chance: random.Random, text: str) -> str:
         at = chance.randrange(len(lines))
         how = chance.randrange(9)
         if how == 0:
-            lines[at] = "".join(part if chance.random() > 0.9 else part for part in lines[at])[: chance.randint(0, len(lines[at]))]
+            lines[at] = "".join(part if chance.random() > 0.9 else part for part in lines[at])[
+                : chance.randint(0, len(lines[at]))
+            ]
         elif how == 1:
             del lines[at]
         elif how == 2:
@@ -90,12 +122,31 @@ def _mutated(chance: random.Random, text: str) -> str:
             words = [place for place, sign in enumerate(lines[at]) if sign.isalnum()]
             if words:
                 spot = chance.choice(words)
-                lines[at] = lines[at][:spot] + chance.choice(["_", "9", '"', "[", "\t", "é", "\u202e", "\x00", "}"]) + lines[at][spot + 1 :]
+                lines[at] = (
+                    lines[at][:spot]
+                    + chance.choice(["_", "9", '"', "[", "\t", "é", "\u202e", "\x00", "}"])
+                    + lines[at][spot + 1 :]
+                )
         elif how == 7:
             deep = chance.choice([10, 1_000, 100_000])
             lines.insert(at, f"{chance.choice(['deep', 'name', 'seed'])} = {'[' * deep}{']' * deep}")
         else:
-            lines.insert(at, chance.choice(["[fabric]", "[[fabric]]", "[traffic]", "[[failure]]", "[[entity]]", "[sharing]", "name = 3", "[measure]", "x" * 100_000]))
+            lines.insert(
+                at,
+                chance.choice(
+                    [
+                        "[fabric]",
+                        "[[fabric]]",
+                        "[traffic]",
+                        "[[failure]]",
+                        "[[entity]]",
+                        "[sharing]",
+                        "name = 3",
+                        "[measure]",
+                        "x" * 100_000,
+                    ]
+                ),
+            )
         text = "\n".join(lines)
     return text
 
@@ -105,7 +156,18 @@ def _scenario(chance: random.Random, place: Path) -> list[str]:
     (place / "mutated.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     if chance.random() < 0.5:
         return ["check", "mutated.toml"]
-    return ["run", "mutated.toml", "--threads", "1", "--set", "measure.end=10us", "--level", chance.choice(["packet", "packet", "flow"]), "--out", "out"]
+    return [
+        "run",
+        "mutated.toml",
+        "--threads",
+        "1",
+        "--set",
+        "measure.end=10us",
+        "--level",
+        chance.choice(["packet", "packet", "flow"]),
+        "--out",
+        "out",
+    ]
 
 
 def _sweep(chance: random.Random, place: Path) -> list[str]:
@@ -141,11 +203,13 @@ def _trace(chance: random.Random, place: Path) -> list[str]:
         path.write_text("\n".join(rows))
     text = f'transport = "udp"\n[measure]\nend = "10us"\n[fabric.star]\nhosts = 4\n[[traffic]]\ntrace = {{ {kind} = {{ path = "{where}" }} }}\n'
     (place / "traced.toml").write_text(text)
-    return ["check", "traced.toml"] if chance.random() < 0.5 else ["run", "traced.toml", "--threads", "1", "--out", "out"]
+    return (
+        ["check", "traced.toml"] if chance.random() < 0.5 else ["run", "traced.toml", "--threads", "1", "--out", "out"]
+    )
 
 
 def _topology(chance: random.Random, place: Path) -> list[str]:
-    rows = "4 1 3\n3\n0 3 100Gbps 1000ns 0\n1 3 100Gbps 1000ns 0\n2 3 100Gbps 1000ns 0".split("\n")
+    rows = ["4 1 3", "3", "0 3 100Gbps 1000ns 0", "1 3 100Gbps 1000ns 0", "2 3 100Gbps 1000ns 0"]
     for _ in range(chance.randint(1, 2)):
         at = chance.randrange(len(rows))
         cells = rows[at].split(" ")
@@ -177,10 +241,14 @@ def _result(chance: random.Random, place: Path) -> list[str]:
             path.unlink()
         elif how == 3:
             path.unlink()
-            chance.choice([path.mkdir, lambda path=path: os.mkfifo(path), lambda path=path: path.symlink_to("/dev/zero")])()
+            chance.choice(
+                [path.mkdir, lambda path=path: os.mkfifo(path), lambda path=path: path.symlink_to("/dev/zero")]
+            )()
         elif path.name == "run.json" and content:
             info = json.loads(content)
-            info[chance.choice(list(info))] = chance.choice([None, -1, 1e308, [], {}, "x", True, 10**30, [[]], [{}], float("nan")])
+            info[chance.choice(list(info))] = chance.choice(
+                [None, -1, 1e308, [], {}, "x", True, 10**30, [[]], [{}], float("nan")]
+            )
             path.write_text(json.dumps(info))
         else:
             path.write_bytes(chance.randbytes(chance.choice([0, 1, 1000])))

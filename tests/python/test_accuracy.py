@@ -19,7 +19,9 @@ def held(ours: float, within: float = 0.1) -> figures.Held:
     return figures.Held("hpcc over pfc", "a program", "authors' run", pd.DataFrame([row]))
 
 
-@pytest.mark.parametrize(("ours", "ok"), [(89.0, False), (91.0, True), (109.0, True), (111.0, False), (float("nan"), False)])
+@pytest.mark.parametrize(
+    ("ours", "ok"), [(89.0, False), (91.0, True), (109.0, True), (111.0, False), (float("nan"), False)]
+)
 def test_a_number_may_be_off_either_way_by_what_was_allowed(ours: float, ok: bool) -> None:
     assert list(figures.Shown(pd.DataFrame(), held=[held(ours)]).checks.values()) == [ok]
 
@@ -27,7 +29,9 @@ def test_a_number_may_be_off_either_way_by_what_was_allowed(ours: float, ok: boo
 def test_the_page_names_each_comparison_and_who_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "RECORDS", tmp_path / "papers" / "accuracy")
     monkeypatch.setattr(accuracy, "HERE", tmp_path / "papers")
-    monkeypatch.setattr(sys, "argv", [str(tmp_path / "papers" / "pyrrha" / "reproduce.py"), "reference", "--scale", "3"])
+    monkeypatch.setattr(
+        sys, "argv", [str(tmp_path / "papers" / "pyrrha" / "reproduce.py"), "reference", "--scale", "3"]
+    )
     (tmp_path / "papers").mkdir()
     figures._record("reference", [held(105.0), held(150.0)])
     text = accuracy.page(accuracy.records(), ["hpcc", "pfc", "bfc"])

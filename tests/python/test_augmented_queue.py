@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import clearway as cw
+import pytest
 
 PAPER = Path("papers/augmented-queue").resolve()
 

@@ -7,19 +7,17 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import time
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-import clearway as cw
 from called import call
 from clearway import _core
 from test_cli import PROGRAM
@@ -118,7 +116,9 @@ def test_a_comparison_of_everything_on_smaller_ground_runs_or_says_why_not(place
     done = call("compare", "--all", "--transport", "udp", *few, "--set", "fabric.leaf_spine.racks=4", "--out", "all")
     assert done.code == 0 and "udp" in done.out, done.out + done.err
     assert "fairness on the whole leaf-spine" in Path("all", "report.html").read_text(), "racks 1 to 8 send there"
-    done = call("compare", "--all", "--transport", "udp", *few, "--set", "traffic.all.senders=racks 1-99", "--out", "none")
+    done = call(
+        "compare", "--all", "--transport", "udp", *few, "--set", "traffic.all.senders=racks 1-99", "--out", "none"
+    )
     assert done.code == 2 and "udp can't run on this ground" in done.err and "rack" in done.err, done.err
 
 
@@ -127,12 +127,16 @@ def test_a_comparison_of_everything_on_smaller_ground_runs_or_says_why_not(place
 
 @pytest.mark.parametrize("command", ["run", "compare", "sustain", "live", "sweep", "all"])
 @pytest.mark.parametrize("kind", ["below a file", "a file", "a link to nothing", "somebody's folder"])
-def test_a_place_for_results_that_will_not_do_is_refused_before_work(command: str, kind: str, place: Path, no_work: None) -> None:
+def test_a_place_for_results_that_will_not_do_is_refused_before_work(
+    command: str, kind: str, place: Path, no_work: None
+) -> None:
     (place / "file").write_text("mine")
     (place / "link").symlink_to("nowhere")
     (place / "folder").mkdir()
     (place / "folder" / "thesis.txt").touch()
-    out = {"below a file": "file/out", "a file": "file", "a link to nothing": "link", "somebody's folder": "folder"}[kind]
+    out = {"below a file": "file/out", "a file": "file", "a link to nothing": "link", "somebody's folder": "folder"}[
+        kind
+    ]
     if kind == "somebody's folder" and command in ("compare", "sustain", "live", "sweep", "all"):
         pytest.skip("results get folders of their own in it")
     arguments = {"all": ["compare", "--all"], "sweep": ["sweep", "sweep.toml"]}.get(command, [command, "long.toml"])
@@ -191,7 +195,9 @@ def begin(*arguments: str) -> subprocess.Popen[str]:
 def test_a_request_to_end_is_heard_like_ctrl_c_and_a_second_run_into_one_folder_is_refused(place: Path) -> None:
     running = {
         "run": begin("run", "long.toml", "--threads", "1", "--out", "run"),
-        "compare": begin("compare", "long.toml", "--transport", "udp", "--transport", "dctcp", "--threads", "1", "--out", "compare"),
+        "compare": begin(
+            "compare", "long.toml", "--transport", "udp", "--transport", "dctcp", "--threads", "1", "--out", "compare"
+        ),
         "sustain": begin("sustain", "long.toml", "--threads", "1", "--out", "sustain"),
         "sweep": begin("sweep", "sweep.toml", "--workers", "1", "--out", "sweep"),
         "live": begin("live", "slow.toml", "--out", "live"),
@@ -221,7 +227,10 @@ def test_a_request_to_end_is_heard_like_ctrl_c_and_a_second_run_into_one_folder_
 # 8
 
 
-@pytest.mark.parametrize("launcher", ["subprocess.Popen", "os.system", "distributed.LocalCluster.close", "distributed.cli", "builtins.exec", "x"])
+@pytest.mark.parametrize(
+    "launcher",
+    ["subprocess.Popen", "os.system", "distributed.LocalCluster.close", "distributed.cli", "builtins.exec", "x"],
+)
 def test_a_sweep_file_runs_no_command(launcher: str, place: Path) -> None:
     pytest.importorskip("distributed")
     text = f'scenario = "tiny.toml"\n[vary]\nseed = [1]\n[cluster]\nlauncher = "{launcher}"\narguments = {{ args = ["touch", "ran"] }}\n'
@@ -233,7 +242,13 @@ def test_a_sweep_file_runs_no_command(launcher: str, place: Path) -> None:
 
 @pytest.mark.parametrize(
     "argument",
-    ['job_script_prologue = ["touch ran"]', 'python = "/tmp/evil"', 'queue = "short\\ntouch ran"', 'local_directory = "/tmp; touch ran"', 'queue = ["$(touch ran)"]'],
+    [
+        'job_script_prologue = ["touch ran"]',
+        'python = "/tmp/evil"',
+        'queue = "short\\ntouch ran"',
+        'local_directory = "/tmp; touch ran"',
+        'queue = ["$(touch ran)"]',
+    ],
 )
 def test_nor_do_the_arguments_of_a_launcher(argument: str, place: Path) -> None:
     text = f'scenario = "tiny.toml"\n[vary]\nseed = [1]\n[cluster]\nlauncher = "dask_jobqueue.SLURMCluster"\narguments = {{ {argument} }}\n'
@@ -255,7 +270,9 @@ def test_a_hundred_million_runs_are_refused_at_once(plan: list[str], place: Path
     assert done.code == 2 and "100,000,000" in done.err and "huge.toml:3" in done.err, done.err
     assert time.monotonic() - began < 2
     with pytest.raises(ValueError, match="100,000,000"):
-        cw.Sweep.over(cw.Scenario.load("tiny.toml"), {"seed": range(10_000), "fabric.star.hosts": range(2, 10_002)}, "s")
+        cw.Sweep.over(
+            cw.Scenario.load("tiny.toml"), {"seed": range(10_000), "fabric.star.hosts": range(2, 10_002)}, "s"
+        )
 
 
 @pytest.mark.parametrize("high", ["1e9", "inf", "nan"])
@@ -277,9 +294,15 @@ def test_brackets_in_names_are_text(name: str, place: Path) -> None:
 
 
 def test_a_name_that_begins_with_an_underscore_is_in_the_legend(result: cw.Result) -> None:
-    runs = [cw.Result(name, result.tables, result.info, result.scenario_toml) for name in ("_hidden", "_nolegend_", "seen")]
+    runs = [
+        cw.Result(name, result.tables, result.info, result.scenario_toml) for name in ("_hidden", "_nolegend_", "seen")
+    ]
     picture = cw.Comparison(runs).plot.fct_cdf()
-    assert [text.get_text() for legend in picture.legends for text in legend.get_texts()] == ["_hidden", "_nolegend_", "seen"]
+    assert [text.get_text() for legend in picture.legends for text in legend.get_texts()] == [
+        "_hidden",
+        "_nolegend_",
+        "seen",
+    ]
     drawn = [unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg())]
     assert "_hidden" in drawn
 
@@ -331,8 +354,12 @@ DAMAGE: dict[str, Any] = {
     "flows.parquet is empty": lambda at: (at / "flows.parquet").write_bytes(b""),
     "flows.parquet is another table": lambda at: shutil.copy(at / "links.parquet", at / "flows.parquet"),
     "a column is gone": lambda at: _table(at / "flows.parquet", lambda table: table.drop_columns(["slowdown"])),
-    "a column is text": lambda at: _table(at / "flows.parquet", lambda table: table.set_column(3, "bytes", pa.array(["x"] * len(table)))),
-    "a name is a number": lambda at: _table(at / "links.parquet", lambda table: table.set_column(3, "tier", pa.array([1] * len(table)))),
+    "a column is text": lambda at: _table(
+        at / "flows.parquet", lambda table: table.set_column(3, "bytes", pa.array(["x"] * len(table)))
+    ),
+    "a name is a number": lambda at: _table(
+        at / "links.parquet", lambda table: table.set_column(3, "tier", pa.array([1] * len(table)))
+    ),
     "scenario.toml is no TOML": lambda at: (at / "scenario.toml").write_text("= ="),
     "scenario.toml is bytes": lambda at: (at / "scenario.toml").write_bytes(b"\xff\xfe"),
     "scenario.toml is another thing": lambda at: (at / "scenario.toml").write_text("fabric = 3\ntraffic = 4\n"),
@@ -368,8 +395,12 @@ def test_a_full_disk_is_called_that(place: Path) -> None:
     for name in ("report.html", "runs.parquet"):
         Path("s", name).unlink()
     for command in (["run", "tiny.toml", "--out", "r"], ["sweep", "sweep.toml", "--out", "s"]):
-        done = subprocess.run([*PROGRAM, *command], capture_output=True, text=True, timeout=60, check=False, preexec_fn=small)
-        assert done.returncode == 2 and "File too large" in done.stderr and "No such file" not in done.stderr, done.stderr
+        done = subprocess.run(
+            [*PROGRAM, *command], capture_output=True, text=True, timeout=60, check=False, preexec_fn=small
+        )
+        assert done.returncode == 2 and "File too large" in done.stderr and "No such file" not in done.stderr, (
+            done.stderr
+        )
     assert not list(place.glob("**/.*.parquet*")), "nothing half written is left"
 
 

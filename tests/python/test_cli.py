@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 
 PROGRAM = [sys.executable, "-c", "from clearway._cli import main; main()"]
 LONG = Path("examples/dcpim-vs-tcp.toml").resolve()
@@ -26,7 +25,9 @@ def clearway(*arguments: object, cwd: Path | None = None) -> subprocess.Complete
 
 
 def test_run_keeps_a_result_and_a_report(tiny_file: Path, tmp_path: Path) -> None:
-    done = clearway("run", tiny_file, "--seed", 7, "--threads", 2, "--set", "traffic.web.flows=50", "--out", "r", cwd=tmp_path)
+    done = clearway(
+        "run", tiny_file, "--seed", 7, "--threads", 2, "--set", "traffic.web.flows=50", "--out", "r", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     result = cw.load(tmp_path / "r")
     assert (result.info["seed"], len(result.flows)) == (7, 50)

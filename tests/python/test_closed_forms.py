@@ -26,10 +26,22 @@ def test_a_transport_alone_and_with_others_takes_what_arithmetic_says(name: str)
     assert_held(transports.transport(name))
 
 
-QUICK = [tcp.dctcp, tcp.swift, rdma.dcqcn, rdma.timely, rdma.hpcc, links.pfc, links.per_flow_queues, links.bfc, links.congestion_isolation]
+QUICK = [
+    tcp.dctcp,
+    tcp.swift,
+    rdma.dcqcn,
+    rdma.timely,
+    rdma.hpcc,
+    links.pfc,
+    links.per_flow_queues,
+    links.bfc,
+    links.congestion_isolation,
+]
 
 
-@pytest.mark.parametrize("law", [*QUICK, sharing.udp, sharing.rate_limiter, sharing.elastic_switch, sharing.aq], ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "law", [*QUICK, sharing.udp, sharing.rate_limiter, sharing.elastic_switch, sharing.aq], ids=lambda law: law.__name__
+)
 def test_a_scheme_keeps_the_law_of_its_paper(law: Callable[[], Held]) -> None:
     assert_held(law())
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 from clearway import _compare_all as all_
 from test_cli import clearway
 
@@ -46,8 +45,12 @@ def test_a_lone_flow_is_fair_and_costs_its_headers() -> None:
 
 def test_jain_is_of_the_rates_of_flows() -> None:
     # Of two flows that begin at once on one link with fair queues both end together; one that waits for the other has half of its rate.
-    two = LONE.replace("hosts = 2", "hosts = 3").replace('senders = "0"', 'senders = "0-1"').replace('receivers = "1"', 'receivers = "2"')
-    two = two.replace("flows = 1", 'pattern = { incast = { degree = 2 } }')
+    two = (
+        LONE.replace("hosts = 2", "hosts = 3")
+        .replace('senders = "0"', 'senders = "0-1"')
+        .replace('receivers = "1"', 'receivers = "2"')
+    )
+    two = two.replace("flows = 1", "pattern = { incast = { degree = 2 } }")
     fair = all_.measure(cw.run(cw.Scenario.from_toml(two), threads=1))
     assert fair["jain"] == pytest.approx(1.0, abs=0.01)
 
@@ -79,7 +82,9 @@ def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) ->
     assert "did not deliver" not in text.split("* did")[0]
     # Each mean and 99th percentile stands above its confidence.
     low, high = found.runs["short p99 low"], found.runs["short p99 high"]
-    assert ((low <= found.runs["short p99"]) & (found.runs["short p99"] <= high)).any() and re.search(r"<br><small>[\d.]+–[\d.]+</small>", text)
+    assert ((low <= found.runs["short p99"]) & (found.runs["short p99"] <= high)).any() and re.search(
+        r"<br><small>[\d.]+–[\d.]+</small>", text
+    )
 
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:
@@ -99,10 +104,27 @@ def test_what_is_no_scheme_or_fabric_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_compares_all(tmp_path: Path) -> None:
-    few = ["--transport", "udp", "--fabric", "fat-tree", "--workload", "imc10", "--load", "0.4", "--duration", "50us", "--sustained", "none"]
+    few = [
+        "--transport",
+        "udp",
+        "--fabric",
+        "fat-tree",
+        "--workload",
+        "imc10",
+        "--load",
+        "0.4",
+        "--duration",
+        "50us",
+        "--sustained",
+        "none",
+    ]
     done = clearway("compare", "--all", *few, "--out", tmp_path / "all")
     assert done.returncode == 0, done.stderr
     assert "udp" in done.stdout and (tmp_path / "all" / "report.html").exists()
-    for wrong, why in ((["--all", "examples/tiny.toml"], "--all has scenarios"), (["--duration", "1ms", "examples/tiny.toml"], "--duration goes with --all"), ([], "or say --all")):
+    for wrong, why in (
+        (["--all", "examples/tiny.toml"], "--all has scenarios"),
+        (["--duration", "1ms", "examples/tiny.toml"], "--duration goes with --all"),
+        ([], "or say --all"),
+    ):
         done = clearway("compare", *wrong)
         assert done.returncode == 2 and why in done.stderr, done.stderr

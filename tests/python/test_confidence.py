@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-
-import clearway as cw
 from called import call
 from clearway._confidence import EACH, of_mean, of_quantile
 from clearway._sweep.page import _mean
@@ -52,7 +51,9 @@ def test_intervals_are_the_same_each_time_and_hold_what_they_are_of(result: cw.R
     assert np.isnan(of_mean(np.array([1.0]))[0]) and np.isnan(of_quantile(np.array([]), 0.5)[0])
 
 
-def test_tables_have_them_as_columns_and_show_them_beside_the_number(result: cw.Result, tiny_file: object, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_tables_have_them_as_columns_and_show_them_beside_the_number(
+    result: cw.Result, tiny_file: object, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
     monkeypatch.chdir(str(tmp_path))
     [row] = json.loads(call("run", tiny_file, "--json").out)["table"]
     assert row["all mean low"] < row["all mean"] < row["all mean high"]
@@ -62,6 +63,8 @@ def test_tables_have_them_as_columns_and_show_them_beside_the_number(result: cw.
 
 
 def test_over_seeds_runs_are_drawn_and_of_one_run_its_flows() -> None:
-    runs = pd.DataFrame({"short mean": [1.0, 2.0, 3.0], "short mean low": [0.9, 1.9, 2.9], "short mean high": [1.1, 2.1, 3.1]})
+    runs = pd.DataFrame(
+        {"short mean": [1.0, 2.0, 3.0], "short mean low": [0.9, 1.9, 2.9], "short mean high": [1.1, 2.1, 3.1]}
+    )
     assert _mean(runs, "short mean") == "2.00 (1.00–3.00)"
     assert _mean(runs.iloc[:1], "short mean") == "1.00 (0.90–1.10)"

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pytest
-
-import clearway as cw
 from clearway import _trees
 from clearway._fabric_layout import HEIGHT, WIDTH, lay_out
 

@@ -10,9 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 from called import call
 from clearway._run import Progress, _Line
 from clearway._tables import TABLES
@@ -25,7 +24,9 @@ def test_the_version_is_said() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "clearway", "--version"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "clearway", "--version"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0 and done.stdout == call("--version").out
 
 
@@ -39,19 +40,37 @@ def test_help_does_not_wait_for_data_frames() -> None:
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize(("words", "wanted"), [("clearway ru", "run"), ("clearway run x.toml --flow-control pf", "pfc"), ("clearway compare --transport dcp", "dcpim")])
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("clearway ru", "run"),
+        ("clearway run x.toml --flow-control pf", "pfc"),
+        ("clearway compare --transport dcp", "dcpim"),
+    ],
+)
 def test_shells_complete_commands_and_schemes(words: str, wanted: str) -> None:
-    environment = os.environ | {"_CLEARWAY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    environment = os.environ | {
+        "_CLEARWAY_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
     program = Path(sys.executable).parent / "clearway"
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False, env=environment)
     assert wanted in done.stdout.split(), done.stdout + done.stderr
 
 
-def test_everything_that_prints_a_table_prints_json(tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_that_prints_a_table_prints_json(
+    tiny_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"\n[vary]\nseed = [1]\n')
     run = json.loads(call("run", tiny_file, "--json").out)
-    assert run["table"][0]["run"] == "tiny" and run["table"][0]["all mean"] > 1 and run["result"] == "out/tiny" and run["ok"] is True
+    assert (
+        run["table"][0]["run"] == "tiny"
+        and run["table"][0]["all mean"] > 1
+        and run["result"] == "out/tiny"
+        and run["ok"] is True
+    )
     flow = json.loads(call("run", tiny_file, "--level", "flow", "--json").out)
     assert flow["table"][0]["dropped"] is None, "unknown, and no NaN, which JSON has not"
     for command, key, rows in (
@@ -69,13 +88,20 @@ def test_everything_that_prints_a_table_prints_json(tiny_file: Path, tmp_path: P
 
 def test_check_names_nodes_and_links_as_failures_do(tiny_file: Path) -> None:
     done = call("check", tiny_file)
-    assert "host0, host1, ..., host7 (8)" in done.out and "leaf0 - spine0, leaf0 - spine1, leaf1 - spine0, leaf1 - spine1" in done.out
+    assert (
+        "host0, host1, ..., host7 (8)" in done.out
+        and "leaf0 - spine0, leaf0 - spine1, leaf1 - spine0, leaf1 - spine1" in done.out
+    )
     said = json.loads(call("check", tiny_file, "--json").out)
-    assert said["nodes"] == [f"host{n}" for n in range(8)] + ["leaf0", "leaf1", "spine0", "spine1"] and said["hosts"] == 8
+    assert (
+        said["nodes"] == [f"host{n}" for n in range(8)] + ["leaf0", "leaf1", "spine0", "spine1"] and said["hosts"] == 8
+    )
     every = call("check", tiny_file, "--names").out
     for link in said["links"]:
         assert f"{link['from']} - {link['to']}" in every or f"{link['to']} - {link['from']}" in every
-    failing = cw.Scenario.load(tiny_file).with_({"failure": [{"link": [said["links"][-1]["from"], said["links"][-1]["to"]], "at": "1us"}]})
+    failing = cw.Scenario.load(tiny_file).with_(
+        {"failure": [{"link": [said["links"][-1]["from"], said["links"][-1]["to"]], "at": "1us"}]}
+    )
     failing.check()
 
 
@@ -92,12 +118,18 @@ def test_init_writes_a_scenario_that_runs_and_replaces_none(tmp_path: Path, monk
 
 def test_what_init_says_in_comments_is_right_too() -> None:
     text = (Path(cw.__file__).parent / "init.toml").read_text()
-    bare = text.replace('# [[failure]]\n# link', '[[failure]]\nlink').replace('# at = "1ms"', 'at = "1ms"').replace('# end =', 'end =')
+    bare = (
+        text.replace("# [[failure]]\n# link", "[[failure]]\nlink")
+        .replace('# at = "1ms"', 'at = "1ms"')
+        .replace("# end =", "end =")
+    )
     assert bare != text
     cw.Scenario.from_toml(bare).check()
 
 
-def test_without_a_terminal_a_line_is_said_every_few_seconds(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_a_line_is_said_every_few_seconds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     with _Line("mine", True) as line:
@@ -106,7 +138,9 @@ def test_without_a_terminal_a_line_is_said_every_few_seconds(capsys: pytest.Capt
             now[0] += 0.125
             line.listener(Progress(step * 10**9, 10**12, step, 120))
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 3 and said[0].startswith("mine: 40 of 120 flows, 40.000 ms simulated in 5 s, about 10 s left"), said
+    assert len(said) == 3 and said[0].startswith(
+        "mine: 40 of 120 flows, 40.000 ms simulated in 5 s, about 10 s left"
+    ), said
 
 
 def test_a_sweep_that_takes_long_says_how_it_stands(tmp_path: Path) -> None:
@@ -146,7 +180,9 @@ def test_tables_and_their_columns_are_completed(result: cw.Result) -> None:
         result.flows["fct"]
 
 
-def test_a_notebook_is_not_asked_for_widgets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_is_not_asked_for_widgets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])

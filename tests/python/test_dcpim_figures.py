@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-
-import clearway as cw
 
 PAPER = Path("papers/dcpim").resolve()
 
@@ -32,7 +31,9 @@ def test_every_scheme_runs_in_every_scenario(reproduce: ModuleType, path: Path) 
 
 def test_a_level_is_reached_when_it_is_never_left_again(reproduce: ModuleType) -> None:
     # Averages of five are below 0.5 until the fifth value after the last dip is in.
-    use = pd.Series([0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0], index=np.arange(20.0, 280.0, 20.0))
+    use = pd.Series(
+        [0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0], index=np.arange(20.0, 280.0, 20.0)
+    )
     assert reproduce._settles(use, 0.5) == 200.0
     assert reproduce._settles(use * 0 + 1, 0.5) == 0.0
 

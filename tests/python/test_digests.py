@@ -42,7 +42,10 @@ UPLINK = {"link": ["leaf0", "spine0"], "at": "20us", "until": "2ms"}
 FAULTS = {
     "with loss": {"failure": [{**UPLINK, "loss": 0.01, "bit_error_rate": 1e-7, "one_way": True}]},
     "with a slow link": {"failure": [{**UPLINK, "rate": "10Gbps"}]},
-    "with a flapping link": {"failure": [{**UPLINK, "flap": {"down": "20us", "every": "100us"}}], "reroute_delay": "10us"},
+    "with a flapping link": {
+        "failure": [{**UPLINK, "flap": {"down": "20us", "every": "100us"}}],
+        "reroute_delay": "10us",
+    },
     "with news from switch to switch": {
         "failure": [UPLINK],
         "reroute_delay": "10us",
@@ -56,7 +59,11 @@ def scenarios() -> dict[str, cw.Scenario]:
     """Every scenario file, and the scene over every transport and flow control, and with every kind of fault."""
     found = {}
     for path in FILES:
-        if "[scenario]" not in (text := path.read_text()) and not text.startswith("scenario ") and "\nscenario =" not in text:
+        if (
+            "[scenario]" not in (text := path.read_text())
+            and not text.startswith("scenario ")
+            and "\nscenario =" not in text
+        ):
             found[path.relative_to(ROOT).as_posix()] = cw.Scenario.load(path)
     scene, known = cw.Scenario.from_toml(SCENE), cw.schemes()
     for name in known.index[known["kind"] == "transport"]:

@@ -11,10 +11,9 @@ import threading
 import time
 from pathlib import Path
 
+import clearway as cw
 import numpy as np
 import pytest
-
-import clearway as cw
 
 PROGRAM = [sys.executable, "-c", "from clearway._cli import main; main()"]
 LARGE = Path("examples/flow-level/large.toml").resolve()
@@ -71,7 +70,9 @@ def test_the_same_flows_at_both_levels(tmp_path: Path) -> None:
     page = both.report(tmp_path / "report.html").read_text()
     assert "is an estimate at flow level" in page and "Where time went" in page
     kept = cw.compare(scenario, ["dcpim", "udp"], levels=["packet", "flow"], folder=tmp_path, keep=True)
-    assert [result.info["wall_seconds"] for result in kept.results] == [result.info["wall_seconds"] for result in both.results]
+    assert [result.info["wall_seconds"] for result in kept.results] == [
+        result.info["wall_seconds"] for result in both.results
+    ]
 
 
 def test_a_report_on_estimates_alone(estimate: cw.Result, tmp_path: Path) -> None:

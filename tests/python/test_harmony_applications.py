@@ -8,11 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-
-import clearway as cw
 
 PAPER = Path("papers/harmony").resolve()
 
@@ -23,7 +22,9 @@ def of() -> Iterator[dict[str, ModuleType]]:
 
     before, known = list(sys.path), set(sys.modules)
     sys.path[:0] = [str(PAPER), str(PAPER.parent)]
-    yield {name: importlib.import_module(f"applications.{name}") for name in ("network", "storage", "reframer", "detector")}
+    yield {
+        name: importlib.import_module(f"applications.{name}") for name in ("network", "storage", "reframer", "detector")
+    }
     sys.path[:] = before
     for name in set(sys.modules) - known:
         if name.partition(".")[0] in ("applications", "figures"):
@@ -42,7 +43,7 @@ class Steady:
 
 
 def client(storage: ModuleType, **costs: float) -> Any:
-    free = {name: 0.0 for name in storage.Client.__dataclass_fields__}
+    free = dict.fromkeys(storage.Client.__dataclass_fields__, 0.0)
     return storage.Client(**{**free, "submit": 1.0, "complete": 2.0, "touch": 7.0, **costs})
 
 

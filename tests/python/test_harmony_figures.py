@@ -6,18 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import clearway as cw
 import pandas as pd
 import pytest
-
-import clearway as cw
 
 PAPER = Path("papers/harmony").resolve()
 
 
 @pytest.fixture
-def reproduce(
-    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ModuleType:
+def reproduce(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = load_runner("harmony")
     monkeypatch.setattr(module.setting, "OUT", tmp_path)
     monkeypatch.setattr(module.setting, "scale", 0.1)

@@ -6,17 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 import clearway as cw
+import pytest
 
 PAPER = Path("papers/pyrrha").resolve()
 
 
 @pytest.fixture
-def reproduce(
-    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ModuleType:
+def reproduce(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = load_runner("pyrrha")
     monkeypatch.setattr(module.scenes, "OUT", tmp_path)
     return module

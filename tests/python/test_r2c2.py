@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import clearway as cw
+import pytest
 from clearway import r2c2
 
 SQUARE = {"torus": {"dims": [4, 4]}}
@@ -38,9 +37,9 @@ def test_rates_share_a_link_by_weight_priority_and_demand() -> None:
     def rates(*flows: r2c2.Flow) -> Any:
         return pytest.approx(r2c2.rates(flows, fabric=line, headroom=0.1))
 
-    assert [3, 6] == rates(r2c2.Flow(0, 3), r2c2.Flow(1, 4, weight=2))
-    assert [9, 0] == rates(r2c2.Flow(0, 3), r2c2.Flow(1, 4, priority=1))
-    assert [1, 8] == rates(r2c2.Flow(0, 3, demand_gbps=1), r2c2.Flow(1, 4))
+    assert rates(r2c2.Flow(0, 3), r2c2.Flow(1, 4, weight=2)) == [3, 6]
+    assert rates(r2c2.Flow(0, 3), r2c2.Flow(1, 4, priority=1)) == [9, 0]
+    assert rates(r2c2.Flow(0, 3, demand_gbps=1), r2c2.Flow(1, 4)) == [1, 8]
 
 
 def test_given_links_are_filled_as_those_of_a_fabric() -> None:

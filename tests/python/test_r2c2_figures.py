@@ -7,19 +7,16 @@ from itertools import product
 from pathlib import Path
 from types import ModuleType
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-
-import clearway as cw
 
 PAPER = Path("papers/r2c2").resolve()
 
 
 @pytest.fixture
-def reproduce(
-    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ModuleType:
+def reproduce(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = load_runner("r2c2")
     monkeypatch.setattr(module.rack, "OUT", tmp_path)
     monkeypatch.setattr(module.rack, "scale", 0.02)
@@ -35,8 +32,8 @@ def test_broadcasts_cost_what_sections_3_2_5_1_and_6_say(reproduce: ModuleType) 
     # Section 3.2: 511 edges of 16 bytes.
     assert overhead.broadcast_bytes(512) == 511 * 16
     # With the paper's 8 KB and 6 hops: 2 x 8 to 60 KB, and 262 thousand broadcasts over 3,072 links.
-    assert 2 * 8 / 60 == pytest.approx(0.2666, abs=1e-4)
-    assert 512 * 511 * 8_000 / 3_072 == pytest.approx(681e3, rel=1e-3)
+    assert pytest.approx(0.2666, abs=1e-4) == 2 * 8 / 60
+    assert pytest.approx(681e3, rel=1e-3) == 512 * 511 * 8_000 / 3_072
     # Section 6: the sender's leaf and 15 other hosts there, a spine, its 31 other leaves with 16 hosts each.
     edges = 1 + 15 + 1 + 31 + 31 * 16
     assert overhead.clos_broadcast_bytes(512, 32) == edges * 16 == 8_704

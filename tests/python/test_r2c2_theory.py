@@ -60,7 +60,9 @@ def test_rates_are_those_of_linear_programs(theory: ModuleType) -> None:
 
 
 def test_the_programs_know_what_is_fair(theory: ModuleType) -> None:
-    def fair(capacity: list[float], loads: list[list[float]], weights: list[float], demands: list[float]) -> list[float]:
+    def fair(
+        capacity: list[float], loads: list[list[float]], weights: list[float], demands: list[float]
+    ) -> list[float]:
         arrays = (np.array(each, dtype=float) for each in (capacity, loads, weights, demands))
         return [float(rate) for rate in theory.linear_programs.max_min(*arrays)]
 

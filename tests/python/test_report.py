@@ -5,10 +5,9 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import clearway as cw
 import numpy as np
 import pytest
-
-import clearway as cw
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-
-import clearway as cw
 
 PARTS = ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "serialised_ps", "propagation_ps", "return_ps"]
 
@@ -144,7 +143,10 @@ def test_rates_of_entities_are_what_arrived_over_time() -> None:
 def test_what_aqs_drop_is_dropped() -> None:
     # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the limit.
     request = {"share": {"absolute": "1Gbps"}, "position": "ingress"}
-    limited: dict[str, Any] = {"sharing": {"aq": {"limit": {"fixed": {"bytes": "10KB"}}}}, "entity.0.request": [request]}
+    limited: dict[str, Any] = {
+        "sharing": {"aq": {"limit": {"fixed": {"bytes": "10KB"}}}},
+        "entity.0.request": [request],
+    }
     result = cw.run(cw.Scenario.from_toml(TWO_ENTITIES).with_(limited))
     assert result.links["overflow_packets"].sum() == 0
     assert result.dropped == pytest.approx(290 * 0.9 - 10_000 / 1500, rel=0.03)

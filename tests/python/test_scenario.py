@@ -3,11 +3,10 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import clearway as cw
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-import clearway as cw
 
 
 def test_with_sets_keys_by_name_and_by_path(scenario: cw.Scenario) -> None:
@@ -81,7 +80,9 @@ trace = { parquet = { path = "flows.parquet", class = "web" } }
 def test_a_flipped_bit_in_a_trace_is_found_by_its_checksum(tmp_path: Path) -> None:
     table = pa.table({"src": [0, 1], "dst": [2, 3], "size_bytes": [12_345, 2_000], "start_ps": [5, 7]})
     path = tmp_path / "flows.parquet"
-    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False, write_page_checksum=True)
+    pq.write_table(
+        table, path, compression="none", use_dictionary=False, write_statistics=False, write_page_checksum=True
+    )
     text = """
 transport = "dcpim"
 [fabric.star]
@@ -104,7 +105,9 @@ def test_the_schema_knows_every_key_of_a_scenario(scenario: cw.Scenario) -> None
 SWEEPS = [Path("examples/sweep.toml")]
 
 
-@pytest.mark.parametrize("path", sorted(set(Path("examples").glob("*.toml")).difference(SWEEPS)) + sorted(Path("papers").glob("*/*.toml")))
+@pytest.mark.parametrize(
+    "path", sorted(set(Path("examples").glob("*.toml")).difference(SWEEPS)) + sorted(Path("papers").glob("*/*.toml"))
+)
 def test_every_scenario_in_the_tree_is_sound(path: Path) -> None:
     hosts, flows = cw.Scenario.load(path).check()
     assert hosts > 0 and flows > 0

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 from called import call
 from clearway._compare_all import SUSTAINED_LOADS
 from clearway._defaults import KEEPS_UP
@@ -93,7 +92,9 @@ def test_keeping_up_is_a_share_of_what_arrives() -> None:
 
 def test_unfinished_work_that_is_level_is_none_that_grows() -> None:
     # Poisson arrivals at a link of which they take 0.5: as much is under way at the end as before, whatever that is.
-    poisson = cw.Scenario.from_toml(LINE).with_({"traffic.line.arrivals": {"poisson": {"load": 0.5}}, "traffic.line.flows": 40_000})
+    poisson = cw.Scenario.from_toml(LINE).with_(
+        {"traffic.line.arrivals": {"poisson": {"load": 0.5}}, "traffic.line.flows": 40_000}
+    )
     found = cw.sustain(poisson, low=0.5, high=1.1, resolution=0.1)
     assert (found.load, found.fails) == (0.9, 1.0), "1,460 of 1,500 bytes are payload"
     assert found.runs.set_index("load")["kept up"][0.9] > 0.99
@@ -101,7 +102,11 @@ def test_unfinished_work_that_is_level_is_none_that_grows() -> None:
 
 def test_arrivals_that_are_too_short_for_the_rule_are_lengthened(tmp_path: Path) -> None:
     """Twenty messages of which each is under way for a fifth of the time between two."""
-    keys = {"traffic.line.sizes": {"constant": "1MB"}, "traffic.line.arrivals": {"poisson": {"load": 0.2}}, "traffic.line.flows": 20}
+    keys = {
+        "traffic.line.sizes": {"constant": "1MB"},
+        "traffic.line.arrivals": {"poisson": {"load": 0.2}},
+        "traffic.line.flows": 20,
+    }
     few = cw.Scenario.from_toml(LINE).with_(keys)
     found = cw.sustain(few, low=0.2, high=0.2)
     assert found.load == 0.2, "a fifth of a link is sustained"
@@ -153,7 +158,17 @@ def test_an_interrupted_search_has_its_bracket(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_it_found(pairs_file: Path) -> None:
-    done = clearway("sustain", pairs_file, "--all-complete", "--resolution", "0.1", "--low", "0.8", "--set", "traffic.pairs.flows=100")
+    done = clearway(
+        "sustain",
+        pairs_file,
+        "--all-complete",
+        "--resolution",
+        "0.1",
+        "--low",
+        "0.8",
+        "--set",
+        "traffic.pairs.flows=100",
+    )
     assert done.returncode == 0, done.stderr
     assert "even the highest load, 1, holds" in done.stdout, "40 KB of backlog fit"
     assert "load 0.9, seed 1: holds" in done.stderr

@@ -7,18 +7,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import clearway as cw
 import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
-
-import clearway as cw
 from clearway._sweep import Simulation
 from clearway._sweep import store as stores
 from clearway._sweep.driver import Board, Running
 from clearway._sweep.points import Told
 from clearway._sweep.watch import Watch
+from rich.console import Console
 from sweep_tasks import Square
 from test_cli import clearway
 from test_report import Links
@@ -57,7 +56,9 @@ def test_a_sweep_has_every_combination_as_a_run_alone_has_it(swept: cw.SweepResu
     assert len(table) == 3 * 2 * 2 and set(table["status"]) == {"done"} and swept.ok
     assert list(table.columns[:4]) == ["transport", "load", "seed", "status"]
     alone = cw.run(
-        tiny().with_({"traffic.ring.arrivals": {"poisson": {"load": 0.6}}, "traffic.ring.flows": 40}, transport="dcpim", seed=2)
+        tiny().with_(
+            {"traffic.ring.arrivals": {"poisson": {"load": 0.6}}, "traffic.ring.flows": 40}, transport="dcpim", seed=2
+        )
     )
     of_it = swept["dcpim, load 0.6, seed 2"]
     assert of_it.digest == alone.digest == table.loc["dcpim, load 0.6, seed 2", "digest"]
@@ -72,7 +73,10 @@ def test_the_dataset_is_read_by_whoever_reads_parquet(swept: cw.SweepResult) -> 
     frame = pd.read_parquet(swept.dataset / "flows")
     assert len(frame) == 12 * 40
     # `transport` is a column of the flows, that of each flow.
-    assert set(frame["axis_transport"]) == {"udp", "dcpim", "dcpim rounds 2"} and set(frame["transport"]) == {"udp", "dcpim"}
+    assert set(frame["axis_transport"]) == {"udp", "dcpim", "dcpim rounds 2"} and set(frame["transport"]) == {
+        "udp",
+        "dcpim",
+    }
     assert set(frame["load"]) == {0.3, 0.6} and frame["seed"].dtype == "int64"
     lazy = pl.scan_parquet(swept.dataset / "flows" / "**" / "*.parquet", hive_partitioning=True)
     counts = lazy.group_by("axis_transport", "load", "seed", "run").len().collect()
@@ -141,7 +145,10 @@ def test_what_makes_a_result_makes_its_key(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_is_reported_and_tried_again_alone(tmp_path: Path) -> None:
-    points = [cw.Point(Square(number, str(tmp_path), ends="fails" if number == 2 else ""), {"number": number}) for number in range(4)]
+    points = [
+        cw.Point(Square(number, str(tmp_path), ends="fails" if number == 2 else ""), {"number": number})
+        for number in range(4)
+    ]
     sweep = cw.Sweep(points, tmp_path / "out")
     swept = sweep.run()
     assert swept.failed == {"number 2": "2 has no square today"} and not swept.ok
@@ -155,8 +162,13 @@ def test_a_failed_run_is_reported_and_tried_again_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ends", "status", "times_run"), [("dies", "failed", 2), ("dies once", "done", 2)])
-def test_a_run_whose_worker_dies_is_done_again_once_and_stops_no_other(tmp_path: Path, ends: str, status: str, times_run: int) -> None:
-    points = [cw.Point(Square(number, str(tmp_path), ends=ends if number == 1 else ""), {"number": number}) for number in range(4)]
+def test_a_run_whose_worker_dies_is_done_again_once_and_stops_no_other(
+    tmp_path: Path, ends: str, status: str, times_run: int
+) -> None:
+    points = [
+        cw.Point(Square(number, str(tmp_path), ends=ends if number == 1 else ""), {"number": number})
+        for number in range(4)
+    ]
     swept = cw.Sweep(points, tmp_path / "out").run(workers=2)
     assert swept.status == {"number 0": "done", "number 1": status, "number 2": "done", "number 3": "done"}
     assert times(tmp_path) == {0: 1, 1: times_run, 2: 1, 3: 1}
@@ -176,7 +188,10 @@ def test_an_unforeseen_error_is_kept_with_where_it_came_from(tmp_path: Path) -> 
 
 
 def test_everything_is_checked_before_anything_runs(tmp_path: Path) -> None:
-    points = [cw.Point(tiny().with_(seed=1), {"n": 1}), cw.Point(tiny().with_({"traffic.ring.pattern.stride.by": 8}), {"n": 2})]
+    points = [
+        cw.Point(tiny().with_(seed=1), {"n": 1}),
+        cw.Point(tiny().with_({"traffic.ring.pattern.stride.by": 8}), {"n": 2}),
+    ]
     sweep = cw.Sweep(points, tmp_path / "out")
     with pytest.raises(cw.ScenarioError, match="in the run 'n 2'"):
         sweep.run()
@@ -289,14 +304,16 @@ def test_a_file_crosses_zips_and_skips(file: Path) -> None:
         (("seed = { from = 1, to = 2 }", "seed = [1, 1]"), 6, "called the same"),
         (("seed = { from = 1, to = 2 }", "seed = ["), None, "line"),
         (("seed = { from = 1, to = 2 }", "load = [0.5]"), 6, "no traffic class"),
-        (("seed = { from = 1, to = 2 }", "load = [\"much\"]"), 6, "load"),
+        (("seed = { from = 1, to = 2 }", 'load = ["much"]'), 6, "load"),
         (('scenario = "tiny.toml"', ""), None, "name a file"),
         (('scenario = "tiny.toml"', 'scenario = "tinny.toml"'), None, "could not be read"),
         (("[vary]", "[set]\nseed = -1\n[vary]"), 4, "seed"),
         (("[[zip]]", "[cluster]\nlauncher = 3\n[[zip]]"), 9, "is no text"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_named_by_its_line(file: Path, change: tuple[str, str], line: int | None, said: str) -> None:
+def test_what_is_wrong_in_a_file_is_named_by_its_line(
+    file: Path, change: tuple[str, str], line: int | None, said: str
+) -> None:
     assert change[0] in FILE
     file.write_text(FILE.replace(*change))
     done = clearway("sweep", file, "--plan")
@@ -357,7 +374,10 @@ def test_who_watches_sees_what_runs_and_how_long_it_takes(monkeypatch: pytest.Mo
     board = Board({f"r{number}": f"load {number}" for number in range(10)}, lanes=2, waiting=5)
     assert board.seconds_left() is None, "nobody knows yet"
     # Half done after 5 s: it takes 10. So do the five to come, two at a time, and one that has just begun.
-    board.running = {"r1": Running(1, began=now - 5, share=0.5, words="7 of 14 flows", where="process 7"), "r2": Running(1, began=now)}
+    board.running = {
+        "r1": Running(1, began=now - 5, share=0.5, words="7 of 14 flows", where="process 7"),
+        "r2": Running(1, began=now),
+    }
     assert board.seconds_left() == pytest.approx((5 + 10 + 5 * 10) / 2)
     # Those that have ended took 4 s; what runs goes by itself.
     board.took, board.done = [3.0, 5.0], {"r3", "r4"}
@@ -381,7 +401,9 @@ def test_the_report_shows_each_line_and_needs_no_network(swept: cw.SweepResult, 
 
 
 def test_a_report_has_a_page_whatever_the_axes(tmp_path: Path) -> None:
-    for number, vary in enumerate(({"seed": [1]}, {"transport": ["udp", "dcpim"]}, {"fabric.star.hosts": [4, 8], "host.mtu": ["1KB", "9KB"]})):
+    for number, vary in enumerate(
+        ({"seed": [1]}, {"transport": ["udp", "dcpim"]}, {"fabric.star.hosts": [4, 8], "host.mtu": ["1KB", "9KB"]})
+    ):
         result = cw.sweep(tiny(), vary, tmp_path / str(number), store=tmp_path / "store")
         assert result.ok and "All combinations" in result.report().read_text()
     nothing = squares(tmp_path).result()

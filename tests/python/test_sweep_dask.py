@@ -10,9 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 from test_cli import clearway
 from test_sweep_kills import RING, TINY, begin, counted, finish, log, until
 

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 import clearway as cw
+import pytest
 from test_cli import PROGRAM
 
 # Eight hosts send 200 MB each to the next: some tenths of a second a run.

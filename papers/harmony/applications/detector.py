@@ -17,14 +17,13 @@ from collections.abc import Callable
 from math import comb
 from typing import Any
 
+import clearway as cw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from clearway._plots import COLOURS
 from figures import Shown
 from matplotlib.axes import Axes
-
-import clearway as cw
 
 from . import network
 from .network import HOST_US, Bound, draw, log_scale, run, slots
@@ -67,7 +66,11 @@ def failures(spines: int, seed: int) -> list[dict[str, Any]]:
     for rack in range(RACKS):
         for spine in range(spines):
             # A link in its steady state is dead at first with the same probability, for what is left of its outage.
-            at = -MEND_US * random.random() if random.random() < DEAD else random.exponential(MEND_US * (1 - DEAD) / DEAD)
+            at = (
+                -MEND_US * random.random()
+                if random.random() < DEAD
+                else random.exponential(MEND_US * (1 - DEAD) / DEAD)
+            )
             while at < SPAN_US:
                 link = [f"leaf{rack}", f"spine{spine}"]
                 # Outages shorter than a hop can't be told.
@@ -91,7 +94,9 @@ def probes_of(result: cw.Result) -> pd.DataFrame:
     return found[found["from"] != found["to"]]
 
 
-def expected(probes: pd.DataFrame, outages: list[dict[str, Any]], spines: int, tries: int, answer_us: float) -> tuple[float, float]:
+def expected(
+    probes: pd.DataFrame, outages: list[dict[str, Any]], spines: int, tries: int, answer_us: float
+) -> tuple[float, float]:
     """What the analysis expects given which links were dead at each try: requests alone, and requests and rsvps."""
     alone, both = np.ones(len(probes)), np.ones(len(probes))
     rows = np.arange(len(probes))
@@ -153,7 +158,9 @@ def detector_false() -> Shown:
     within = (table["high"] >= table["requests alone, these links"]) & (table["low"] <= table["and rsvps, these links"])
     checks = {
         "runs are between the two analyses given the links that were dead, at 99.9%": bool(within.all()),
-        "falls with tries, where there are two spines or more": bool((share.loc[2:].diff(axis=1).iloc[:, 1:] <= 0).all(axis=None)),
+        "falls with tries, where there are two spines or more": bool(
+            (share.loc[2:].diff(axis=1).iloc[:, 1:] <= 0).all(axis=None)
+        ),
         "falls with path diversity from two tries on, from 1 spine to 4 to 16": bool(
             (share.loc[[1, 4, 16], TRIES[1:]].diff().iloc[1:] < 0).all(axis=None)
         ),
@@ -189,10 +196,16 @@ def detector_time() -> Shown:
     waits, detections, checks = {}, {}, {}
     for name, transport in network.BEST_EFFORT.items():
         waits[name] = _answers(run("detector-load", f"load {name}", {**sets, "transport": transport}))
-        rows[name] = {f"{rate:g}": float(np.quantile(waits[name], 1 - rate)) for rate in RATES} | {"none seen": waits[name].max()}
+        rows[name] = {f"{rate:g}": float(np.quantile(waits[name], 1 - rate)) for rate in RATES} | {
+            "none seen": waits[name].max()
+        }
     for delta in DELTAS:
         harmony = slots(K, delta)
-        ours = run("detector-load", f"load {delta:g}us", {**sets, "traffic.0.transport": harmony, "traffic.1.transport": harmony})
+        ours = run(
+            "detector-load",
+            f"load {delta:g}us",
+            {**sets, "traffic.0.transport": harmony, "traffic.1.transport": harmony},
+        )
         flows = ours.flows.to_pandas()
         probes = flows[flows["class"] == "probes"]["status"]
         rpcs = flows[flows["class"] == "rpcs"]["status"]
@@ -201,11 +214,16 @@ def detector_time() -> Shown:
         )
         bound = Bound(ours, K, delta)
         for tries in TRIES[:3]:
-            dead = run("detector-dead", f"dead {delta:g}us {tries} tries", {"transport": slots(K, delta, attempts=tries)})
+            dead = run(
+                "detector-dead", f"dead {delta:g}us {tries} tries", {"transport": slots(K, delta, attempts=tries)}
+            )
             name = f"Harmony, {delta:g}us, {tries} tries"
             # The probe was sent at 1 us.
             detections[name] = took = dead.info["end_ps"] / 1e6 - 1 + HOST_US
-            rows[name] = {f"{rate:g}": took for rate in RATES} | {"none seen": took, "bound": tries * bound.answer + HOST_US}
+            rows[name] = {f"{rate:g}": took for rate in RATES} | {
+                "none seen": took,
+                "bound": tries * bound.answer + HOST_US,
+            }
             rows[name]["RPCs rejected"] = float((rpcs == "rejected").mean())
         waits[f"Harmony, {delta:g}us"] = _answers(ours)
     table = pd.DataFrame(rows).T.rename_axis("wait us, for a rate of false positives of")
@@ -217,7 +235,9 @@ def detector_time() -> Shown:
         one = detections[f"Harmony, {delta:g}us, 1 tries"]
         for name in network.BEST_EFFORT:
             times = float(table.loc[name, "0.0001"] / one)
-            checks[f"delta_admission {delta:g} us: one try is {times:.2f} times as fast as {name} at a rate of 1e-4"] = times > 1
+            checks[
+                f"delta_admission {delta:g} us: one try is {times:.2f} times as fast as {name} at a rate of 1e-4"
+            ] = times > 1
     return Shown(table, checks, draw([_late(waits, detections)]))
 
 

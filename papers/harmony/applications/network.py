@@ -10,16 +10,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import clearway as cw
+import figures
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-import figures
 from clearway._plots import STYLE, Picture
 from figures import Keys
-
-import clearway as cw
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 HERE = Path(__file__).parent
 OUT = Path("out/harmony/applications")
@@ -90,7 +88,9 @@ class Bound:
         return self.admission + self.transfer(size) + HOST_US
 
 
-def sensitivity(model: Model, outcome: Callable[[Model], Mapping[str, float]], factors: Sequence[float] = (0.5, 2.0)) -> pd.DataFrame:
+def sensitivity(
+    model: Model, outcome: Callable[[Model], Mapping[str, float]], factors: Sequence[float] = (0.5, 2.0)
+) -> pd.DataFrame:
     """The outcome with each number of a model by itself multiplied by each factor."""
     rows = {("as it is", 1.0): outcome(model)}
     for field in fields(model):

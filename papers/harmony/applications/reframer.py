@@ -17,14 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import clearway as cw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from clearway._plots import COLOURS
 from figures import Shown
 from matplotlib.axes import Axes
-
-import clearway as cw
 
 from . import network
 from .network import HOST_US, Bound, draw, log_scale, run, slots
@@ -211,7 +210,9 @@ def reframer() -> Shown:
         table = pd.DataFrame(rows).T.rename_axis(["traffic", "network", "timeout us"]).sort_index()
         for name in (name for name in found if found[name].bound):
             ours = table.loc[traffic, name].iloc[0]
-            checks[f"{traffic}, {name}: 1 batch in 1,000 at most is cut short ({ours['cut short']:.2%})"] = ours["cut short"] <= 1e-3
+            checks[f"{traffic}, {name}: 1 batch in 1,000 at most is cut short ({ours['cut short']:.2%})"] = (
+                ours["cut short"] <= 1e-3
+            )
             for rival in network.BEST_EFFORT:
                 unheld, same = gains(ours, table.loc[traffic, rival])
                 said = f"{same:.2f} times {rival}'s throughput at the same mean delay (paper: 2); {unheld:.2f} unheld"

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import NamedTuple
 
+import clearway as cw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -32,8 +33,6 @@ from clearway._plots import COLOURS
 from figures import Shown
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
-
-import clearway as cw
 
 from . import network
 from .network import Bound, draw, log_scale, run, slots
@@ -107,7 +106,9 @@ class Reads:
 
     def __init__(self, result: cw.Result, if_rejected: float) -> None:
         flows = result.flows.to_pandas().sort_values(["dst", "start_ps"])
-        self.reads, self.commands = (self._delays(flows[flows["class"] == of], if_rejected) for of in ("reads", "commands"))
+        self.reads, self.commands = (
+            self._delays(flows[flows["class"] == of], if_rejected) for of in ("reads", "commands")
+        )
         wanted = flows["class"].isin(["reads", "commands"])
         self.rejected = float(flows[wanted]["fct_ps"].isna().mean())
 
@@ -232,7 +233,9 @@ def bound_of(bound: Bound, client: Client) -> float:
     return bound.message(COMMAND) + client.device + client.device_spread + bound.message(READ)
 
 
-def networks(background: float = 0.3, points: int = len(OPERATING)) -> tuple[dict[str, Reads], dict[str, tuple[Reads, Bound]]]:
+def networks(
+    background: float = 0.3, points: int = len(OPERATING)
+) -> tuple[dict[str, Reads], dict[str, tuple[Reads, Bound]]]:
     """Reads over best effort, and over Harmony at each operating point, beside so much web search."""
     sets: dict[str, object] = {f"traffic.{index}.duration": f"{3 * network.scale:g}ms" for index in range(3)}
     sets["traffic.2.arrivals.poisson.load"] = background
@@ -300,7 +303,9 @@ def storage() -> Shown:
             (table.loc[timers, "late"] <= 4 * REJECTS * COUNT).all()
         ),
         "alone, polling has the least latency": bool(alone.loc[polls, "p99 us"].min() <= 1.001 * alone["p99 us"].min()),
-        "shared, polling has the longest tail": bool(shared.loc[polls, "p99 us"].min() >= 3 * shared.loc[sleeping, "p99 us"].max()),
+        "shared, polling has the longest tail": bool(
+            shared.loc[polls, "p99 us"].min() >= 3 * shared.loc[sleeping, "p99 us"].max()
+        ),
         f"full, {best} reads {gain:.2f} times as much as interrupts": bool(gain > 1),
         f"and its 99.9th percentile is {tail:.2f} times theirs": bool(tail <= 1),
     }
@@ -358,10 +363,15 @@ def storage_change() -> Shown:
             rows[name, background] = {"timer us": sleep, **row(load), "late of 1,000": misses[name, background]}
     table = pd.DataFrame(rows).T.rename_axis(["network", "web search"])
     checks = {
-        f"{name}: with web search at 0.6, {misses[name, 0.6]:.1f} reads of 1,000 are late, more than 1": misses[name, 0.6] > 1
+        f"{name}: with web search at 0.6, {misses[name, 0.6]:.1f} reads of 1,000 are late, more than 1": misses[
+            name, 0.6
+        ]
+        > 1
         for name in network.BEST_EFFORT
     }
-    checks["over Harmony none is, whatever web search there is"] = all(of == 0 for key, of in misses.items() if "Harmony" in key[0])
+    checks["over Harmony none is, whatever web search there is"] = all(
+        of == 0 for key, of in misses.items() if "Harmony" in key[0]
+    )
     return Shown(table.round(3), checks)
 
 

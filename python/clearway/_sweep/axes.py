@@ -85,7 +85,9 @@ def chosen(scenario: Scenario, choice: Choice) -> Scenario:
         raise ScenarioError(f"--set load={choice['load']}", None, "", str(error).removeprefix("load: ")) from None
 
 
-def _combinations(bases: Mapping[str, Scenario], axes: Sequence[Axis]) -> Iterator[tuple[str, dict[str, Label], Choice]]:
+def _combinations(
+    bases: Mapping[str, Scenario], axes: Sequence[Axis]
+) -> Iterator[tuple[str, dict[str, Label], Choice]]:
     steps = [list(zip(axis.steps, axis.labels, strict=True)) for axis in axes]
     for base, *chosen in itertools.product(bases, *steps):
         labels: dict[str, Label] = {"scenario": base} if len(bases) > 1 else {}

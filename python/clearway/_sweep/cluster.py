@@ -37,19 +37,67 @@ CONNECT_SECONDS = 10
 LAUNCHERS = frozenset(
     {
         "distributed.LocalCluster",
-        *(f"dask_jobqueue.{name}Cluster" for name in ("HTCondor", "LSF", "Moab", "OAR", "PBS", "SGE", "SLURM", "Local")),
+        *(
+            f"dask_jobqueue.{name}Cluster"
+            for name in ("HTCondor", "LSF", "Moab", "OAR", "PBS", "SGE", "SLURM", "Local")
+        ),
         "dask_kubernetes.operator.KubeCluster",
         "dask_gateway.GatewayCluster",
-        *(f"dask_cloudprovider.{name}" for name in ("aws.FargateCluster", "aws.EC2Cluster", "azure.AzureVMCluster", "gcp.GCPCluster")),
+        *(
+            f"dask_cloudprovider.{name}"
+            for name in ("aws.FargateCluster", "aws.EC2Cluster", "azure.AzureVMCluster", "gcp.GCPCluster")
+        ),
     }
 )
 """What a sweep's file may name: a file that somebody has passed on must not be able to run anything else."""
 
 ARGUMENTS = frozenset(
-    "account adaptive asynchronous cores cpus dashboard_address death_timeout disk image instance_type interface job_cpu job_extra_directives job_mem location "
-    "local_directory log_directory machine_type mem memory memory_limit n_workers name namespace ncpus ngpus nanny processes processes_per_worker project "
-    "projectid queue region resource_spec resources shared_temp_directory silence_logs size threads_per_worker vm_size walltime worker_cpu worker_mem "
-    "zone".split()
+    [
+        "account",
+        "adaptive",
+        "asynchronous",
+        "cores",
+        "cpus",
+        "dashboard_address",
+        "death_timeout",
+        "disk",
+        "image",
+        "instance_type",
+        "interface",
+        "job_cpu",
+        "job_extra_directives",
+        "job_mem",
+        "location",
+        "local_directory",
+        "log_directory",
+        "machine_type",
+        "mem",
+        "memory",
+        "memory_limit",
+        "n_workers",
+        "name",
+        "namespace",
+        "ncpus",
+        "ngpus",
+        "nanny",
+        "processes",
+        "processes_per_worker",
+        "project",
+        "projectid",
+        "queue",
+        "region",
+        "resource_spec",
+        "resources",
+        "shared_temp_directory",
+        "silence_logs",
+        "size",
+        "threads_per_worker",
+        "vm_size",
+        "walltime",
+        "worker_cpu",
+        "worker_mem",
+        "zone",
+    ]
 )
 """The arguments that a file may give: sizes, names and places. Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...)
 are not among them: whoever needs these starts a scheduler and names it by `--dask`."""
@@ -62,14 +110,23 @@ def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
     """Which of the keys of [cluster] can't be, and why; none if all is well."""
     if name not in LAUNCHERS:
         known = ", ".join(sorted(LAUNCHERS))
-        return "launcher", f"{name!r} is no launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: {known}"
+        return (
+            "launcher",
+            f"{name!r} is no launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: {known}",
+        )
     for key, value in arguments.items():
         if key not in ARGUMENTS:
             hint = "start a scheduler of your own and name it by --dask for what needs more"
-            return "arguments", f"{key!r} is no argument that a sweep's file may give; {hint}. Known: {', '.join(sorted(ARGUMENTS))}"
+            return (
+                "arguments",
+                f"{key!r} is no argument that a sweep's file may give; {hint}. Known: {', '.join(sorted(ARGUMENTS))}",
+            )
         odd = next((word for word in _words(value) if not PLAIN.fullmatch(word)), None)
         if odd is not None:
-            return "arguments", f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be in it"
+            return (
+                "arguments",
+                f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be in it",
+            )
     return None
 
 
@@ -104,9 +161,13 @@ class Launcher:
         if wrong is not None:
             raise ValueError(f"cluster.{wrong[0]}: {wrong[1]}")
         module, _, name = self.name.rpartition(".")
-        launcher = getattr(_imported(module, module.partition(".")[0].replace("_", "-")), name, None) if module else None
+        launcher = (
+            getattr(_imported(module, module.partition(".")[0].replace("_", "-")), name, None) if module else None
+        )
         if launcher is None:
-            raise ValueError(f"cluster.launcher {self.name!r}: there is no such class; it is written as dask_jobqueue.SLURMCluster")
+            raise ValueError(
+                f"cluster.launcher {self.name!r}: there is no such class; it is written as dask_jobqueue.SLURMCluster"
+            )
         try:
             cluster = launcher(**self.arguments)
         except TypeError as error:
@@ -168,7 +229,9 @@ class Cluster:
                 if isinstance(event, Done | Failed | Died):
                     self._futures.pop(event.key, None)
                 if isinstance(event, Died) and self._client.status != "running":
-                    raise ConnectionError(f"the Dask scheduler at {self._client.scheduler.address} is gone; what has ended is kept")
+                    raise ConnectionError(
+                        f"the Dask scheduler at {self._client.scheduler.address} is gone; what has ended is kept"
+                    )
                 yield event
                 event = self._said.get_nowait()
         except queue.Empty:
@@ -216,7 +279,9 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
 
     worker: Any = get_worker()
     if build != _build():
-        raise RuntimeError(f"the worker {worker.address} has Clearway {_build()}, and the driver {build}: both must be of one build")
+        raise RuntimeError(
+            f"the worker {worker.address} has Clearway {_build()}, and the driver {build}: both must be of one build"
+        )
     name = worker.get_current_task()
     worker.log_event(topic, {"key": key, "begun": f"{worker.address}, process {os.getpid()}"})
 

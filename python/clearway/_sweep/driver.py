@@ -114,7 +114,9 @@ class Board:
         """Those to come take as long as those that have ended, those that run as they have come so far; none if nobody knows."""
         now = time.monotonic()
         spent = {key: now - run.began for key, run in self.running.items() if run.began is not None}
-        guesses = {key: spent[key] / share for key, run in self.running.items() if key in spent and (share := run.share) > 0.02}
+        guesses = {
+            key: spent[key] / share for key, run in self.running.items() if key in spent and (share := run.share) > 0.02
+        }
         known = self.took or list(guesses.values())
         if not known:
             return None
@@ -133,7 +135,13 @@ def drive(
 
 class _Drive:
     def __init__(
-        self, tasks: Mapping[str, Task], board: Board, driver: Driver, crew: Crew, retry: bool, watch: Callable[[str], object]
+        self,
+        tasks: Mapping[str, Task],
+        board: Board,
+        driver: Driver,
+        crew: Crew,
+        retry: bool,
+        watch: Callable[[str], object],
     ) -> None:
         self.tasks, self.board, self.driver, self.crew, self.watch = tasks, board, driver, crew, watch
         # What has failed by now is tried again, and once, however many drivers do so.

@@ -61,7 +61,9 @@ class _File:
         if crowded:
             key = max(axes, key=lambda axis: len(axis.steps)).keys[0]
             raise self.error(self.places[key], crowded)
-        points = cross(bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located, level)
+        points = cross(
+            bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located, level
+        )
         if not points:
             raise self.error((), "no combination is left to run")
         if store is None and "store" in self.read:
@@ -81,13 +83,16 @@ class _File:
         if not isinstance(files, list) or not files or not all(isinstance(file, str) for file in files):
             what = "missing" if given is None else f"is {given!r}"
             raise self.error(
-                ("scenario",), f'{what}; name a file, scenario = "tiny.toml", or several in a list, or write one below [scenario]'
+                ("scenario",),
+                f'{what}; name a file, scenario = "tiny.toml", or several in a list, or write one below [scenario]',
             )
         bases: dict[str, Scenario] = {}
         for file in files:
             scenario = Scenario.load(self.path.parent / file)
             if scenario.name in bases:
-                raise self.error(("scenario",), f"two scenarios are called {scenario.name!r}; give them names that differ")
+                raise self.error(
+                    ("scenario",), f"two scenarios are called {scenario.name!r}; give them names that differ"
+                )
             bases[scenario.name] = scenario
         return bases
 
@@ -171,7 +176,10 @@ class _File:
             self.known(place, long, LONG)
             values = long["values"]
             if not isinstance(values, list) or not values:
-                raise self.error(place, f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as {{ from = 1, to = 5 }}")
+                raise self.error(
+                    place,
+                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as {{ from = 1, to = 5 }}",
+                )
             return values
         self.known(place, long, RANGE + LONG[1:])
         try:

@@ -102,7 +102,12 @@ class Local:
             command = [sys.executable, "-m", "clearway._sweep.worker", str(theirs.fileno())]
             # In a session of its own: Ctrl-C is the driver's to hear.
             popen = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=errors, env=environment, start_new_session=True
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,
             )
         process = _Process(popen, ours, errors)
         self._processes.append(process)
@@ -115,7 +120,13 @@ class Local:
         process.errors.seek(0)
         said = process.errors.read()[-4000:].decode(errors="replace").strip()
         process.errors.close()
-        how = f"signal {-status}, perhaps for lack of memory" if status == -9 else f"signal {-status}" if status < 0 else f"exit status {status}"
+        how = (
+            f"signal {-status}, perhaps for lack of memory"
+            if status == -9
+            else f"signal {-status}"
+            if status < 0
+            else f"exit status {status}"
+        )
         return f"{how}\n{said}" if said else how
 
 

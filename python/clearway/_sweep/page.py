@@ -18,9 +18,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from clearway import _html
 from clearway._confidence import of_mean
+from clearway._defaults import KEEPS_UP
 from clearway._plots import COLOURS, STYLE, Picture, add_legend, colours_of, labelled
 from clearway._run import without_ends
-from clearway._defaults import KEEPS_UP
 
 if TYPE_CHECKING:
     from clearway._sweep.result import SweepResult
@@ -94,7 +94,11 @@ def _subtitle(result: SweepResult, table: pd.DataFrame) -> str:
 def _warnings(result: SweepResult) -> str:
     states = list(result.status.values())
     counts = {"failed": "failed", "audit": "failed their audit", "missing": "have not been run"}
-    said = [f"{states.count(state):,} of {len(states):,} runs {words}." for state, words in counts.items() if state in states]
+    said = [
+        f"{states.count(state):,} of {len(states):,} runs {words}."
+        for state, words in counts.items()
+        if state in states
+    ]
     return f"<div class=warning>{'<br>'.join(said)}</div>" if said else ""
 
 
@@ -102,7 +106,11 @@ def _figures(done: pd.DataFrame, roles: _Roles) -> Iterator[str]:
     if roles.x is None:
         return
     across = f"against {roles.x}" + (f", by {roles.line}" if roles.line else "")
-    band = ", and its band from the least to the greatest" if roles.line is None or done[roles.line].nunique() <= BANDS else ""
+    band = (
+        ", and its band from the least to the greatest"
+        if roles.line is None or done[roles.line].nunique() <= BANDS
+        else ""
+    )
     seeds = f"A line goes through the mean of all seeds{band}. " if "seed" in done else ""
     slowdown = (
         "Slowdown is a flow's completion time over the time that it takes alone in the same network; short flows have up to 1 "
@@ -134,7 +142,9 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
     rows = 2 if len(columns) == 4 else 1
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(9.6, 2.6 * rows + 0.5), layout="constrained")
-        panels = picture.subplots(rows, -(-len(columns) // rows), sharex=True, sharey="row" if columns is SLOWDOWN else False)
+        panels = picture.subplots(
+            rows, -(-len(columns) // rows), sharex=True, sharey="row" if columns is SLOWDOWN else False
+        )
         for axes, (column, title) in zip(np.ravel(panels), columns.items(), strict=True):
             for number, (line, colour) in enumerate(zip(lines, colours, strict=True)):
                 of_line = group if roles.line is None else group[group[roles.line] == line]
@@ -149,7 +159,15 @@ def _picture(group: pd.DataFrame, done: pd.DataFrame, roles: _Roles, columns: di
 
 
 def _line(
-    axes: Axes, runs: pd.DataFrame, x: str, column: str, ticks: Sequence[Any], colour: str, dashes: Any, name: str, band: bool
+    axes: Axes,
+    runs: pd.DataFrame,
+    x: str,
+    column: str,
+    ticks: Sequence[Any],
+    colour: str,
+    dashes: Any,
+    name: str,
+    band: bool,
 ) -> None:
     values = runs[column].astype(float).groupby(runs[x])
     mean, least, most = values.mean(), values.min(), values.max()
@@ -191,15 +209,21 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
     """A row for what differs by more than the seed; means over seeds."""
     keys = [axis for axis in axes if axis != "seed"]
     numbers = [column for column in SHOWN if column in done] or [
-        column for column in without_ends(done).columns if column not in axes and pd.api.types.is_numeric_dtype(done[column])
+        column
+        for column in without_ends(done).columns
+        if column not in axes and pd.api.types.is_numeric_dtype(done[column])
     ]
     rows = []
     for _, group in _groups(done, keys):
-        names = [f"{value:g}" if isinstance(value, float) else str(value) for value in (group[key].iloc[0] for key in keys)]
+        names = [
+            f"{value:g}" if isinstance(value, float) else str(value) for value in (group[key].iloc[0] for key in keys)
+        ]
         rows.append([*names, f"{len(group)}", *(_mean(group, column) for column in numbers)])
     if not rows:
         return "<p>Nothing has been run.</p>"
-    note = "Slowdown of completed flows, and what the network did: means over seeds. " if "short mean" in numbers else ""
+    note = (
+        "Slowdown of completed flows, and what the network did: means over seeds. " if "short mean" in numbers else ""
+    )
     note = f"<p class=note>{note}In brackets: intervals of 95% confidence, over seeds where there are several, else over the flows of the run.</p>"
     return _html.table([*keys, "runs", *numbers], rows, text=len(keys)) + note
 
@@ -250,7 +274,10 @@ def _groups(table: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[list[str
         yield [], table
         return
     for values, group in table.groupby(list(keys), sort=False, dropna=False):
-        words = [f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in zip(keys, values, strict=True)]
+        words = [
+            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in zip(keys, values, strict=True)
+        ]
         yield words, group
 
 

@@ -26,7 +26,9 @@ DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
 class SweepResult:
     """What a sweep has come to. Results are read when they are asked for."""
 
-    def __init__(self, points: Sequence[Point], store: Path, folder: Path, name: str, interrupted: bool = False) -> None:
+    def __init__(
+        self, points: Sequence[Point], store: Path, folder: Path, name: str, interrupted: bool = False
+    ) -> None:
         self.points = list(points)
         self.folder = folder
         self.name = name
@@ -42,7 +44,9 @@ class SweepResult:
     @property
     def failed(self) -> dict[str, str]:
         """Why each run that failed did, by its point's name."""
-        errors = {point.name: self._store.failure(point.key) for point in self.points if self.status[point.name] == FAILED}
+        errors = {
+            point.name: self._store.failure(point.key) for point in self.points if self.status[point.name] == FAILED
+        }
         return {name: failure.error for name, failure in errors.items() if failure is not None}
 
     @property
@@ -72,7 +76,9 @@ class SweepResult:
         """The result of a simulation, by its point's name."""
         point = next((point for point in self.points if point.name == name), None)
         if point is None:
-            raise KeyError(f"{name!r} is none of the {len(self.points)} points: {', '.join(list(self.status)[:8])}, ...")
+            raise KeyError(
+                f"{name!r} is none of the {len(self.points)} points: {', '.join(list(self.status)[:8])}, ..."
+            )
         return self._load(point)
 
     def results(self) -> Iterator[tuple[Point, Result]]:
@@ -129,7 +135,11 @@ class SweepResult:
     def _runs(self) -> dict[str, str]:
         """What the dataset calls each point's run: by its key, with a number from the second on that has it."""
         keys = [point.key for point in self.points]
-        before = [keys[:number].count(key) for number, key in enumerate(keys)] if len(set(keys)) < len(keys) else [0] * len(keys)
+        before = (
+            [keys[:number].count(key) for number, key in enumerate(keys)]
+            if len(set(keys)) < len(keys)
+            else [0] * len(keys)
+        )
         numbered = [f"{key}-{count + 1}" if count else key for key, count in zip(keys, before, strict=True)]
         return dict(zip((point.name for point in self.points), numbered, strict=True))
 

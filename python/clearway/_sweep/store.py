@@ -23,7 +23,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,7 +192,9 @@ class Driver(Store):
 
     def _assert_mine(self) -> None:
         if not self.home.exists():
-            raise Lost(f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not kept")
+            raise Lost(
+                f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not kept"
+            )
 
     def _beat(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearway._errors import ScenarioError
 from clearway._run import _cores
-from clearway._scenario import Scenario, Scenarios, scenarios_of
+from clearway._scenario import Scenarios, scenarios_of
 from clearway._sweep.axes import Axis, cross, short_names, too_many
 from clearway._sweep.cluster import Cluster, Launcher
 from clearway._sweep.driver import Board, Crew, drive

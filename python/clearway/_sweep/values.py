@@ -37,7 +37,9 @@ def span(said: Mapping[str, Any]) -> list[Any]:
     if by_unit != (unit if way == "step" else ""):
         raise ValueError(f"{way} {said[way]}: write it {f'in {unit}' if unit and way == 'step' else 'without a unit'}")
     numbers = _numbers(low, high, way, by)
-    whole = all(isinstance(number, int) for number in (low, by)) and all(float(number).is_integer() for number in numbers)
+    whole = all(isinstance(number, int) for number in (low, by)) and all(
+        float(number).is_integer() for number in numbers
+    )
     values = [int(number) if whole else number for number in numbers]
     return [f"{value:.12g}{unit}" for value in values] if unit else values
 

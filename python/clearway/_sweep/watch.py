@@ -31,7 +31,9 @@ class Watch:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(get_renderable=self._table, console=Console(stderr=True), refresh_per_second=4, transient=True)
+            self._live = Live(
+                get_renderable=self._table, console=Console(stderr=True), refresh_per_second=4, transient=True
+            )
 
     def __call__(self, said: str) -> None:
         """Something has changed, or is worth saying."""
@@ -48,7 +50,9 @@ class Watch:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.stop()
 
