@@ -1,7 +1,7 @@
 """Max-min fair rates by linear programs, to hold R2C2's allocations against (section 3.3): the MP algorithm that the paper names.
 
 Radunovic and Le Boudec (ToN 2007, section 4.1): maximise the least rate; find the flows that can't have more while all others have that much; fix
-them; repeat. It shares nothing with the water-filling of `crates/schemes/src/r2c2/rates.rs` but the problem. The tests there hold rates against the
+them; repeat. It shares nothing with the water-filling of `crates/transports/src/r2c2/rates.rs` but the problem. The tests there hold rates against the
 same programs solved by `microlp`; here a simplex of forty lines solves them, so that a figure needs no solver.
 """
 

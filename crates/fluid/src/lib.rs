@@ -6,7 +6,7 @@
 //! 1999). Nothing happens but arrivals and departures, so [`estimate`] is a loop over those.
 //!
 //! A flow of `b` message bytes has its bytes on the wire, headers counted, to transfer. It takes the time that max-min shares give
-//! it, and besides what it would take alone on top of its lone transfer ([`Ideal`](scenario::Ideal): propagation, processing, store
+//! it, and besides what it would take alone on top of its lone transfer ([`Ideal`](run::Ideal): propagation, processing, store
 //! and forward). So a flow that meets no other has a slowdown of exactly 1.
 //!
 //! Flows take the paths that the scenario's balancing gives their packets. Where a hash decides, it is that of the switches, so each

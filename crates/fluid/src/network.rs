@@ -10,7 +10,7 @@
 use fabric::{Fabric, Quotient, Tier};
 use node::balance::{hashed_choice, switch_seed};
 use node::{Balancing, Packet};
-use scenario::{FlowInfo, Outline};
+use run::{FlowInfo, Outline};
 use units::{FlowId, HostId, LinkId, Rate};
 
 pub(crate) struct Network<'a> {

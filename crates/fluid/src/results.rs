@@ -1,6 +1,6 @@
 //! From what flows came to, to tables: those of a run that make sense without packets.
 
-use scenario::{Column, Data, FlowColumns, Flows, Status, Table, link_columns, standing_columns};
+use run::{Column, Data, FlowColumns, Flows, Status, Table, link_columns, standing_columns};
 
 use crate::run::Run;
 use crate::usage::{TIERS, tier_index};

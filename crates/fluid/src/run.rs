@@ -1,8 +1,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use scenario::{Finding, Ideal, Outline, Progress, Scenario, Table};
-use schemes::Sharing;
+use catalogue::Sharing;
+use run::{Finding, Ideal, Outline, Progress, Table};
+use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
 
@@ -172,7 +173,7 @@ enum Ended {
 }
 
 /// In place of a time that there is not.
-pub(crate) const NONE: u64 = scenario::Flows::NONE;
+pub(crate) const NONE: u64 = run::Flows::NONE;
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, outline: &'a Outline, network: &'a Network<'a>) -> Run<'a> {

@@ -2,7 +2,8 @@
 
 use clearway_fluid::{Estimate, estimate};
 use proptest::prelude::*;
-use scenario::{Data, Progress, Scenario, Table, read};
+use run::{Data, Progress, Table};
+use scenario::{Scenario, read};
 
 fn scenario(text: &str) -> Scenario {
     read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use scenario::{Data, Table};
+use run::{Data, Table};
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {

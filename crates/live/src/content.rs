@@ -3,7 +3,7 @@
 //! Byte i of flow f is a function of (f, i) alone: a receiver knows what must come without having been told, and a byte
 //! of another flow, or of another place in the same one, is a wrong byte.
 
-use scenario::FlowTable;
+use run::FlowTable;
 use units::{FlowId, mix};
 
 /// Writes `count` bytes of the flow's message, from `offset` on, over `out`.

@@ -8,10 +8,10 @@
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
+use catalogue::Transport;
 use node::packet::flags::TELEMETRY;
 use node::{Packet, Telemetry};
-use scenario::Journey;
-use schemes::Transport;
+use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 const MAGIC: [u8; 4] = *b"CLWY";

@@ -20,7 +20,7 @@ use engine::Agenda;
 use fabric::Tier;
 use node::pool::{Pool, Transit};
 use node::{Packet, Received, Switch, Telemetry, packet::flags};
-use scenario::{Fate, HEAD_BYTES, Host, Plan};
+use run::{Fate, HEAD_BYTES, Host, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Time};
 
 use crate::clock::{Clock, Lateness};
@@ -403,7 +403,7 @@ impl<'a> Network<'a> {
     ) {
         let link = &mut self.links[id.index()];
         let gone = link.head.map_or(last, |head| last.min(self.now + head));
-        let mut journey = scenario::Journey::from(transit);
+        let mut journey = run::Journey::from(transit);
         journey.serialised += gone - self.now;
         let tail_lag_ps = (last - gone).ps() as u32;
         let frame =

@@ -1,7 +1,7 @@
 //! From a network that has lived to tables and findings.
 
 use node::{Overflow, PortStats};
-use scenario::{Column, Data, Finding, Flows, InFlight, Plan, Table, audit, counter_table, link_table, measure_table};
+use run::{Column, Data, Finding, Flows, InFlight, Plan, Table, audit, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::frame::Refusal;

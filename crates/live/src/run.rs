@@ -1,7 +1,8 @@
 use std::net::SocketAddr;
 
-use scenario::{Finding, Flows, Plan, Progress, Scenario, Table};
-use schemes::FlowControl;
+use catalogue::FlowControl;
+use run::{Finding, Flows, Plan, Progress, Table};
+use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 

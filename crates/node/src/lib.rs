@@ -5,10 +5,12 @@
 //! packets: the same objects, the same lines.
 
 pub mod balance;
+pub mod flow_queues;
 pub mod link;
+pub mod nic;
+pub mod onward_path;
 pub mod packet;
 pub mod pool;
-pub mod scene;
 pub mod telemetry;
 
 mod agent;

@@ -1,6 +1,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use schemes::harmony::{adversary, allocation, theory};
+use transports::harmony::{adversary, allocation, theory};
 use units::{Bytes, Duration, Rate, Stream};
 
 /// Theorem 3.1's queue in bytes.

@@ -9,10 +9,11 @@ mod run;
 
 use std::path::PathBuf;
 
+use ::run::Plan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use scenario::{Plan, ScenarioError, Source};
+use scenario::{ScenarioError, Source};
 
 /// A scenario that has been read and checked.
 #[pyclass(frozen, module = "clearway._core")]
@@ -86,16 +87,16 @@ fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
 #[pyfunction]
 #[pyo3(name = "schemes")]
 fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let transports = schemes::Transport::NAMES
+    let transports = catalogue::Transport::NAMES
         .iter()
-        .map(|name| (*name, "transport", schemes::Transport::named(name).expect("the catalogue's own name").about()));
-    let sharing = schemes::Sharing::NAMES
+        .map(|name| (*name, "transport", catalogue::Transport::named(name).expect("the catalogue's own name").about()));
+    let sharing = catalogue::Sharing::NAMES
         .iter()
-        .map(|name| (*name, "sharing", schemes::Sharing::named(name).expect("its own name").about()));
-    let flow_controls = schemes::FlowControl::NAMES
+        .map(|name| (*name, "sharing", catalogue::Sharing::named(name).expect("its own name").about()));
+    let flow_controls = catalogue::FlowControl::NAMES
         .iter()
-        .map(|name| (*name, "flow control", schemes::FlowControl::named(name).expect("its own name").about()));
-    let row = |(name, kind, about): (&str, &str, schemes::About)| {
+        .map(|name| (*name, "flow control", catalogue::FlowControl::named(name).expect("its own name").about()));
+    let row = |(name, kind, about): (&str, &str, contract::About)| {
         let row = PyDict::new(py);
         row.set_item("name", name)?;
         row.set_item("kind", kind)?;
@@ -125,7 +126,7 @@ fn list_workloads(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 /// Bytes of SRAM that each part of a Pyrrha ToR takes in a fat-tree of k-port switches, by the part's name.
 #[pyfunction]
 fn pyrrha_resources(py: Python<'_>, k: u32) -> PyResult<Bound<'_, PyDict>> {
-    let usage = schemes::pyrrha::resources::usage_bytes(k);
+    let usage = link_control::pyrrha::resources::usage_bytes(k);
     let row = PyDict::new(py);
     for (part, bytes) in usage.map_err(|problem| PyValueError::new_err(format!("k {}", problem.message)))? {
         row.set_item(part, bytes)?;

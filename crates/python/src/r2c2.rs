@@ -5,13 +5,13 @@ use fabric::routing::throughput::{Algorithm, Pattern, throughput, worst_case};
 use fabric::{FabricSpec, Failures, LinkWeight, Routes, Routing, RoutingTables};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
+use run::Plan;
 use rustix::time::{ClockId, clock_gettime};
-use scenario::Plan;
-use schemes::r2c2::network::{Calculators, Network, Networks};
-use schemes::r2c2::rates::replay::{self, Message};
-use schemes::r2c2::rates::{Flow, allocate};
-use schemes::r2c2::selection::{self, Fitness, Utility};
 use serde::de::DeserializeOwned;
+use transports::r2c2::network::{Calculators, Network, Networks};
+use transports::r2c2::rates::replay::{self, Message};
+use transports::r2c2::rates::{Flow, allocate};
+use transports::r2c2::selection::{self, Fitness, Utility};
 use units::{Duration, HostId, LinkId, Problem, Stream};
 
 use crate::{Scenario, scenario_error};
@@ -172,8 +172,7 @@ pub(crate) fn r2c2_recompute_times(
     if plan.flows.iter().any(|flow| flow.after.is_some()) {
         return Err(PyValueError::new_err("flows that begin when others end have no start of their own to replay"));
     }
-    let message =
-        |flow: &scenario::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
+    let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let mut messages: Vec<Message> = plan.flows.iter().map(message).collect();
     messages.sort_by_key(|message| message.start);
     let network = Networks::default().of(&plan.fabric, &plan.routes);

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use scenario::{Data, Progress, Table};
+use run::{Data, Progress, Table};
 use serde::Serialize;
 use units::Problem;
 
@@ -83,7 +83,7 @@ fn watched<R: Send>(
 fn give<'py>(py: Python<'py>, info: &impl Serialize, toml: String, tables: Vec<Table>) -> PyResult<Run<'py>> {
     let info = serde_json::to_string(info).expect("a summary is JSON");
     let columns = |table: Table| {
-        let column = |column: scenario::Column| {
+        let column = |column: run::Column| {
             let (kind, values, names) = match column.data {
                 Data::U64(values) => ("u64", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),
                 Data::OptU64(values) => ("u64?", bytes(py, &values, |value| value.to_ne_bytes()), Vec::new()),

@@ -4,10 +4,10 @@
 //! classes, all traffic of some transports, or hosts, since a VM is a host here. What a request means is up to
 //! `sharing`; under `physical_queue` it means nothing, so that one scenario serves to compare mechanisms.
 
+use contract::Feedback;
 use schemars::JsonSchema;
-use schemes::Feedback;
-use schemes::aq::{Position, Share};
 use serde::{Deserialize, Serialize};
+use sharing::aq::{Position, Share};
 use units::Time;
 use workload::Hosts;
 

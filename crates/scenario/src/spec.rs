@@ -6,10 +6,10 @@
 mod read;
 mod resubmit;
 
+use catalogue::{FlowControl, Sharing, Transport};
 use fabric::{FabricSpec, FailureSpec};
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
-use schemes::{FlowControl, Sharing, Transport};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 use workload::Traffic;

@@ -2,8 +2,9 @@
 //! (pFabric, figures 8 and 9): `cargo run --release -p clearway-sim --example pfabric papers/pfabric/figure-9-websearch.toml 0.8`, where the last is a load.
 
 use clearway_sim::run;
-use scenario::{Data, Plan, Source};
-use schemes::pfabric::ideal::{Flow, ideal};
+use run::{Data, Plan};
+use scenario::Source;
+use transports::pfabric::ideal::{Flow, ideal};
 use units::Time;
 
 /// Sizes as the paper groups them: more than so many bytes, and up to so many.
@@ -26,8 +27,7 @@ fn main() {
         let packets = bytes.div_ceil(u64::from(site.payload_max()));
         site.nic_rate.transmit(bytes + packets * u64::from(site.header_bytes))
     };
-    let flow =
-        |flow: &scenario::FlowInfo| Flow { src: flow.src, dst: flow.dst, start: flow.start, work: wire(flow.bytes) };
+    let flow = |flow: &run::FlowInfo| Flow { src: flow.src, dst: flow.dst, start: flow.start, work: wire(flow.bytes) };
     let flows: Vec<Flow> = plan.flows.iter().map(flow).collect();
     let flow_bytes: Vec<u64> = plan.flows.iter().map(|flow| flow.bytes).collect();
     let best = ideal(&flows);

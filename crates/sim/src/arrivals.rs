@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use node::Packet;
-use scenario::{Column, Data, Plan, Table};
+use run::{Column, Data, Plan, Table};
 use units::{FlowId, HostId, Time};
 
 use crate::part::Part;

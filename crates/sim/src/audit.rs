@@ -1,10 +1,10 @@
 //! What must hold after every simulated run, whatever the scenario.
 
+use catalogue::FlowControl;
 use engine::{Ended, Outcome};
 use node::Overflow;
 use node::packet::flags;
-use scenario::{Finding, Flows, Plan, audit};
-use schemes::FlowControl;
+use run::{Finding, Flows, Plan, audit};
 
 use crate::congestion;
 use crate::deadlock;

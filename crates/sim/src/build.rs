@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use catalogue::{FlowControl, Transport};
 use engine::Agenda;
 use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
 use node::pool::{Flight, Pool};
-use scenario::{HEAD_BYTES, Plan};
-use schemes::{FlowControl, Transport};
+use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Rate, Time};
 
 use crate::arrivals::Arrivals;

@@ -20,14 +20,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use catalogue::FlowControl;
 use fabric::{Fabric, Routes};
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
+use node::onward_path::Downstream;
 use node::pool::Pool;
+use run::{Finding, Plan};
 use rustc_hash::FxHashMap;
-use scenario::{Finding, Plan};
-use schemes::FlowControl;
-use schemes::pyrrha::paths::Downstream;
 use units::{Duration, NodeId, PortId, SwitchId, Time};
 
 use crate::part::{HostSlot, Part, SwitchSlot};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fabric::Fabric;
 use node::link::Cause;
-use scenario::{Finding, Plan};
+use run::{Finding, Plan};
 use units::{LinkId, PortId, SwitchId};
 
 use crate::part::Part;

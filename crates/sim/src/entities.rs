@@ -10,8 +10,8 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use node::Packet;
 use node::pool::Transit;
-use scenario::{Column, Data, Entities, FlowTable, Plan, Table};
-use schemes::aq::Position;
+use run::{Column, Data, Entities, FlowTable, Plan, Table};
+use sharing::aq::Position;
 use units::{Duration, SwitchId, Time};
 
 use crate::part::Part;
@@ -171,13 +171,13 @@ fn aqs(plan: &Plan, parts: &[Part]) -> Table {
         switch: SwitchId,
         entity: u32,
         position: Position,
-        part: scenario::Part,
+        part: run::Part,
         aq: u32,
         rate_bps: u64,
         stats: node::TagStats,
     }
     let entities = &plan.entities;
-    let of_all = scenario::Part::Whole;
+    let of_all = run::Part::Whole;
     let mut rows: Vec<Row> = Vec::new();
     for (asked, rate) in entities.requests.iter().zip(entities.rates(&plan.fabric)) {
         let (position, aq, rate_bps) = (asked.place.position, asked.id.tag(), rate.bps());
@@ -211,14 +211,14 @@ fn aqs(plan: &Plan, parts: &[Part]) -> Table {
         names: entities.names.iter().cloned().chain(["(untagged)".to_owned()]).collect(),
     };
     let kind = |row: &Row| match row.part {
-        scenario::Part::Whole => 0,
-        scenario::Part::Host(_) => 1,
-        scenario::Part::Flow(_) => 2,
+        run::Part::Whole => 0,
+        run::Part::Host(_) => 1,
+        run::Part::Flow(_) => 2,
     };
     let number = |row: &Row| match row.part {
-        scenario::Part::Whole => row.entity,
-        scenario::Part::Host(host) => host.0,
-        scenario::Part::Flow(flow) => flow.0,
+        run::Part::Whole => row.entity,
+        run::Part::Host(host) => host.0,
+        run::Part::Flow(flow) => flow.0,
     };
     Table {
         name: "aqs",

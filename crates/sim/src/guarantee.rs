@@ -14,12 +14,12 @@
 
 use std::collections::BTreeMap;
 
+use contract::Guarantee;
 use hdrhistogram::Histogram;
 use node::packet::CLASSES;
 use node::pool::Transit;
 use node::{Packet, Switch};
-use scenario::{Column, Data, Finding, Plan, Table};
-use schemes::Guarantee;
+use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
 use crate::part::{Part, SwitchSlot};

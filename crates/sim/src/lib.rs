@@ -20,5 +20,5 @@ mod probe;
 mod results;
 mod run;
 
+pub use ::run::{Finding, Progress};
 pub use run::{RunInfo, RunResult, run};
-pub use scenario::{Finding, Progress};

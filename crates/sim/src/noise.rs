@@ -17,10 +17,10 @@
 
 use std::sync::Arc;
 
+use catalogue::Transport;
 use fabric::LinkNoise;
 use node::Packet;
 use node::packet::flags;
-use schemes::Transport;
 use units::Stream;
 
 pub(crate) struct Noise {

@@ -14,7 +14,7 @@ use fabric::{LinkNoise, Routes};
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool, Slot, Transit};
 use node::{Packet, Received, Switch, Telemetry};
-use scenario::{HEAD_BYTES, Host};
+use run::{HEAD_BYTES, Host};
 use units::{Duration, PerByte, PortId, Rate, Time, mix};
 
 use crate::arrivals::Arrivals;

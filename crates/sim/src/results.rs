@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fabric::Tier;
 use node::PortStats;
-use scenario::{Column, Data, Flows, InFlight, Plan, Table, counter_table, link_table, measure_table};
+use run::{Column, Data, Flows, InFlight, Plan, Table, counter_table, link_table, measure_table};
 use units::Time;
 
 use crate::arrivals;

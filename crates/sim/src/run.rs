@@ -1,5 +1,6 @@
 use engine::{Ended, Outcome};
-use scenario::{Finding, Flows, Plan, Progress, Scenario, Table};
+use run::{Finding, Flows, Plan, Progress, Table};
+use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 

@@ -1,12 +1,12 @@
 //! Frames of every scheme in the catalogue, and bytes that are none.
 
+use catalogue::Transport;
 use clearway_live::frame::{Codec, Frame, Refusal};
 use node::packet::flags::TELEMETRY;
 use node::telemetry::HopRecord;
 use node::{Packet, Telemetry};
 use proptest::prelude::*;
-use scenario::{Journey, Plan};
-use schemes::Transport;
+use run::{Journey, Plan};
 use units::{Duration, HostId, LinkId, Rate, SwitchId, Time};
 
 const HOSTS: u32 = 8;

@@ -5,10 +5,11 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use catalogue::Transport;
 use clearway_live::frame::{Codec, Frame, Refusal};
 use clearway_live::{RunResult, run, run_at};
-use scenario::{Data, Journey, Plan, Scenario, Table};
-use schemes::Transport;
+use run::{Data, Journey, Plan, Table};
+use scenario::Scenario;
 use units::{HostId, LinkId, Time};
 
 /// 8 hosts on a switch at 50 Mbps; every host sends one message and gets one, so no queue grows.

@@ -1,6 +1,6 @@
 //! What carries each class of traffic, first and when a message is submitted again.
 
-use schemes::Transport;
+use catalogue::Transport;
 use units::{Duration, Problem};
 use workload::{Resubmit, Traffic};
 

@@ -13,8 +13,8 @@ mod rates;
 use std::process::Command;
 use std::time::Instant;
 
+use catalogue::{FlowControl, Transport};
 use nix::sys::resource::{UsageWho, getrusage};
-use schemes::{FlowControl, Transport};
 
 /// dcPIM section 4.1's default: web search at load 0.6 on 144 hosts.
 const LEAF_SPINE: &str = r#"

@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use fabric::{Routing, RoutingTables};
-use scenario::Plan;
-use schemes::r2c2::rates::replay::{self, Ground, Message};
-use schemes::r2c2::rates::{Allocator, Flow};
+use run::Plan;
+use transports::r2c2::rates::replay::{self, Ground, Message};
+use transports::r2c2::rates::{Allocator, Flow};
 use units::Duration;
 
 /// The paper's times at 1 us between flows, by rho: median and 99th percentile of the interval (section 5.1).
@@ -57,8 +57,7 @@ fn replay(every: &str, flows: usize, step: Duration) {
     let plan = plan(every, flows);
     let (tables, capacity_bps) = tables(&plan);
     let ground = Ground { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity_bps };
-    let message =
-        |flow: &scenario::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
+    let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let messages: Vec<Message> = plan.flows.iter().map(message).collect();
     let lifetimes = replay::lifetimes(&ground, &messages, step);
     for rho_us in [100, 250, 500, 1000] {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use fabric::Fabric;
 use node::link::Cause;
-use scenario::{Column, Data, Plan, Table};
+use run::{Column, Data, Plan, Table};
 use units::Duration;
 
 use super::{Congestion, Row, root_link, root_node};

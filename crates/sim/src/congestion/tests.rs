@@ -1,8 +1,8 @@
 use fabric::Fabric;
+use link_control::pyrrha::frame::{Frame, RootId, Say};
 use node::link::{Dequeued, FlowControl, LinkCx};
 use node::pool::{Fifo, PacketId, Transit};
 use node::{Packet, Port};
-use schemes::pyrrha::frame::{Frame, RootId, Say};
 use units::{FlowId, HostId};
 
 use super::*;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{audit, build};
 use engine::Outcome;
-use scenario::{Flows, Reserved};
+use run::{Flows, Reserved};
 
 /// Four hosts send 150 full packets each to host 0 at once, at line rate; so much is guaranteed of every link.
 struct Incast {

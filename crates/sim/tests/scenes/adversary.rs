@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use clearway_sim::RunResult;
-use schemes::harmony::adversary::{self, Delay, Meeting};
-use schemes::harmony::theory;
+use transports::harmony::adversary::{self, Delay, Meeting};
+use transports::harmony::theory;
 use units::{Bytes, HostId, Time};
 use workload::{Trace, TraceFlow, Traffic};
 

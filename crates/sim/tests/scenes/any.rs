@@ -1,8 +1,8 @@
 //! Any combination of what a scenario may say, picked at random: what always holds, holds.
 
+use catalogue::{FlowControl, Transport};
 use proptest::prelude::*;
 use proptest::sample::select;
-use schemes::{FlowControl, Transport};
 
 use crate::run_on;
 
@@ -150,7 +150,7 @@ proptest! {
         let (mut sharing, mut switch) = (sharing, switch);
         let text = loop {
             let text = scene(&failure, flow_control, &sharing, &switch, &classes);
-            match scenario::Plan::new(&crate::scenario(&text)) {
+            match run::Plan::new(&crate::scenario(&text)) {
                 Ok(_) => break text,
                 Err(problem) if problem.key.starts_with("failure") && !failure.is_empty() => failure.clear(),
                 Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none" => flow_control = "none",

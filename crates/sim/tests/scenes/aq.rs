@@ -2,7 +2,8 @@
 //! go, fall idle, overdo it or lose the link.
 
 use clearway_sim::{RunResult, run};
-use scenario::{Data, read};
+use run::Data;
+use scenario::read;
 
 use crate::{column, run_on, table};
 

@@ -85,7 +85,7 @@ fn every_transport_lives_with_bit_errors_on_any_number_of_threads() {
     "#;
     let noise = "{ at = '0s', link = ['host0', 'leaf0'], bit_error_rate = 1e-6 }, \
                  { at = '0s', link = ['leaf1', 'spine0'], bit_error_rate = 1e-6 }";
-    for transport in schemes::Transport::NAMES {
+    for transport in catalogue::Transport::NAMES {
         let toml = scene(&format!("'{transport}'"), noise, traffic);
         let result = run_both(&toml);
         assert!(of_links(&result, "corrupted_packets") > 0, "{transport}");

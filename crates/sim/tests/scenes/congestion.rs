@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clearway_sim::RunResult;
-use scenario::Data;
+use run::Data;
 
 use crate::{column, names, run_alone, run_on, table};
 

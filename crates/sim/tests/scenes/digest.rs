@@ -1,7 +1,7 @@
 //! One scenario, one history: on one thread, on two, on four.
 
-use scenario::Plan;
-use schemes::Transport;
+use catalogue::Transport;
+use run::Plan;
 use units::HostId;
 
 use crate::{NONE, check, of_flows, run_on, scenario, table};
@@ -90,7 +90,7 @@ fn threads_change_nothing() {
             // What would break a guarantee is refused beside it: too little memory, what holds packets back, and links less than a slot.
             // So is what queues that a transport brings have no use for.
             if (crate::reserves(transport) || crate::brings_queues(transport))
-                && let Err(problem) = scenario::Plan::new(&scenario(&scene))
+                && let Err(problem) = run::Plan::new(&scenario(&scene))
             {
                 let keys = ["flow_control", "switch", "transport."];
                 assert!(keys.iter().any(|key| problem.key.starts_with(key)), "{problem}\n{scene}");

@@ -1,7 +1,7 @@
 //! Fastpass in whole networks: what arithmetic and its promise of empty queues say.
 
 use clearway_sim::RunResult;
-use scenario::Plan;
+use run::Plan;
 
 use crate::{column, counter, of_flows, of_link, of_links, run_alone, run_both, scenario, table};
 

@@ -1,6 +1,6 @@
 //! Every kind of fault under every transport and every flow control: nothing is lost that is not counted, each flow ends, and threads change nothing.
 
-use schemes::{FlowControl, Transport};
+use catalogue::{FlowControl, Transport};
 
 use crate::{names, of_links, run_both, scenario, table};
 
@@ -51,7 +51,7 @@ fn every_transport_stands_every_fault() {
     for transport in Transport::NAMES {
         for fault in FAULTS {
             let toml = scene(&format!("transport = '{transport}'"), fault);
-            if let Err(problem) = scenario::Plan::new(&scenario(&toml)) {
+            if let Err(problem) = run::Plan::new(&scenario(&toml)) {
                 // The one that is refused: nodes that must agree on tables where they learn of failures one by one.
                 let refused = (*transport, problem.key.as_str(), !fault.2.contains("per_hop"));
                 assert_eq!(refused, ("r2c2", "reroute_per_hop", false), "{problem}");

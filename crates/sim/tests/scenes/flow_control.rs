@@ -1,7 +1,7 @@
 //! Flow control between neighbours: nothing is lost, nothing stays paused, and who is held back is who should be.
 
+use catalogue::FlowControl;
 use clearway_sim::RunResult;
-use schemes::FlowControl;
 
 use crate::{column, names, of_flows, of_link, of_links, run_alone, run_both, table};
 

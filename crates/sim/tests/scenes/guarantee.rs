@@ -1,7 +1,7 @@
 //! What Harmony guarantees, on fabrics of all kinds, with best effort beneath it and while links fail.
 
 use clearway_sim::RunResult;
-use scenario::Data;
+use run::Data;
 
 use crate::{column, counter, names, run_alone, run_on, table};
 
@@ -30,7 +30,7 @@ const BENEATH: &str = r#"
 "#;
 
 /// A column of hosts, by number.
-fn hosts<'a>(flows: &'a scenario::Table, column: &str) -> &'a [u32] {
+fn hosts<'a>(flows: &'a run::Table, column: &str) -> &'a [u32] {
     let Data::U32(hosts) = &flows.column(column).unwrap().data else { panic!("{column} is of hosts") };
     hosts
 }

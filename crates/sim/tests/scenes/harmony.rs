@@ -3,7 +3,7 @@
 use clearway_sim::RunResult;
 use proptest::prelude::*;
 use proptest::sample::select;
-use scenario::Data;
+use run::Data;
 
 use crate::{NONE, column, counter, names, of_flows, run_alone, run_both, run_on, table};
 
@@ -177,7 +177,7 @@ fn served_in_turn_every_kind_of_fabric_keeps_theorem_3_1() {
 fn what_stands_in_the_way_of_turns_is_refused() {
     let problem = |more: &str| {
         let scene = format!("transport = {IN_TURN}\n{more}\n{}", poisson(0.1, "1KB", "1us"));
-        scenario::Plan::new(&crate::scenario(&scene)).err().expect("it is refused")
+        run::Plan::new(&crate::scenario(&scene)).err().expect("it is refused")
     };
     let problem_of = problem("flow_control = { pfc = { classes = [2, 3] } }");
     assert!(problem_of.key == "flow_control" && problem_of.message.contains("queues of its own"), "{problem_of:?}");
@@ -210,7 +210,7 @@ fn where_nothing_is_proven_of_the_order_of_arrival_the_run_says_so() {
     for (fabric, circles) in [("torus.dims = [4, 3]", true), ("fat_tree.k = 4", false)] {
         for (transport, fifo) in [("'harmony'", true), (IN_TURN, false)] {
             let scene = scene(fabric, transport);
-            let warnings = scenario::Plan::new(&scene).unwrap_or_else(|problem| panic!("{problem:?}")).warnings();
+            let warnings = run::Plan::new(&scene).unwrap_or_else(|problem| panic!("{problem:?}")).warnings();
             let said = warnings.iter().any(|of| of.key.starts_with("transport") && of.message.contains("in circles"));
             assert_eq!(said, circles && fifo, "{fabric}, {transport}: {warnings:?}");
         }
@@ -221,7 +221,7 @@ fn where_nothing_is_proven_of_the_order_of_arrival_the_run_says_so() {
 fn paths_of_more_than_eight_switches_are_refused() {
     let plan = |dims: &str| {
         let scene = format!("transport = 'harmony'\nfabric.mesh.dims = {dims}\n{}", poisson(0.1, "1KB", "1us"));
-        scenario::Plan::new(&crate::scenario(&scene)).map(|_| ())
+        run::Plan::new(&crate::scenario(&scene)).map(|_| ())
     };
     assert!(plan("[8]").is_ok());
     let problem = plan("[9]").unwrap_err();
@@ -548,7 +548,7 @@ proptest! {
             failures.concat(),
         );
         // Two outages of one thing at once are refused.
-        prop_assume!(scenario::Plan::new(&crate::scenario(&scene)).is_ok());
+        prop_assume!(run::Plan::new(&crate::scenario(&scene)).is_ok());
         let result = run_alone(&scene);
         prop_assert_eq!(counter(&result, "busy_at_end"), 0, "{}", scene);
         prop_assert_eq!(["completed", "rejected", "failed"].map(|status| ended(&result, status)).iter().sum::<usize>(), 151);

@@ -1,7 +1,7 @@
 //! Hosts with several links: what goes by which, and what is left when one is dead.
 
+use catalogue::{FlowControl, Transport};
 use clearway_sim::RunResult;
-use schemes::{FlowControl, Transport};
 
 use crate::{column, names, of_link, run_alone, run_both, table};
 
@@ -41,7 +41,7 @@ fn a_sprayed_flow_takes_half_the_time_by_two_links_and_an_eighth_by_eight() {
     for (balancing, links) in [("spray", 2), ("round_robin", 2), ("ecmp", 1)] {
         let result = run_both(&scene(&udp(balancing), &flow(0, 3, "0s", "1460KB")));
         assert_eq!(fcts(&result), [fct(links)], "{balancing}");
-        let scenario::Data::F64(slowdown) = &table(&result, "flows").column("slowdown").unwrap().data else { panic!() };
+        let run::Data::F64(slowdown) = &table(&result, "flows").column("slowdown").unwrap().data else { panic!() };
         // Alone in the network is over all that lies side by side, so that a flow that has one of two links is slow.
         assert!((slowdown[0] * links as f64 - 2.0).abs() < 0.02, "{balancing} {slowdown:?}");
     }
@@ -167,8 +167,7 @@ fn every_transport_runs_or_says_why_not() {
         let transport = match REFUSED.iter().find(|refused| refused.0 == *name) {
             None => format!("'{name}'"),
             Some((_, why)) => {
-                let problem =
-                    scenario::Plan::new(&crate::scenario(&text(&format!("'{name}'")))).err().expect("refused");
+                let problem = run::Plan::new(&crate::scenario(&text(&format!("'{name}'")))).err().expect("refused");
                 assert!(problem.message.contains(why) && problem.message.contains("host0 2 links"), "{problem}");
                 assert!(problem.key.starts_with("transport"), "{problem}");
                 if *name != "ndp" {

@@ -1,6 +1,6 @@
 //! What is lost is counted, and what can't be lost is not.
 
-use scenario::Data;
+use run::Data;
 
 use crate::{names, of_flows, of_link, of_links, run_alone, run_on, table};
 
@@ -85,7 +85,7 @@ fn two_senders_share_a_link_that_is_never_idle() {
     let busy = 300 * 1500;
     assert_eq!(of_link(&result, "switch0", "host0", "sent_bytes"), busy);
     let utilisation = table(&result, "utilisation");
-    let scenario::Data::F64(shares) = &utilisation.column("utilisation").unwrap().data else { panic!("a ratio") };
+    let run::Data::F64(shares) = &utilisation.column("utilisation").unwrap().data else { panic!("a ratio") };
     // One of the star's three links to hosts is full in each whole microsecond of the 36 that it takes, but the first
     // and the last; a packet counts where it begins, so that a sample may have one of 8 1/3 more or less.
     let full = shares.iter().skip(1).take(34).map(|share| share * 3.0);

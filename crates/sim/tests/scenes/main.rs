@@ -39,7 +39,8 @@ mod reference;
 mod resubmit;
 
 use clearway_sim::{RunResult, run};
-use scenario::{Data, Scenario, Table, read};
+use run::{Data, Table};
+use scenario::{Scenario, read};
 
 /// Reads a scenario that must be right.
 fn scenario(toml: &str) -> Scenario {
@@ -78,8 +79,8 @@ fn of_links(result: &RunResult, what: &str) -> u64 {
 }
 
 /// A message over a transport, worked out.
-fn plan_of(transport: &str) -> scenario::Plan {
-    let plan = scenario::Plan::new(&scenario(&format!(
+fn plan_of(transport: &str) -> run::Plan {
+    let plan = run::Plan::new(&scenario(&format!(
         "transport = '{transport}'\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1"
     )));
     plan.expect("it can be planned")

@@ -1,6 +1,6 @@
 //! The round trips that papers print for their fabrics, as runs of one packet and its answer, derived term by term.
 
-use scenario::Plan;
+use run::Plan;
 use units::{Duration, HostId, Rate};
 
 use crate::{of_flows, run_alone, scenario};

@@ -1,6 +1,6 @@
 //! pFabric in whole networks, its switches with it: what arithmetic says.
 
-use scenario::{Data, Plan};
+use run::{Data, Plan};
 
 use crate::{counter, names, of_flows, of_link, of_links, run_both, scenario, table};
 

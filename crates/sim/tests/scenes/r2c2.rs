@@ -6,7 +6,7 @@ use clearway_sim::RunResult;
 use fabric::{Fabric, Failures, Routes, Routing, RoutingTables};
 use proptest::prelude::*;
 use proptest::sample::select;
-use scenario::Data;
+use run::Data;
 use units::HostId;
 
 use crate::{column, counter, names, of_flows, of_link, run_alone, run_both, run_on, table};
@@ -723,7 +723,7 @@ proptest! {
             ), ""),
         );
         // What this fabric lacks is left out.
-        let plans = |text: &str| scenario::Plan::new(&crate::scenario(text)).map(|_| ());
+        let plans = |text: &str| run::Plan::new(&crate::scenario(text)).map(|_| ());
         let failure = failure.filter(|failure| !plans(&scene(Some(failure), "rps")).is_err_and(|problem| problem.key.starts_with("failure")));
         let routing = if plans(&scene(failure.as_ref(), routing)).is_ok() { routing } else { "rps" };
         let text = scene(failure.as_ref(), routing);

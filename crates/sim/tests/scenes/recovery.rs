@@ -7,7 +7,7 @@ use crate::{of_links, run_alone, run_on};
 /// All of the catalogue but UDP, which promises nothing, and those that refuse what the network has no room for: they say within their
 /// bounds that a message was rejected or has failed, and leave it to the application what then (see the scenes of Harmony).
 fn reliable() -> impl Iterator<Item = &'static str> {
-    schemes::Transport::NAMES.iter().copied().filter(|&name| name != "udp" && !crate::reserves(name))
+    catalogue::Transport::NAMES.iter().copied().filter(|&name| name != "udp" && !crate::reserves(name))
 }
 
 /// Short and long flows all to all among 16 hosts under two spines, at a load of 0.5.

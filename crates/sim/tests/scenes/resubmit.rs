@@ -1,7 +1,8 @@
 //! Messages that were given up are submitted again (Harmony, section 4).
 
 use clearway_sim::RunResult;
-use scenario::{Data, read};
+use run::Data;
+use scenario::read;
 
 use crate::{NONE, column, names, of_flows, run_alone, run_on, table};
 

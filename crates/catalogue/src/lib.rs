@@ -1,0 +1,12 @@
+//! The three lists: transports, link controls, and mechanisms of sharing.
+//!
+//! A line in a list is all that a new scheme needs outside its own folder. Everything above reads a scheme through the
+//! entry of its list ([`Transport`], [`LinkControl`], [`Sharing`]) and names no scheme.
+
+mod link;
+mod share;
+mod transport;
+
+pub use link::FlowControl;
+pub use share::Sharing;
+pub use transport::Transport;

@@ -1,0 +1,42 @@
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::{Deserialize, Deserializer};
+
+/// Reads a `T` written as one of `names`, which has all its defaults, or as the table that `R` is.
+pub fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + Into<T>>(
+    deserializer: D,
+    what: &'static str,
+    names: &'static [&'static str],
+    named: fn(&str) -> Option<T>,
+) -> Result<T, D::Error> {
+    struct Visitor<T, R> {
+        what: &'static str,
+        names: &'static [&'static str],
+        named: fn(&str) -> Option<T>,
+        table: PhantomData<R>,
+    }
+    impl<'de, T, R: Deserialize<'de> + Into<T>> serde::de::Visitor<'de> for Visitor<T, R> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{}, or a table with one", self.what)
+        }
+        fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<T, E> {
+            (self.named)(name).ok_or_else(|| E::unknown_variant(name, self.names))
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+            let first = R::deserialize(MapAccessDeserializer::new(&mut map)).map(R::into)?;
+            // An enum takes the first key and looks at no other.
+            match map.next_key::<String>()? {
+                None => Ok(first),
+                Some(more) => {
+                    let message = format!("\"{more}\" is a second name where one is chosen; write one of them");
+                    Err(serde::de::Error::custom(message))
+                }
+            }
+        }
+    }
+    deserializer.deserialize_any(Visitor::<T, R> { what, names, named, table: PhantomData })
+}

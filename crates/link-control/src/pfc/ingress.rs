@@ -1,0 +1,126 @@
+//! What a switch holds by the port and class by which it came, and which of them are paused for it.
+
+use node::link::{Cause, LinkCx};
+use node::packet::CLASSES;
+use node::pool::PacketId;
+use units::{Bytes, PortId, Problem, Rate, SwitchId};
+
+use super::{Config, Frame};
+use contract::link_control::Ground;
+
+/// PFC's accounts of a switch.
+pub(crate) struct Ingress {
+    /// By port, what multiple of the free memory one of its classes may take.
+    alpha: Vec<f64>,
+    resume_offset: u64,
+    lossless: u8,
+    buffer_bytes: u64,
+    /// By port, what each of its classes is given.
+    headroom: Vec<u64>,
+    /// Headroom given.
+    reserved_bytes: u64,
+    accounts: Vec<[Account; CLASSES]>,
+    pauses: u64,
+    resumes: u64,
+}
+
+/// What came by a port in a class and is still here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    bytes: u64,
+    reserved: bool,
+    paused: bool,
+}
+
+impl Ingress {
+    /// The accounts of a switch that holds nothing. It needs memory beyond its headroom.
+    pub fn new(config: &Config, ground: &Ground<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
+        let node = ground.fabric.switch_node(switch);
+        let ports = (0..ground.fabric.ports[node.index()].len()).map(PortId::from);
+        let asked =
+            |port| config.headroom_bdps.map_or(0, |bdps| (bdps * ground.hop_bdp_bytes(node, port) as f64) as u64);
+        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port).max(asked(port))).collect();
+        let all: u64 = headroom.iter().sum();
+        if all >= ground.buffer.get() {
+            let name = &ground.fabric.names[node.index()];
+            let (all, buffer) = (Bytes(all), ground.buffer);
+            let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
+            return Err(Problem::new("alpha", message));
+        }
+        let share = |per: Rate, port| ground.rate(node, port).bps() as f64 / per.bps() as f64;
+        let alpha = |port| config.per_rate.map_or(config.alpha, |per| (config.alpha * share(per, port)).min(1.0));
+        Ok(Ingress {
+            alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
+            resume_offset: config.resume_offset.get(),
+            lossless: config.mask(),
+            buffer_bytes: ground.buffer.get(),
+            accounts: vec![[Account::default(); CLASSES]; headroom.len()],
+            headroom,
+            reserved_bytes: 0,
+            pauses: 0,
+            resumes: 0,
+        })
+    }
+
+    /// An admitted packet has come, in `class` of the link.
+    #[inline]
+    pub fn came(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
+        let slot = cx.pool.get(id);
+        let port = PortId(u32::from(slot.transit.in_port));
+        let account = &mut self.accounts[port.index()][usize::from(class)];
+        account.bytes += u64::from(slot.packet.wire_bytes);
+        if self.lossless >> class & 1 == 0 || account.paused {
+            return;
+        }
+        if !account.reserved {
+            account.reserved = true;
+            self.reserved_bytes += self.headroom[port.index()];
+        }
+        let threshold = self.threshold(port, *cx.used_bytes);
+        let account = &mut self.accounts[port.index()][usize::from(class)];
+        if account.bytes > threshold {
+            account.paused = true;
+            self.pauses += 1;
+            cx.send(port, Frame { classes: 1 << class, pause: 1 << class });
+        }
+    }
+
+    /// A packet that came in `class` of its link has left the buffer.
+    #[inline]
+    pub fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
+        let slot = cx.pool.get(id);
+        let (port, bytes) = (PortId(u32::from(slot.transit.in_port)), u64::from(slot.packet.wire_bytes));
+        let threshold = self.threshold(port, *cx.used_bytes - bytes);
+        let account = &mut self.accounts[port.index()][usize::from(class)];
+        account.bytes -= bytes;
+        // However low the threshold has come, what is empty goes on.
+        if account.paused && account.bytes <= threshold.saturating_sub(self.resume_offset) {
+            account.paused = false;
+            self.resumes += 1;
+            cx.send(port, Frame { classes: 1 << class, pause: 0 });
+        }
+    }
+
+    /// The link at `port` has gone down or come up: nothing is paused at either end.
+    pub fn link_changed(&mut self, cx: &mut LinkCx<'_>, port: PortId) {
+        cx.ports[port.index()].set_paused(0, cx.now);
+        for account in &mut self.accounts[port.index()] {
+            account.paused = false;
+        }
+        cx.kick(port);
+    }
+
+    /// The class that a packet which came in `class` may hold back.
+    pub fn holds_back(&self, class: u8) -> Option<Cause> {
+        (self.lossless >> class & 1 == 1).then_some(Cause::Class(class))
+    }
+
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("pfc_pauses", self.pauses), ("pfc_resumes", self.resumes)]
+    }
+
+    fn threshold(&self, port: PortId, used_bytes: u64) -> u64 {
+        let free = self.buffer_bytes.saturating_sub(self.reserved_bytes).saturating_sub(used_bytes);
+        (self.alpha[port.index()] * free as f64) as u64
+    }
+}

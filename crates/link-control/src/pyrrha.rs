@@ -1,0 +1,218 @@
+//! Pyrrha (Liu et al., NSDI 2025): flow control by congestion root, which isolates congested flows and holds no other.
+//!
+//! A port whose output queue grows beyond `K_pause` one-hop bandwidth-delay products nominates itself as a congestion root and
+//! tells the ports upstream that feed it to PAUSE what goes through it ([`mod@switch`], section 4.1). A port upstream that
+//! hears of a root puts what will go through it (it computes the whole onward path of each packet: [`paths`], section 4.2) into
+//! an isolation queue, which the root pauses and resumes and which in turn pauses what is further upstream, up to the hosts
+//! ([`mod@nic`]). So only what contributes to congestion waits for it (Theorem 3.1), however far congestion spreads.
+//!
+//! A port that had nominated itself and then hears of a new root further downstream was none: it abdicates, and MERGE
+//! dissolves its congestion tree. Isolation queues form a hierarchy by distance to the root, near to far, then the output queue
+//! ([`mod@egress`], section 4.3); or, for switches without hierarchies, a single tier with a queue for each set of roots and order
+//! marks (appendix C). [`State`] is Figure 6.
+//!
+//! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
+
+use node::link::{FlowControl, NicControl};
+use node::packet::CLASSES;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, PortId, Problem, SwitchId};
+
+use contract::About;
+use contract::link_control::{Ground, LinkScheme, Promise, check_classes, class_mask};
+
+pub mod departures;
+pub mod frame;
+pub mod regular;
+pub mod resources;
+
+mod egress;
+mod nic;
+mod state;
+mod switch;
+mod upstream;
+
+pub use departures::{Departure, Departures};
+pub use state::{Change, State};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Queue length from which a port pauses, in one-hop bandwidth-delay products.
+    pub k_pause: f64,
+    /// Queue length at which it resumes, in the same.
+    pub k_resume: f64,
+    /// Whether a false root's tree merges into that of the true one.
+    pub merging: bool,
+    /// How isolation queues are arranged.
+    pub tiers: Tiers,
+    /// Which ports may nominate themselves.
+    pub roots: Roots,
+    /// Isolation queues that a port has; when they run out, roots share (section 6).
+    pub queues: u16,
+    /// Whether hosts answer, a flow at a time.
+    pub hosts: bool,
+    /// Where it does as the authors' program: a list, or "published" for what that does.
+    pub departures: Departures,
+    /// The classes that are isolated and paused. The others always go on: class 0 has acknowledgements and other control.
+    pub classes: Vec<u8>,
+}
+
+impl Config {
+    /// The isolated classes as bits.
+    fn mask(&self) -> u8 {
+        class_mask(&self.classes)
+    }
+}
+
+/// How isolation queues are arranged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tiers {
+    /// A queue a root, in levels by distance (section 4.3).
+    #[default]
+    Hierarchy,
+    /// A queue for each set of roots that flows go through (appendix C).
+    Single,
+}
+
+/// Which ports may nominate themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Roots {
+    /// All. Under adaptive balancing those alone that lead to a host, since no other is on a path for certain (section 4.2).
+    #[default]
+    All,
+    /// Those that lead down, on a fabric that has up and down: `ONLY_DOWN_PORT_ENABLE` of the authors' program.
+    Down,
+    /// Those at most two hops from the destination: "Pyrrha (downstream)" (appendix C.2).
+    Downstream,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            k_pause: 2.0,
+            k_resume: 1.0,
+            merging: true,
+            tiers: Tiers::default(),
+            roots: Roots::default(),
+            queues: 100,
+            hosts: true,
+            departures: Departures::default(),
+            classes: (1..CLASSES as u8).collect(),
+        }
+    }
+}
+
+impl LinkScheme for Config {
+    const ABOUT: About = About {
+        title: "Pyrrha",
+        source: "Liu et al., NSDI 2025",
+        summary: "Ports where congestion has its root pause what goes through them, and nothing else, hop by hop.",
+        needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in NICs",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        for (key, value) in [("k_pause", self.k_pause), ("k_resume", self.k_resume)] {
+            if !(value > 0.0 && value <= 10_000.0) {
+                return Err(Problem::new(key, format!("{value} is not above 0 and at most 10000")));
+            }
+        }
+        if self.k_resume > self.k_pause {
+            let message =
+                format!("{} is above k_pause, {}: a queue would resume before it pauses", self.k_resume, self.k_pause);
+            return Err(Problem::new("k_resume", message));
+        }
+        let has = |departure| self.departures.has(departure);
+        if has(Departure::MergeAtDownPorts) && !self.merging {
+            return Err(Problem::new(
+                "departures",
+                "merge_at_down_ports has no effect with merging = false; leave it out",
+            ));
+        }
+        if has(Departure::UplinksAboveMean) && self.roots != Roots::All {
+            let message = "uplinks_above_mean has no effect where no port that leads up may be a root; leave it out";
+            return Err(Problem::new("departures", message));
+        }
+        if self.queues == 0 {
+            return Err(Problem::new("queues", "0 leaves nothing to isolate in; write at least 1"));
+        }
+        check_classes(&self.classes, "none is isolated, so that Pyrrha has no effect; name one at least")
+    }
+
+    fn switch_control(&self, ground: &Ground<'_>, id: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
+        let fabric = ground.fabric;
+        let node = fabric.switch_node(id);
+        let adaptive = ground.balancing.iter().any(|balancing| !balancing.by_hash());
+        let has_hosts = |node: units::NodeId| {
+            fabric.ports[node.index()].iter().any(|link| fabric.as_host(fabric.link(*link).to).is_some())
+        };
+        let links = || fabric.ports[node.index()].iter().map(|link| fabric.link(*link));
+        let egress = |(port, link): (usize, &fabric::Link)| {
+            let hop = ground.hop_bdp_bytes(node, PortId::from(port)) as f64;
+            let threshold = |k: f64| ((k * hop) as u64).clamp(ground.mtu_bytes, u64::from(u32::MAX)) as u32;
+            let last = link.tier == fabric::Tier::ToHost;
+            let nominates = match self.roots {
+                _ if adaptive => last,
+                Roots::All => true,
+                Roots::Down => last || link.tier == fabric::Tier::Down,
+                Roots::Downstream => last || link.tier == fabric::Tier::Down && has_hosts(link.to),
+            };
+            egress::Egress::new(egress::Place {
+                pause_bytes: threshold(self.k_pause),
+                resume_bytes: threshold(self.k_resume),
+                nominates,
+                up: link.tier == fabric::Tier::Up,
+                ingresses: self.departures.has(Departure::PauseByIngress).then(|| links().count()),
+                queues: self.queues,
+                packet_time: link.rate.transmit(ground.mtu_bytes),
+            })
+        };
+        let place = switch::Place {
+            id,
+            node,
+            switches: fabric.switches,
+            downstream: ground.downstream.clone(),
+            ports: links().enumerate().map(egress).collect(),
+            to_host: links().map(|link| fabric.as_host(link.to).is_some()).collect(),
+        };
+        Ok(Box::new(switch::SwitchPart::new(self, place)))
+    }
+
+    fn held_classes(&self) -> u8 {
+        self.mask()
+    }
+
+    fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
+        let hop = ground.of_ports(host, |node, port| ground.hop_bdp_bytes(node, port)) as f64;
+        let part = nic::NicPart {
+            host,
+            port,
+            classes: self.mask(),
+            switches,
+            downstream,
+            paused: Vec::new(),
+            epoch: 0,
+            pause_bytes: (self.k_pause * hop) as u64,
+            resume_bytes: (self.k_resume * hop) as u64,
+            is_root: false,
+        };
+        self.hosts.then(|| Box::new(part) as Box<dyn NicControl>)
+    }
+
+    /// A false root too holds only what goes through it, merging or not. In a single tier a queue is of a set of roots; a queue
+    /// that roots share for want of others is nobody's, and not held to anything.
+    fn promise(&self) -> Option<Promise> {
+        Some(Promise { on_path: true, queue_a_root: self.tiers == Tiers::Hierarchy })
+    }
+
+    /// The output queue of a root is never paused (section 4.5). Where two roots share a queue, what goes through the one waits for the
+    /// other, and such waits may close a circle.
+    fn deadlock_free(&self, sharing: bool) -> bool {
+        !sharing
+    }
+}

@@ -1,0 +1,101 @@
+//! A host's part: it holds the flows that go through paused roots (section 4.4, "cooperation on end-hosts").
+
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::link::{Cause, frame_packet};
+use node::{NicControl, Packet};
+use units::{FlowId, HostId, NodeId, PortId, Time};
+
+use super::frame::{Frame, RootId, Say};
+use node::onward_path::Downstream;
+
+/// Pyrrha in a NIC that answers PAUSE, RESUME and MERGE a flow at a time.
+///
+/// It has no queues: endpoints ask before they send, so a root that has resumed or merged is forgotten at once.
+pub(super) struct NicPart {
+    pub host: HostId,
+    /// Which of its ports this is.
+    pub port: PortId,
+    /// Classes whose packets are held.
+    pub classes: u8,
+    pub switches: u32,
+    pub downstream: Downstream,
+    /// Roots that are paused, in order.
+    pub paused: Vec<RootId>,
+    pub epoch: u32,
+    /// From what a host that does not take in what comes is a root, and until when (section 4.4).
+    pub pause_bytes: u64,
+    pub resume_bytes: u64,
+    pub is_root: bool,
+}
+
+impl NicControl for NicPart {
+    fn frame(&mut self, _: Time, frame: &Packet) {
+        match frame.header::<Frame>().say() {
+            Some(Say::Pause { root, .. }) => {
+                if let Err(place) = self.paused.binary_search(&root) {
+                    self.paused.insert(place, root);
+                }
+            }
+            Some(Say::Resume { root } | Say::Merge { old: root, .. }) => {
+                self.paused.retain(|paused| *paused != root);
+                self.epoch += 1;
+            }
+            Some(Say::Unassigned { .. }) | None => {}
+        }
+    }
+
+    fn reset(&mut self) {
+        self.paused.clear();
+        self.epoch += 1;
+        self.is_root = false;
+    }
+
+    /// The root is the host, named by its first port whichever of its links packets come by.
+    fn intake(&mut self, bytes: u64) -> Option<Packet> {
+        let root = RootId { node: self.switches + self.host.0, port: 0 };
+        if !self.is_root && bytes > self.pause_bytes {
+            self.is_root = true;
+            return Some(frame_packet(Frame::from(Say::Pause { root, distance: 1 })));
+        }
+        let resumes = self.is_root && bytes <= self.resume_bytes;
+        self.is_root &= !resumes;
+        resumes.then(|| frame_packet(Frame::from(Say::Resume { root })))
+    }
+
+    fn holds(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    fn held_classes(&self) -> u8 {
+        self.classes
+    }
+
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
+        if self.paused.is_empty() {
+            return true;
+        }
+        let mut packet = Packet::bare(flow, self.host, dst);
+        packet.transport = transport;
+        if label != 0 {
+            packet.set_flow_label(label);
+        }
+        let paused = |node, port| self.paused.binary_search(&RootId { node, port }).is_ok();
+        let mut hops = self.downstream.onward(NodeId(self.host.0), self.port, &packet);
+        !(paused(self.switches + dst.0, 0) || hops.any(|hop| paused(hop.switch.0, hop.port.0 as u16)))
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    fn causes(&self, see: &mut dyn FnMut(Cause)) {
+        self.paused.iter().for_each(|root| see(root.cause()));
+    }
+
+    fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+        self.epoch += 1;
+    }
+}

@@ -1,0 +1,621 @@
+//! A switch's part: congestion roots are identified (section 4.1), packets matched (4.2) and isolated (4.3).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::link::{Cause, Dequeued, FlowControl, Held, LinkCx, QueueView};
+use node::packet::CLASSES;
+use node::pool::PacketId;
+use node::{Packet, Port};
+use units::{NodeId, PortId, SwitchId};
+
+use super::egress::{Claim, Egress};
+use super::frame::{Frame, RootId, Say};
+use super::state::{Change, State};
+use super::upstream::PortSet;
+use super::{Config, Departure, Departures};
+use node::onward_path::Downstream;
+
+/// Pyrrha in a switch.
+pub struct SwitchPart {
+    config: Config,
+    departures: Departures,
+    /// Whether pauses of isolation queues go by what came by each port.
+    by_ingress: bool,
+    /// Whether isolation queues hand on together.
+    together: bool,
+    /// Classes whose packets are isolated.
+    isolated: u8,
+    id: SwitchId,
+    node: NodeId,
+    switches: u32,
+    downstream: Downstream,
+    ports: Vec<Egress>,
+    /// Whether a port leads to a host.
+    to_host: Vec<bool>,
+    /// How many queues hold back what comes by a port for a root: since to some destinations there are several ways on, a neighbour
+    /// is told to pause by the first and to go on by the last.
+    holding: BTreeMap<(RootId, PortId), u32>,
+    path: Vec<RootId>,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    pauses: u64,
+    resumes: u64,
+    merges: u64,
+    nominations: u64,
+    abdications: u64,
+    secessions: u64,
+    ignored: u64,
+}
+
+/// What a switch is told of its place.
+pub(super) struct Place {
+    pub id: SwitchId,
+    pub node: NodeId,
+    pub switches: u32,
+    pub downstream: Downstream,
+    pub ports: Vec<Egress>,
+    pub to_host: Vec<bool>,
+}
+
+impl SwitchPart {
+    pub(super) fn new(config: &Config, place: Place) -> SwitchPart {
+        let Place { id, node, switches, downstream, ports, to_host } = place;
+        SwitchPart {
+            isolated: config.mask(),
+            config: config.clone(),
+            departures: config.departures,
+            by_ingress: config.departures.has(Departure::PauseByIngress),
+            together: config.departures.has(Departure::HandOnTogether),
+            id,
+            node,
+            switches,
+            downstream,
+            ports,
+            to_host,
+            holding: BTreeMap::new(),
+            path: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    fn own_root(&self, port: PortId) -> RootId {
+        RootId { node: self.id.0, port: port.0 as u16 }
+    }
+
+    /// The roots that a packet which leaves by `out` may meet, nearest first, its destination last.
+    fn find_path(&mut self, out: PortId, packet: &Packet) {
+        self.path.clear();
+        let hops = self.downstream.onward(self.node, out, packet).filter(|hop| hop.distance > 0);
+        self.path.extend(hops.map(|hop| RootId { node: hop.switch.0, port: hop.port.0 as u16 }));
+        self.path.push(RootId { node: self.switches + packet.dst.0, port: 0 });
+    }
+
+    /// Puts a packet into the queue that it has to take now, after the isolation queue that it comes from if it was in one.
+    fn place(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, after: Option<u16>) -> u32 {
+        let slot = *cx.pool.get(id);
+        let isolated = self.isolated >> slot.packet.class & 1 == 1;
+        let mut queue = None;
+        if isolated && !self.ports[out.index()].table.is_empty() {
+            self.find_path(out, &slot.packet);
+            queue = self.ports[out.index()].queue_for(self.config.tiers, &self.path, after);
+        }
+        let ingress = PortId(u32::from(slot.transit.in_port));
+        match queue {
+            Some(queue) => {
+                if after.is_none() {
+                    cx.ports[out.index()].hold(cx.now, cx.pool, id);
+                }
+                self.ports[out.index()].push(cx.pool, queue, id);
+                self.press(cx, out, queue, ingress);
+                self.ports[out.index()].queues[usize::from(queue)].bytes
+            }
+            None => {
+                cx.pool.get_mut(id).transit.queue = after.map_or(0, |queue| queue + 1);
+                let port = &mut cx.ports[out.index()];
+                match after {
+                    None => port.push(cx.now, cx.pool, id),
+                    Some(_) => port.push_held(cx.pool, id),
+                }
+                if isolated {
+                    self.ports[out.index()].count_output(i64::from(slot.packet.wire_bytes));
+                    self.watch_output(cx, out, ingress);
+                }
+                cx.ports[out.index()].class_bytes(slot.packet.class)
+            }
+        }
+    }
+
+    /// A packet has joined the output queue: the port may nominate itself, and a root pauses who sent the packet.
+    fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, ingress: PortId) {
+        if self.is_even(out) {
+            return;
+        }
+        let root = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        if port.claim.is_none() && port.nominates && port.output_bytes > port.nomination_bytes() {
+            port.claim = Some(Claim::default());
+            port.floor_bytes = None;
+            self.counts.nominations += 1;
+        }
+        if let Some(claim) = &mut port.claim
+            && port.output_bytes > port.pause_bytes
+            && claim.upstream.hold(cx, ingress)
+        {
+            self.pause(cx, ingress, root, 1);
+        }
+    }
+
+    /// Whether a port leads up and has no more than twice the mean of those that do, where that keeps it from being a root.
+    fn is_even(&self, out: PortId) -> bool {
+        if !self.departures.has(Departure::UplinksAboveMean) || !self.ports[out.index()].up {
+            return false;
+        }
+        let up = || self.ports.iter().filter(|port| port.up);
+        let sum: u64 = up().map(|port| u64::from(port.output_bytes)).sum();
+        u64::from(self.ports[out.index()].output_bytes) * up().count() as u64 <= 2 * sum
+    }
+
+    /// What came by a port and waits in isolation queues of a root, at all ports, in bytes.
+    fn ingress_bytes(&self, root: RootId, ingress: PortId) -> u32 {
+        self.ports.iter().map(|port| port.ingress_bytes(root, ingress)).sum()
+    }
+
+    /// A packet has joined an isolation queue: one that is too long pauses who sent the packet.
+    fn press(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16, ingress: PortId) {
+        let port = &self.ports[out.index()];
+        let pause_bytes = port.pause_bytes;
+        if !self.by_ingress && port.queues[usize::from(queue)].bytes <= pause_bytes {
+            return;
+        }
+        for index in 0.. {
+            let port = &self.ports[out.index()];
+            let Some(root) = port.queues[usize::from(queue)].roots().nth(index) else { break };
+            // A shared queue pauses those of its roots alone that the packet goes through.
+            if !self.path.contains(&root) || !port.presses(queue, root) {
+                continue;
+            }
+            if self.by_ingress && self.ingress_bytes(root, ingress) <= pause_bytes {
+                continue;
+            }
+            let entry = self.ports[out.index()].entry(root).expect("a queue's roots are in the table");
+            let distance = entry.distance;
+            // What was no root after all holds nobody.
+            if entry.state != State::SoftMerging && entry.upstream.hold(cx, ingress) {
+                self.pause(cx, ingress, root, distance.saturating_add(1));
+            }
+        }
+    }
+
+    /// One queue or claim more holds back what comes by `ingress` for `root`.
+    fn pause(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId, distance: u8) {
+        let count = self.holding.entry((root, ingress)).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.counts.pauses += 1;
+            cx.send(ingress, Frame::from(Say::Pause { root, distance }));
+        }
+    }
+
+    /// One queue or claim less does.
+    fn resume(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
+        let Some(count) = self.holding.get_mut(&(root, ingress)) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.holding.remove(&(root, ingress));
+            self.counts.resumes += 1;
+            cx.send(ingress, Frame::from(Say::Resume { root }));
+            // A NIC sends no frames: its queue for the root is unassigned once it may go on.
+            if self.to_host[ingress.index()] {
+                self.orphan(ingress, root);
+            }
+        }
+    }
+
+    /// The node at the other end of `ingress` has no queue for a root any more.
+    fn orphan(&mut self, ingress: PortId, root: RootId) {
+        if root.node == self.id.0 {
+            if let Some(claim) = &mut self.ports[usize::from(root.port)].claim {
+                claim.upstream.children.remove(ingress);
+            }
+            return;
+        }
+        for entry in self.ports.iter_mut().filter_map(|port| port.entry(root)) {
+            entry.upstream.children.remove(ingress);
+        }
+    }
+
+    /// The output queue of a root has become shorter: RESUME, and in the end secession.
+    fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        let root = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        let Some(claim) = &mut port.claim else { return };
+        if port.output_bytes > port.resume_bytes {
+            return;
+        }
+        for ingress in claim.upstream.held.drain() {
+            self.resume(cx, ingress, root);
+        }
+        let claim = &mut self.ports[out.index()].claim;
+        if claim.as_ref().is_some_and(|claim| claim.upstream.children.is_empty()) {
+            *claim = None;
+            self.counts.secessions += 1;
+        }
+    }
+
+    /// The queues of a root at a port have become shorter: RESUME, and in the end the root leaves the table.
+    fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        let port = &mut self.ports[out.index()];
+        let short = port.resume_bytes;
+        let is_short = self.by_ingress || port.pressing_bytes(root) <= short;
+        let Some(entry) = port.entry(root) else { return };
+        if !is_short || entry.upstream.held.is_empty() {
+            return self.clear(cx, out, root);
+        }
+        let mut held = std::mem::take(&mut entry.upstream.held);
+        if self.by_ingress {
+            let keeps: Vec<PortId> = held.iter().filter(|ingress| self.ingress_bytes(root, *ingress) > short).collect();
+            for ingress in keeps {
+                held.remove(ingress);
+                self.ports[out.index()].entry(root).expect("just seen").upstream.held.insert(ingress);
+            }
+            if held.is_empty() {
+                return self.clear(cx, out, root);
+            }
+        }
+        for ingress in held.drain() {
+            self.resume(cx, ingress, root);
+        }
+        // A host that may go on was perhaps the last child, for which other ports have waited too.
+        self.clear_all(cx, root);
+    }
+
+    /// A root's state has changed at a port, and with it perhaps in whose name queues pause.
+    fn relax_all(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
+        roots.into_iter().for_each(|root| self.relax(cx, out, root));
+    }
+
+    /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.
+    fn clear(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
+        let port = &mut self.ports[out.index()];
+        if port.root_bytes(root) > 0 {
+            return;
+        }
+        let Some(entry) = port.entry(root) else { return };
+        let leaf = entry.state == State::SoftMerging || entry.upstream.children.is_empty();
+        if leaf && entry.state.after(Change::Clear) == State::Unassigned {
+            for ingress in entry.upstream.held.drain() {
+                self.resume(cx, ingress, root);
+            }
+            self.ports[out.index()].remove(root);
+            cx.send(out, Frame::from(Say::Unassigned { root }));
+        }
+    }
+
+    /// How many roots ports claim to be or know of.
+    fn roots_left(&self) -> u64 {
+        self.ports.iter().map(|port| u64::from(port.claim.is_some()) + port.table.len() as u64).sum()
+    }
+
+    fn clear_all(&mut self, cx: &mut LinkCx<'_>, root: RootId) {
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.clear(cx, out, root);
+        }
+    }
+
+    /// Tells the children of a root's tree that it belongs to that of another, which ends it here.
+    fn merge(&mut self, cx: &mut LinkCx<'_>, mut children: PortSet, old: RootId, new: RootId) {
+        self.holding.retain(|(root, _), _| *root != old);
+        for child in children.drain() {
+            self.counts.merges += 1;
+            cx.send(child, Frame::from(Say::Merge { old, new }));
+        }
+    }
+
+    fn hear_pause(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId, distance: u8) {
+        if root.node == self.id.0 {
+            self.counts.ignored += 1; // a routing loop (section 4.5)
+            return;
+        }
+        let own = self.own_root(out);
+        let port = &mut self.ports[out.index()];
+        if let Some(entry) = port.entry(root) {
+            entry.state = entry.state.after(Change::Pause);
+            port.settle_root(root);
+            return self.relax_all(cx, out);
+        }
+        port.add(self.config.tiers, root, distance);
+        // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
+        // is isolated already.
+        if let Some(mut claim) = port.claim.take() {
+            if self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts)) {
+                port.floor_bytes = Some(port.output_bytes);
+                self.counts.abdications += 1;
+                self.merge(cx, claim.upstream.children, own, root);
+            } else {
+                claim.is_false = true;
+                port.claim = Some(claim);
+            }
+        }
+    }
+
+    fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, say: Say) {
+        let change = match say {
+            Say::Pause { root, distance } => return self.hear_pause(cx, port, root, distance),
+            Say::Unassigned { root } => return self.hear_unassigned(cx, port, root),
+            Say::Resume { .. } => Change::Resume,
+            Say::Merge { .. } => Change::Merge,
+        };
+        let (Say::Resume { root } | Say::Merge { old: root, .. }) = say else { return };
+        let egress = &mut self.ports[port.index()];
+        let Some(entry) = egress.entry(root) else {
+            // Who lets go what is not held here would wait for this for ever.
+            if change == Change::Resume {
+                cx.send(port, Frame::from(Say::Unassigned { root }));
+            }
+            return;
+        };
+        entry.state = entry.state.after(change);
+        if let Say::Merge { old, new } = say {
+            let mut children = PortSet::default();
+            for entry in self.ports.iter_mut().filter_map(|egress| egress.entry(old)) {
+                children.add(&std::mem::take(&mut entry.upstream).children);
+            }
+            self.merge(cx, children, old, new);
+        }
+        self.ports[port.index()].settle_root(root);
+        self.relax_all(cx, port);
+        cx.kick(port);
+    }
+
+    /// A node upstream has no queue for the root any more.
+    fn hear_unassigned(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
+        // Said before it heard a PAUSE that is under way, it does not count.
+        if self.holding.contains_key(&(root, ingress)) {
+            return;
+        }
+        self.orphan(ingress, root);
+        if root.node == self.id.0 {
+            return self.relax_output(cx, PortId(u32::from(root.port)));
+        }
+        self.clear_all(cx, root);
+    }
+
+    fn left_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
+        let packet = &cx.pool.get(id).packet;
+        if self.isolated >> packet.class & 1 == 1 {
+            self.ports[out.index()].count_output(-i64::from(packet.wire_bytes));
+            self.relax_output(cx, out);
+        }
+    }
+
+    /// The next isolation queue hands a packet on, if it is not the output queue's turn.
+    fn hand_on_in_turn(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        loop {
+            let output_empty = !cx.ports[out.index()].has_sendable();
+            if !self.ports[out.index()].has_turn() || !self.ports[out.index()].isolated_first(output_empty) {
+                return;
+            }
+            let before = self.ports[out.index()].output_bytes;
+            // Behind a nearer root's queue there may be that of a farther one.
+            if !self.hand_on(cx, out) || self.ports[out.index()].output_bytes > before {
+                return;
+            }
+        }
+    }
+
+    /// All isolation queues that may send hand a packet on, once in the time that a packet takes.
+    fn hand_on_together(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
+        while self.ports[out.index()].has_turn() {
+            let output_empty = !cx.ports[out.index()].has_sendable();
+            for _ in 0..self.ports[out.index()].hand_on(cx.now, output_empty) {
+                self.hand_on(cx, out);
+            }
+            // Behind a nearer root's queue there may be that of a farther one, and nothing else to send.
+            if !output_empty || cx.ports[out.index()].has_sendable() {
+                return;
+            }
+        }
+    }
+
+    /// The isolation queue whose turn it is hands its first packet on: false if none may.
+    fn hand_on(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> bool {
+        let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { return false };
+        self.place(cx, out, id, Some(queue));
+        self.left_queue(cx, out, queue);
+        true
+    }
+
+    /// A packet has left an isolation queue.
+    fn left_queue(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16) {
+        let port = &self.ports[out.index()];
+        if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.resume_bytes {
+            return; // too long to let anybody go on
+        }
+        // A root that leaves the table takes with it what other roots the queue was for.
+        let mut roots = std::mem::take(&mut self.path);
+        roots.clear();
+        roots.extend(self.ports[out.index()].queues[usize::from(queue)].roots());
+        for &root in &roots {
+            self.relax(cx, out, root);
+            if self.by_ingress {
+                // Other ports count what this one held.
+                let others = (0..self.ports.len()).map(PortId::from).filter(|port| *port != out);
+                others.for_each(|port| self.relax(cx, port, root));
+            }
+        }
+        self.path = roots;
+    }
+}
+
+impl FlowControl for SwitchPart {
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        self.place(cx, out, id, None)
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        if self.together {
+            self.hand_on_together(cx, out);
+        } else {
+            self.hand_on_in_turn(cx, out);
+        }
+        let id = cx.ports[out.index()].take_next(cx.pool)?;
+        self.left_output(cx, out, id);
+        // What came through an isolation queue tells of that (section 6.2.2).
+        let slot = cx.pool.get(id);
+        let left_bytes = match slot.transit.queue.checked_sub(1) {
+            Some(queue) => self.ports[out.index()].queues[usize::from(queue)].bytes,
+            None => cx.ports[out.index()].class_bytes(slot.packet.class),
+        };
+        Some(Dequeued { id, left_bytes })
+    }
+
+    fn ready(&self, ports: &[Port], out: PortId) -> bool {
+        ports[out.index()].has_sendable() || self.ports[out.index()].has_turn()
+    }
+
+    fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
+        if let Some(say) = frame.header::<Frame>().say() {
+            self.hear(cx, port, say);
+        }
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        if let Some(id) = cx.ports[port.index()].drain(cx.pool) {
+            self.left_output(cx, port, id);
+            return Some(id);
+        }
+        let egress = &mut self.ports[port.index()];
+        let id = (0..egress.queues.len() as u16).find_map(|queue| egress.pop(cx.pool, queue))?;
+        cx.ports[port.index()].release(cx.pool, id);
+        Some(id)
+    }
+
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
+        let id = cx.ports[port.index()].push_out(class, cx.pool)?;
+        self.left_output(cx, port, id);
+        Some(id)
+    }
+
+    fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
+        // As a way on: what it was a root for, and the roots behind it, hold nobody any more (appendix A).
+        let own = self.own_root(port);
+        if let Some(mut claim) = self.ports[port.index()].claim.take() {
+            claim.upstream.held.drain().for_each(|ingress| self.resume(cx, ingress, own));
+        }
+        let roots: Vec<RootId> = self.ports[port.index()].table.iter().map(|entry| entry.root).collect();
+        for root in roots {
+            let entry = self.ports[port.index()].entry(root).expect("just listed");
+            for ingress in entry.upstream.held.drain() {
+                self.resume(cx, ingress, root);
+            }
+            self.ports[port.index()].remove(root);
+        }
+        // As a way in: nobody there has heard anything.
+        self.ports.iter_mut().flat_map(Egress::upstreams).for_each(|upstream| upstream.forget(port));
+        self.holding.retain(|(_, ingress), _| *ingress != port);
+        for out in (0..self.ports.len()).map(PortId::from) {
+            self.relax_output(cx, out);
+            let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
+            // What the link has lost may have been what held a neighbour, where that counts over all ports.
+            roots.into_iter().for_each(|root| self.relax(cx, out, root));
+        }
+        cx.kick(port);
+    }
+
+    /// What waits goes where the old tables sent it, and what comes goes elsewhere: while both are there, two queues for one root
+    /// may wait for each other through their neighbours, and a root is not on the way of all that it holds. So all trees
+    /// end here and now, what waits joins the output queues, and what is a root by the new tables nominates itself again.
+    fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
+        self.downstream.set_routes(routes.clone());
+        for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
+            self.counts.resumes += 1;
+            cx.send(ingress, Frame::from(Say::Resume { root }));
+        }
+        for (out, port) in self.ports.iter_mut().enumerate() {
+            while let Some(id) = port.pop_last_to_first(cx.pool) {
+                let slot = cx.pool.get_mut(id);
+                slot.transit.queue = 0;
+                port.count_output(i64::from(slot.packet.wire_bytes));
+                cx.ports[out].push_held(cx.pool, id);
+            }
+            port.claim = None;
+            while let Some(entry) = port.table.first() {
+                port.remove(entry.root);
+            }
+            cx.kick(PortId::from(out));
+        }
+    }
+
+    fn queues_max(&self, port: PortId) -> u32 {
+        self.ports[port.index()].queues_max
+    }
+
+    fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        let (own, egress) = (&ports[port.index()], &self.ports[port.index()]);
+        let root = self.own_root(port);
+        let cause = root.cause();
+        let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
+        // A root is one until it secedes, also while its queue is empty.
+        let first = self.isolated.trailing_zeros();
+        let shown = |class: &u8| own.class_bytes(*class) > 0 || claimed && u32::from(*class) == first;
+        for class in (0..CLASSES as u8).filter(shown) {
+            let root = claimed && self.isolated >> class & 1 == 1;
+            let cause = if root { cause } else { Cause::Class(class) };
+            let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
+            see(QueueView { cause, paused: false, root, bytes, packets });
+        }
+        for (number, queue) in (0u32..).zip(&egress.queues) {
+            let shut = |root: &RootId| egress.table.iter().any(|entry| entry.root == *root && !entry.state.open());
+            let shut = queue.roots().find(shut);
+            let Some(root) = shut.or_else(|| queue.roots().next()) else { continue };
+            let cause = if queue.is_shared() { Cause::Queue(number) } else { root.cause() };
+            let paused = shut.is_some();
+            see(QueueView { cause, paused, root: false, bytes: queue.bytes, packets: queue.packets });
+        }
+    }
+
+    fn about(&self, frame: &Packet) -> Option<Cause> {
+        match frame.header::<Frame>().say()? {
+            Say::Pause { root, .. } | Say::Resume { root } | Say::Merge { old: root, .. } => Some(root.cause()),
+            Say::Unassigned { .. } => None,
+        }
+    }
+
+    fn held(&self, port: PortId, see: &mut dyn FnMut(Held)) {
+        let egress = &self.ports[port.index()];
+        for queue in egress.queues.iter().filter(|queue| queue.bytes > 0) {
+            for root in egress.holders(queue) {
+                see(Held { root: root.cause(), shared: queue.is_shared(), packets: queue.packets });
+            }
+        }
+    }
+
+    fn presses(&self, port: PortId, root: Cause, ingress: PortId, see: &mut dyn FnMut(Cause)) {
+        let Cause::Root { node, port: of } = root else { return };
+        let egress = &self.ports[port.index()];
+        let queues = (0u16..).zip(&egress.queues).filter(|(_, queue)| queue.serves(RootId { node, port: of }));
+        for (number, queue) in queues {
+            let told = |root: &RootId| egress.presses(number, *root) && self.holding.contains_key(&(*root, ingress));
+            queue.roots().filter(told).for_each(|root| see(root.cause()));
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("pyrrha_abdications", self.counts.abdications),
+            ("pyrrha_ignored_pauses", self.counts.ignored),
+            ("pyrrha_merges", self.counts.merges),
+            ("pyrrha_nominations", self.counts.nominations),
+            ("pyrrha_pauses", self.counts.pauses),
+            ("pyrrha_resumes", self.counts.resumes),
+            ("pyrrha_roots_left", self.roots_left()),
+            ("pyrrha_secessions", self.counts.secessions),
+        ]
+    }
+}

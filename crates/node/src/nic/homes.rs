@@ -1,0 +1,336 @@
+//! The NIC of a host with several links: a port for each, with a flow control and queues of its own.
+//!
+//! A packet's port is chosen when the endpoint gives it, among those whose links are up and begin a shortest path to its destination, in
+//! the way in which switches choose for its transport ([`Balancer`]), with a seed of the host's own. By a hash, a flow has one port.
+//! Otherwise a port is chosen whose transmitter is free, if there is one, so that nothing waits in the NIC while any could send.
+//!
+//! With one link the NIC has no queue: it asks for a packet when it can send one. Here the packet that it gets may be for another
+//! port, and waits in that port's *ring*, urgent classes first. A ring is short ([`RING`]), because what is in it has been decided too
+//! early: endpoints that ask the gate by flow are told that a flow may not go while its port's ring is full, and the others are asked for
+//! nothing, for any port, while a ring has twice as much. So a flow of such a transport may wait for another of the same host that
+//! crowds another port. What its port has been told to hold waits beside the ring and crowds nothing.
+//!
+//! A host sees at once whether its own links are up; when one goes down, what waits at its port goes to others. What lies beyond is
+//! known by the switches' tables, and so after `reroute_delay`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::balance::{Balancer, hashed_choice, switch_seed};
+use crate::link::Cause;
+use crate::{Balancing, NicControl, Packet};
+use fabric::Routes;
+use units::{Duration, FlowId, HostId, PortId, Stream, SwitchId, Time};
+
+use crate::nic::Nic;
+
+/// Packets that may wait at a port.
+pub const RING: usize = 16;
+
+/// The ports of a host with several links, each with what waits for it.
+pub struct Homes {
+    host: HostId,
+    routes: Arc<Routes>,
+    /// How packets choose, by transport.
+    balancing: Vec<Balancing>,
+    balancers: Vec<Balancer>,
+    /// Of its hash.
+    seed: u64,
+    ports: Vec<Port>,
+    /// The ports whose links are up, as bits.
+    up: u64,
+    /// Changes when a port is less crowded, and when flows may have another.
+    epoch: u32,
+}
+
+struct Port {
+    nic: Option<Nic>,
+    /// Packets that may go.
+    ring: VecDeque<Packet>,
+    /// Packets whose class may not.
+    parked: VecDeque<Packet>,
+    /// Whether the ring was full, and still is half.
+    crowded: bool,
+}
+
+impl Homes {
+    /// The NIC of a host whose ports have these flow controls, in a fabric of so many switches and a run with this seed.
+    pub fn new(
+        host: HostId,
+        nics: Vec<Option<Box<dyn NicControl>>>,
+        routes: Arc<Routes>,
+        balancing: Vec<Balancing>,
+        switches: u32,
+        seed: u64,
+    ) -> Homes {
+        // A node of its own among the switches, so that its choices and theirs have nothing in common.
+        let own = switch_seed(seed, SwitchId(switches + host.0));
+        let random = |index| Stream::new(seed, (index as u64) << 32 | u64::from(host.0), "port");
+        let balancer = |(index, &balancing): (usize, &Balancing)| Balancer::new(balancing, own, random(index));
+        let up = u64::MAX >> (64 - nics.len());
+        let port = |nic: Option<Box<dyn NicControl>>| Port {
+            nic: nic.map(Nic::new),
+            ring: VecDeque::new(),
+            parked: VecDeque::new(),
+            crowded: false,
+        };
+        Homes {
+            host,
+            routes,
+            balancers: balancing.iter().enumerate().map(balancer).collect(),
+            balancing,
+            seed: own,
+            ports: nics.into_iter().map(port).collect(),
+            up,
+            epoch: 0,
+        }
+    }
+
+    /// The next packet for a port of those that are `free`, of what waits here.
+    pub fn next(&mut self, free: u64) -> Option<(PortId, Packet)> {
+        bits(free).find_map(|port| Some((PortId(port), self.ports[port as usize].next(&mut self.epoch)?)))
+    }
+
+    /// Whether a port has so much that endpoints should be asked for nothing.
+    pub fn full(&self) -> bool {
+        self.ports.iter().any(|port| port.ring.len() >= 2 * RING)
+    }
+
+    /// Takes a packet from an endpoint: it goes at once by a port of those that are `free`, or waits.
+    pub fn take_in(&mut self, packet: Packet, free: u64) -> Option<(PortId, Packet)> {
+        let port = self.choose(&packet, free);
+        let packet = self.ports[port as usize].admit(packet)?;
+        if free >> port & 1 == 1 {
+            return Some((PortId(port), packet));
+        }
+        self.ports[port as usize].queue(packet);
+        None
+    }
+
+    /// The ports from which a shortest path leads to a host. If none does, one by which the packet is lost.
+    fn candidates(&self, dst: HostId) -> u64 {
+        match (self.routes.first_ports(self.host, dst, self.up), self.up) {
+            (0, 0) => 1,
+            (0, up) => up & up.wrapping_neg(),
+            (ports, _) => ports,
+        }
+    }
+
+    /// The port of a flow whose packets choose by a hash.
+    fn hashed(&self, packet: &Packet, among: u64) -> Option<u32> {
+        if among.count_ones() == 1 {
+            return Some(among.trailing_zeros());
+        }
+        let balancing = self.balancing[usize::from(packet.transport)];
+        Some(nth(among, hashed_choice(balancing, packet, self.seed, among.count_ones() as usize)?))
+    }
+
+    fn choose(&mut self, packet: &Packet, free: u64) -> u32 {
+        let among = self.candidates(packet.dst);
+        if let Some(port) = self.hashed(packet, among) {
+            return port;
+        }
+        let lets =
+            bits(among).filter(|&port| self.ports[port as usize].lets(packet)).fold(0, |set, port| set | 1 << port);
+        let among = [lets & free, lets, among].into_iter().find(|&set| set != 0).unwrap_or(among);
+        if among.count_ones() == 1 {
+            return among.trailing_zeros();
+        }
+        let group = self.routes.group(packet.dst);
+        let waiting = |index| self.ports[nth(among, index) as usize].ring_bytes();
+        let balancer = &mut self.balancers[usize::from(packet.transport)];
+        nth(among, balancer.choose(packet, group, among.count_ones() as usize, waiting))
+    }
+
+    /// The flow control of each port that has one.
+    pub fn nics(&mut self) -> impl Iterator<Item = &mut Nic> {
+        self.ports.iter_mut().filter_map(|port| port.nic.as_mut())
+    }
+
+    /// A frame of the flow control has come by a port.
+    pub fn frame(&mut self, now: Time, port: PortId, frame: &Packet) {
+        let port = &mut self.ports[port.index()];
+        if let Some(nic) = &mut port.nic {
+            nic.frame(now, frame);
+        }
+        port.settle();
+    }
+
+    /// The link at a port has gone down or come up.
+    pub fn link_changed(&mut self, now: Time, port: PortId, up: bool) {
+        let bit = 1 << port.0;
+        self.up = if up { self.up | bit } else { self.up & !bit };
+        self.epoch += 1;
+        let own = &mut self.ports[port.index()];
+        if let Some(nic) = &mut own.nic {
+            nic.reset(now);
+        }
+        own.settle();
+        if !up && self.up != 0 {
+            for packet in self.ports[port.index()].empty() {
+                let port = self.choose(&packet, 0) as usize;
+                if let Some(packet) = self.ports[port].admit(packet) {
+                    self.ports[port].queue(packet);
+                }
+            }
+        }
+    }
+
+    /// All switches forward by these tables from now on.
+    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.routes = routes.clone();
+        self.epoch += 1;
+        for port in &mut self.ports {
+            if let Some(nic) = &mut port.nic {
+                nic.control.set_routes(routes);
+            }
+            port.settle();
+        }
+    }
+
+    /// The number of the queue that a packet leaves a port from.
+    pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
+        self.ports[port.index()].nic.as_mut().map_or(0, |nic| nic.control.stamp(packet))
+    }
+
+    /// Shows why ports hold anything back.
+    pub fn held(&self, see: &mut dyn FnMut(PortId, Cause)) {
+        for (port, own) in (0u32..).map(PortId).zip(&self.ports) {
+            if let Some(nic) = &own.nic {
+                nic.control.causes(&mut |cause| see(port, cause));
+            }
+        }
+    }
+
+    /// How often a port was told to hold something back, and for how long by `end`.
+    pub fn pauses(&self, port: PortId, end: Time) -> (u64, Duration) {
+        self.ports[port.index()].nic.as_ref().map_or((0, Duration::ZERO), |nic| nic.pauses(end))
+    }
+}
+
+impl Port {
+    fn control(&self) -> Option<&dyn NicControl> {
+        self.nic.as_ref().map(|nic| &*nic.control)
+    }
+
+    fn lets(&self, packet: &Packet) -> bool {
+        self.nic.as_ref().is_none_or(|nic| !nic.pauses_class(packet) && !nic.holds_flow(packet))
+    }
+
+    fn ring_bytes(&self) -> u32 {
+        self.ring.iter().map(|packet| u32::from(packet.wire_bytes)).sum()
+    }
+
+    /// Gives a packet back unless it must wait for the flow control.
+    fn admit(&mut self, packet: Packet) -> Option<Packet> {
+        let Some(nic) = &mut self.nic else { return Some(packet) };
+        if nic.pauses_class(&packet) {
+            self.parked.push_back(packet);
+            return None;
+        }
+        nic.hold.pass(&*nic.control, packet)
+    }
+
+    fn queue(&mut self, packet: Packet) {
+        self.ring.push_back(packet);
+        self.crowded |= self.ring.len() >= RING;
+    }
+
+    fn next(&mut self, epoch: &mut u32) -> Option<Packet> {
+        if let Some(Nic { control, hold, frames, .. }) = &mut self.nic {
+            if let Some(frame) = frames.pop_front() {
+                return Some(frame);
+            }
+            while self.ring.len() < RING
+                && let Some(packet) = hold.next(&**control)
+            {
+                self.ring.push_back(packet);
+            }
+        }
+        let (place, _) = self.ring.iter().enumerate().min_by_key(|(place, packet)| (packet.class, *place))?;
+        let packet = self.ring.remove(place);
+        if self.crowded && self.ring.len() <= RING / 2 {
+            self.crowded = false;
+            *epoch += 1;
+        }
+        packet
+    }
+
+    /// What the flow control lets go has changed: the ring keeps what may.
+    fn settle(&mut self) {
+        let Port { nic: Some(nic), ring, parked, .. } = self else { return };
+        let mut last_first = Vec::new();
+        let waiting: Vec<Packet> = ring.drain(..).chain(parked.drain(..)).collect();
+        for packet in waiting {
+            if nic.pauses_class(&packet) {
+                parked.push_back(packet);
+            } else if nic.holds_flow(&packet) {
+                last_first.push(packet);
+            } else {
+                ring.push_back(packet);
+            }
+        }
+        // They came before what is held of their flows.
+        last_first.into_iter().rev().for_each(|packet| nic.hold.put_back(packet));
+    }
+
+    /// All that waits.
+    fn empty(&mut self) -> Vec<Packet> {
+        let held = self.nic.as_mut().map_or_else(Vec::new, |nic| std::mem::take(&mut nic.hold).into_packets());
+        self.crowded = false;
+        self.ring.drain(..).chain(self.parked.drain(..)).chain(held).collect()
+    }
+}
+
+/// What endpoints see through the gate: the ports as one.
+impl NicControl for Homes {
+    // Frames come to ports, and links of ports go down: see above.
+    fn frame(&mut self, _: Time, _: &Packet) {}
+
+    fn reset(&mut self) {}
+
+    /// Paused wherever a packet could leave.
+    fn paused_classes(&self) -> u8 {
+        let paused = |port: u32| self.ports[port as usize].control().map_or(0, |control| control.paused_classes());
+        if self.up == 0 { 0 } else { bits(self.up).map(paused).fold(u8::MAX, |all, one| all & one) }
+    }
+
+    fn lets(&self, transport: u8, flow: FlowId, dst: HostId, label: u32) -> bool {
+        let mut packet = Packet::bare(flow, self.host, dst);
+        packet.transport = transport;
+        if label != 0 {
+            packet.set_flow_label(label);
+        }
+        let goes = |port: u32| {
+            let port = &self.ports[port as usize];
+            !port.crowded && port.control().is_none_or(|control| control.lets(transport, flow, dst, label))
+        };
+        let among = self.candidates(dst);
+        match self.hashed(&packet, among) {
+            Some(port) => goes(port),
+            None => bits(among).any(goes),
+        }
+    }
+
+    fn epoch(&self) -> u32 {
+        let of_ports = self.ports.iter().filter_map(|port| port.control()).map(|control| control.epoch());
+        of_ports.fold(self.epoch, u32::wrapping_add)
+    }
+}
+
+/// The numbers of the bits that are set, lowest first.
+fn bits(mut set: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros())?;
+        set &= set - 1;
+        Some(bit)
+    })
+}
+
+/// The number of the bit that is set after `index` others.
+fn nth(set: u64, index: usize) -> u32 {
+    bits(set).nth(index).expect("fewer than are set")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,562 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::link::Cause;
+use node::packet::{CLASSES, flags};
+use node::pool::Transit;
+use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper, Telemetry};
+use rustc_hash::{FxHashMap, FxHashSet};
+use units::{Duration, FlowId, HostId, PortId, Stream, Time};
+
+use crate::{Entities, Fate, FlowInfo, FlowRecord, FlowTable, Journey, Measured};
+use node::nic::Homes;
+use node::nic::Intake;
+use node::nic::Nic;
+use scenario::Again;
+
+/// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
+/// packets and the time, and pulls packets.
+pub struct Host {
+    id: HostId,
+    transports: Vec<Slot>,
+    /// What limits its rate, if anything does.
+    shaper: Option<Box<dyn Shaper>>,
+    /// Whose packets are tagged how, if any are.
+    entities: Option<Arc<Entities>>,
+    /// Whose turn it is at the NIC.
+    turn: usize,
+    /// The transport that is always asked first, if one reserves the first classes.
+    first: Option<usize>,
+    flows: Arc<FlowTable>,
+    /// Flows still to start, earliest first.
+    starts: BinaryHeap<Reverse<(Time, FlowId)>>,
+    /// Flows that start when another has completed, by that other.
+    waiting: FxHashMap<FlowId, Vec<FlowId>>,
+    /// Its NIC.
+    nic: Link,
+    /// What it takes in more slowly than its link brings it, if it does.
+    intake: Option<Box<Intake>>,
+    events: Vec<Event>,
+    /// By class, how messages that were rejected or given up are submitted again.
+    again: Arc<Vec<Vec<Again>>>,
+    /// How often messages of this host have been, if they have.
+    resubmitted: FxHashMap<FlowId, u32>,
+    /// Messages of such classes that applications here have, so that none gets one twice.
+    delivered: FxHashSet<FlowId>,
+    /// What happened to flows here.
+    pub records: Vec<FlowRecord>,
+    /// What transports measured of flows here.
+    pub measures: Vec<Measured>,
+    /// Packets that came in.
+    pub received_packets: u64,
+    /// Bytes of them, headers counted.
+    pub received_bytes: u64,
+    /// Packets that went out.
+    pub sent_packets: u64,
+    /// Bytes of them, headers counted.
+    pub sent_bytes: u64,
+    /// Flows of this host that have ended: completed, rejected or failed.
+    pub ended: u64,
+    /// Digest of what came in, for a driver that keeps one.
+    pub digest: u64,
+}
+
+/// How a host is joined to the network.
+enum Link {
+    /// By one link, without flow control.
+    Open,
+    /// By one link, whose switch may tell it to hold something back.
+    Controlled(Nic),
+    /// By several.
+    Several(Box<Homes>),
+}
+
+impl Link {
+    /// What endpoints see through the gate.
+    #[inline]
+    fn control(&self) -> Option<&dyn NicControl> {
+        match self {
+            Link::Open => None,
+            Link::Controlled(nic) => Some(&*nic.control),
+            Link::Several(homes) => Some(&**homes),
+        }
+    }
+
+    fn each(&mut self, mut tell: impl FnMut(&mut Nic)) {
+        match self {
+            Link::Open => {}
+            Link::Controlled(nic) => tell(nic),
+            Link::Several(homes) => homes.nics().for_each(tell),
+        }
+    }
+}
+
+struct Slot {
+    endpoint: Box<dyn Endpoint>,
+    /// How many classes its packets go below its own.
+    beneath: u8,
+    random: Stream,
+    /// Messages that were submitted to it after they had been rejected or given up.
+    submitted_again: u64,
+    /// Messages that it delivered though the application had them.
+    delivered_again: u64,
+}
+
+impl Host {
+    /// A host before anything has happened.
+    pub fn new(
+        id: HostId,
+        endpoints: Vec<Box<dyn Endpoint>>,
+        shaper: Option<Box<dyn Shaper>>,
+        nic: Option<Box<dyn NicControl>>,
+        entities: Option<Arc<Entities>>,
+        flows: Arc<FlowTable>,
+        seed: u64,
+    ) -> Host {
+        let mut starts = Vec::new();
+        let mut waiting: FxHashMap<FlowId, Vec<FlowId>> = FxHashMap::default();
+        for &flow in flows.of(id) {
+            match flows.get(flow).after {
+                None => starts.push(Reverse((flows.get(flow).start, flow))),
+                Some(other) => waiting.entry(other).or_default().push(flow),
+            }
+        }
+        let slot = |(index, endpoint)| Slot {
+            endpoint,
+            beneath: 0,
+            random: Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "endpoint"),
+            submitted_again: 0,
+            delivered_again: 0,
+        };
+        Host {
+            id,
+            transports: endpoints.into_iter().enumerate().map(slot).collect(),
+            shaper,
+            entities,
+            turn: 0,
+            first: None,
+            flows,
+            starts: starts.into(),
+            waiting,
+            nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
+            intake: None,
+            events: Vec::new(),
+            again: Arc::default(),
+            resubmitted: FxHashMap::default(),
+            delivered: FxHashSet::default(),
+            records: Vec::new(),
+            measures: Vec::new(),
+            received_packets: 0,
+            received_bytes: 0,
+            sent_packets: 0,
+            sent_bytes: 0,
+            ended: 0,
+            digest: 0,
+        }
+    }
+
+    /// The same host, with several links.
+    pub(crate) fn with_homes(self, homes: Option<Homes>) -> Host {
+        match homes {
+            Some(homes) => Host { nic: Link::Several(Box::new(homes)), ..self },
+            None => self,
+        }
+    }
+
+    /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
+    pub(crate) fn with_intake(mut self, intake: Option<Intake>) -> Host {
+        self.intake = intake.map(Box::new);
+        self
+    }
+
+    /// The same host, where a transport has the first classes for itself: its packets go first, and those of all others below.
+    pub(crate) fn with_reserved(mut self, reserved: Option<(usize, u8)>) -> Host {
+        if let Some((first, classes)) = reserved {
+            self.first = Some(first);
+            for (index, slot) in self.transports.iter_mut().enumerate() {
+                slot.beneath = if index == first { 0 } else { classes };
+            }
+        }
+        self
+    }
+
+    /// The same host, whose applications submit messages again that were rejected or given up: how, by class.
+    pub(crate) fn with_again(self, again: Arc<Vec<Vec<Again>>>) -> Host {
+        Host { again, ..self }
+    }
+
+    /// Which host.
+    pub fn id(&self) -> HostId {
+        self.id
+    }
+
+    /// When something happens here though no packet comes.
+    #[inline]
+    pub fn next_at(&self) -> Time {
+        let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
+        let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
+        let start = self.intake.as_ref().map_or(start, |intake| intake.next_at().min(start));
+        self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
+    }
+
+    /// What a packet of this host that is flagged for telemetry leaves with.
+    #[cold]
+    pub fn carries(&mut self, packet: &Packet) -> Telemetry {
+        self.transports[usize::from(packet.transport)].endpoint.carries(packet)
+    }
+
+    /// A packet has come in whole, with what it has gathered if it is flagged for that.
+    #[inline]
+    pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
+        self.received_packets += 1;
+        self.received_bytes += u64::from(packet.wire_bytes);
+        match &mut self.intake {
+            None => self.take_in(now, packet, transit, telemetry),
+            Some(intake) => {
+                intake.push(now, *packet, *transit, telemetry.copied());
+                self.drain_intake(now);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_in(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
+        if let Some(shaper) = &mut self.shaper
+            && !shaper.receive(now, packet)
+        {
+            return;
+        }
+        let transport = usize::from(packet.transport);
+        if let Some(telemetry) = telemetry {
+            self.transports[transport].endpoint.gathered(telemetry);
+        }
+        self.hand(now, transport, Input::Packet(packet), Some(transit));
+    }
+
+    /// Takes in what is due of what waits, and has the NIC tell the switch if that is too much, or no longer.
+    #[cold]
+    fn drain_intake(&mut self, now: Time) {
+        let tell = |host: &mut Host| {
+            let bytes = host.intake.as_ref().map_or(0, |intake| intake.bytes);
+            host.nic.each(|nic| nic.intake(bytes));
+        };
+        tell(self);
+        while let Some(next) = self.intake.as_mut().and_then(|intake| intake.pop(now)) {
+            tell(self);
+            self.take_in(now, &next.packet, &next.transit, next.telemetry.as_ref());
+        }
+    }
+
+    /// A start or a deadline has come.
+    pub fn wake(&mut self, now: Time) {
+        if self.intake.is_some() {
+            self.drain_intake(now);
+        }
+        while let Some(&Reverse((at, flow))) = self.starts.peek() {
+            if at > now {
+                break;
+            }
+            self.starts.pop();
+            let info = *self.flows.get(flow);
+            let (fate, transport) = match self.resubmitted.get(&flow) {
+                None => (Fate::Started, info.transport),
+                Some(&times) => {
+                    let over = self.again[usize::from(info.class)][times as usize - 1].transport;
+                    self.transports[usize::from(over)].submitted_again += 1;
+                    (Fate::Resubmitted, over)
+                }
+            };
+            self.records.push(FlowRecord { flow, at: now, fate });
+            let FlowInfo { src, dst, bytes, class, .. } = info;
+            let entities = self.entities.as_ref();
+            let virtual_serialisation =
+                entities.map_or(Duration::ZERO, |entities| entities.virtual_serialisation(flow, src, dst));
+            let message = Message { flow, src, dst, bytes, class, virtual_serialisation };
+            self.hand(now, usize::from(transport), Input::Send(&message), None);
+        }
+        for transport in 0..self.transports.len() {
+            if self.transports[transport].endpoint.poll_at().time() <= now {
+                self.hand(now, transport, Input::Deadline, None);
+            }
+        }
+        if let Some(shaper) = &mut self.shaper {
+            shaper.wake(now);
+        }
+    }
+
+    /// The next packet for the NIC of a host with one link.
+    #[inline]
+    pub fn pull(&mut self, now: Time) -> Option<Packet> {
+        let packet = match (&mut self.nic, &self.shaper) {
+            (Link::Open, None) => self.poll_endpoints(now)?,
+            (Link::Open, Some(_)) => self.pull_shaped(now)?,
+            (Link::Controlled(nic), _) => match nic.frames.pop_front() {
+                Some(frame) => return Some(frame),
+                None => self.pull_let(now)?,
+            },
+            (Link::Several(_), _) => unreachable!("a host with several links is asked by pull_by"),
+        };
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(packet.wire_bytes);
+        Some(packet)
+    }
+
+    /// The next packet of a host with several links, and by which port it goes, of those that are `free` (as bits).
+    pub fn pull_by(&mut self, now: Time, free: u64) -> Option<(PortId, Packet)> {
+        let next = loop {
+            let Link::Several(homes) = &mut self.nic else { unreachable!("a host with one link is asked by pull") };
+            if let Some(next) = homes.next(free) {
+                break next;
+            }
+            if free == 0 || homes.full() {
+                return None;
+            }
+            let packet = self.pull_shaped(now)?;
+            if let Link::Several(homes) = &mut self.nic
+                && let Some(next) = homes.take_in(packet, free)
+            {
+                break next;
+            }
+        };
+        if !next.1.has(flags::LINK_FRAME) {
+            self.sent_packets += 1;
+            self.sent_bytes += u64::from(next.1.wire_bytes);
+        }
+        Some(next)
+    }
+
+    /// The next packet that the link lets through.
+    fn pull_let(&mut self, now: Time) -> Option<Packet> {
+        // What has reserved its classes is never held, and goes before all that was.
+        if let Some(packet) = self.poll_first(now) {
+            return Some(packet);
+        }
+        loop {
+            let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
+            if let Some(packet) = hold.next(&**control) {
+                return Some(packet);
+            }
+            let packet = self.pull_shaped(now)?;
+            let Link::Controlled(Nic { control, hold, .. }) = &mut self.nic else { return None };
+            if let Some(packet) = hold.pass(&**control, packet) {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// The next packet of the shaper: endpoints hand all that they would send to it, and it says what goes.
+    fn pull_shaped(&mut self, now: Time) -> Option<Packet> {
+        if self.shaper.is_none() {
+            return self.poll_endpoints(now);
+        }
+        while let Some(packet) = self.poll_endpoints(now) {
+            self.shaper.as_mut()?.enqueue(now, packet);
+        }
+        self.shaper.as_mut()?.poll_transmit(now)
+    }
+
+    /// The next packet of the endpoints.
+    #[inline(always)]
+    fn poll_endpoints(&mut self, now: Time) -> Option<Packet> {
+        if self.transports.len() == 1 { self.poll_endpoint(now, 0) } else { self.poll_several(now) }
+    }
+
+    /// Transports take turns, after the one that goes first.
+    #[inline(never)]
+    fn poll_several(&mut self, now: Time) -> Option<Packet> {
+        if let Some(packet) = self.poll_first(now) {
+            return Some(packet);
+        }
+        let count = self.transports.len();
+        for offset in 0..count {
+            let index = (self.turn + offset) % count;
+            if let Some(packet) = self.poll_endpoint(now, index) {
+                self.turn = index + 1;
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    /// The next packet of the transport that goes first, if there is one.
+    #[inline(never)]
+    fn poll_first(&mut self, now: Time) -> Option<Packet> {
+        self.first.and_then(|first| self.poll_endpoint(now, first))
+    }
+
+    #[inline(always)]
+    fn poll_endpoint(&mut self, now: Time, index: usize) -> Option<Packet> {
+        let Slot { endpoint, beneath, random, .. } = &mut self.transports[index];
+        let beneath = *beneath;
+        let gate = Gate::new(self.nic.control(), index as u8).beneath(beneath);
+        let mut cx = Cx { now, random, gate, events: &mut self.events };
+        let mut packet = endpoint.poll_transmit(&mut cx);
+        if !self.events.is_empty() {
+            self.learn(now, index, None);
+        }
+        // In place: a packet is a cache line, and this is asked for each.
+        if let Some(packet) = &mut packet {
+            debug_assert!(packet.src == self.id && packet.wire_bytes > 0);
+            if beneath > 0 {
+                packet.class = (packet.class + beneath).min(CLASSES as u8 - 1);
+            }
+            if let Some(entities) = &self.entities
+                && !packet.has(flags::SOURCE_ROUTED | flags::COMPACT_ROUTE)
+            {
+                packet.set_tags(entities.tags(&self.flows, packet));
+            }
+        }
+        packet
+    }
+
+    /// A frame of the flow control has come by a port.
+    pub fn frame(&mut self, now: Time, port: PortId, frame: &Packet) {
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.frame(now, frame),
+            Link::Several(homes) => homes.frame(now, port, frame),
+        }
+    }
+
+    /// How often a port was told to hold something back, and for how long by `end`.
+    pub fn pauses(&self, port: PortId, end: Time) -> (u64, Duration) {
+        match &self.nic {
+            Link::Open => (0, Duration::ZERO),
+            Link::Controlled(nic) => nic.pauses(end),
+            Link::Several(homes) => homes.pauses(port, end),
+        }
+    }
+
+    /// The link at a port has gone down or come up.
+    pub fn link_changed(&mut self, now: Time, port: PortId, up: bool) {
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.reset(now),
+            Link::Several(homes) => homes.link_changed(now, port, up),
+        }
+    }
+
+    /// All switches forward by these tables from now on.
+    pub fn set_routes(&mut self, now: Time, routes: &Arc<Routes>) {
+        match &mut self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.control.set_routes(routes),
+            Link::Several(homes) => homes.set_routes(routes),
+        }
+        for transport in 0..self.transports.len() {
+            self.tell(now, transport, None, |endpoint, cx| endpoint.set_routes(cx, routes));
+        }
+    }
+
+    /// Shows why a port of its NIC holds anything back, if it does.
+    pub fn held(&self, see: &mut dyn FnMut(PortId, Cause)) {
+        match &self.nic {
+            Link::Open => {}
+            Link::Controlled(nic) => nic.control.causes(&mut |cause| see(PortId(0), cause)),
+            Link::Several(homes) => homes.held(see),
+        }
+    }
+
+    /// The number of the queue that a packet leaves a port from, for a flow control that numbers queues.
+    #[inline]
+    pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
+        match &mut self.nic {
+            Link::Open => 0,
+            Link::Controlled(nic) => nic.control.stamp(packet),
+            Link::Several(homes) => homes.stamp(port, packet),
+        }
+    }
+
+    /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
+    pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
+        let lost = self.intake.as_ref().map(|intake| ("intake_lost_packets", intake.lost_packets));
+        let resubmits = self.again.iter().any(|again| !again.is_empty());
+        let endpoints = self.transports.iter().enumerate().map(move |(index, slot)| {
+            let mut counters = slot.endpoint.counters();
+            // What a host loses is said once, beside its first transport.
+            counters.extend(lost.filter(|_| index == 0));
+            if resubmits {
+                counters.push(("messages_submitted_again", slot.submitted_again));
+                counters.push(("messages_delivered_again", slot.delivered_again));
+            }
+            counters
+        });
+        endpoints.chain(self.shaper.iter().map(|shaper| shaper.counters()))
+    }
+
+    #[inline]
+    fn hand(&mut self, now: Time, transport: usize, input: Input<'_>, transit: Option<&Transit>) {
+        self.tell(now, transport, transit, |endpoint, cx| endpoint.handle(cx, input));
+    }
+
+    #[inline]
+    fn tell(
+        &mut self,
+        now: Time,
+        transport: usize,
+        transit: Option<&Transit>,
+        tell: impl FnOnce(&mut dyn Endpoint, &mut Cx<'_>),
+    ) {
+        let Slot { endpoint, beneath, random, .. } = &mut self.transports[transport];
+        let gate = Gate::new(self.nic.control(), transport as u8).beneath(*beneath);
+        let mut cx = Cx { now, random, gate, events: &mut self.events };
+        tell(&mut **endpoint, &mut cx);
+        if !self.events.is_empty() {
+            self.learn(now, transport, transit);
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, now: Time, transport: usize, transit: Option<&Transit>) {
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            let (flow, fate) = match event {
+                Event::Measured { flow, what, value } => {
+                    self.measures.push(Measured { flow, what, value });
+                    continue;
+                }
+                Event::Delivered { flow } => {
+                    // Said on another occasion than a packet's arrival, the whole time was waiting.
+                    let journey =
+                        transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
+                    (flow, Fate::Delivered { journey, transport: transport as u8 })
+                }
+                Event::Completed { flow, sent_packets, resent_packets } => {
+                    (flow, Fate::Completed { sent_packets, resent_packets })
+                }
+                Event::Rejected { flow } => (flow, Fate::Rejected),
+                Event::Failed { flow, reason } => (flow, Fate::Failed(reason)),
+            };
+            let ends = !matches!(fate, Fate::Delivered { .. });
+            let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());
+            if let Some(again) = again {
+                // It may have come though its sender was told that it had not: the application knows it by its number.
+                if !ends && !self.delivered.insert(flow) {
+                    self.transports[transport].delivered_again += 1;
+                    continue;
+                }
+                let times = self.resubmitted.get(&flow).copied().unwrap_or(0);
+                let undelivered = matches!(fate, Fate::Rejected | Fate::Failed(_));
+                if let Some(next) = again.get(times as usize).filter(|_| undelivered) {
+                    self.starts.push(Reverse((now + next.after, flow)));
+                    self.resubmitted.insert(flow, times + 1);
+                    continue;
+                }
+            }
+            self.records.push(FlowRecord { flow, at: now, fate });
+            if ends {
+                self.ended += 1;
+                for next in self.waiting.remove(&flow).into_iter().flatten() {
+                    let pause = Duration::from_ps(self.flows.get(next).start.ps());
+                    self.starts.push(Reverse((now + pause, next)));
+                }
+            }
+        }
+        self.events = events;
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

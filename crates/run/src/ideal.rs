@@ -1,0 +1,232 @@
+//! What a flow would take alone in the network: the denominator of slowdown.
+
+use fabric::{Fabric, Quotient};
+use rustc_hash::FxHashMap;
+use units::{Duration, HostId, LinkId, PerByte, Rate};
+
+use crate::HEAD_BYTES;
+use scenario::{Completion, Scenario};
+
+/// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
+/// shortest paths at once: the least that any transport under any load balancer could reach, and so the same for all of
+/// them, but for those whose packets have headers of another length ([`Ideal::with_header`]). (Not the least if it goes other ways: around a failure, in a grid, there may be more of them than there were
+/// shortest ones.)
+///
+/// A message is cut into N full packets and a last one. On a single path, at link j packet n begins to leave when it
+/// has been seen there and the packet before it has gone, and has gone when all of it has been sent and has come in:
+///
+/// - begin_j(n) = max(seen_j(n), gone_j(n-1))
+/// - gone_j(n) = max(begin_j(n) + t_j(n), gone_{j-1}(n) + l_j)
+/// - seen_{j+1}(n) = begin_j(n) + h_j(n) + l_{j+1}
+///
+/// with t_j the transmission time, l_j the propagation and processing before link j, and h_j the time until the next
+/// switch may forward: t_j, or under cut-through that of the packet's head. For the full packets the first line is
+/// begin_j(N) = begin_j(1) + (N-1) max_{i<=j} t_i in closed form, since h_j <= t_j.
+///
+/// Where w_j links lie side by side at hop j, one of them carries every w_j-th packet at least: there (N-1) t_j becomes
+/// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others: it waits only at a
+/// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With completion
+/// "acknowledged", a control packet's way back is added.
+///
+/// The links of a host lie side by side too, those of them that lie on shortest paths: as everywhere, what counts is what could be
+/// reached and not what a load balancer does. So a message that ECMP sends by one of two links has a slowdown of about 2, and one that
+/// is sprayed over both a slowdown of 1. At such a first hop packets leave in order, so that the last one is not earlier than others.
+pub struct Ideal<'a> {
+    fabric: &'a Fabric,
+    quotient: &'a Quotient,
+    scenario: &'a Scenario,
+    /// Headers of each packet.
+    header_bytes: u64,
+    /// Whether hosts have several links.
+    several: bool,
+    /// Per pair of sets of racks, where hosts have several links, the way between them.
+    ways: FxHashMap<[Vec<usize>; 2], Way>,
+    /// Per pair of racks, which of `shapes` the way between them has.
+    shape_of: FxHashMap<(u32, u32), u32>,
+    shapes: Vec<Vec<Hop>>,
+    known: FxHashMap<Vec<HopKey>, u32>,
+}
+
+#[derive(Clone, Copy)]
+struct Hop {
+    per_byte: PerByte,
+    /// Propagation and processing after the link.
+    after: Duration,
+    /// Links side by side.
+    width: u32,
+}
+
+/// The way between hosts with several links.
+struct Way {
+    /// Hops between switches.
+    hops: Vec<Hop>,
+    /// The racks that shortest paths begin at, and those that they end at.
+    ends: [Vec<usize>; 2],
+}
+
+type HopKey = (Rate, Duration, u32);
+
+impl<'a> Ideal<'a> {
+    /// For flows of a scenario on its fabric.
+    pub fn new(fabric: &'a Fabric, quotient: &'a Quotient, scenario: &'a Scenario) -> Ideal<'a> {
+        let (shape_of, known) = (FxHashMap::default(), FxHashMap::default());
+        let header_bytes = scenario.host.header.get();
+        let (several, ways) = (fabric.several_links().is_some(), FxHashMap::default());
+        Ideal { fabric, quotient, scenario, header_bytes, several, ways, shape_of, shapes: Vec::new(), known }
+    }
+
+    /// The same for packets with headers of so many bytes, where a transport has its own.
+    pub fn with_header(self, header_bytes: u64) -> Ideal<'a> {
+        Ideal { header_bytes, ..self }
+    }
+
+    /// Completion time of a message of `bytes`, as the scenario defines completion.
+    pub fn completion(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
+        let delivery = self.delivery(src, dst, bytes);
+        match self.scenario.measure.completion {
+            Completion::Delivered => delivery,
+            Completion::Acknowledged => Duration::from_ps(delivery.ps().saturating_add(self.answer(src, dst).ps())),
+        }
+    }
+
+    /// Time until the receiver has the last byte of a message.
+    pub fn delivery(&mut self, src: HostId, dst: HostId, bytes: u64) -> Duration {
+        let hops = self.hops(src, dst);
+        self.train(&hops, bytes)
+    }
+
+    /// Time of the control packet by which the receiver at `dst` answers the sender.
+    pub fn answer(&mut self, src: HostId, dst: HostId) -> Duration {
+        let hops = self.hops(dst, src);
+        self.train(&hops, 0)
+    }
+
+    /// Time until the receiver has the last byte of a message all of whose packets take the same links.
+    pub fn delivery_over(&self, links: &[LinkId], bytes: u64) -> Duration {
+        let last = links.len() - 1;
+        let hop = |(index, &link)| if index == 0 || index == last { self.end_hop(link) } else { self.hop(link) };
+        let hops: Vec<Hop> = links.iter().enumerate().map(hop).collect();
+        self.train(&hops, bytes)
+    }
+
+    fn hops(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
+        if self.several {
+            return self.hops_between_several(src, dst);
+        }
+        let (from, to) = (self.quotient.rack_of(self.fabric, src), self.quotient.rack_of(self.fabric, dst));
+        let shape = self.shape(from, to);
+        let mut hops = Vec::with_capacity(self.shapes[shape as usize].len() + 2);
+        hops.push(self.end_hop(self.fabric.uplink(src)));
+        hops.extend_from_slice(&self.shapes[shape as usize]);
+        hops.push(self.end_hop(Fabric::reverse(self.fabric.uplink(dst))));
+        hops
+    }
+
+    fn hops_between_several(&mut self, src: HostId, dst: HostId) -> Vec<Hop> {
+        let racks = [src, dst].map(|host| self.quotient.racks_of(self.fabric, host));
+        if !self.ways.contains_key(&racks) {
+            let way = self.way(&racks);
+            self.ways.insert(racks.clone(), way);
+        }
+        let Way { hops, ends: [starts, ends] } = &self.ways[&racks];
+        let links = |host, racks: &[usize]| {
+            let class = |&uplink: &LinkId| self.quotient.class_of(self.fabric.switch_at(uplink));
+            let uplinks = self.fabric.uplinks(host).iter().copied();
+            uplinks.filter(|uplink| racks.contains(&class(uplink))).collect::<Vec<_>>()
+        };
+        let down = links(dst, ends).into_iter().map(Fabric::reverse).collect();
+        let mut way = vec![self.side_by_side(links(src, starts))];
+        way.extend_from_slice(hops);
+        way.push(self.side_by_side(down));
+        way
+    }
+
+    fn way(&self, [from, to]: &[Vec<usize>; 2]) -> Way {
+        let (widths, ends) = self.quotient.widths(from, to);
+        let nearest = self.quotient.nearest(from, to);
+        let pairs = ends[0].iter().flat_map(|&from| ends[1].iter().map(move |&to| (from, to)));
+        let mut pairs = pairs.filter(|&(from, to)| self.quotient.distance(from, to) == nearest);
+        let (from, to) = pairs.next().expect("some racks are the nearest");
+        let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
+        Way { hops: links.zip(widths).map(|(link, width)| Hop { width, ..self.hop(link) }).collect(), ends }
+    }
+
+    /// Links of a host that lie side by side, as fast as the fastest of them.
+    fn side_by_side(&self, links: Vec<LinkId>) -> Hop {
+        let &fastest = links.iter().max_by_key(|link| self.fabric.link(**link).rate).expect("a path begins and ends");
+        Hop { width: links.len() as u32, ..self.end_hop(fastest) }
+    }
+
+    fn shape(&mut self, from: usize, to: usize) -> u32 {
+        let racks = (from as u32, to as u32);
+        if let Some(&shape) = self.shape_of.get(&racks) {
+            return shape;
+        }
+        let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
+        let (widths, _) = self.quotient.widths(&[from], &[to]);
+        let key = |(link, width)| (self.fabric.link(link).rate, self.after(link), width);
+        let key: Vec<HopKey> = links.zip(widths).map(key).collect();
+        let step = self.scenario.transmission_step;
+        let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte().in_steps_of(step), after, width };
+        let hops: Vec<Hop> = key.iter().map(hop).collect();
+        let next = self.shapes.len() as u32;
+        let shape = *self.known.entry(key).or_insert(next);
+        if shape == next {
+            self.shapes.push(hops);
+        }
+        self.shape_of.insert(racks, shape);
+        shape
+    }
+
+    fn end_hop(&self, link: LinkId) -> Hop {
+        let hop = self.hop(link);
+        Hop { after: hop.after + self.scenario.host.delay, ..hop }
+    }
+
+    fn hop(&self, link: LinkId) -> Hop {
+        let per_byte = self.fabric.link(link).rate.per_byte().in_steps_of(self.scenario.transmission_step);
+        Hop { per_byte, after: self.after(link), width: 1 }
+    }
+
+    fn after(&self, link: LinkId) -> Duration {
+        self.fabric.link(link).propagation + self.fabric.delay_after(link)
+    }
+
+    /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.
+    fn train(&self, hops: &[Hop], bytes: u64) -> Duration {
+        let (mtu, header) = (self.scenario.host.mtu.get(), self.header_bytes);
+        let payload = mtu - header;
+        let full_before = bytes.saturating_sub(1) / payload;
+        let last = header + (bytes - full_before * payload);
+        // Without overflow: sizes, rates and delays come from outside.
+        let wide = |time: Duration| u128::from(time.ps());
+        let full_before = u128::from(full_before);
+        // Of the full packets: when the first begins, how much later the last does, when the last has gone.
+        let (mut first_begin, mut spread, mut full_gone) = (0, 0, 0);
+        let (mut last_seen, mut last_gone, mut overtakes) = (0, 0, false);
+        for (index, hop) in hops.iter().enumerate() {
+            let sent = |bytes: u64| wide(hop.per_byte.transmit(bytes as u32));
+            let seen = |bytes: u64| sent(if self.scenario.switch.cut_through { bytes.min(HEAD_BYTES) } else { bytes });
+            let after = wide(hop.after);
+            overtakes |= hop.width > 1;
+            let mut last_begin = last_seen;
+            if full_before > 0 {
+                spread = spread.max((full_before - 1) / u128::from(hop.width) * sent(mtu));
+                full_gone = full_gone.max(first_begin + spread + sent(mtu));
+                let busy_until = match hop.width {
+                    width if index == 0 => full_before / u128::from(width) * sent(mtu),
+                    _ if !overtakes => full_gone,
+                    1 => first_begin.min(last_seen) + full_before * sent(mtu),
+                    _ => 0,
+                };
+                last_begin = last_begin.max(busy_until);
+                first_begin += seen(mtu) + after;
+            }
+            last_gone = (last_begin + sent(last)).max(last_gone) + after;
+            last_seen = last_begin + seen(last) + after;
+            full_gone += after;
+        }
+        let all_gone = last_gone.max(full_gone);
+        Duration::from_ps(u64::try_from(all_gone).unwrap_or(u64::MAX))
+    }
+}

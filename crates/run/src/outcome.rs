@@ -1,0 +1,424 @@
+//! What became of flows: from the notes of hosts to a table.
+
+use catalogue::Transport;
+use node::pool::{Hop, Transit};
+use units::{Duration, FlowId, Time};
+
+use crate::{Column, Data, FlowTable, Host, Plan, Table};
+use scenario::{Completion, Scenario};
+
+/// Something that happened to a flow, as its host noted it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowRecord {
+    /// The flow.
+    pub flow: FlowId,
+    /// When.
+    pub at: Time,
+    /// What.
+    pub fate: Fate,
+}
+
+/// Something that a transport measured of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// The flow.
+    pub flow: FlowId,
+    /// What; ends in its unit.
+    pub what: &'static str,
+    /// How much.
+    pub value: u64,
+}
+
+/// What happened to a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    /// Its application handed it over.
+    Started,
+    /// Its application submitted it again, after it had been rejected or given up.
+    Resubmitted,
+    /// The receiver has its last byte.
+    Delivered {
+        /// What the packet went through that it came in.
+        journey: Journey,
+        /// Index of the transport that brought it.
+        transport: u8,
+    },
+    /// The sender knows.
+    Completed {
+        /// Data packets sent for it.
+        sent_packets: u64,
+        /// Those that had been sent before.
+        resent_packets: u64,
+    },
+    /// The network refused it.
+    Rejected,
+    /// The sender gave it up.
+    Failed(&'static str),
+}
+
+/// How the packet that completed a flow spent its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Journey {
+    /// When it left its sender.
+    pub sent: Time,
+    /// How long it was queued, by kind of hop.
+    pub queued: [Duration; 3],
+    /// How long it was in transmission.
+    pub serialised: Duration,
+}
+
+impl From<Transit> for Journey {
+    fn from(transit: Transit) -> Journey {
+        Journey { sent: transit.sent, queued: transit.queued, serialised: transit.serialised }
+    }
+}
+
+/// The table `measures`; none if no transport has measured anything.
+pub fn measure_table<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<Table> {
+    let mut rows: Vec<Measured> = hosts.flat_map(|host| host.measures.iter().copied()).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by_key(|row| (row.flow, row.what));
+    let mut names: Vec<String> = Vec::new();
+    let mut index = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let known = names.iter().position(|name| name == row.what);
+        index.push(known.unwrap_or_else(|| {
+            names.push(row.what.to_owned());
+            names.len() - 1
+        }) as u32);
+    }
+    Some(Table {
+        name: "measures",
+        columns: vec![
+            Column::new("flow", "", "of which flow", Data::U32(rows.iter().map(|row| row.flow.0).collect())),
+            Column::new(
+                "measure",
+                "",
+                "what its transport has measured; the name ends in the unit",
+                Data::Names { index, names },
+            ),
+            Column::new("value", "", "how much", Data::U64(rows.iter().map(|row| row.value).collect())),
+        ],
+    })
+}
+
+/// What became of each flow, gathered from the notes of its two hosts.
+pub struct Flows {
+    /// Per flow, when its application handed it over, in picoseconds; [`Flows::NONE`] for never.
+    pub started: Vec<u64>,
+    /// When its receiver had its last byte.
+    pub delivered: Vec<u64>,
+    /// When its sender knew.
+    pub completed: Vec<u64>,
+    journey: Vec<Journey>,
+    submissions: Vec<u32>,
+    /// One more than the index of the transport that delivered it, or 0.
+    delivered_over: Vec<u32>,
+    sent_packets: Vec<u64>,
+    resent_packets: Vec<u64>,
+    /// How it stands.
+    pub status: Vec<Status>,
+    reason: Vec<u32>,
+    reasons: Vec<String>,
+    /// Flows of which a host said the same twice.
+    pub said_twice: u64,
+}
+
+/// How a flow stands at the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Status {
+    /// Its sender knows that it is there.
+    Completed,
+    /// It is there; its sender does not know yet.
+    Delivered,
+    /// The network refused it.
+    Rejected,
+    /// Its sender gave it up.
+    Failed,
+    /// It is under way, or never started.
+    Unfinished,
+}
+
+impl Status {
+    const NAMES: [&str; 5] = ["completed", "delivered", "rejected", "failed", "unfinished"];
+
+    /// How a flow stands that nobody has refused or given up, and which of [`Flows::REASONS`] says why.
+    pub fn of(started: u64, delivered: u64, completed: u64) -> (Status, u32) {
+        match (started != Flows::NONE, delivered != Flows::NONE, completed != Flows::NONE) {
+            (_, true, true) => (Status::Completed, 0),
+            (false, ..) => (Status::Unfinished, 1),
+            (_, false, _) => (Status::Unfinished, 2),
+            _ => (Status::Delivered, 3),
+        }
+    }
+}
+
+impl Flows {
+    /// In place of a time that there is not.
+    pub const NONE: u64 = u64::MAX;
+    /// Reasons that need no transport to say them, as [`Status::of`] numbers them.
+    pub const REASONS: [&str; 4] = ["", "not started", "not delivered", "not acknowledged"];
+
+    /// Gathers what `hosts` noted about `count` flows.
+    pub fn gather<'a>(count: usize, hosts: impl Iterator<Item = &'a Host>) -> Flows {
+        let mut flows = Flows {
+            started: vec![Flows::NONE; count],
+            delivered: vec![Flows::NONE; count],
+            completed: vec![Flows::NONE; count],
+            journey: vec![Journey::default(); count],
+            submissions: vec![0; count],
+            delivered_over: vec![0; count],
+            sent_packets: vec![0; count],
+            resent_packets: vec![0; count],
+            status: vec![Status::Unfinished; count],
+            reason: vec![0; count],
+            reasons: Flows::REASONS.map(str::to_owned).to_vec(),
+            said_twice: 0,
+        };
+        for record in hosts.flat_map(|host| &host.records) {
+            let at = record.at.ps();
+            let index = record.flow.index();
+            let mut note = |slot: &mut u64| {
+                flows.said_twice += u64::from(*slot != Flows::NONE);
+                *slot = at;
+            };
+            match record.fate {
+                Fate::Started => {
+                    note(&mut flows.started[index]);
+                    flows.submissions[index] += 1;
+                }
+                Fate::Resubmitted => flows.submissions[index] += 1,
+                Fate::Delivered { journey, transport } => {
+                    note(&mut flows.delivered[index]);
+                    flows.journey[index] = journey;
+                    flows.delivered_over[index] = u32::from(transport) + 1;
+                }
+                Fate::Completed { sent_packets, resent_packets } => {
+                    note(&mut flows.completed[index]);
+                    flows.sent_packets[index] = sent_packets;
+                    flows.resent_packets[index] = resent_packets;
+                }
+                Fate::Rejected => flows.status[index] = Status::Rejected,
+                Fate::Failed(reason) => {
+                    flows.status[index] = Status::Failed;
+                    let known = flows.reasons.iter().position(|known| known == reason);
+                    flows.reason[index] = known.unwrap_or_else(|| {
+                        flows.reasons.push(reason.to_owned());
+                        flows.reasons.len() - 1
+                    }) as u32;
+                }
+            }
+        }
+        // In the order of the alphabet, whichever host has said one first.
+        let mut sorted = flows.reasons.split_off(Flows::REASONS.len());
+        let said = sorted.clone();
+        sorted.sort_unstable();
+        for reason in flows.reason.iter_mut().filter(|reason| **reason as usize >= Flows::REASONS.len()) {
+            let text = &said[*reason as usize - Flows::REASONS.len()];
+            *reason = (Flows::REASONS.len() + sorted.partition_point(|other| other < text)) as u32;
+        }
+        flows.reasons.append(&mut sorted);
+        for index in 0..count {
+            if flows.status[index] != Status::Unfinished {
+                continue;
+            }
+            (flows.status[index], flows.reason[index]) =
+                Status::of(flows.started[index], flows.delivered[index], flows.completed[index]);
+        }
+        flows
+    }
+
+    /// How many completed.
+    pub fn completed(&self) -> u64 {
+        self.status.iter().filter(|&&status| status == Status::Completed).count() as u64
+    }
+
+    /// The table `flows`.
+    pub fn table(self, plan: &Plan) -> Table {
+        let flows = self;
+        let count = plan.flows.len();
+        let common = FlowColumns {
+            scenario: &plan.scenario,
+            flows: &plan.flows,
+            transports: &plan.transports,
+            ideal_ps: &plan.ideal_ps,
+        };
+        let mut parts_of_fct: [Vec<u64>; 7] = std::array::from_fn(|_| vec![Flows::NONE; count]);
+        for flow in 0..count {
+            let (start, delivered, completed) = (flows.started[flow], flows.delivered[flow], flows.completed[flow]);
+            let Some(last) = common.last(start, delivered, completed) else { continue };
+            let journey = flows.journey[flow];
+            let queued = journey.queued.map(|queued| queued.ps());
+            let transit = delivered - journey.sent.ps();
+            let propagation = transit - queued.iter().sum::<u64>() - journey.serialised.ps();
+            let spent = [
+                journey.sent.ps() - start,
+                queued[Hop::Up as usize],
+                queued[Hop::Down as usize],
+                queued[Hop::Last as usize],
+                journey.serialised.ps(),
+                propagation,
+                last - delivered,
+            ];
+            for (column, spent) in parts_of_fct.iter_mut().zip(spent) {
+                column[flow] = spent;
+            }
+        }
+        let names = plan.transports.iter().map(|transport| transport.name().to_owned());
+        let delivered_over =
+            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names).collect() };
+        let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
+        let mut columns = common.who();
+        columns.extend([
+            Column::new(
+                "submissions",
+                "",
+                "how often it was submitted to a scheme: again after it had been rejected or given up, as its class says",
+                Data::U32(flows.submissions),
+            ),
+            Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
+        ]);
+        columns.extend(common.when(flows.started, flows.delivered, flows.completed));
+        columns.extend([
+            Column::new(
+                "sent_packets",
+                "",
+                "data packets sent for it, as its sender says on completion",
+                Data::U64(flows.sent_packets),
+            ),
+            Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
+        ]);
+        columns.extend(standing_columns(&flows.status, flows.reason, flows.reasons));
+        columns.extend([
+            Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
+            Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
+            Column::new(
+                "queued_down_ps",
+                "ps",
+                "of fct_ps: that packet in queues between switches, towards hosts",
+                down,
+            ),
+            Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
+            Column::new("serialised_ps", "ps", "of fct_ps: that packet in transmission, link after link", serialised),
+            Column::new(
+                "propagation_ps",
+                "ps",
+                "of fct_ps: that packet in flight and in the processing of switches and hosts",
+                propagation,
+            ),
+            Column::new(
+                "return_ps",
+                "ps",
+                "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
+                back,
+            ),
+        ]);
+        Table { name: "flows", columns }
+    }
+}
+
+/// What the table `flows` says at any level of detail.
+#[derive(Clone, Copy)]
+pub struct FlowColumns<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// Its flows.
+    pub flows: &'a FlowTable,
+    /// Its transports.
+    pub transports: &'a [Transport],
+    /// By flow, its completion time alone in the network, in picoseconds.
+    pub ideal_ps: &'a [u64],
+}
+
+impl FlowColumns<'_> {
+    /// When a flow was complete, as the scenario defines completion; none if it was not, or never started.
+    pub fn last(&self, start: u64, delivered: u64, completed: u64) -> Option<u64> {
+        let last = match self.scenario.measure.completion {
+            Completion::Delivered => delivered,
+            Completion::Acknowledged => completed.max(delivered),
+        };
+        let known = [start, delivered, last].iter().all(|at| *at != Flows::NONE);
+        known.then_some(last)
+    }
+
+    /// Who sends what to whom.
+    pub fn who(&self) -> Vec<Column> {
+        let flows = || self.flows.iter();
+        let class = Data::Names {
+            index: flows().map(|flow| u32::from(flow.class)).collect(),
+            names: self.scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+        };
+        let transport = Data::Names {
+            index: flows().map(|flow| u32::from(flow.transport)).collect(),
+            names: self.transports.iter().map(|transport| transport.name().to_owned()).collect(),
+        };
+        vec![
+            Column::new(
+                "flow",
+                "",
+                "the flow's number, in order of start",
+                Data::U32((0..self.flows.len() as u32).collect()),
+            ),
+            Column::new("src", "", "sending host", Data::U32(flows().map(|flow| flow.src.0).collect())),
+            Column::new("dst", "", "receiving host", Data::U32(flows().map(|flow| flow.dst.0).collect())),
+            Column::new("bytes", "B", "length of the message", Data::U64(flows().map(|flow| flow.bytes).collect())),
+            Column::new("class", "", "traffic class of the scenario", class),
+            Column::new("transport", "", "scheme that it was submitted to, at first", transport),
+        ]
+    }
+
+    /// When what happened to each, in picoseconds; [`Flows::NONE`] for never.
+    pub fn when(&self, started: Vec<u64>, delivered: Vec<u64>, completed: Vec<u64>) -> Vec<Column> {
+        let mut fct = vec![Flows::NONE; started.len()];
+        let mut slowdown = vec![f64::NAN; started.len()];
+        for flow in 0..started.len() {
+            if let Some(last) = self.last(started[flow], delivered[flow], completed[flow]) {
+                fct[flow] = last - started[flow];
+                slowdown[flow] = fct[flow] as f64 / self.ideal_ps[flow] as f64;
+            }
+        }
+        vec![
+            Column::new(
+                "start_ps",
+                "ps",
+                "when the application handed it over; null if it never came to that",
+                Data::OptU64(started),
+            ),
+            Column::new("delivered_ps", "ps", "when the receiver had its last byte", Data::OptU64(delivered)),
+            Column::new("completed_ps", "ps", "when the sender knew", Data::OptU64(completed)),
+            Column::new(
+                "fct_ps",
+                "ps",
+                "flow completion time, as measure.completion defines completion",
+                Data::OptU64(fct),
+            ),
+            Column::new(
+                "ideal_ps",
+                "ps",
+                "the same flow's completion time alone in the network, sent at line rate over all shortest paths",
+                Data::U64(self.ideal_ps.to_vec()),
+            ),
+            Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),
+        ]
+    }
+}
+
+/// How flows stand at the end of a run, and why, by the index of a reason.
+pub fn standing_columns(status: &[Status], reason: Vec<u32>, reasons: Vec<String>) -> [Column; 2] {
+    let status = Data::Names {
+        index: status.iter().map(|&status| status as u32).collect(),
+        names: Status::NAMES.map(str::to_owned).to_vec(),
+    };
+    [
+        Column::new(
+            "status",
+            "",
+            "completed; delivered (the sender does not know yet); rejected; failed; unfinished",
+            status,
+        ),
+        Column::new("reason", "", "why it is not completed", Data::Names { index: reason, names: reasons }),
+    ]
+}

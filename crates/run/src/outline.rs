@@ -1,0 +1,147 @@
+use std::sync::Arc;
+
+use catalogue::Transport;
+use contract::Asks;
+use fabric::{Fabric, Quotient};
+use node::{Balancing, Clock, Site};
+use units::{HostId, Problem, Stream, Time};
+
+use crate::{FlowInfo, FlowTable, Ideal};
+use scenario::{Again, Carriers, Scenario};
+
+/// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long each flow would
+/// take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
+pub struct Outline {
+    /// The network.
+    pub fabric: Arc<Fabric>,
+    /// The same, folded along its symmetries.
+    pub quotient: Quotient,
+    /// The transports that carry its traffic; flows name them by index.
+    pub transports: Vec<Transport>,
+    /// Where in the scenario each is first named.
+    pub keys: Vec<String>,
+    /// By class, how messages that were rejected or given up are submitted again.
+    pub again: Vec<Vec<Again>>,
+    /// What each host is told of its place.
+    pub sites: Vec<Site>,
+    /// What each transport asks of switches; the last may be that of limiters' own packets.
+    pub asks: Vec<Asks>,
+    /// How each transport's packets choose among equal paths.
+    pub balancing: Vec<Balancing>,
+    /// All flows.
+    pub flows: FlowTable,
+    /// Each flow's completion time alone in the network, in picoseconds.
+    pub ideal_ps: Vec<u64>,
+    /// When the run ends at the latest.
+    pub horizon: Time,
+}
+
+impl Outline {
+    /// Works out as much of a scenario, or says which key can't be right.
+    pub fn new(scenario: &Scenario) -> Result<Outline, Problem> {
+        scenario.check()?;
+        let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
+        let quotient = Quotient::new(&fabric);
+        let Carriers { transports, keys, of_class, again } = scenario.carriers();
+        let transports: Vec<Transport> = transports.into_iter().cloned().collect();
+        let sites = sites(scenario, &fabric, &quotient);
+        let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
+        asks.extend(scenario.sharing.asks());
+        let balancing = asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
+        let flows = flows(scenario, &fabric, &quotient, &of_class)?;
+        // A transport's packets may have headers of their own length.
+        let ideal = |transport: &Transport| {
+            let header = transport.header_bytes().map_or(scenario.host.header.get(), u64::from);
+            Ideal::new(&fabric, &quotient, scenario).with_header(header)
+        };
+        let mut ideals: Vec<Ideal<'_>> = transports.iter().map(ideal).collect();
+        let alone =
+            |flow: &FlowInfo| ideals[usize::from(flow.transport)].completion(flow.src, flow.dst, flow.bytes).ps();
+        let ideal_ps = flows.iter().map(alone).collect();
+        let last_start = flows.iter().map(|flow| flow.start).max().unwrap_or(Time::ZERO);
+        let horizon = match scenario.measure.end {
+            Some(end) => Time::ZERO + end,
+            None => last_start.saturating_add(scenario.measure.drain),
+        };
+        check_samples(scenario, &fabric, last_start.min(horizon))?;
+        Ok(Outline { fabric, quotient, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon })
+    }
+}
+
+/// What samples may come to before the last message starts, in rows of switches and tiers: two gigabytes or so.
+const SAMPLES_MAX: u64 = 1 << 26;
+
+/// Refuses a run that would sample an idle network until memory ends, such as one whose traffic starts in a month.
+fn check_samples(scenario: &Scenario, fabric: &Fabric, last_start: Time) -> Result<(), Problem> {
+    let interval = scenario.measure.interval.ps();
+    let rows = u64::from(fabric.switches) + 3;
+    let samples = last_start.ps().checked_div(interval).unwrap_or(0);
+    if samples.saturating_mul(rows) <= SAMPLES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "messages start until {last_start}, and by then there would be {samples} samples of {rows} switches and tiers; take one \
+         of at least {}, or \"0s\" for no samples, or let traffic start earlier",
+        units::Duration::from_ps(last_start.ps() / (SAMPLES_MAX / rows).max(1) + 1),
+    );
+    Err(Problem::new("measure.interval", message))
+}
+
+fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site> {
+    let (mtu, header) = (scenario.host.mtu.get(), scenario.host.header.get());
+    // A packet passes four host-side delays on a round trip.
+    let host_delay = scenario.host.delay * 4;
+    let data_rtts = fabric.max_rtts(quotient, mtu, header).into_iter();
+    let data_rtts: Vec<_> =
+        data_rtts.map(|(switches, rtt)| (u8::try_from(switches).unwrap_or(u8::MAX), rtt + host_delay)).collect();
+    let data_rtt = data_rtts.iter().map(|of| of.1).max().unwrap_or(host_delay);
+    let control_rtt = fabric.max_rtt(quotient, header, header) + host_delay;
+    let site = |host: HostId| Site {
+        host,
+        hosts: fabric.hosts,
+        nic_rate: fabric.host_rate(host),
+        data_rtt,
+        data_rtts: data_rtts.clone(),
+        control_rtt,
+        mtu_bytes: mtu as u16,
+        header_bytes: header as u16,
+        clock: clock(scenario, host),
+        transport: 0,
+    };
+    (0..fabric.hosts).map(|host| site(HostId(host))).collect()
+}
+
+fn clock(scenario: &Scenario, host: HostId) -> Clock {
+    let mut random = Stream::new(scenario.seed, u64::from(host.0), "clock");
+    let drift = u64::from(scenario.host.clock_drift_ppb_max);
+    Clock {
+        offset_ps: random.below(scenario.host.clock_offset_max.ps() + 1) as i64,
+        drift_ppb: random.below(2 * drift + 1) as i64 - drift as i64,
+    }
+}
+
+fn flows(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient, of_class: &[u8]) -> Result<FlowTable, Problem> {
+    let generated = workload::generate(&scenario.traffic, &ground(fabric, quotient), scenario.seed)
+        .map_err(|problem| problem.under("traffic"))?;
+    let info = |flow: workload::Flow| FlowInfo {
+        src: flow.src,
+        dst: flow.dst,
+        bytes: flow.bytes,
+        start: flow.start,
+        after: flow.after,
+        class: flow.class,
+        transport: of_class[usize::from(flow.class)],
+    };
+    Ok(FlowTable::new(generated.into_iter().map(info).collect(), fabric.hosts))
+}
+
+/// What traffic needs to know of a fabric.
+pub(crate) fn ground(fabric: &Fabric, quotient: &Quotient) -> workload::Ground {
+    let hosts = || (0..fabric.hosts).map(HostId);
+    workload::Ground {
+        rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
+        host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
+        bisection: fabric.bisection(quotient),
+        narrowest: fabric.narrowest_rate(),
+    }
+}

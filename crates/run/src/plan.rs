@@ -1,0 +1,446 @@
+//! From a scenario to everything that a run needs, before anything has run.
+
+mod reserved;
+mod shares;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use catalogue::{FlowControl as LinkControl, Sharing, Transport};
+use contract::{Asks, Common, Ground};
+use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Rerouting, Routes, Tier, Whom, epochs};
+use node::balance::{Balancer, switch_seed};
+use node::onward_path::Downstream;
+use node::packet::HOPS_MAX;
+use node::pool::Hop;
+use node::{
+    Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, NicControl, Overflow, Port, Settings, Site,
+    Stages, Switch,
+};
+use sharing::aq::Step;
+use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
+
+use crate::{Entities, FlowTable, Host, Outline};
+use node::nic::Homes;
+use node::nic::Intake;
+pub use reserved::Reserved;
+use scenario::{Again, EntitySpec, Scenario};
+
+/// A switch that cuts through sees a packet when so many of its bytes are in.
+pub const HEAD_BYTES: u64 = 64;
+
+/// A scenario worked out: everything that a run needs, and nothing that has run.
+pub struct Plan {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its network.
+    pub fabric: Arc<Fabric>,
+    /// Routes while nothing has failed.
+    pub routes: Arc<Routes>,
+    /// The transports that carry its traffic; packets name them by index.
+    pub transports: Vec<Transport>,
+    /// By class, how messages that were rejected or given up are submitted again.
+    pub again: Arc<Vec<Vec<Again>>>,
+    /// What each asks of switches; the last may be that of limiters' own packets.
+    pub asks: Vec<Asks>,
+    /// How each transport's packets choose among equal paths.
+    pub balancing: Vec<Balancing>,
+    /// What each is told of the network.
+    pub ground: Ground,
+    /// The transport that brings queues of its own to switches, if one does.
+    pub queueing: Option<usize>,
+    /// The transport that has the first classes for itself, if one does.
+    pub reserved: Option<Reserved>,
+    /// What all switches are set to.
+    pub settings: Arc<Settings>,
+    /// What each host is told of its place.
+    pub sites: Vec<Site>,
+    /// All flows.
+    pub flows: Arc<FlowTable>,
+    /// Whose traffic is told apart.
+    pub entities: Arc<Entities>,
+    /// By switch, what its AQs' tenants will say.
+    steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
+    /// By host, what limiters let out of it and into it; empty if nothing limits hosts.
+    hoses: Vec<[Option<Rate>; 2]>,
+    /// Hosts of which each data packet's arrival is noted.
+    pub arrivals: BTreeSet<HostId>,
+    /// Each flow's completion time alone in the network, in picoseconds.
+    pub ideal_ps: Vec<u64>,
+    /// What fails and recovers, and when routes change.
+    pub changes: Vec<Epoch>,
+    /// What nodes know of each other's choices.
+    pub downstream: Downstream,
+    /// When the run ends at the latest.
+    pub horizon: Time,
+    /// The least delay between groups of nodes; with one group, a hop's.
+    pub lookahead: Duration,
+}
+
+impl Plan {
+    /// Works a scenario out, or says which key can't be right.
+    pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
+        let Outline { fabric, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon, .. } =
+            Outline::new(scenario)?;
+        let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
+        let rerouting = Rerouting {
+            delay: scenario.reroute_delay,
+            per_hop: scenario.reroute_per_hop,
+            compute_max: scenario.reroute_compute_max,
+            seed: scenario.seed,
+        };
+        let changes =
+            epochs(&fabric, &scenario.failure, &rerouting, &routes).map_err(|problem| problem.under("failure"))?;
+        let ground = Ground {
+            fabric: fabric.clone(),
+            routes: routes.clone(),
+            site: sites[0].clone(),
+            host_delay: scenario.host.delay,
+            head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
+            classes: scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+            common: Common::default(),
+        };
+        for (transport, key) in transports.iter().zip(&keys) {
+            transport.check_on(&ground).map_err(|problem| problem.under(key))?;
+        }
+        let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
+        let mut reserved =
+            Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
+        if let Some((name, _)) = named.iter().find(|(_, asks)| asks.same_tables)
+            && !rerouting.is_at_once()
+        {
+            let key = if rerouting.per_hop == Duration::ZERO { "reroute_compute_max" } else { "reroute_per_hop" };
+            let message = format!(
+                "{name} takes it that all nodes have the same tables at any time: its broadcasts could go in circles and multiply; delete it, \
+                 or choose another transport"
+            );
+            return Err(Problem::new(key, message));
+        }
+        for (name, asks) in named.iter().filter(|(_, asks)| asks.own_routes || asks.flow_labels) {
+            check_tags(scenario, name)?;
+            if asks.flow_labels && scenario.switch.balancing.is_some_and(|balancing| !balancing.by_hash()) {
+                let message = format!("{name} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"");
+                return Err(Problem::new("switch.balancing", message));
+            }
+        }
+        if let Some(reserved) = &mut reserved {
+            let (name, alone) = (transports[usize::from(reserved.transport)].name(), transports.len() == 1);
+            reserved.check_room(scenario, &fabric, name, alone)?;
+            reserved.widen(scenario, &fabric, alone);
+        }
+        let mut bring =
+            (0..transports.len()).filter(|&index| transports[index].queueing(&ground, SwitchId(0)).is_some());
+        let queueing = bring.next();
+        if let (Some(one), Some(other)) = (queueing, bring.next()) {
+            let message = format!(
+                "{} and {} both bring queues of their own to switches, which have one kind: run them apart",
+                transports[one].name(),
+                transports[other].name()
+            );
+            return Err(Problem::new(keys[other].clone(), message));
+        }
+        let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
+        let settings = Arc::new(settings(scenario, &asks)?);
+        let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
+        if lookahead == Duration::ZERO {
+            let message = "links between groups of nodes need some delay (propagation or switch processing)";
+            return Err(Problem::new("fabric", message));
+        }
+        let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
+        if let Some(index) = scenario.failure.iter().position(short) {
+            let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
+            let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
+            return Err(Problem::new(format!("failure[{index}].{key}"), message));
+        }
+        check_slow_heads(scenario)?;
+        let arrivals = (0..).zip(&scenario.measure.arrivals).map(|(index, name)| {
+            arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
+        });
+        let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
+        let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
+        let steps = match &scenario.sharing {
+            Sharing::Aq(config) => entities.steps(config.untagged),
+            _ => BTreeMap::new(),
+        };
+        let hoses = if scenario.sharing.limits_hosts() { entities.hoses(&fabric)? } else { Vec::new() };
+        let scenario = scenario.clone();
+        let plan = Plan {
+            scenario,
+            routes,
+            transports,
+            again: Arc::new(again),
+            asks,
+            balancing,
+            downstream,
+            ground,
+            queueing,
+            reserved,
+            settings,
+            sites,
+            flows: Arc::new(flows),
+            entities,
+            steps,
+            hoses,
+            arrivals,
+            ideal_ps,
+            changes,
+            horizon,
+            lookahead,
+            fabric,
+        };
+        for &switch in plan.steps.keys() {
+            plan.switch_part(switch)?;
+        }
+        let by_class =
+            !plan.settings.levels.is_empty() || matches!(plan.settings.buffer, Buffer::Shared { alpha: Some(_), .. });
+        if plan.scenario.flow_control.keeps_flows() && by_class {
+            let message = "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
+                           delete them";
+            return Err(Problem::new("flow_control", message));
+        }
+        if let Some(index) = plan.queueing {
+            let name = plan.transports[index].name();
+            let refuse = |key: &str, why: &str| {
+                Err(Problem::new(key, format!("{name} brings queues of its own to switches: {why}")))
+            };
+            if plan.scenario.flow_control != LinkControl::None {
+                return refuse("flow_control", "none can be between them; delete it, or choose another transport");
+            }
+            let own = plan.reserved.as_ref().is_some_and(|reserved| usize::from(reserved.transport) == index);
+            if let Some(reserved) = plan.reserved.as_ref().filter(|_| !own) {
+                let other = plan.transports[usize::from(reserved.transport)].name();
+                return refuse(&keys[index], &format!("they know nothing of the room that {other} must have"));
+            }
+            // What brings queues for its reserved classes alone leaves the others to the port's.
+            if by_class && !own {
+                return refuse("switch", "levels and the alpha of buffer.shared have no effect; delete them");
+            }
+            if plan.scenario.switch.early_drop && !own {
+                return refuse("switch.early_drop", "it has no effect; delete it");
+            }
+        }
+        for switch in (0..plan.fabric.switches).map(SwitchId) {
+            plan.flow_control(switch)?;
+        }
+        Ok(plan)
+    }
+
+    /// From when on switches have had different tables, if they ever do.
+    pub fn tables_differ_from(&self) -> Option<Time> {
+        let one_by_one = |epoch: &&Epoch| matches!(epoch.change, Change::Reroute(_, Whom::Switches(_)));
+        self.changes.iter().find(one_by_one).map(|epoch| epoch.at)
+    }
+
+    /// What is set so that it can hardly work, though it runs; keys as in the scenario.
+    pub fn warnings(&self) -> Vec<Problem> {
+        let mut warnings = self.sharing_warnings();
+        let open = self.reserved.as_ref().filter(|reserved| reserved.guarantee.as_ref().is_some_and(|of| !of.proven));
+        warnings.extend(open.map(|reserved| {
+            let index = usize::from(reserved.transport);
+            let (key, name) = (self.scenario.carriers().keys[index].clone(), self.transports[index].name());
+            let message = format!(
+                "links of this fabric lie before one another in circles, as in a torus, where no bound is proven for links that serve in the \
+                 order of arrival; what {name} guarantees is audited all the same. In turn it is proven: service = \"round_robin\""
+            );
+            Problem::new(key, message)
+        }));
+        warnings
+    }
+
+    /// What a flow control is told.
+    fn link_ground(&self) -> contract::link_control::Ground<'_> {
+        contract::link_control::Ground {
+            fabric: &self.fabric,
+            downstream: &self.downstream,
+            balancing: &self.balancing,
+            mtu_bytes: self.scenario.host.mtu.get(),
+            host_delay: self.scenario.host.delay,
+            intake_buffer: self.scenario.host.intake_buffer,
+            buffer: self.settings.buffer.bytes(),
+        }
+    }
+
+    /// One-hop bandwidth-delay product of each link's sending port.
+    pub fn hop_bdp_bytes(&self) -> Vec<u64> {
+        let ground = self.link_ground();
+        self.fabric.links.iter().map(|link| ground.hop_bdp_bytes(link.from, link.from_port)).collect()
+    }
+
+    /// A switch's part of the flow control, or the queues that a transport brings.
+    fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
+        if let Some(index) = self.queueing {
+            let site = Site { transport: index as u8, ..self.ground.site.clone() };
+            return Ok(self.transports[index].queueing(&Ground { site, ..self.ground.clone() }, switch));
+        }
+        let control = self.scenario.flow_control.switch_control(&self.link_ground(), switch);
+        control.map_err(|problem| problem.under("flow_control"))
+    }
+
+    /// A host, as it is before the first packet, with one endpoint a transport.
+    pub fn host(&self, host: HostId) -> Host {
+        let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
+        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint_on(&site(index), &self.ground);
+        let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
+        let shaper = self.shaper(&site(self.transports.len()));
+        let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
+        let entities = tagged.then(|| self.entities.clone());
+        let ports = self.fabric.uplinks(host).len();
+        let mut nics = (0..ports).map(|port| self.nic(host, PortId::from(port)));
+        let (nic, homes) = match ports {
+            1 => (nics.next().flatten(), None),
+            _ => (None, Some(self.homes(host, nics.collect()))),
+        };
+        let spec = &self.scenario.host;
+        let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
+        let flows = self.flows.clone();
+        let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
+        Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
+            .with_homes(homes)
+            .with_intake(intake)
+            .with_reserved(reserved)
+            .with_again(self.again.clone())
+    }
+
+    /// The flow control's part of a port of a host.
+    fn nic(&self, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        self.scenario.flow_control.nic_control(&self.link_ground(), host, port)
+    }
+
+    /// The NIC of a host with several links.
+    fn homes(&self, host: HostId, nics: Vec<Option<Box<dyn NicControl>>>) -> Homes {
+        let (routes, switches) = (self.routes.clone(), self.fabric.switches);
+        Homes::new(host, nics, routes, self.balancing.clone(), switches, self.scenario.seed)
+    }
+
+    /// Whether any transport has a part in switches.
+    pub fn has_agents(&self) -> bool {
+        self.transports.iter().any(|transport| transport.agent(&self.ground, SwitchId(0)).is_some())
+    }
+
+    /// The parts that transports have in a switch.
+    fn agents(&self, switch: SwitchId) -> Vec<Option<(Box<dyn Agent>, Stream)>> {
+        let random = |index| Stream::new(self.scenario.seed, (index as u64) << 32 | u64::from(switch.0), "agent");
+        let agent =
+            |(index, transport): (usize, &Transport)| Some((transport.agent(&self.ground, switch)?, random(index)));
+        self.transports.iter().enumerate().map(agent).collect()
+    }
+
+    /// A switch, as it is before the first packet.
+    pub fn switch(&self, id: SwitchId) -> Switch {
+        let seed = self.scenario.seed;
+        let node = self.fabric.switch_node(id);
+        let hop = |tier| match tier {
+            Tier::ToHost => Hop::Last,
+            Tier::Down => Hop::Down,
+            Tier::Up | Tier::FromHost => Hop::Up,
+        };
+        let port = |link: &LinkId| {
+            let link = self.fabric.link(*link);
+            Port::new(link.rate, hop(link.tier), &self.settings.levels).in_steps_of(self.scenario.transmission_step)
+        };
+        let balancer = |(index, balancing): (usize, Balancing)| {
+            let random = Stream::new(seed, (index as u64) << 32 | u64::from(id.0), "balance");
+            Balancer::new(balancing, switch_seed(seed, id), random)
+        };
+        let switch = Switch::new(
+            id,
+            self.fabric.ports[node.index()].iter().map(port).collect(),
+            self.routes.clone(),
+            self.balancing.iter().copied().enumerate().map(balancer).collect(),
+            self.settings.clone(),
+            Stream::new(seed, u64::from(id.0), "mark"),
+            self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
+        );
+        // Where the network's own paths are that long, its hosts would set a higher time to live.
+        let longest = self.ground.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(0);
+        let switch = if longest < HOPS_MAX { switch } else { switch.with_long_paths() };
+        switch
+            .with_agents(self.agents(id))
+            .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
+            .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
+    }
+}
+
+/// Where switches cut through, a packet's tail comes so long after its head at most: what a packet notes of it has 32 bits of picoseconds.
+fn check_slow_heads(scenario: &Scenario) -> Result<(), Problem> {
+    let mtu = scenario.host.mtu.get();
+    let slow = |rate: Rate| rate.transmit(mtu).ps() > u64::from(u32::MAX);
+    let index = scenario.failure.iter().position(|spec| spec.rate.is_some_and(slow));
+    match index.filter(|_| scenario.switch.cut_through) {
+        None => Ok(()),
+        Some(index) => {
+            let least = Rate::from_bps((mtu * 8_000_000_000_000).div_ceil(u64::from(u32::MAX)));
+            let message = format!(
+                "a packet of {mtu}B would take more than 4ms, which switch.cut_through can't follow: at least {least}"
+            );
+            Err(Problem::new(format!("failure[{index}].rate"), message))
+        }
+    }
+}
+
+/// Whether no AQ is asked for what a transport carries whose packets have routes of their own.
+fn check_tags(scenario: &Scenario, name: &str) -> Result<(), Problem> {
+    let by_transport = |class: &str| {
+        let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
+        of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
+    };
+    let asks_for_it = |entity: &EntitySpec| {
+        let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| by_transport(of));
+        named && !entity.request.is_empty()
+    };
+    if matches!(scenario.sharing, Sharing::Aq(_))
+        && let Some(entity) = scenario.entity.iter().position(asks_for_it)
+    {
+        let message = format!(
+            "has no effect on what {name} carries: packets with routes or flow labels of their own bear no tags, so that no AQ sees them"
+        );
+        return Err(Problem::new(format!("entity[{entity}].request"), message));
+    }
+    Ok(())
+}
+
+/// The host whose arrivals are asked for by this name.
+fn arrivals_at(fabric: &Fabric, name: &str) -> Result<HostId, Problem> {
+    fabric.as_host(fabric.find(name)?).ok_or_else(|| {
+        Problem::new("", format!("\"{name}\" is a switch; arrivals are noted at hosts, such as \"host0\""))
+    })
+}
+
+fn shortest_delay(fabric: &Fabric) -> Duration {
+    let delay = |id: usize| fabric.links[id].propagation + fabric.delay_after(LinkId::from(id));
+    let shortest = (0..fabric.links.len()).map(delay).min().unwrap_or(Duration::ZERO);
+    // One part has no neighbour: the window is only how often the run looks up, and need not be short.
+    shortest.max(Duration::from_ns(100))
+}
+
+fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
+    let switch = &scenario.switch;
+    if switch.early_drop && switch.marking.is_none() {
+        let message = "needs switch.marking: it says where";
+        return Err(Problem::new("switch.early_drop", message));
+    }
+    if switch.marking.is_some() && !switch.early_drop && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+        let message = "has no effect: no transport here understands marks (dctcp does)";
+        return Err(Problem::new("switch.marking", message));
+    }
+    if switch.mark_at != MarkAt::default() && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+        let message = "has no effect: no transport here understands marks (dctcp does)";
+        return Err(Problem::new("switch.mark_at", message));
+    }
+    let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
+    let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
+    let said = switch.marking.filter(|_| switch.early_drop).map(|at| EarlyDrop { at, by_port: false });
+    let early: Vec<_> = asks.iter().map(|asks| said.or(asks.early_drop)).collect();
+    let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
+    let settings = Settings {
+        buffer: switch.buffer,
+        overflow: switch.overflow.unwrap_or(asked),
+        levels: switch.levels.clone(),
+        marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
+        mark_at: switch.mark_at,
+        early_drop,
+        header_bytes: scenario.host.header.get() as u16,
+    };
+    settings.check().map_err(|problem| problem.under("switch"))?;
+    Ok(settings)
+}

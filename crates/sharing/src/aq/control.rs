@@ -1,0 +1,483 @@
+//! The AQ controller (section 4.1): a state machine that hears requests, releases and measurements, and says what to
+//! deploy where. It knows no table: whoever drives it carries its [`Order`]s there.
+//!
+//! A request names one place: a link, and the pipeline that controls what may go over it. An absolute request is
+//! granted if the link has that much left. A weighted one shares what absolute grants leave with the other weighted
+//! ones of the link, as soon as any comes, goes or falls idle: 1/n of n active equals (section 5.2).
+//!
+//! What a link's entities may have depends on that link alone, so the work of one controller for a whole network divides
+//! into one for each switch ([`switch`](super::switch)) without any of them knowing less: a run of the simulator is cut
+//! into parts that run side by side, and a controller that all of them wait for would be the end of that. The ids are
+//! the network's ([`Ids`](super::Ids)), since an entity's packets may be tagged for several switches.
+//!
+//! Decided where the paper is silent:
+//! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones counted, less than
+//!   a row can hold is declined.
+//! * An entity is idle when nothing of it has arrived for as long as one that has something to send may be silent
+//!   ([`derive`](super::derive)), or for the period that the scenario sets. Its AQ keeps the rate that it would have if it
+//!   alone woke, so that its first packets are neither lost nor unlimited; until the next measurement, rates together
+//!   may exceed the link by that, and the physical queue takes it. An absolute entity owns its rate, idle or not.
+//! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. What is not used is lent
+//!   to others, and no AQ's rate falls below its guarantee: whoever sends again has it with the first packet, as an idle entity has
+//!   without re-allocation. Rates together may exceed the link until the next measurement takes back what was lent, and the physical queue takes
+//!   it. Any grant or release puts all rates of its link back to guarantees until the next measurement.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use node::Marking;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, LinkId, Problem, Rate};
+
+use super::derive::Path;
+use super::share::{Usage, portion, reallocate};
+use super::{AqId, AqRate, Limit, Policy, WorkConserving};
+use contract::Feedback;
+
+/// Which pipeline of a switch (section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Controls what an entity sends, to whatever ports.
+    Ingress,
+    /// Controls what it receives, from whatever ports.
+    Egress,
+}
+
+/// Where an AQ is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The link that is shared.
+    pub link: LinkId,
+    /// The pipeline that it is controlled in.
+    pub position: Position,
+}
+
+/// The rate-related part of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Share {
+    /// This much, always.
+    Absolute(Rate),
+    /// In proportion to the other weights on the link.
+    Weight(u32),
+}
+
+/// What a tenant asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// How much.
+    pub share: Share,
+    /// Its congestion control's feedback.
+    pub feedback: Feedback,
+    /// Whether the threshold of a marking step follows from the AQ's rate ([`Path::threshold`]), whatever `feedback` has.
+    pub derive_threshold: bool,
+    /// Whether it never gets more than its share, also where others may have what nobody uses.
+    pub capped: bool,
+    /// Where.
+    pub place: Place,
+}
+
+impl Request {
+    /// A request of a tenant who sets nothing.
+    pub fn new(share: Share, feedback: Feedback, place: Place) -> Request {
+        Request { share, feedback, derive_threshold: false, capped: false, place }
+    }
+}
+
+/// A link that AQs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// Which, and in which pipeline.
+    pub place: Place,
+    /// What all AQs may have together.
+    pub capacity: Rate,
+    /// What its physical queue holds.
+    pub queue: Bytes,
+    /// What limits, thresholds and idle periods are derived from.
+    pub path: Path,
+}
+
+/// Why a request is not granted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Decline {
+    /// No such link.
+    #[error("the controller knows no link at this place")]
+    UnknownLink,
+    /// Absolute mode: the link has not that much left.
+    #[error("{asked} is more than the {left} that absolute grants leave of the link")]
+    Capacity {
+        /// What was requested.
+        asked: Rate,
+        /// What could be had.
+        left: Rate,
+    },
+    /// Some weighted entity of the link would get next to nothing.
+    #[error(
+        "{left} would be left for weighted entities, {least} for the least of them; a row holds no less than 3.73Kbps"
+    )]
+    Starves {
+        /// What weighted entities would share.
+        left: Rate,
+        /// What the least weight among them would get.
+        least: Rate,
+    },
+    /// No row can hold this rate.
+    #[error("{0} is out of range; an AQ has from 3.73Kbps to 16Tbps")]
+    Rate(Rate),
+    /// A weight of nothing.
+    #[error("a weight must be at least 1")]
+    NoWeight,
+    /// The CC fields make no sense.
+    #[error("{0}")]
+    Fields(Problem),
+    /// One packet, one AQ a pipeline: a table has one row for an id.
+    #[error("it has an AQ in this switch already; a packet meets one in each pipeline")]
+    Taken,
+}
+
+/// No such AQ, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("AQ {} is not granted", .0.tag())]
+pub struct NotGranted(pub AqId);
+
+/// What is to be done at a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    /// Put this AQ into the table of the place, or change it there.
+    Deploy {
+        /// Where.
+        place: Place,
+        /// Which.
+        id: AqId,
+        /// Its rate.
+        rate: AqRate,
+        /// Its limit and feedback.
+        policy: Policy,
+    },
+    /// Take it out.
+    Withdraw {
+        /// Where.
+        place: Place,
+        /// Which.
+        id: AqId,
+    },
+}
+
+/// The controller of the AQs of a switch.
+#[derive(Debug)]
+pub struct Controller {
+    limit: Limit,
+    conserving: Option<WorkConserving>,
+    /// Whether the idle period is derived for each entity; else it is the one that is measured.
+    derives_idle: bool,
+    links: BTreeMap<Place, Link>,
+    places: BTreeMap<AqId, Place>,
+    /// Links whose rates may have changed since orders were last taken.
+    stale: BTreeSet<Place>,
+    orders: VecDeque<Order>,
+}
+
+#[derive(Debug)]
+struct Link {
+    capacity: Rate,
+    queue: Bytes,
+    path: Path,
+    /// Sums over its grants, so that a request costs no walk over them.
+    absolute_bps: u64,
+    weights: u64,
+    active_weights: u64,
+    /// Whether any grant's rate is by measurement: a request costs no walk over grants without need.
+    reallocated: bool,
+    /// How many grants have each weight.
+    by_weight: BTreeMap<u32, u32>,
+    grants: BTreeMap<AqId, Grant>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    share: Share,
+    feedback: Feedback,
+    derive_threshold: bool,
+    capped: bool,
+    active: bool,
+    /// Periods in a row in which nothing of it arrived.
+    quiet: u32,
+    /// By the last measurement, under re-allocation.
+    reallocated: Option<Rate>,
+    deployed: Option<(AqRate, Policy)>,
+}
+
+impl Controller {
+    /// A controller that knows no link yet.
+    pub fn new(limit: Limit, conserving: Option<WorkConserving>) -> Result<Controller, Problem> {
+        if let Some(conserving) = conserving {
+            conserving.check().map_err(|problem| problem.under("work_conserving"))?;
+        }
+        Ok(Controller {
+            limit,
+            conserving,
+            derives_idle: false,
+            links: BTreeMap::new(),
+            places: BTreeMap::new(),
+            stale: BTreeSet::new(),
+            orders: VecDeque::new(),
+        })
+    }
+
+    /// From now on an entity is idle once it was silent for longer than one that has something to send can be.
+    pub fn with_derived_idle(self, derives_idle: bool) -> Controller {
+        Controller { derives_idle, ..self }
+    }
+
+    /// A place where AQs may be, and its link.
+    pub fn add_link(&mut self, spec: LinkSpec) -> Result<(), Problem> {
+        let LinkSpec { place, capacity, queue, path } = spec;
+        self.limit.check(queue, path.mtu).map_err(|problem| problem.under("limit"))?;
+        if capacity.bps() > AqRate::BPS_MAX {
+            return Err(Problem::new("capacity", format!("{capacity} is more than an AQ can have; at most 16Tbps")));
+        }
+        if self.links.contains_key(&place) {
+            return Err(Problem::new("place", format!("{place:?} is known; a link's grants can't be replaced")));
+        }
+        self.links.insert(place, Link::new(spec));
+        Ok(())
+    }
+
+    /// Grants an AQ under an id for the tenant to tag packets with, or says why not.
+    pub fn request(&mut self, id: AqId, request: Request) -> Result<(), Decline> {
+        let link = self.links.get_mut(&request.place).ok_or(Decline::UnknownLink)?;
+        let limit = self.limit.bytes(link.queue, link.capacity, link.capacity, link.path);
+        Policy::new(limit, request.feedback).map_err(Decline::Fields)?;
+        link.check(request.share)?;
+        if self.places.contains_key(&id) {
+            return Err(Decline::Taken);
+        }
+        link.count(request.share, true);
+        let Request { share, feedback, derive_threshold, capped, place } = request;
+        let (active, quiet) = (true, 0);
+        let grant =
+            Grant { share, feedback, derive_threshold, capped, active, quiet, reallocated: None, deployed: None };
+        link.grants.insert(id, grant);
+        link.forget_measurements();
+        self.places.insert(id, place);
+        self.stale.insert(place);
+        Ok(())
+    }
+
+    /// Takes an AQ back; what it had is free again.
+    pub fn release(&mut self, id: AqId) -> Result<(), NotGranted> {
+        let place = self.places.remove(&id).ok_or(NotGranted(id))?;
+        let link = self.links.get_mut(&place).expect("a granted AQ has a link");
+        let grant = link.grants.remove(&id).expect("its place says so");
+        link.uncount(&grant);
+        link.forget_measurements();
+        if grant.deployed.is_some() {
+            self.orders.push_back(Order::Withdraw { place, id });
+        }
+        self.stale.insert(place);
+        Ok(())
+    }
+
+    /// What arrived at a place in the `period` that ends now, by AQ, before anything was dropped.
+    pub fn measured(&mut self, place: Place, period: Duration, arrived: impl Fn(AqId) -> Bytes) {
+        let Some(link) = self.links.get_mut(&place) else { return };
+        let bytes = |id: &AqId| arrived(*id).get();
+        match self.conserving {
+            Some(WorkConserving::Reallocate { headroom, .. }) => {
+                let usage = |(id, grant): (&AqId, &Grant)| {
+                    let guarantee = link.guarantee(grant, true);
+                    let bps = u128::from(bytes(id)) * 8_000_000_000_000 / u128::from(period.ps().max(1));
+                    let arrived = Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX));
+                    Usage { guarantee, rate: link.rate(grant, true), arrived, capped: grant.capped }
+                };
+                let usages: Vec<Usage> = link.grants.iter().map(usage).collect();
+                let rates = reallocate(link.capacity, headroom, &usages);
+                for (grant, rate) in link.grants.values_mut().zip(rates) {
+                    grant.reallocated = Some(rate);
+                }
+                link.reallocated = true;
+                self.stale.insert(place);
+            }
+            _ => {
+                let patience = self.derives_idle.then_some(period);
+                if link.count_active(bytes, patience) {
+                    self.stale.insert(place);
+                }
+            }
+        }
+    }
+
+    /// The next thing to do at a switch; none if all is as it should be.
+    pub fn poll_order(&mut self) -> Option<Order> {
+        while let Some(place) = self.stale.pop_first() {
+            let all = self.counts_all();
+            let link = self.links.get_mut(&place).expect("a stale link is known");
+            let rates: Vec<Rate> = link.grants.values().map(|grant| link.rate(grant, all)).collect();
+            for ((&id, grant), rate) in link.grants.iter_mut().zip(rates) {
+                let limit = self.limit.bytes(link.queue, rate, link.capacity, link.path);
+                let feedback = match grant.feedback {
+                    Feedback::Ecn(Marking::Step { .. }) if grant.derive_threshold => {
+                        let threshold = link.path.threshold(rate, link.capacity, limit);
+                        Feedback::Ecn(Marking::Step { threshold })
+                    }
+                    given => given,
+                };
+                let policy = Policy::new(limit, feedback).expect("checked when it was granted").with_cap(grant.capped);
+                let rate = AqRate::nearest(rate).expect("no grant is starved, no link beyond 16 Tbps");
+                if grant.deployed.replace((rate, policy)) != Some((rate, policy)) {
+                    self.orders.push_back(Order::Deploy { place, id, rate, policy });
+                }
+            }
+        }
+        self.orders.pop_front()
+    }
+
+    /// The places that it knows, in order.
+    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.links.keys().copied()
+    }
+
+    /// Whether what arrives of an AQ has any bearing: an absolute share is the same, used or not, unless it is lent.
+    pub fn is_measured(&self, id: AqId) -> bool {
+        let grant = self.places.get(&id).and_then(|place| self.links.get(place)?.grants.get(&id));
+        grant.is_some_and(|grant| self.counts_all() || matches!(grant.share, Share::Weight(_)))
+    }
+
+    /// What an AQ has been allocated, before it is rounded for a row.
+    pub fn rate(&self, id: AqId) -> Option<Rate> {
+        let link = self.links.get(self.places.get(&id)?)?;
+        Some(link.rate(link.grants.get(&id)?, self.counts_all()))
+    }
+
+    /// Whether idle weights count.
+    fn counts_all(&self) -> bool {
+        matches!(self.conserving, Some(WorkConserving::Reallocate { .. }))
+    }
+}
+
+impl Link {
+    fn new(spec: LinkSpec) -> Link {
+        Link {
+            capacity: spec.capacity,
+            queue: spec.queue,
+            path: spec.path,
+            absolute_bps: 0,
+            weights: 0,
+            active_weights: 0,
+            reallocated: false,
+            by_weight: BTreeMap::new(),
+            grants: BTreeMap::new(),
+        }
+    }
+
+    /// Whether there is room for one more.
+    fn check(&self, share: Share) -> Result<(), Decline> {
+        let mut left = self.left_bps();
+        let mut least = self.by_weight.keys().next().copied();
+        match share {
+            Share::Absolute(rate) => {
+                AqRate::nearest(rate).ok_or(Decline::Rate(rate))?;
+                let capacity = Decline::Capacity { asked: rate, left: Rate::from_bps(left) };
+                left = left.checked_sub(rate.bps()).ok_or(capacity)?;
+            }
+            Share::Weight(0) => return Err(Decline::NoWeight),
+            Share::Weight(weight) => least = Some(least.map_or(weight, |least| least.min(weight))),
+        }
+        let Some(least) = least else { return Ok(()) };
+        let least_bps = portion(left, u64::from(least), u128::from(self.weights + share.weight()));
+        if least_bps < AqRate::BPS_MIN {
+            return Err(Decline::Starves { left: Rate::from_bps(left), least: Rate::from_bps(least_bps) });
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, share: Share, active: bool) {
+        match share {
+            Share::Absolute(rate) => self.absolute_bps += rate.bps(),
+            Share::Weight(weight) => {
+                self.weights += u64::from(weight);
+                self.active_weights += if active { u64::from(weight) } else { 0 };
+                *self.by_weight.entry(weight).or_default() += 1;
+            }
+        }
+    }
+
+    fn uncount(&mut self, grant: &Grant) {
+        match grant.share {
+            Share::Absolute(rate) => self.absolute_bps -= rate.bps(),
+            Share::Weight(weight) => {
+                self.weights -= u64::from(weight);
+                self.active_weights -= if grant.active { u64::from(weight) } else { 0 };
+                let count = self.by_weight.get_mut(&weight).expect("it was counted");
+                *count -= 1;
+                if *count == 0 {
+                    self.by_weight.remove(&weight);
+                }
+            }
+        }
+    }
+
+    /// Who is active by what arrived in a period; whether that has changed. With the period, an entity may be silent for as many of them
+    /// as one that has something to send; without, for none.
+    fn count_active(&mut self, bytes: impl Fn(&AqId) -> u64, patience: Option<Duration>) -> bool {
+        let wait = self.capacity.transmit(self.queue.get());
+        let left = self.left_bps();
+        let (mut active_weights, mut changed) = (0, false);
+        for (id, grant) in &mut self.grants {
+            let Share::Weight(weight) = grant.share else { continue };
+            grant.quiet = if bytes(id) > 0 { 0 } else { grant.quiet.saturating_add(1) };
+            let mut active = grant.quiet == 0;
+            if let (true, false, Some(period)) = (grant.active, active, patience) {
+                let rate = Rate::from_bps(portion(left, u64::from(weight), u128::from(self.weights)));
+                let silence = self.path.silence(rate, wait);
+                active = u64::from(grant.quiet).saturating_mul(period.ps()) < silence.ps();
+            }
+            changed |= active != grant.active;
+            grant.active = active;
+            active_weights += if active { u64::from(weight) } else { 0 };
+        }
+        self.active_weights = active_weights;
+        changed
+    }
+
+    fn forget_measurements(&mut self) {
+        if std::mem::take(&mut self.reallocated) {
+            self.grants.values_mut().for_each(|grant| grant.reallocated = None);
+        }
+    }
+
+    /// What absolute grants leave.
+    fn left_bps(&self) -> u64 {
+        self.capacity.bps() - self.absolute_bps
+    }
+
+    fn rate(&self, grant: &Grant, all: bool) -> Rate {
+        let guarantee = self.guarantee(grant, all);
+        grant.reallocated.map_or(guarantee, |rate| rate.max(guarantee))
+    }
+
+    /// `all`: among all weights, not those of active entities and its own alone.
+    fn guarantee(&self, grant: &Grant, all: bool) -> Rate {
+        match grant.share {
+            Share::Absolute(rate) => rate,
+            Share::Weight(weight) => {
+                let own = if grant.active { 0 } else { u64::from(weight) };
+                let among = if all { self.weights } else { self.active_weights + own };
+                Rate::from_bps(portion(self.left_bps(), u64::from(weight), u128::from(among)))
+            }
+        }
+    }
+}
+
+impl Share {
+    fn weight(self) -> u64 {
+        match self {
+            Share::Absolute(_) => 0,
+            Share::Weight(weight) => u64::from(weight),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The part of a switch: both pipelines' tables, and its share of the controller's work.
+//!
+//! A packet meets at most two AQs here (section 4.2): at ingress the one of its first tag, before it joins a queue; at
+//! egress that of its second, as it leaves. Either may drop it, mark it, and add to its virtual queueing delay.
+//!
+//! Tenants' requests and releases come at times that the scenario has set. Rates follow what has arrived, period by
+//! period ([`Config::idle_after`], [`WorkConserving::Reallocate`]); orders take effect at once, since the paper
+//! gives no time for them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use node::packet::flags;
+use node::{Packet, Port, Stages, TagStats};
+use rustc_hash::FxHashMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, PortId, Problem, Stream, Time};
+
+use super::control::{LinkSpec, Position, Request, Share};
+use super::{AqId, Controller, Decline, Limit, Order, Place, Table, WorkConserving};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "AqConfig")]
+pub struct Config {
+    /// How each AQ's limit is set.
+    pub limit: Limit,
+    /// The share of each link that no AQ gets, at least 0 and below 1. AQs that fill a link to the last bit leave its physical queue no
+    /// rate to drain at: what has once gathered there stands for good.
+    pub headroom: f64,
+    /// An AQ for all packets that have none, on each link on which any is asked for; without, they take what they can, also of what
+    /// was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untagged: Option<Share>,
+    /// What is done with bandwidth that is allocated and not used; nothing if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_conserving: Option<WorkConserving>,
+    /// A weighted entity of which nothing has arrived for a period of this length is idle, and its weight counts no
+    /// longer; zero lets all weights count always. Unset, it is as long as an entity that has something to send may be silent: a
+    /// round trip, the time that the physical queue takes to drain, and twice the greater of 1 ms and a packet at its rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_after: Option<Duration>,
+}
+
+/// How often idle entities are looked for where nothing is set.
+const PERIOD: Duration = Duration::from_ms(1);
+
+impl Default for Config {
+    /// Section 6's division of the physical queue's limit, with the minimum that it asks for and does not give; the paper has no headroom,
+    /// and no AQ for who has asked for none.
+    fn default() -> Config {
+        Config { limit: Limit::Derived, headroom: 0.0, untagged: None, work_conserving: None, idle_after: None }
+    }
+}
+
+impl Config {
+    /// What its types can't forbid.
+    pub fn check(&self) -> Result<(), Problem> {
+        if !(0.0..1.0).contains(&self.headroom) {
+            let message = format!("{} is not at least 0 and below 1", self.headroom);
+            return Err(Problem::new("headroom", message));
+        }
+        if let Some(conserving) = self.work_conserving {
+            conserving.check().map_err(|problem| problem.under("work_conserving"))?;
+            if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
+                let message = "has no effect, since re-allocation looks at use anyway; delete one or the other";
+                return Err(Problem::new("idle_after", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// How often arrivals are looked at; zero for never.
+    fn period(&self) -> Duration {
+        match self.work_conserving {
+            Some(WorkConserving::Reallocate { period, .. }) => period,
+            _ => self.idle_after.unwrap_or(PERIOD),
+        }
+    }
+}
+
+/// Pairs of limit and CC fields that a table can tell apart.
+const POLICIES: usize = 1 << 16;
+
+/// What a tenant says to the controller.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// It asks for an AQ.
+    Request(AqId, Request),
+    /// It gives one back.
+    Release(AqId),
+}
+
+/// Why a switch can't have its AQs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// A setting that makes no sense; keys as in [`Config`].
+    #[error("{0}")]
+    Setting(Problem),
+    /// A request that would be declined, and why.
+    #[error("AQ {} is declined: {}", .0.tag(), .1)]
+    Declined(AqId, Decline),
+}
+
+/// A switch's AQs.
+pub struct SwitchPart {
+    controller: Controller,
+    /// By [`Position`].
+    tables: [Table; 2],
+    conserving: Option<WorkConserving>,
+    /// What tenants will say, earliest first.
+    steps: VecDeque<(Time, Step)>,
+    period: Duration,
+    measure_at: Time,
+    sweep_at: Time,
+    /// What is counted of each AQ that was ever here.
+    counts: FxHashMap<u32, Count>,
+    /// How many AQs' rates depend on what arrives.
+    measured: usize,
+    /// By port and position, the AQ of packets that have none.
+    untagged: Vec<[Option<AqId>; 2]>,
+    random: Stream,
+}
+
+/// What is counted of an AQ.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Whether its rate, or others', depends on what arrives.
+    measured: bool,
+    /// Bytes that arrived in this period.
+    arrived: u64,
+    stats: TagStats,
+}
+
+impl SwitchPart {
+    /// A switch with these links, whose tenants will say `steps`, in order of time.
+    pub fn new(
+        config: &Config,
+        links: &[LinkSpec],
+        steps: Vec<(Time, Step)>,
+        random: Stream,
+    ) -> Result<SwitchPart, SwitchError> {
+        let mut controller = Controller::new(config.limit, config.work_conserving)
+            .map_err(SwitchError::Setting)?
+            .with_derived_idle(config.idle_after.is_none());
+        for &link in links {
+            let capacity = link.capacity.mul_f64(1.0 - config.headroom);
+            controller.add_link(LinkSpec { capacity, ..link }).map_err(SwitchError::Setting)?;
+        }
+        let mut part = SwitchPart {
+            controller,
+            tables: Default::default(),
+            conserving: config.work_conserving,
+            steps: VecDeque::new(),
+            period: config.period(),
+            measure_at: if config.period() == Duration::ZERO { Time::MAX } else { Time::ZERO + config.period() },
+            sweep_at: Time::MAX,
+            counts: FxHashMap::default(),
+            measured: 0,
+            untagged: Vec::new(),
+            random,
+        };
+        let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
+        // Derived limits come in grains, of which there are few.
+        if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
+            let message = format!(
+                "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds {POLICIES} \
+                 different ones; write \"derived\", \"queue\" or fixed",
+                steps.len()
+            );
+            return Err(SwitchError::Setting(Problem::new("limit.divided", message)));
+        }
+        part.rehearse(&steps)?;
+        part.steps = steps.into();
+        part.wake(Time::ZERO);
+        Ok(part)
+    }
+
+    /// The same, where packets without an AQ that leave by these ports have these: theirs are among the steps.
+    pub fn with_untagged(mut self, untagged: impl IntoIterator<Item = (PortId, Position, AqId)>) -> SwitchPart {
+        for (port, position, id) in untagged {
+            let ports = self.untagged.len().max(port.index() + 1);
+            self.untagged.resize(ports, [None; 2]);
+            self.untagged[port.index()][position as usize] = Some(id);
+        }
+        self
+    }
+
+    /// Whether all will be granted: what a link's tenants have at a time depends on nothing that happens in a run.
+    fn rehearse(&mut self, steps: &[(Time, Step)]) -> Result<(), SwitchError> {
+        let mut granted = Vec::new();
+        for (_, step) in steps {
+            match *step {
+                Step::Request(id, request) => {
+                    self.controller.request(id, request).map_err(|why| SwitchError::Declined(id, why))?;
+                    granted.push(id);
+                }
+                Step::Release(id) => self.controller.release(id).expect("it was requested before"),
+            }
+        }
+        for id in granted {
+            let _ = self.controller.release(id); // it may have been already
+        }
+        while self.controller.poll_order().is_some() {}
+        Ok(())
+    }
+
+    /// Number of AQs deployed, in both pipelines.
+    pub fn deployed(&self) -> usize {
+        self.tables.iter().map(Table::len).sum()
+    }
+
+    /// Memory of both tables.
+    pub fn memory(&self) -> Bytes {
+        Bytes(self.tables.iter().map(|table| table.memory().get()).sum())
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Request(id, request) => {
+                self.controller.request(id, request).expect("rehearsed");
+                let measured = self.controller.is_measured(id) && self.period > Duration::ZERO;
+                self.measured += usize::from(measured);
+                self.counts.insert(id.tag(), Count { measured, ..Count::default() });
+            }
+            Step::Release(id) => {
+                self.controller.release(id).expect("rehearsed");
+                let count = self.counts.get_mut(&id.tag()).expect("it was requested");
+                self.measured -= usize::from(std::mem::take(&mut count.measured));
+            }
+        }
+    }
+
+    fn measure(&mut self) {
+        let places: Vec<Place> = self.controller.places().collect();
+        for place in places {
+            let counts = &self.counts;
+            let arrived = |id: AqId| Bytes(counts.get(&id.tag()).map_or(0, |count| count.arrived));
+            self.controller.measured(place, self.period, arrived);
+        }
+        self.counts.values_mut().for_each(|count| count.arrived = 0);
+    }
+
+    fn carry_out(&mut self, now: Time) {
+        while let Some(order) = self.controller.poll_order() {
+            match order {
+                Order::Deploy { place, id, rate, policy } => self.tables[place.position as usize]
+                    .deploy(now, id, rate, policy)
+                    .expect("requests of one scenario differ in far less than 65,536 ways"),
+                Order::Withdraw { place, id } => {
+                    self.tables[place.position as usize].withdraw(id);
+                }
+            }
+        }
+    }
+
+    /// What an AQ makes of a packet (Algorithm 2).
+    #[inline]
+    fn arrive(&mut self, now: Time, position: Position, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        // A tag for other switches means nothing here.
+        let mut tag = packet.tags()[position as usize];
+        if !self.untagged.is_empty() && (tag == 0 || !self.counts.contains_key(&tag)) {
+            tag = self.of_untagged(out, position).map_or(0, AqId::tag);
+        }
+        let Some(id) = AqId::from_tag(tag) else { return true };
+        let Some(count) = self.counts.get_mut(&tag) else { return true };
+        let bytes = packet.wire_bytes;
+        count.arrived += u64::from(bytes);
+        let queued = Bytes(u64::from(port.queued_bytes()));
+        let bypass = self.conserving.is_some_and(|conserving| conserving.bypasses(queued));
+        let verdict = self.tables[position as usize].arrive_at(now, id, bytes, bypass, &mut self.random);
+        let delay_ns = u32::try_from(verdict.virtual_delay.ps() / 1_000).unwrap_or(u32::MAX);
+        packet.virtual_delay_ns = packet.virtual_delay_ns.saturating_add(delay_ns);
+        if !verdict.pass {
+            count.stats.dropped_packets += 1;
+            count.stats.dropped_bytes += u64::from(bytes);
+            return false;
+        }
+        count.stats.passed_packets += 1;
+        count.stats.passed_bytes += u64::from(bytes);
+        if verdict.mark && packet.has(flags::ECT) {
+            packet.flags |= flags::CE;
+            count.stats.marked_packets += 1;
+        }
+        true
+    }
+
+    /// The AQ of a packet that has none.
+    #[inline]
+    fn of_untagged(&self, out: PortId, position: Position) -> Option<AqId> {
+        self.untagged.get(out.index()).and_then(|ids| ids[position as usize])
+    }
+}
+
+impl Stages for SwitchPart {
+    fn ingress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        self.arrive(now, Position::Ingress, out, port, packet)
+    }
+
+    fn egress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool {
+        self.arrive(now, Position::Egress, out, port, packet)
+    }
+
+    fn poll_at(&self) -> Time {
+        let measure_at = if self.measured == 0 { Time::MAX } else { self.measure_at };
+        self.steps.front().map_or(Time::MAX, |step| step.0).min(measure_at).min(self.sweep_at)
+    }
+
+    fn wake(&mut self, now: Time) {
+        while let Some(&(_, step)) = self.steps.front().filter(|(at, _)| *at <= now) {
+            self.steps.pop_front();
+            self.step(step);
+        }
+        if self.measure_at <= now {
+            if self.measured > 0 {
+                self.measure();
+            }
+            let passed = now.since(Time::ZERO).ps() / self.period.ps();
+            self.measure_at = Time::ZERO + self.period * (passed + 1);
+        }
+        if self.sweep_at <= now {
+            self.tables.iter_mut().for_each(|table| table.sweep(now));
+            self.sweep_at = Time::MAX;
+        }
+        self.carry_out(now);
+        for table in self.tables.iter().filter(|table| !table.is_empty()) {
+            self.sweep_at = self.sweep_at.min(now + table.sweep_period());
+        }
+    }
+
+    // Whatever order they come in, the tree has its own.
+    #[expect(clippy::disallowed_methods)]
+    fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
+        self.counts.iter().map(|(&tag, count)| (tag, count.stats)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aq::Ids;
+    use crate::aq::derive::Path;
+    use contract::Feedback;
+    use units::{LinkId, Rate};
+
+    #[test]
+    fn more_limits_than_a_table_can_hold_are_refused_beforehand() {
+        let place = Place { link: LinkId(0), position: Position::Ingress };
+        let request = Request::new(Share::Weight(1), Feedback::Drop, place);
+        let mut ids = Ids::default();
+        let steps: Vec<_> =
+            (0..=POLICIES).map(|_| (Time::ZERO, Step::Request(ids.next_id().unwrap(), request))).collect();
+        let reallocate = WorkConserving::Reallocate { period: Duration::from_ms(1), headroom: 0.1 };
+        let config = |limit| Config { limit, work_conserving: Some(reallocate), ..Config::default() };
+        let path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
+        let links = [LinkSpec { place, capacity: Rate::from_gbps(10), queue: Bytes(1_000_000), path }];
+        let part = |limit, steps: &[_]| {
+            SwitchPart::new(&config(limit), &links, steps.to_vec(), Stream::new(1, 0, "aq")).map(|part| part.deployed())
+        };
+        let divided = Limit::Divided { min: Some(Bytes(3_000)) };
+        let Err(SwitchError::Setting(problem)) = part(divided, &steps) else { panic!("it would run out of policies") };
+        assert_eq!(problem.key, "limit.divided");
+        assert_eq!(part(divided, &steps[1..]), Ok(POLICIES));
+        assert_eq!(part(Limit::Queue, &steps), Ok(POLICIES + 1));
+        assert_eq!(part(Limit::Derived, &steps), Ok(POLICIES + 1));
+    }
+}

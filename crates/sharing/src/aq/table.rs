@@ -1,0 +1,382 @@
+//! The AQs of one position (ingress or egress) of one switch: packed rows in a hash table by AQ id, so that a packet
+//! costs the same with one AQ and with a million (section 4.2).
+//!
+//! Open addressing with linear probing, no row moved but by a removal; at most four rows of five are full, which makes
+//! 18.75 bytes an AQ when it is sized for what it holds ([`Table::for_entities`]) and three probes of a hit on average.
+//! Ids are unique in a network, so a table can't be indexed by them: a switch may hold any few of them. Nor is a cheaper
+//! hash than [`units::mix`] safe: Fibonacci hashing takes a third of the time for dense ids, but 31 probes a hit for a
+//! hundred ids that are 144 apart, as they are where requests go round 144 switches.
+
+use rustc_hash::FxHashMap;
+use units::{Bytes, Duration, Stream, Time, mix};
+
+use super::state::Row;
+use super::{AqId, AqRate, Gap, Policy, Verdict};
+
+/// Why an AQ could not be deployed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeployError {
+    /// All 65,536 are in use.
+    #[error("the AQs of one table may differ in at most 65,536 pairs of limit and CC fields; let more of them agree")]
+    Policies,
+}
+
+/// A table of AQs.
+#[derive(Clone, Debug)]
+pub struct Table {
+    rows: Vec<Row>,
+    len: usize,
+    policies: Vec<Policy>,
+    /// Per policy, how many AQs have it.
+    users: Vec<u32>,
+    numbers: FxHashMap<Policy, u16>,
+    fastest: AqRate,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table::for_entities(0)
+    }
+}
+
+impl Table {
+    /// A table that holds `entities` AQs without growing.
+    pub fn for_entities(entities: usize) -> Table {
+        Table {
+            rows: vec![Row::EMPTY; rows_for(entities.max(1))],
+            len: 0,
+            policies: Vec::new(),
+            users: Vec::new(),
+            numbers: FxHashMap::default(),
+            fastest: AqRate::MIN,
+        }
+    }
+
+    /// Number of AQs.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A packet of `bytes` tagged with an AQ arrives. One that is not deployed here leaves the packet alone.
+    #[inline]
+    pub fn arrive(&mut self, now: Time, id: AqId, bytes: u16, random: &mut Stream) -> Verdict {
+        self.arrive_at(now, id, bytes, false, random)
+    }
+
+    /// The same, where the physical queue may be empty: then only those that are capped see their AQ (section 6).
+    #[inline]
+    pub fn arrive_at(&mut self, now: Time, id: AqId, bytes: u16, bypass: bool, random: &mut Stream) -> Verdict {
+        let at = self.find(id);
+        let row = &mut self.rows[at];
+        if row.tag() == 0 {
+            return Verdict::UNTOUCHED;
+        }
+        let policy = &self.policies[usize::from(row.policy())];
+        if bypass && !policy.is_capped() {
+            return Verdict::UNTOUCHED;
+        }
+        let mut gap = row.gap();
+        let verdict = gap.arrive(row.rate(), policy, now, bytes, random);
+        row.set_gap(gap);
+        verdict
+    }
+
+    /// Deploys an AQ, or gives a deployed one another rate and policy; its virtual delay stays ([`Gap::change_rate`]). Unchanged on an error.
+    pub fn deploy(&mut self, now: Time, id: AqId, rate: AqRate, policy: Policy) -> Result<(), DeployError> {
+        let number = self.intern(policy).ok_or(DeployError::Policies)?;
+        self.fastest = self.fastest.max(rate);
+        let mut at = self.find(id);
+        let old = self.rows[at];
+        let gap = if old.tag() == 0 {
+            self.len += 1;
+            if rows_for(self.len) > self.rows.len() {
+                self.grow();
+                at = self.find(id);
+            }
+            Gap::new(rate, now)
+        } else {
+            self.users[usize::from(old.policy())] -= 1;
+            self.forget_unused(old.policy());
+            let mut gap = old.gap();
+            gap.change_rate(old.rate(), rate, &policy, now);
+            gap
+        };
+        self.rows[at] = Row::new(id, rate, gap, number);
+        Ok(())
+    }
+
+    /// Takes an AQ out; false if it was not here.
+    pub fn withdraw(&mut self, id: AqId) -> bool {
+        let mut hole = self.find(id);
+        let row = self.rows[hole];
+        if row.tag() == 0 {
+            return false;
+        }
+        self.len -= 1;
+        self.users[usize::from(row.policy())] -= 1;
+        self.forget_unused(row.policy());
+        // Rows behind the hole move up where their search would else end at it.
+        let mut at = hole;
+        loop {
+            at = self.after(at);
+            let tag = self.rows[at].tag();
+            if tag == 0 {
+                break;
+            }
+            let distance = |from: usize| (at + self.rows.len() - from) % self.rows.len();
+            if distance(self.home(tag)) >= distance(hole) {
+                self.rows[hole] = self.rows[at];
+                hole = at;
+            }
+        }
+        self.rows[hole] = Row::EMPTY;
+        true
+    }
+
+    /// R and A of an AQ, the gap as of `now`.
+    pub fn get(&self, now: Time, id: AqId) -> Option<(AqRate, Gap)> {
+        let row = &self.rows[self.find(id)];
+        (row.tag() != 0).then(|| {
+            let mut gap = row.gap();
+            gap.drain(row.rate(), now);
+            (row.rate(), gap)
+        })
+    }
+
+    /// Brings every gap up to `now`. Whoever drives the switch calls it each [`Table::sweep_period`], as a switch's
+    /// own processor would, so that no clock of a row that no packet visits wraps unseen.
+    pub fn sweep(&mut self, now: Time) {
+        for row in self.rows.iter_mut().filter(|row| row.tag() != 0) {
+            let mut gap = row.gap();
+            gap.drain(row.rate(), now);
+            row.set_gap(gap);
+        }
+    }
+
+    /// Half a wrap of the fastest clock that the table has had.
+    pub fn sweep_period(&self) -> Duration {
+        self.fastest.wrap() / 2
+    }
+
+    /// Memory of its rows, empty ones too, and of its policies.
+    pub fn memory(&self) -> Bytes {
+        let policy = size_of::<Policy>() + size_of::<u32>();
+        let number = size_of::<(Policy, u16)>() + 1; // a byte of control each, in std's table
+        let bytes = self.rows.capacity() * size_of::<Row>()
+            + self.policies.capacity() * policy
+            + self.numbers.capacity() * 8 / 7 * number;
+        Bytes(bytes as u64)
+    }
+
+    /// The row of `id`, or the empty one where it would be.
+    #[inline]
+    fn find(&self, id: AqId) -> usize {
+        let mut at = self.home(id.tag());
+        loop {
+            let tag = self.rows[at].tag();
+            if tag == id.tag() || tag == 0 {
+                return at;
+            }
+            at = self.after(at);
+        }
+    }
+
+    #[inline]
+    fn home(&self, tag: u32) -> usize {
+        (((mix(0, u64::from(tag)) >> 32) * self.rows.len() as u64) >> 32) as usize
+    }
+
+    #[inline]
+    fn after(&self, at: usize) -> usize {
+        if at + 1 == self.rows.len() { 0 } else { at + 1 }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let rows = vec![Row::EMPTY; rows_for(2 * self.len)];
+        for row in std::mem::replace(&mut self.rows, rows) {
+            if let Some(id) = AqId::from_tag(row.tag()) {
+                let at = self.find(id);
+                self.rows[at] = row;
+            }
+        }
+    }
+
+    /// The number of a policy, with one user more.
+    fn intern(&mut self, policy: Policy) -> Option<u16> {
+        let number = match self.numbers.get(&policy) {
+            Some(&number) => number,
+            None => {
+                let free = if self.numbers.len() < self.policies.len() {
+                    self.users.iter().position(|&users| users == 0)?
+                } else {
+                    self.policies.push(policy);
+                    self.users.push(0);
+                    self.policies.len() - 1
+                };
+                let Ok(number) = u16::try_from(free) else {
+                    self.policies.pop();
+                    self.users.pop();
+                    return None;
+                };
+                self.policies[free] = policy;
+                self.numbers.insert(policy, number);
+                number
+            }
+        };
+        self.users[usize::from(number)] += 1;
+        Some(number)
+    }
+
+    fn forget_unused(&mut self, number: u16) {
+        if self.users[usize::from(number)] == 0 {
+            self.numbers.remove(&self.policies[usize::from(number)]);
+        }
+    }
+}
+
+/// One of five stays empty, and always one at least, where a search ends.
+fn rows_for(entities: usize) -> usize {
+    entities + entities.div_ceil(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::Feedback;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use units::Rate;
+
+    fn id(tag: u32) -> AqId {
+        AqId::from_tag(tag).unwrap()
+    }
+
+    fn rate(gbps: u64) -> AqRate {
+        AqRate::nearest(Rate::from_gbps(gbps)).unwrap()
+    }
+
+    fn limit(bytes: u64) -> Policy {
+        Policy::new(Bytes(bytes), Feedback::Drop).unwrap()
+    }
+
+    fn random() -> Stream {
+        Stream::new(1, 0, "aq")
+    }
+
+    #[test]
+    fn a_packet_moves_the_gap_of_its_own_aq_alone() {
+        let mut table = Table::default();
+        for tag in 1..=100 {
+            table.deploy(Time::ZERO, id(tag), rate(1), limit(10_000)).unwrap();
+        }
+        assert!(table.arrive(Time::ZERO, id(7), 1_500, &mut random()).pass);
+        for tag in 1..=100 {
+            let bytes = if tag == 7 { 1_500 } else { 0 };
+            assert_eq!(table.get(Time::ZERO, id(tag)).unwrap().1.bytes(), Bytes(bytes));
+        }
+        assert_eq!(table.arrive(Time::ZERO, id(101), 60_000, &mut random()), Verdict::UNTOUCHED, "not deployed here");
+    }
+
+    #[test]
+    fn a_new_rate_leaves_the_delay_and_a_new_limit_the_gap() {
+        let mut table = Table::default();
+        table.deploy(Time::ZERO, id(1), rate(10), limit(10_000)).unwrap();
+        table.arrive(Time::ZERO, id(1), 9_000, &mut random());
+        table.deploy(Time::ZERO, id(1), rate(1), limit(20_000)).unwrap();
+        let (now, gap) = table.get(Time::ZERO, id(1)).unwrap();
+        assert_eq!((now, gap.bytes(), table.len()), (rate(1), Bytes(900), 1));
+        assert!(table.arrive(Time::ZERO, id(1), 19_100, &mut random()).pass, "the new limit holds");
+        table.deploy(Time::ZERO, id(1), rate(1), limit(30_000)).unwrap();
+        assert_eq!(table.get(Time::ZERO, id(1)).unwrap().1.bytes(), Bytes(20_000));
+    }
+
+    #[test]
+    fn sweeps_keep_long_idle_clocks_unambiguous() {
+        let mut table = Table::default();
+        table.deploy(Time::ZERO, id(1), rate(10), limit(10_000)).unwrap();
+        table.arrive(Time::ZERO, id(1), 10_000, &mut random());
+        let wrap = rate(10).wrap();
+        assert_eq!(table.sweep_period(), wrap / 2);
+        table.sweep(Time::ZERO + wrap / 2);
+        table.sweep(Time::ZERO + wrap);
+        assert_eq!(table.get(Time::ZERO + wrap, id(1)).unwrap().1.bytes(), Bytes(0));
+    }
+
+    #[test]
+    fn a_table_of_the_right_size_takes_18_75_bytes_an_aq() {
+        let mut table = Table::for_entities(100_000);
+        for tag in 1..=100_000 {
+            table.deploy(Time::ZERO, id(tag), rate(1), limit(10_000)).unwrap();
+        }
+        let each = table.memory().get() as f64 / 100_000.0;
+        assert!((18.75..18.76).contains(&each), "{each}");
+    }
+
+    #[test]
+    fn policies_run_out_with_a_reason_and_come_back() {
+        let mut table = Table::for_entities(70_000);
+        for tag in 1..=65_536 {
+            table.deploy(Time::ZERO, id(tag), rate(1), limit(u64::from(tag))).unwrap();
+        }
+        assert_eq!(table.deploy(Time::ZERO, id(65_537), rate(1), limit(100_000)), Err(DeployError::Policies));
+        assert_eq!(table.len(), 65_536);
+        table.deploy(Time::ZERO, id(65_537), rate(1), limit(5)).unwrap();
+        assert!(table.withdraw(id(9)));
+        table.deploy(Time::ZERO, id(65_538), rate(1), limit(100_000)).unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn swept_gaps_stay_exact_through_any_pause(
+            code in 0u32..1 << 24,
+            packets in prop::collection::vec((0u64..40, 0u64..1 << 20, 1u16..9_000), 1..20),
+        ) {
+            // Pauses of up to ten wraps and a bit; the gap times 2^(19+k) as an exact integer beside it.
+            let rate = AqRate::from_code(code);
+            let shift = rate.exponent() + 19;
+            let mut table = Table::default();
+            table.deploy(Time::ZERO, id(1), rate, limit(1_000_000)).unwrap();
+            let (mut now, mut swept, mut exact) = (Time::ZERO, Time::ZERO, 0i128);
+            for (quarters, ticks, bytes) in packets {
+                let pause = rate.wrap() / 4 * quarters + Duration::from_ps(ticks << rate.exponent()) / 3;
+                now += pause;
+                while now - swept >= table.sweep_period() {
+                    swept += table.sweep_period();
+                    table.sweep(swept);
+                }
+                exact = (exact - i128::from(rate.mantissa()) * i128::from(pause.ps())).max(0);
+                prop_assert!(table.arrive(now, id(1), bytes, &mut random()).pass);
+                exact += i128::from(bytes) << shift;
+                let (_, gap) = table.get(now, id(1)).unwrap();
+                let error = (i128::from(gap.bytes) << shift) - exact;
+                prop_assert!(error.abs() < 3i128 << shift, "{}", error >> shift);
+            }
+        }
+
+        #[test]
+        fn finds_what_a_map_would(steps in prop::collection::vec((1u32..60, 0u8..4), 1..300)) {
+            let (mut table, mut map) = (Table::default(), BTreeMap::new());
+            for (step, (tag, what)) in steps.into_iter().enumerate() {
+                if what == 0 {
+                    prop_assert_eq!(table.withdraw(id(tag)), map.remove(&tag).is_some());
+                } else {
+                    let gbps = 1 + step as u64 % 9;
+                    table.deploy(Time::ZERO, id(tag), rate(gbps), limit(1_000 * u64::from(what))).unwrap();
+                    map.insert(tag, gbps);
+                }
+                prop_assert_eq!(table.len(), map.len());
+                for tag in 1..60 {
+                    let found = table.get(Time::ZERO, id(tag)).map(|(rate, _)| rate);
+                    prop_assert_eq!(found, map.get(&tag).map(|&gbps| rate(gbps)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Settings of AQs that run and can hardly work: what a user is told before he trusts the shares.
+
+use node::Marking;
+use units::{Bytes, Duration, Problem, Rate};
+
+use super::derive::drain_ps;
+use super::{Config, Limit, LinkSpec};
+use contract::Feedback;
+
+/// How long an entity may run ahead of its rate, at most, before it is said: shares are looked at over such spans.
+const AHEAD: Duration = Duration::from_ms(100);
+
+impl Config {
+    /// The limit of an AQ of `rate`.
+    pub fn limit_of(&self, link: &LinkSpec, rate: Rate) -> Bytes {
+        self.limit.bytes(link.queue, rate, link.capacity, link.path)
+    }
+
+    /// What is amiss for the AQ of the least rate on a link; keys as in the settings.
+    pub fn warnings(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
+        let mut warnings = Vec::new();
+        let limit = self.limit_of(link, rate);
+        let packets = Bytes(4 * link.path.mtu.get());
+        if limit < packets {
+            let message = format!(
+                "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) hardly any congestion control keeps its rate"
+            );
+            warnings.push(Problem::new("limit", message));
+        }
+        let ahead = drain_ps(rate, limit);
+        if self.limit != Limit::Derived && ahead > u128::from(AHEAD.ps()) && limit > link.path.least_limit(rate) {
+            let ahead = Duration::from_ps(u64::try_from(ahead).unwrap_or(u64::MAX));
+            let least = link.path.least_limit(rate);
+            let message = format!(
+                "gives an AQ of {rate} a limit of {limit}: it may run ahead of its share by what it may have in {ahead}; {least} would do (\"derived\")"
+            );
+            warnings.push(Problem::new("limit", message));
+        }
+        // A round trip through a full queue, and a packet at its rate: whoever sends all that it may is silent for so long.
+        let wait = link.capacity.transmit(link.queue.get());
+        let packet = u64::try_from(drain_ps(rate, link.path.mtu)).unwrap_or(u64::MAX);
+        let least = Duration::from_ps(link.path.rtt.ps().saturating_add(wait.ps()).saturating_add(packet));
+        if let Some(idle) = self.idle_after.filter(|&idle| idle > Duration::ZERO && idle < least) {
+            let message = format!(
+                "{idle} is less than a round trip through a full queue and a packet at {rate} take, {least}: entities count as idle that are \
+                 not, and shares come out wrong; leave it out, or write at least that"
+            );
+            warnings.push(Problem::new("idle_after", message));
+        }
+        warnings
+    }
+
+    /// What is amiss with an entity's own feedback under a limit.
+    pub fn feedback_warning(&self, limit: Bytes, feedback: Feedback) -> Option<Problem> {
+        let Feedback::Ecn(Marking::Step { threshold }) = feedback else { return None };
+        (threshold >= limit).then(|| {
+            let message =
+                format!("{threshold} is not below the AQ's limit of {limit}: packets are dropped before any is marked");
+            Problem::new("feedback.ecn.step.threshold", message)
+        })
+    }
+}

@@ -1,0 +1,404 @@
+//! A virtual wire for tests: endpoints on one ideal switch, with every packet seen and any packet spoilt.
+//!
+//! Host NIC, half the delay, one strict-priority queue a destination (finite and marking on demand), its link, half
+//! the delay, host. The switch may have a scheme's part in it ([`Scene::with_agent`]). Small on purpose and apart from the simulator, so that a scheme's scenes test the scheme alone.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use fabric::{FabricSpec, Failures, Routes, Star};
+use units::{Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
+
+use node::packet::{CLASSES, flags};
+use node::pool::Hop;
+use node::{Agent, AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site};
+
+/// What befalls a packet between its NIC and the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Arrives.
+    Pass,
+    /// Is lost.
+    Drop,
+    /// Arrives this much later, overtaken by others.
+    Delay(Duration),
+    /// Arrives twice.
+    Duplicate,
+}
+
+/// Facts of the wire; the defaults are 100 Gbps and a round trip of 5 us.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    /// Rate of every link.
+    pub rate: Rate,
+    /// Rate of the links to hosts, where it is another.
+    pub down_rate: Option<Rate>,
+    /// One-way delay between two hosts, without serialisation.
+    pub delay: Duration,
+    /// Bytes that the queue towards a host takes.
+    pub queue_bytes_max: u64,
+    /// Queue length from which ECN-capable packets are marked.
+    pub mark_bytes: u64,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        Wire {
+            rate: Rate::from_gbps(100),
+            down_rate: None,
+            delay: Duration::from_ns(2_500),
+            queue_bytes_max: u64::MAX,
+            mark_bytes: u64::MAX,
+        }
+    }
+}
+
+impl Wire {
+    fn down_rate(&self) -> Rate {
+        self.down_rate.unwrap_or(self.rate)
+    }
+}
+
+type Spoil = Box<dyn FnMut(Time, &Packet) -> Fate>;
+type Touch = Box<dyn FnMut(Time, &mut Packet)>;
+
+/// A number of endpoints on one wire.
+pub struct Scene {
+    wire: Wire,
+    now: Time,
+    hosts: Vec<Host>,
+    agenda: BinaryHeap<Reverse<(Time, u64)>>,
+    happenings: BTreeMap<u64, Happening>,
+    count: u64,
+    flows: u32,
+    spoil: Spoil,
+    touch: Touch,
+    part: Option<Part>,
+    /// All that endpoints said, in order.
+    pub events: Vec<(Time, HostId, Event)>,
+    /// All that NICs began to send, in order.
+    pub sent: Vec<(Time, Packet)>,
+    /// Packets lost at a full queue.
+    pub overflows: u64,
+    /// The longest that each host's queue has been, in bytes.
+    pub queue_bytes_peak: Vec<u64>,
+}
+
+struct Host {
+    endpoint: Box<dyn Endpoint>,
+    random: Stream,
+    held: Held,
+    nic_free: Time,
+    queues: [VecDeque<Packet>; CLASSES],
+    queue_bytes: u64,
+    link_free: Time,
+    deadline: Option<Time>,
+}
+
+/// What a NIC has been told to hold.
+#[derive(Default)]
+struct Held {
+    classes: u8,
+    flows: Vec<FlowId>,
+    epoch: u32,
+}
+
+impl NicControl for Held {
+    fn frame(&mut self, _: Time, _: &Packet) {}
+
+    fn reset(&mut self) {}
+
+    fn paused_classes(&self) -> u8 {
+        self.classes
+    }
+
+    fn lets(&self, _: u8, flow: FlowId, _: HostId, _: u32) -> bool {
+        !self.flows.contains(&flow)
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+}
+
+/// A scheme's part of the switch, and what it sees there: host i hangs on port i.
+struct Part {
+    agent: Box<dyn Agent>,
+    ports: Vec<Port>,
+    routes: Routes,
+    random: Stream,
+}
+
+enum Happening {
+    Send(Message),
+    NicFree(HostId),
+    AtSwitch(Packet),
+    LinkFree(HostId),
+    AtHost(HostId, Packet),
+    Deadline(HostId),
+}
+
+impl Scene {
+    /// `hosts` endpoints, each made from its site.
+    pub fn new(hosts: u32, wire: Wire, make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+        Scene::with_clocks(wire, &vec![Clock::default(); hosts as usize], make)
+    }
+
+    /// One endpoint a clock.
+    pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
+        let way = |bytes| wire.delay + wire.rate.transmit(bytes) + wire.down_rate().transmit(bytes);
+        let round_trip = |there, back| way(there) + way(back);
+        let hosts = clocks.iter().enumerate().map(|(index, &clock)| Host {
+            endpoint: make(&Site {
+                host: HostId::from(index),
+                hosts: clocks.len() as u32,
+                nic_rate: wire.rate,
+                data_rtt: round_trip(1500, 40),
+                data_rtts: vec![(1, round_trip(1500, 40))],
+                control_rtt: round_trip(40, 40),
+                mtu_bytes: 1500,
+                header_bytes: 40,
+                clock,
+                transport: 0,
+            }),
+            random: Stream::new(1, index as u64, "scene"),
+            held: Held::default(),
+            nic_free: Time::ZERO,
+            queues: Default::default(),
+            queue_bytes: 0,
+            link_free: Time::ZERO,
+            deadline: None,
+        });
+        Scene {
+            wire,
+            now: Time::ZERO,
+            hosts: hosts.collect(),
+            agenda: BinaryHeap::new(),
+            happenings: BTreeMap::new(),
+            count: 0,
+            flows: 0,
+            spoil: Box::new(|_, _| Fate::Pass),
+            touch: Box::new(|_, _| {}),
+            part: None,
+            events: Vec::new(),
+            sent: Vec::new(),
+            overflows: 0,
+            queue_bytes_peak: vec![0; clocks.len()],
+        }
+    }
+
+    /// The same scene, whose switch hands packets that ask for it to `agent`.
+    pub fn with_agent(self, agent: Box<dyn Agent>) -> Scene {
+        let hosts = self.hosts.len() as u32;
+        let star = Star { hosts, rate: self.wire.rate, ..Star::default() };
+        let fabric = FabricSpec::Star(star).build().expect("a scene has two hosts");
+        let part = Part {
+            agent,
+            ports: (0..hosts).map(|_| Port::new(self.wire.rate, Hop::Last, &[])).collect(),
+            routes: Routes::compute(&fabric, &Failures::default()),
+            random: Stream::new(1, 0, "scene agent"),
+        };
+        Scene { part: Some(part), ..self }
+    }
+
+    /// From now on, `spoil` decides what befalls each packet.
+    pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> Fate + 'static) {
+        self.spoil = Box::new(spoil);
+    }
+
+    /// From now on, `touch` changes packets when they reach the switch, as a stage there would.
+    pub fn touch(&mut self, touch: impl FnMut(Time, &mut Packet) + 'static) {
+        self.touch = Box::new(touch);
+    }
+
+    /// A message of `bytes` at time `at`; its flow id is returned.
+    pub fn send(&mut self, at: Time, src: u32, dst: u32, bytes: u64) -> FlowId {
+        let flow = FlowId(self.flows);
+        self.flows += 1;
+        self.plan(
+            at,
+            Happening::Send(Message {
+                flow,
+                src: HostId(src),
+                dst: HostId(dst),
+                bytes,
+                class: 0,
+                virtual_serialisation: Duration::ZERO,
+            }),
+        );
+        flow
+    }
+
+    /// Opens or closes priority classes of a host's link (one bit a class).
+    pub fn pause(&mut self, host: u32, paused_classes: u8) {
+        self.hosts[host as usize].held.classes = paused_classes;
+        self.pump(HostId(host));
+    }
+
+    /// Holds the packets of a flow back, as a flow control finer than classes does, or lets them go again.
+    pub fn hold(&mut self, host: u32, flow: FlowId, hold: bool) {
+        let held = &mut self.hosts[host as usize].held;
+        held.flows.retain(|&other| other != flow);
+        if hold {
+            held.flows.push(flow);
+        } else {
+            held.epoch += 1;
+        }
+        self.pump(HostId(host));
+    }
+
+    /// Runs until nothing is left to happen or `end` has come.
+    pub fn run_until(&mut self, end: Time) {
+        while let Some(&Reverse((at, number))) = self.agenda.peek() {
+            if at > end {
+                break;
+            }
+            self.agenda.pop();
+            self.now = at;
+            let happening = self.happenings.remove(&number).expect("every entry has its happening");
+            self.happen(happening);
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// The endpoint of a host, to look at its counters.
+    pub fn endpoint(&self, host: u32) -> &dyn Endpoint {
+        self.hosts[host as usize].endpoint.as_ref()
+    }
+
+    /// When the receiver of `flow` had all of it.
+    pub fn delivered_at(&self, flow: FlowId) -> Option<Time> {
+        self.events.iter().find(|e| e.2 == Event::Delivered { flow }).map(|e| e.0)
+    }
+
+    /// When the sender of `flow` knew.
+    pub fn completed_at(&self, flow: FlowId) -> Option<Time> {
+        let completes = |event: &Event| matches!(event, Event::Completed { flow: f, .. } if *f == flow);
+        self.events.iter().find(|e| completes(&e.2)).map(|e| e.0)
+    }
+
+    fn plan(&mut self, at: Time, happening: Happening) {
+        self.happenings.insert(self.count, happening);
+        self.agenda.push(Reverse((at, self.count)));
+        self.count += 1;
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Send(message) => self.hand(message.src, Input::Send(&message)),
+            Happening::NicFree(host) => self.pump(host),
+            Happening::AtSwitch(packet) => self.enqueue(packet),
+            Happening::LinkFree(host) => self.serve(host),
+            Happening::AtHost(host, packet) => self.hand(host, Input::Packet(&packet)),
+            // One that has been brought forward since is no deadline any more.
+            Happening::Deadline(host) if self.hosts[host.index()].deadline == Some(self.now) => {
+                self.hosts[host.index()].deadline = None;
+                self.hand(host, Input::Deadline);
+            }
+            Happening::Deadline(_) => {}
+        }
+    }
+
+    fn hand(&mut self, id: HostId, input: Input<'_>) {
+        let mut said = Vec::new();
+        let host = &mut self.hosts[id.index()];
+        let mut cx =
+            Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held), 0), events: &mut said };
+        host.endpoint.handle(&mut cx, input);
+        self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
+        self.pump(id);
+    }
+
+    fn pump(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.index()];
+        if host.nic_free <= self.now {
+            let mut said = Vec::new();
+            let mut cx =
+                Cx { now: self.now, random: &mut host.random, gate: Gate::new(Some(&host.held), 0), events: &mut said };
+            let packet = host.endpoint.poll_transmit(&mut cx);
+            self.events.extend(said.into_iter().map(|event| (self.now, id, event)));
+            if let Some(packet) = packet {
+                let gate = Gate::new(Some(&self.hosts[id.index()].held), 0);
+                assert!(gate.open(packet.class), "a packet of a paused class");
+                self.launch(id, packet);
+            }
+        }
+        let host = &mut self.hosts[id.index()];
+        let at = host.endpoint.poll_at().time().max(self.now);
+        if at != Time::MAX && host.deadline.is_none_or(|armed| at < armed) {
+            host.deadline = Some(at);
+            self.plan(at, Happening::Deadline(id));
+        }
+    }
+
+    fn launch(&mut self, id: HostId, packet: Packet) {
+        assert!(packet.wire_bytes > 0 && packet.src == id && packet.dst != id, "{packet:?}");
+        let gone = self.now + self.wire.rate.transmit(u64::from(packet.wire_bytes));
+        self.hosts[id.index()].nic_free = gone;
+        self.sent.push((self.now, packet));
+        self.plan(gone, Happening::NicFree(id));
+        let there = gone + self.wire.delay / 2;
+        match (self.spoil)(self.now, &packet) {
+            Fate::Drop => {}
+            Fate::Pass => self.plan(there, Happening::AtSwitch(packet)),
+            Fate::Delay(more) => self.plan(there + more, Happening::AtSwitch(packet)),
+            Fate::Duplicate => {
+                self.plan(there, Happening::AtSwitch(packet));
+                self.plan(there, Happening::AtSwitch(packet));
+            }
+        }
+    }
+
+    fn enqueue(&mut self, mut packet: Packet) {
+        (self.touch)(self.now, &mut packet);
+        match &mut self.part {
+            Some(part) if packet.has(flags::ROUTER_ALERT) => {
+                let mut made = Vec::new();
+                let Part { agent, ports, routes, random } = part;
+                let mut cx = AgentCx::new(self.now, SwitchId(0), ports, routes, random, &mut made);
+                let out = agent.handle(&mut cx, PortId(packet.src.0), &mut packet);
+                for (out, made) in made {
+                    if (self.spoil)(self.now, &made) != Fate::Drop {
+                        self.join(HostId(out.0), made);
+                    }
+                }
+                if let Some(out) = out {
+                    self.join(HostId(out.0), packet);
+                }
+            }
+            _ => self.join(packet.dst, packet),
+        }
+    }
+
+    /// A packet waits for the link to a host.
+    fn join(&mut self, to: HostId, mut packet: Packet) {
+        packet.hops += 1;
+        let host = &mut self.hosts[to.index()];
+        let bytes = u64::from(packet.wire_bytes);
+        if host.queue_bytes + bytes > self.wire.queue_bytes_max {
+            self.overflows += 1;
+            return;
+        }
+        if packet.has(flags::ECT) && host.queue_bytes + bytes > self.wire.mark_bytes {
+            packet.flags |= flags::CE;
+        }
+        host.queue_bytes += bytes;
+        let peak = &mut self.queue_bytes_peak[to.index()];
+        *peak = host.queue_bytes.max(*peak);
+        host.queues[packet.class as usize].push_back(packet);
+        self.serve(to);
+    }
+
+    fn serve(&mut self, id: HostId) {
+        let host = &mut self.hosts[id.index()];
+        if host.link_free > self.now {
+            return;
+        }
+        let Some(packet) = host.queues.iter_mut().find_map(VecDeque::pop_front) else { return };
+        host.queue_bytes -= u64::from(packet.wire_bytes);
+        host.link_free = self.now + self.wire.down_rate().transmit(u64::from(packet.wire_bytes));
+        let free = host.link_free;
+        self.plan(free, Happening::LinkFree(id));
+        self.plan(free + self.wire.delay / 2, Happening::AtHost(id, packet));
+    }
+}

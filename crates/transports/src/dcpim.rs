@@ -1,0 +1,143 @@
+//! dcPIM: Datacenter Parallel Iterative Matching (Cai, Arashloo, Agarwal, SIGCOMM 2022).
+//!
+//! Time is cut into phases of equal length. During each, hosts match senders with receivers for the next phase in `r`
+//! rounds of request, grant and accept ([`matching`]), while the pairs matched in the phase before move data
+//! (section 3.3). A receiver admits each packet of a long flow with a token ([`receiver`], section 3.2), at the rate of
+//! the channels that it has been matched for (section 3.4). Short flows don't wait: they are sent at once and take part
+//! in matching only if packets of theirs are lost ([`sender`]).
+//!
+//! The paper's terms and where they live: *notification*, *ack*, *finish*, *token*, *request*, *grant*, *accept* are the
+//! kinds of [`header`]; *stage*, *round*, *phase*, *channel*, *slack* beta are worked out once in [`terms`]; PIM itself
+//! and Theorem 1, apart from any host, are [`pim`] and [`bounds`].
+//!
+//! The program that the authors measured departs from the paper's text in a number of points; each is a switch, see
+//! [`departures`]. Without any, this is the paper.
+//!
+//! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
+//! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of an
+//! earlier phase count as lost one RTT after the next phase with that sender begins, when no packet that they
+//! admitted can still be on its way; a sender uses requests by its own next grant stage, a receiver grants that answer its
+//! request of this round or the last, by its own clock; the token window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the same sender.
+//!
+//! Absent on purpose: deadlines and tenants in notifications (no scheme here reads them), drop notification by switches
+//! (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to another).
+
+pub mod bounds;
+pub mod departures;
+pub mod header;
+pub mod pim;
+
+mod host;
+mod matching;
+mod receiver;
+mod sender;
+mod terms;
+
+#[cfg(test)]
+mod tests;
+
+use node::{Balancing, Endpoint, Overflow, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem};
+
+use contract::{About, Asks, Scheme};
+
+pub use departures::{Departure, Departures};
+pub use header::Header;
+
+/// What a scenario may set. The defaults are the paper's (section 4.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Rounds of matching a phase, r.
+    pub rounds: u8,
+    /// How much longer a stage is than half a control packet's round trip.
+    pub beta: f64,
+    /// Channels that a host's bandwidth is divided into, k.
+    pub channels: u8,
+    /// Flows up to this length are sent without matching; one bandwidth-delay product if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_flow: Option<Bytes>,
+    /// Token window of a flow over all channels; one bandwidth-delay product if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_window: Option<Bytes>,
+    /// Priority classes in use: control, short flows, and the rest for long flows.
+    pub priorities: u8,
+    /// Whether notifications tell a flow's size. If not, all choices are random or by order of arrival.
+    pub sizes_known: bool,
+    /// In which points to do as the authors' simulator did and not as the paper says.
+    pub departures: Departures,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            rounds: 4,
+            beta: 1.3,
+            channels: 4,
+            short_flow: None,
+            token_window: None,
+            priorities: 8,
+            sizes_known: true,
+            departures: Departures::default(),
+        }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "dcPIM: Datacenter Parallel Iterative Matching",
+        source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
+        summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
+        needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet spraying",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: String| Err(Problem::new(key, message));
+        if !(1..=32).contains(&self.rounds) {
+            return problem("rounds", format!("{} is not between 1 and 32", self.rounds));
+        }
+        if !(1..=64).contains(&self.channels) {
+            return problem("channels", format!("{} is not between 1 and 64", self.channels));
+        }
+        if !(1.0..=100.0).contains(&self.beta) {
+            return problem("beta", format!("{} is not between 1 (no slack) and 100", self.beta));
+        }
+        if !(3..=8).contains(&self.priorities) {
+            return problem("priorities", format!("{} is not between 3 and 8", self.priorities));
+        }
+        if self.token_window == Some(Bytes(0)) {
+            return problem("token_window", "a window of 0 admits nothing; leave it out for 1 BDP".into());
+        }
+        if self.departures.has(Departure::PriorityBySize) && self.priorities != 8 {
+            return problem("priorities", "has no effect with the departure priority_by_size; delete one".into());
+        }
+        if self.departures.has(Departure::RetokenAtEnd) && !self.departures.has(Departure::LooseWindow) {
+            return problem(
+                "departures",
+                "retoken_at_end has no effect without loose_window; add that or delete it".into(),
+            );
+        }
+        Ok(())
+    }
+
+    fn gives_up(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        Box::new(host::Dcpim::new(terms::Terms::new(self, site)))
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        let (balancing, overflow) = if self.departures.has(Departure::PushOut) {
+            (Balancing::RoundRobin, Some(Overflow::PushOut))
+        } else {
+            (Balancing::Spray, None)
+        };
+        Asks { overflow, ..Asks::only(balancing) }
+    }
+}

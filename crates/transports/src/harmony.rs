@@ -1,0 +1,239 @@
+//! Harmony: congestion-free delivery (Agarwal, Cai, Agarwal, Shmoys, Vahdat, NSDI 2024).
+//!
+//! A message is sent only when every link on its way has room for it. Each host has K *slots* and each link K *virtual links*, both worth
+//! B/K. A sender announces a message by a *request*; its receiver gives it a slot and sends a *rsvp*, to which each switch on the
+//! way to the sender adds a virtual link, drawn from the free ones on shortest paths ([`switch`]); the sender gives it one of its own slots
+//! and sends at the slot's rate along the way that the rsvp wrote down. A *complete* behind the last data frees it all. Where
+//! something is not free a *reject* goes both ways: the receiver waits and tries again, oldest request first, until delta_admission is
+//! over and the message is rejected ([`receiver`], section 3.1). So at any time a link has packets of at most K messages
+//! waiting, each paced at its source, and queues are bounded ([`bounds`], [`theory`], section 3.3). With several virtual links a link
+//! is shared finely enough that uncoordinated choices seldom leave it unused ([`allocation`]); K = 1 is plain RSVP ([`rsvp`]).
+//!
+//! As queues are bounded, everybody knows when a packet must have come; what has not come is lost to a failure. Then the receiver sends
+//! a *failure*, and the sender asks again ([`sender`], section 3.2).
+//!
+//! The paper's technical report is not to be had. What it leaves open is decided where the code acts and listed in
+//! `docs/schemes/harmony.md`.
+//!
+//! Absent on purpose: a bound on what happens inside hosts, and on waiting for admission beyond delta_admission (the paper has
+//! neither); falling back to best effort, which is the application's choice. And pipelined rsvps, which section 3.2 names and the report
+//! describes. A rsvp that leaves before its slot is free must bring no data before the slot's last complete can have come, which is late
+//! by what a sender slips and a packet waits: 10.4 us on the paper's leaf-spine in the order of arrival, 4.3 in turn, where a round
+//! trip is 4.6. So it might leave a round trip before that: later than the complete is expected in the first case, 0.3 us earlier in the
+//! second. There is next to nothing to gain.
+
+pub mod adversary;
+pub mod allocation;
+pub mod bounds;
+pub mod header;
+pub mod rsvp;
+pub mod service;
+pub mod switch;
+pub mod theory;
+
+mod host;
+mod position;
+mod receiver;
+mod sender;
+mod terms;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use fabric::Fabric;
+use node::{Agent, Balancing, Endpoint, FlowControl, Packet, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
+
+use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
+use contract::{About, Asks, Ground, Guarantee, Scheme};
+
+pub use header::Header;
+pub use service::Service;
+pub use switch::SwitchPart;
+
+/// What a scenario may set. The defaults are the paper's (section 5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// K: slots of a host at the slowest host's link, and virtual links of a link as fast.
+    pub slots: u16,
+    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock.
+    pub delta_admission: Duration,
+    /// What becomes of a request whose rsvp finds nothing free.
+    pub refused: Refused,
+    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset. With 0 the oldest
+    /// request is tried whenever a slot is free, as section 3.1 has it to the letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+    /// Message bytes for which an active message is given an additional slot; one bandwidth-delay product if unset. With 0 there are no
+    /// additional slots: a message has one, as in section 3.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional: Option<Bytes>,
+    /// How often a sender asks, the first time counted, before it reports a failure.
+    pub attempts: u8,
+    /// The share of the links that data never ask for, so that control packets of the second class are not starved.
+    pub control_share: f64,
+    /// In which order links serve packets of different virtual links. In turn, Theorem 3.1 holds; in the order of arrival, as switches do it, packets
+    /// can wait longer, and longer queues are guaranteed.
+    pub service: Service,
+}
+
+/// What becomes of a request whose rsvp finds no free virtual link, or no free slot at the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Refused {
+    /// It waits again at its receiver, until delta_admission.
+    Wait,
+    /// The message is rejected.
+    GiveUp,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            slots: 8,
+            delta_admission: Duration::from_us(63),
+            refused: Refused::Wait,
+            retry_after: None,
+            additional: None,
+            attempts: 3,
+            control_share: 0.01,
+            service: Service::Fifo,
+        }
+    }
+}
+
+/// Priority class of data, rsvps and completes (section 3.2).
+const URGENT: u8 = 0;
+/// Priority class of all other control packets; the third is best effort's.
+const SIGNALS: u8 = 1;
+/// More slots than a host can have.
+const SLOTS_MAX: u32 = 4_096;
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "Harmony: congestion-free delivery",
+        source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI 2024",
+        summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are bounded, or it is rejected.",
+        needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: pacing by slot",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: String| Err(Problem::new(key, message));
+        let long = Duration::from_ms(1_000);
+        if !(1..=1_024).contains(&self.slots) {
+            return problem("slots", format!("{} is not between 1 (plain RSVP) and 1024", self.slots));
+        }
+        if self.delta_admission == Duration::ZERO || self.delta_admission > long {
+            let message = format!("{} is not above 0 (nothing could wait) and up to {long}", self.delta_admission);
+            return problem("delta_admission", message);
+        }
+        if let Some(after) = self.retry_after.filter(|&after| after > long) {
+            return problem("retry_after", format!("{after} is not up to {long}"));
+        }
+        if !(1..=16).contains(&self.attempts) {
+            return problem("attempts", format!("{} is not between 1 and 16", self.attempts));
+        }
+        if !(0.0..=0.5).contains(&self.control_share) {
+            return problem("control_share", format!("{} is not between 0 and 0.5", self.control_share));
+        }
+        if self.service == Service::RoundRobin && self.control_share == 0.0 {
+            let message = "0 leaves control packets no turn where service is \"round_robin\"; 0.01 is the default";
+            return problem("control_share", message.into());
+        }
+        Ok(())
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        Box::new(host::Harmony::new(terms::Terms::new(self, site, Bounds::uniform(self, site))))
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        Asks { own_routes: true, reserved_classes: 2, ..Asks::only(Balancing::Spray) }
+    }
+
+    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        ground.one_link_a_host("shares each host's only link out in slots, and reserves a path from there on")?;
+        let (fabric, bounds) = (&*ground.fabric, Bounds::new(self, ground));
+        if bounds.switches > SWITCHES_MAX {
+            let switches = bounds.switches;
+            let message = format!("a route has room for {SWITCHES_MAX} switches, and paths here pass {switches}");
+            return Err(Problem::new("", message));
+        }
+        if let Some(node) = fabric.ports.iter().position(|ports| ports.len() > PORTS_MAX) {
+            let (name, ports) = (&fabric.names[node], fabric.ports[node].len());
+            return Err(Problem::new("", format!("a route names up to {PORTS_MAX} ports, and {name} has {ports}")));
+        }
+        if let Some((link, slots)) = narrow(&bounds, fabric) {
+            let ends = fabric.link(link);
+            let (from, to) = (&fabric.names[ends.from.index()], &fabric.names[ends.to.index()]);
+            let message = format!(
+                "{} a link is not one slot of a host ({} / {}) between {from} and {to}; it takes slots = {slots} or more",
+                ends.rate, bounds.access_rate, self.slots
+            );
+            return Err(Problem::new("slots", message));
+        }
+        let most = (0..fabric.hosts).map(|host| bounds.virtual_links(fabric.host_rate(HostId(host)))).max();
+        if most.is_some_and(|most| most >= SLOTS_MAX) {
+            let message = format!("the fastest host would have {} slots; at most {SLOTS_MAX} fit", most.unwrap_or(0));
+            return Err(Problem::new("slots", message));
+        }
+        Ok(())
+    }
+
+    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
+        Box::new(host::Harmony::new(terms::Terms::new(self, site, Bounds::new(self, ground))))
+    }
+
+    fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
+        let (fabric, bounds) = (&*ground.fabric, Bounds::new(self, ground));
+        let lateness = bounds.lateness(fabric, &fabric.ports[fabric.switch_node(switch).index()]);
+        Some(Box::new(SwitchPart::new(bounds, fabric.hosts).with_lateness(lateness)))
+    }
+
+    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
+        if self.service == Service::Fifo {
+            return None;
+        }
+        let fabric = &ground.fabric;
+        let rates = fabric.ports[fabric.switch_node(switch).index()].iter().map(|&link| fabric.link(link).rate);
+        Some(Box::new(service::Turns::new(&Bounds::new(self, ground), rates, ground.site.transport)))
+    }
+
+    fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
+        let bounds = Bounds::new(self, ground);
+        let queue_bytes = bounds::by_link(&ground.fabric, |link, rate| bounds.queue_bytes(link, rate));
+        let room_bytes = bounds::by_link(&ground.fabric, |link, rate| bounds.room_bytes(link, rate));
+        let proven = bounds.are_proven();
+        Some(Guarantee { class: URGENT, queue_bytes, room_bytes, wait: bounds.wait, proven })
+    }
+}
+
+/// A link without a virtual link, and the K that would give it one.
+fn narrow(bounds: &Bounds, fabric: &Fabric) -> Option<(LinkId, u64)> {
+    let link = (0..fabric.links.len()).map(LinkId::from).min_by_key(|&link| fabric.link(link).rate)?;
+    let rate = fabric.link(link).rate;
+    (bounds.virtual_links(rate) == 0).then(|| (link, bounds.access_rate.bps().div_ceil(rate.bps().max(1))))
+}
+
+/// Control packets for the NIC, by class.
+#[derive(Default)]
+struct Control {
+    urgent: VecDeque<Packet>,
+    signals: VecDeque<Packet>,
+}
+
+impl Control {
+    fn push(&mut self, packet: Packet) {
+        match packet.class {
+            URGENT => self.urgent.push_back(packet),
+            _ => self.signals.push_back(packet),
+        }
+    }
+}

@@ -1,0 +1,552 @@
+//! What Harmony guarantees on a given network (Theorem 3.1 for links of unequal rates), and what hosts and switches conclude from
+//! it: when a packet must have come, how long a reservation can last.
+//!
+//! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
+//! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
+//! wait for a link belong to at most n reservations, and each one's packets leave their source at least a period P = p/(B/K) apart, and so
+//! far apart that a small one never catches up with a large one. Below, a packet's *emission* is when it would begin to leave the link if it
+//! had waited nowhere, q = p/R is its time on a link of rate R, and n q <= P.
+//!
+//! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its emission*, Theorem 3.1's
+//! bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m of the reservation, up to this one, that came
+//! when none of its reservation was there. From its arrival until it begins, each other reservation has at most one turn, and so again
+//! between any two of the reservation's packets: whoever has had a turn stands behind them, and at most n - 1 others stand before. With l
+//! packets from m to this one it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most (i -
+//! 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served last begins within i (n - 1)
+//! q, so that no more than i (n - 1) packets wait. Virtual links that others take meanwhile change nothing: they stand behind.
+//!
+//! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been held up already:
+//!
+//! W = (n - 1) q + max((n - 1) q ⌈J/P⌉, J), and J grows by W at each switch.
+//!
+//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be what is in flight: emitted by t and not yet
+//! sent by this link. A packet that arrives waits at most N - q. Let A be the reservations that have any of it (at most n), and c
+//! the last packet of any other that the link sent, which came at y and was gone by θ.
+//!
+//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All that it sent since was in flight at t - P or is A's. A reservation
+//!    emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
+//! 2. *y > t - P.* What is in flight at t comes behind c: it was emitted after y - J. The reservations that had emitted by θ are n - 1 at most, for
+//!    c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets. The others, which took a virtual link that c's or another had freed,
+//!    have one each. N(t) <= n q + (n - 1) q ⌈J/P⌉.
+//! 3. *No such c since the link was last idle, at τ > t - P.* All was emitted after τ - J, and t - τ has been sent: N(t) <= n q (1 + (t - τ
+//!    + J)/P) - (t - τ) <= n q + J.
+//!
+//! Case 2 is the reuse of virtual links. Where J is no multiple of n - 1 packets it costs up to K - 1 packets, and they do come ([`adversary`]
+//! searches all that can happen for small K).
+//!
+//! **What else waits.** A packet of a lower class whose transmission has begun. Rsvps and completes: a complete that waits for a link
+//! belongs to a slot that holds it; a rsvp to one that holds the other direction of the cable; and the receiver's complete to one that has
+//! just held that. Of each there are at most n at a time. In the order of arrival they are added where they can wait, and their rate is
+//! taken to be within what `control_share` leaves, as the paper neglects them ("tiny packets"). In turn the credit of
+//! [`service`](super::service) makes it a certainty: completes take a turn of their slot, and the others in a time in which X of data leave
+//! at most their burst and X c/(1 - c).
+//!
+//! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest path, 0 where none can
+//! ([`position`](super::position)). Links have n and q of their own. That rests on paths that take no other turns: around a failure a rsvp
+//! that would have packets come to a link later than its J is refused. Where links lie before one another in circles, as in a torus, J has
+//! no end: *nothing is proven of the order of arrival there*. What is audited is what would be true if each link had a place of its own in
+//! every path, all being taken for the last of the longest. In turn what a packet waits hangs on no other's lateness, so that none of this matters.
+//!
+//! [`adversary`]: super::adversary
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use fabric::Fabric;
+use node::Site;
+use units::{Duration, HostId, LinkId, PerByte, Rate};
+
+use super::position::Chains;
+use super::{Config, Service};
+use contract::Ground;
+
+/// Switches that a source route can name, one byte each.
+pub const SWITCHES_MAX: u32 = 8;
+/// Ports that a byte can name.
+pub const PORTS_MAX: usize = 256;
+
+/// The bounds of one network under one configuration.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// #H: switches on the longest of all shortest paths.
+    pub switches: u32,
+    /// B: the rate of the slowest host's link.
+    pub access_rate: Rate,
+    /// The rate of a slot: B/K less its part of what control packets have for themselves.
+    pub slot_rate: Rate,
+    /// The longest that a data packet waits in all switches together.
+    pub wait: Duration,
+    service: Service,
+    /// The longest that a data packet waits in all switches before its last.
+    before: Duration,
+    /// By link, in the order of arrival: how late packets can come there at most. None where nothing is proven.
+    late: Option<Arc<[Duration]>>,
+    control_share: f64,
+    /// The longest round of any link.
+    round: Duration,
+    /// The slowest link.
+    slowest: Rate,
+    k: u32,
+    packet_bytes: u64,
+    header_bytes: u64,
+    data_rtt: Duration,
+    control_rtt: Duration,
+    delta_admission: Duration,
+    attempts: u64,
+    per_byte: PerByte,
+}
+
+/// What all nodes of a run have in common.
+#[derive(Default)]
+struct Known {
+    chains: OnceLock<Option<Chains>>,
+    bounds: Mutex<Vec<(Config, Site, Bounds)>>,
+}
+
+impl Bounds {
+    /// Those of a network.
+    pub fn new(config: &Config, ground: &Ground) -> Bounds {
+        let known = ground.common.get::<Known>();
+        let mut all = known.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = |(of, site, _): &&(Config, Site, Bounds)| (of, site) == (config, &ground.site);
+        if let Some((.., bounds)) = all.iter().find(asked) {
+            return bounds.clone();
+        }
+        let (fabric, site) = (&*ground.fabric, &ground.site);
+        let hosts = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host)));
+        let access = hosts.min().unwrap_or(site.nic_rate);
+        let queues = fabric.links.iter().filter(|link| fabric.as_switch(link.from).is_some()).map(|link| link.rate);
+        let mut rates: Vec<Rate> = queues.collect();
+        rates.sort_unstable();
+        rates.dedup();
+        let bounds = Bounds::among(config, site, access, &rates);
+        let chains = match config.service {
+            Service::Fifo => known.chains.get_or_init(|| Chains::new(fabric)).as_ref(),
+            Service::RoundRobin => None,
+        };
+        let bounds = chains.map_or(bounds.clone(), |chains| bounds.placed(fabric, chains));
+        all.push((config.clone(), site.clone(), bounds.clone()));
+        bounds
+    }
+
+    /// Those of a network all of whose links are as fast as this host's.
+    pub fn uniform(config: &Config, site: &Site) -> Bounds {
+        Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
+    }
+
+    /// As if every link were the last of the longest path.
+    fn among(config: &Config, site: &Site, access_rate: Rate, queues: &[Rate]) -> Bounds {
+        let k = u32::from(config.slots);
+        let share = (1.0 - config.control_share) / f64::from(k.max(1));
+        // At least one bit a second: a rate of 0 would have no period.
+        let slot_rate = access_rate.mul_f64(share).max(Rate::from_bps(1));
+        let switches = site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(1).max(1);
+        let bounds = Bounds {
+            switches,
+            access_rate,
+            slot_rate,
+            wait: Duration::ZERO,
+            service: config.service,
+            before: Duration::ZERO,
+            late: None,
+            round: Duration::ZERO,
+            control_share: config.control_share,
+            slowest: access_rate,
+            k,
+            packet_bytes: u64::from(site.mtu_bytes),
+            header_bytes: u64::from(site.header_bytes),
+            data_rtt: site.data_rtt,
+            control_rtt: site.control_rtt,
+            delta_admission: config.delta_admission,
+            attempts: u64::from(config.attempts),
+            per_byte: slot_rate.per_byte(),
+        };
+        let slowest = queues.iter().copied().min().unwrap_or(access_rate).min(access_rate);
+        let (mut before, mut wait) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..switches {
+            let here = queues.iter().map(|&rate| bounds.wait_at(rate, wait)).max().unwrap_or(Duration::ZERO);
+            (before, wait) = (wait, sum(wait, here));
+        }
+        let round = queues.iter().map(|&rate| rate.transmit(bounds.round_bytes(rate))).max().unwrap_or(Duration::ZERO);
+        Bounds { before, wait, round: round.min(LONGEST), slowest: slowest.max(Rate::from_bps(1)), ..bounds }
+    }
+
+    /// Each link where it lies.
+    fn placed(self, fabric: &Fabric, chains: &Chains) -> Bounds {
+        let late = chains.lateness(|rate, before| self.wait_at(rate, before));
+        let behind = (0..fabric.links.len())
+            .map(LinkId::from)
+            .filter(|&link| fabric.as_switch(fabric.link(link).from).is_some());
+        let behind =
+            behind.map(|link| sum(late[link.index()], self.wait_at(fabric.link(link).rate, late[link.index()])));
+        let (before, wait) = (late.iter().copied().max(), behind.max());
+        let (before, wait) = (before.unwrap_or(Duration::ZERO), wait.unwrap_or(Duration::ZERO));
+        Bounds { before, wait, late: Some(late.into()), ..self }
+    }
+
+    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links lie in no circles.
+    pub fn are_proven(&self) -> bool {
+        self.service == Service::RoundRobin || self.late.is_some()
+    }
+
+    /// How late packets come to a link at most.
+    fn before(&self, link: LinkId) -> Duration {
+        self.late.as_ref().map_or(self.before, |late| late[link.index()])
+    }
+
+    /// By port of a switch, how late data that come in by it are at most, and how late data may be that go out by it: whoever goes on
+    /// by a port at which data may be less late breaks the bounds. None where that can't be, or nothing is proven anyway.
+    pub(super) fn lateness(&self, fabric: &Fabric, ports: &[LinkId]) -> Option<Vec<PortLateness>> {
+        let late = self.late.as_ref()?;
+        let of = |&out: &LinkId| {
+            let (into, link) = (Fabric::reverse(out), fabric.link(out));
+            let before = late[into.index()];
+            let from_host = fabric.as_host(link.to).is_some();
+            let comes = if from_host { Duration::ZERO } else { sum(before, self.wait_at(link.rate, before)) };
+            PortLateness { comes, goes: late[out.index()] }
+        };
+        Some(ports.iter().map(of).collect())
+    }
+
+    /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much before.
+    fn wait_at(&self, rate: Rate, before: Duration) -> Duration {
+        let others = u64::from(self.virtual_links(rate).saturating_sub(1)).saturating_mul(self.packet_bytes);
+        let wait = match self.service {
+            Service::RoundRobin => {
+                let control = (others as f64 * self.control_per_data()) as u64 + 1 + self.control_burst_bytes(rate);
+                rate.transmit(others.saturating_add(self.packet_bytes).saturating_add(control))
+            }
+            Service::Fifo => {
+                let own = others.saturating_add(self.packet_bytes).saturating_add(self.control_bytes(rate));
+                sum(rate.transmit(own), bunched(rate.transmit(others), before, self.period(self.packet_bytes)))
+            }
+        };
+        wait.min(LONGEST)
+    }
+
+    /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
+    /// in the core has more, an oversubscribed one fewer (section 5.2).
+    pub fn virtual_links(&self, rate: Rate) -> u32 {
+        let links = u128::from(rate.bps()) * u128::from(self.k) / u128::from(self.access_rate.bps().max(1));
+        u32::try_from(links).unwrap_or(u32::MAX)
+    }
+
+    /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves last, and that.
+    pub fn queue_bytes(&self, link: LinkId, rate: Rate) -> u64 {
+        let late = self.before(link);
+        let before = match self.service {
+            Service::RoundRobin => sum(late, self.wait_at(rate, late)),
+            Service::Fifo => self.wait_at(rate, late),
+        };
+        rate.bytes_in(before).saturating_add(self.packet_bytes)
+    }
+
+    /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles from switch to switch, and
+    /// on long paths common memories don't hold it; no traffic but an adversary's comes near. There it is Theorem 3.1's: its own *round*,
+    /// which is a packet of each of n slots, one of a lower class, and control packets, and what it sends in the longest round of any link for
+    /// each switch before.
+    pub fn room_bytes(&self, link: LinkId, rate: Rate) -> u64 {
+        let proven = self.queue_bytes(link, rate);
+        if self.service == Service::RoundRobin {
+            return proven;
+        }
+        let before = self.round.ps().saturating_mul(u64::from(self.switches) - 1).min(LONGEST.ps());
+        self.round_bytes(rate).saturating_add(rate.bytes_in(Duration::from_ps(before))).min(proven)
+    }
+
+    fn round_bytes(&self, rate: Rate) -> u64 {
+        (u64::from(self.virtual_links(rate)) + 1) * self.packet_bytes + self.control_bytes(rate)
+    }
+
+    /// The longest packet.
+    pub fn packet_bytes(&self) -> u64 {
+        self.packet_bytes
+    }
+
+    /// Bytes of control packets of the first class for each of data, where data take all that they may.
+    pub fn control_per_data(&self) -> f64 {
+        self.control_share / (1.0 - self.control_share)
+    }
+
+    /// Rsvps and completes of receivers that can wait for a link of this rate at once.
+    pub fn control_burst_bytes(&self, rate: Rate) -> u64 {
+        2 * u64::from(self.virtual_links(rate)) * self.header_bytes
+    }
+
+    /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.
+    fn control_bytes(&self, rate: Rate) -> u64 {
+        3 * u64::from(self.virtual_links(rate)) * self.header_bytes
+    }
+
+    /// From a packet's departure to the next that its slot may send.
+    pub fn period(&self, wire_bytes: u64) -> Duration {
+        self.per_byte.transmit(wire_bytes as u32)
+    }
+
+    /// How much later than its slot's clock says a packet must leave that is smaller than the one before it: each link that stores it
+    /// takes less time over it, so that it catches up, and nowhere may two of a slot come less than a period apart.
+    pub fn catch_up(&self, before: u64, bytes: u64) -> Duration {
+        let gained = self.slowest.transmit(before.saturating_sub(bytes)).ps();
+        Duration::from_ps(gained.saturating_mul(u64::from(self.switches)).min(LONGEST.ps()))
+    }
+
+    /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other slot,
+    /// one of another transport, and control packets. A sender that could not send for longer, since its own link was down, sends no more in
+    /// that slot, so that [`Bounds::hold`] is certain.
+    pub fn slip(&self, nic: Rate) -> Duration {
+        let slots = u64::from(self.virtual_links(nic));
+        nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
+    }
+
+    /// How much later data can come than a control packet that left behind them.
+    pub fn drained(&self) -> Duration {
+        self.wait + self.data_rtt.saturating_sub(self.control_rtt)
+    }
+
+    /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
+    /// sender's slot may have been used just before.
+    pub fn first_data(&self) -> Duration {
+        self.round_trip()
+            + self.period(self.packet_bytes)
+            + self.catch_up(self.packet_bytes, 0)
+            + self.slip(self.access_rate)
+    }
+
+    /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
+    pub fn next_data(&self) -> Duration {
+        self.at_host() + self.wait
+    }
+
+    /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before delta_admission,
+    /// and that takes a round trip to be refused. Request and reject have no virtual links, so that this is a guess, on the
+    /// safe side: all these wait as long as data would. A request that is sent again for nothing does no harm.
+    pub fn answer(&self) -> Duration {
+        self.delta_admission + self.control_rtt * 2 + self.wait * 4
+    }
+
+    /// A sender's: from the last data's departure to the receiver's complete.
+    pub fn completion(&self) -> Duration {
+        self.round_trip() + self.slip(self.access_rate)
+    }
+
+    /// A sender's: from its first use of a rsvp for so many bytes to the receiver's complete (section 3.3), if nothing fails. With one slot
+    /// all along: each packet leaves at most a slip behind its slot's clock, which goes on from there.
+    pub fn message_delay(&self, bytes: u64) -> Duration {
+        let packets = bytes.div_ceil(self.packet_bytes.saturating_sub(self.header_bytes).max(1));
+        let each = sum(self.period(self.packet_bytes), self.slip(self.access_rate));
+        let sending = Duration::from_ps(each.ps().saturating_mul(packets));
+        // The slot may have sent another message's packet just before.
+        let first = sum(self.period(self.packet_bytes), self.catch_up(self.packet_bytes, 0));
+        sum(sum(first, sending), self.completion())
+    }
+
+    /// A receiver's: how long a message may still be asked for after it has ended here or failed.
+    pub fn patience(&self) -> Duration {
+        (self.answer() + self.completion()) * self.attempts
+    }
+
+    /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing by: after it, a
+    /// complete or reject has been lost. Each packet leaves at most a slip behind its slot's clock; what waits in switches, the last does once.
+    pub fn hold(&self, bytes: u64) -> Duration {
+        let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
+        let sending = self.at_host().ps().saturating_mul(packets);
+        Duration::from_ps(self.first_data().ps().saturating_add(sending).min(LONGEST.ps()))
+    }
+
+    /// A sender's: from one packet's departure to the next of its slot.
+    fn at_host(&self) -> Duration {
+        self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate)
+    }
+
+    fn round_trip(&self) -> Duration {
+        self.data_rtt + self.wait * 2
+    }
+}
+
+/// Beyond any run, and so far from the end of time that sums of a few stay before it.
+const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
+
+/// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where `others` is (n - 1) q.
+fn bunched(others: Duration, late: Duration, period: Duration) -> Duration {
+    let packets = late.ps().div_ceil(period.ps().max(1));
+    Duration::from_ps(others.ps().saturating_mul(packets)).max(late).min(LONGEST)
+}
+
+fn sum(a: Duration, b: Duration) -> Duration {
+    Duration::from_ps(a.ps().saturating_add(b.ps())).min(LONGEST)
+}
+
+/// By link, what is said of links of its rate.
+pub fn by_link(fabric: &Fabric, of: impl Fn(LinkId, Rate) -> u64) -> Vec<u64> {
+    (0..fabric.links.len()).map(LinkId::from).map(|link| of(link, fabric.link(link).rate)).collect()
+}
+
+/// How late data can be at a port of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PortLateness {
+    /// Those that come in by it.
+    pub comes: Duration,
+    /// Those that go out by it, for which its queue is reckoned.
+    pub goes: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use fabric::{FabricSpec, Grid, LeafSpine, Tier};
+    use units::SwitchId;
+
+    use super::*;
+
+    /// Harmony's section 5: 100 Gbps to hosts, 400 Gbps to four spines, three switches on a path.
+    fn paper(slots: u16, rates: &[Rate]) -> Bounds {
+        Bounds::among(&Config { slots, ..Config::default() }, &site(), B, rates)
+    }
+
+    fn site() -> Site {
+        Site {
+            host: HostId(0),
+            hosts: 144,
+            nic_rate: B,
+            data_rtt: Duration::from_ns(4_600),
+            data_rtts: vec![(1, Duration::from_ns(2_000)), (3, Duration::from_ns(4_600))],
+            control_rtt: Duration::from_ns(4_300),
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: node::Clock::default(),
+            transport: 0,
+        }
+    }
+
+    const B: Rate = Rate::from_gbps(100);
+    /// Where no link has a place.
+    const ANY: LinkId = LinkId(0);
+    const RATES: [Rate; 2] = [Rate::from_gbps(100), Rate::from_gbps(400)];
+
+    #[test]
+    fn links_have_as_many_virtual_links_as_slots_go_into_them() {
+        let bounds = paper(8, &RATES);
+        let of = |gbps| bounds.virtual_links(Rate::from_gbps(gbps));
+        assert_eq!([of(100), of(400), of(50), of(25), of(13), of(12)], [8, 32, 4, 2, 1, 0]);
+    }
+
+    #[test]
+    fn served_in_the_order_of_arrival_what_is_proven_is_2_to_the_i_minus_1_times_k_minus_1() {
+        // In packet times, of nothing but data and links all of one rate.
+        for k in 1..=64u64 {
+            let (others, period) = (Duration::from_ps(k - 1), Duration::from_ps(k));
+            let mut late = Duration::ZERO;
+            for i in 0..8 {
+                let wait = others + bunched(others, late, period);
+                assert_eq!(wait.ps(), (1 << i) * (k - 1), "K = {k}, switch {}", i + 1);
+                late += wait;
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_is_waited_for_as_long_as_the_order_of_service_says() {
+        let bounds = paper(8, &RATES);
+        let ps = Duration::from_ps;
+        // 7 x 1500 bytes, 1500 of a lower class, 24 x 40 of control: 12,960 bytes. On 400 Gbps four times as much of each.
+        assert_eq!(bounds.wait_at(Rate::from_gbps(100), Duration::ZERO), ps(1_036_800));
+        assert_eq!(bounds.wait_at(Rate::from_gbps(400), Duration::ZERO), ps(1_036_800));
+        // That is more than a period of 969.697 ns, so that others may have two packets more: 31 x 3000 bytes.
+        let second = ps(1_036_800 + 1_860_000);
+        assert_eq!(bounds.wait_at(Rate::from_gbps(400), ps(1_036_800)), second);
+        // Then it is between four and five.
+        let (late, slow, fast) = (ps(3_933_600), ps(1_036_800 + 4_200_000), ps(1_036_800 + 4_650_000));
+        assert_eq!((bounds.before, bounds.wait), (late, late + fast));
+        assert_eq!(bounds.queue_bytes(ANY, Rate::from_gbps(100)), Rate::from_gbps(100).bytes_in(slow) + 1_500);
+
+        // In turn: no more at one switch than at another. 1% of what data leave, and 16 x 40 at once, for control.
+        let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
+        let at = |gbps, bytes| {
+            assert_eq!(in_turn.wait_at(Rate::from_gbps(gbps), in_turn.before), Rate::from_gbps(gbps).transmit(bytes))
+        };
+        at(100, 7 * 1_500 + 1_500 + 107 + 640);
+        at(400, 31 * 1_500 + 1_500 + 470 + 2_560);
+        assert_eq!(in_turn.wait, ps(3 * 1_020_600));
+        assert_eq!(in_turn.queue_bytes(ANY, B), (2 * 1_020_600 + 1_019_760) / 80 + 1_500);
+        // What is not the theorem's is one packet of a lower class a switch, and control: under a fifth.
+        let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
+        assert!(in_turn.queue_bytes(ANY, B) - theorem < 4 * 1_500 + 3 * 760);
+    }
+
+    #[test]
+    fn a_link_s_bound_hangs_on_what_lies_before_it() {
+        let ground = |spec: FabricSpec| Ground::new(spec.build().unwrap(), &site());
+        let leaf_spine = LeafSpine {
+            racks: 9,
+            hosts_per_rack: 16,
+            spines: 4,
+            spine_rate: Rate::from_gbps(400),
+            ..Default::default()
+        };
+        let ground_of = ground(FabricSpec::LeafSpine(leaf_spine));
+        let bounds = Bounds::new(&Config::default(), &ground_of);
+        let fabric = &ground_of.fabric;
+        let of = |tier| {
+            let links = (0..fabric.links.len()).map(LinkId::from).filter(|&link| fabric.link(link).tier == tier);
+            let mut bytes: Vec<u64> = links.map(|link| bounds.queue_bytes(link, fabric.link(link).rate)).collect();
+            bytes.dedup();
+            bytes
+        };
+        // 1.0368 us, then 2.8968, then 5.2368.
+        assert_eq!((of(Tier::Up), of(Tier::Down), of(Tier::ToHost)), (vec![53_340], vec![146_340], vec![66_960]));
+        assert_eq!(bounds.wait, Duration::from_ps(1_036_800 + 2_896_800 + 5_236_800));
+        // Twice that, for the second class, and a packet: the default memory of a port holds it, best effort beneath or not.
+        assert!(2 * 146_340 + 1_500 <= 500_000 && bounds.are_proven());
+        // In the order of data, from a host's leaf up, down and to the other: no turn back.
+        let leaf = SwitchId(0);
+        let ports = &fabric.ports[fabric.switch_node(leaf).index()];
+        let late = bounds.lateness(fabric, ports).unwrap();
+        let [host, spine] = [0, 16].map(|port| late[port]);
+        assert!(host.comes <= spine.goes && spine.comes <= host.goes && host.comes <= host.goes);
+        assert!(spine.comes > spine.goes);
+        // Where links lie in circles, nothing is proven of the order of arrival.
+        let torus = || FabricSpec::Torus(Grid { dims: vec![4, 3], ..Default::default() });
+        let proven = |service| Bounds::new(&Config { service, ..Config::default() }, &ground(torus())).are_proven();
+        assert_eq!([Service::Fifo, Service::RoundRobin].map(proven), [false, true]);
+    }
+
+    #[test]
+    fn at_least_the_theorem_s_room_is_kept_where_what_is_proven_is_more() {
+        let bounds = paper(8, &RATES);
+        // 8 x (1500 + 120) + 1500 bytes a round, at 100 Gbps the longest.
+        assert_eq!(bounds.room_bytes(ANY, B), 3 * 14_460);
+        assert_eq!(bounds.room_bytes(ANY, Rate::from_gbps(400)), 32 * 1_620 + 1_500 + 2 * 4 * 14_460);
+        let theorem = super::super::theory::queue_max(3, 8, units::Bytes(1500)).get();
+        assert!(theorem < bounds.room_bytes(ANY, B) && bounds.room_bytes(ANY, B) < bounds.queue_bytes(ANY, B));
+        // In turn what is proven is no more than that, and all of it is kept.
+        let in_turn = Bounds::among(&Config { service: Service::RoundRobin, ..Config::default() }, &site(), B, &RATES);
+        assert_eq!(in_turn.room_bytes(ANY, B), in_turn.queue_bytes(ANY, B));
+    }
+
+    #[test]
+    fn behind_fast_links_a_slow_one_with_one_virtual_link_has_a_queue_too() {
+        let bounds = paper(1, &RATES);
+        // 129.6 ns for a lower class and control at the first switch, 309.6 at the second, and that again at the third.
+        assert_eq!(bounds.before, Duration::from_ps(439_200));
+        assert_eq!(bounds.queue_bytes(ANY, Rate::from_gbps(100)), 7_110 + 1_500);
+        // Whatever the rates, a packet and its period are what they are at the source.
+        assert_eq!(bounds.period(1500), Duration::from_ps(121_213));
+    }
+
+    #[test]
+    fn what_must_have_come_is_later_than_what_can_come() {
+        for slots in [1, 8, 64] {
+            let bounds = paper(slots, &RATES);
+            assert!(bounds.first_data() >= Duration::from_ns(4_600) + bounds.wait * 2);
+            assert!(bounds.next_data() >= bounds.period(1500) + bounds.wait);
+            // What waits in switches does so once, and not for each packet.
+            assert_eq!(bounds.hold(1_460 * 10), bounds.first_data() + (bounds.next_data() - bounds.wait) * 11);
+            assert_eq!(bounds.hold(u64::MAX), LONGEST);
+        }
+    }
+
+    #[test]
+    fn the_slowest_links_overflow_nothing() {
+        let slow = Rate::from_bps(1);
+        let bounds = paper(1_024, &[slow]);
+        let _ = (bounds.patience(), bounds.hold(u64::MAX), bounds.slip(slow), bounds.queue_bytes(ANY, slow));
+    }
+}

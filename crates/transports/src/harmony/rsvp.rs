@@ -1,0 +1,87 @@
+//! RSVP in a datacenter: Harmony with K = 1 (sections 1 and 3.1), what the paper measures the worth of virtual links against.
+//!
+//! A host sends and receives one message at a time and a link carries one, each at the whole rate; so there is nothing to
+//! share, no queue but that of control packets, and a rsvp is refused wherever its way meets another's. The code is Harmony's.
+
+use node::{Agent, Endpoint, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, SwitchId};
+
+use super::{Header, Refused};
+use contract::{About, Asks, Ground, Guarantee, Scheme};
+
+/// What a scenario may set: as in Harmony's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock.
+    pub delta_admission: Duration,
+    /// What becomes of a request whose rsvp finds nothing free.
+    pub refused: Refused,
+    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+    /// How often a sender asks, the first time counted, before it reports a failure.
+    pub attempts: u8,
+    /// The share of the links that data never ask for, so that control packets of the second class are not starved.
+    pub control_share: f64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let super::Config { delta_admission, refused, retry_after, attempts, control_share, .. } = Default::default();
+        Config { delta_admission, refused, retry_after, attempts, control_share }
+    }
+}
+
+impl Config {
+    fn harmony(&self) -> super::Config {
+        let Config { delta_admission, refused, retry_after, attempts, control_share } = self.clone();
+        let more = super::Config::default();
+        super::Config { slots: 1, delta_admission, refused, retry_after, attempts, control_share, ..more }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "RSVP: whole links reserved before a message is sent",
+        source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony, NSDI 2024, with K = 1; RFC 2205",
+        summary: "Reserves every link of a path for one message at a time: no queues, and links that stay unused.",
+        needs: super::Config::ABOUT.needs,
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        self.harmony().check()
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        self.harmony().endpoint(site)
+    }
+
+    fn asks(&self, site: &Site) -> Asks {
+        self.harmony().asks(site)
+    }
+
+    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        let no_slots = |problem: Problem| match problem.key.as_str() {
+            "slots" => Problem::new("", format!("RSVP has one slot a host: {}, which is harmony's", problem.message)),
+            _ => problem,
+        };
+        self.harmony().check_on(ground).map_err(no_slots)
+    }
+
+    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
+        self.harmony().endpoint_on(site, ground)
+    }
+
+    fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
+        self.harmony().agent(ground, switch)
+    }
+
+    fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
+        self.harmony().guarantee(ground)
+    }
+}

@@ -1,0 +1,448 @@
+//! The sender's side: requests, slots with their clocks, data and completes (section 3.1), and what it concludes from what does
+//! not come (section 3.2).
+//!
+//! Each slot has a clock of its own: its next packet is due a period after the last one *left*, so that a source has no jitter and
+//! never catches up; the clock goes on when the slot is given to another message. A message's packets go in order, each by whichever
+//! of its slots is due.
+//!
+//! While a message has no slot here, a timer runs: for the answer to its request, or for the receiver's complete. While it has one it
+//! is the receiver who knows what must come.
+//!
+//! A message ends *rejected* only if some byte of it has never been sent, so that it can't have been delivered. A reject that comes
+//! after everything was sent once (of a later attempt) ends it as failed.
+
+use std::collections::VecDeque;
+
+use node::packet::flags;
+use node::{Cx, Event, FlowMap, Message, Packet, Timers};
+use units::{FlowId, HostId, Time};
+
+use super::header::{ADDITIONAL, ENDED, kind};
+use super::terms::Terms;
+use super::{Control, Header, URGENT};
+use contract::Guarantee;
+
+pub(super) struct Sender {
+    messages: FlowMap<Outgoing>,
+    /// Messages that have had no slot yet in their present attempt.
+    waiting: usize,
+    attempts: u16,
+    slots: Vec<Slot>,
+    /// Slots in use whose clocks have come, in that order.
+    due: VecDeque<u32>,
+    /// The clocks of the other slots in use.
+    pacing: Timers,
+    /// By message, what must come by when.
+    answers: Timers,
+    pub counts: Counts,
+}
+
+/// What happened, for the result.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub requests: u64,
+    pub requests_again: u64,
+    pub rsvps_used: u64,
+    pub rsvps_refused: u64,
+    pub rsvps_stale: u64,
+    pub refusals_heard: u64,
+    pub rejected: u64,
+    pub attempts_failed: u64,
+    pub malformed: u64,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Not before this may it send its next packet.
+    due: Time,
+    /// The last one's bytes.
+    wire_bytes: u16,
+    load: Option<Load>,
+}
+
+/// What a slot carries.
+#[derive(Clone, Copy)]
+struct Load {
+    message: u32,
+    id: u32,
+    given: Time,
+    /// The way of the data, and the way of the receiver's complete.
+    label: u64,
+    back: u64,
+    /// It is for the whole rest, and not an additional one.
+    main: bool,
+    /// Message bytes that it may still send if it is not, and has sent.
+    granted: u64,
+    sent: u64,
+}
+
+struct Outgoing {
+    dst: HostId,
+    bytes: u64,
+    /// The next byte to send, and the first that has never been sent.
+    next: u64,
+    fresh: u64,
+    attempt: u16,
+    /// Requests sent, and attempts that failed.
+    tries: u8,
+    /// This attempt has had a slot, first at this time and for so many bytes.
+    begun: bool,
+    began: Time,
+    began_bytes: u64,
+    slots: u32,
+    sent_packets: u64,
+    resent_packets: u64,
+}
+
+impl Outgoing {
+    /// Message bytes in its next packet.
+    fn next_payload(&self, terms: &Terms) -> u16 {
+        (self.bytes - self.next).min(u64::from(terms.site.payload_max())) as u16
+    }
+}
+
+impl Sender {
+    pub fn new(terms: &Terms) -> Sender {
+        Sender {
+            messages: FlowMap::default(),
+            waiting: 0,
+            attempts: 0,
+            slots: (0..terms.slots).map(|_| Slot::default()).collect(),
+            due: VecDeque::new(),
+            pacing: Timers::default(),
+            answers: Timers::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A message to send.
+    pub fn start(&mut self, message: &Message, terms: &Terms, control: &mut Control) {
+        let outgoing = Outgoing {
+            dst: message.dst,
+            bytes: message.bytes,
+            next: 0,
+            fresh: 0,
+            attempt: self.next_attempt(),
+            tries: 0,
+            begun: false,
+            began: Time::ZERO,
+            began_bytes: 0,
+            slots: 0,
+            sent_packets: 0,
+            resent_packets: 0,
+        };
+        let key = self.messages.insert(message.flow, outgoing);
+        self.waiting += 1;
+        self.request(key, terms, control);
+    }
+
+    /// Attempts are counted over all messages, so that a message that is submitted again has other ones.
+    fn next_attempt(&mut self) -> u16 {
+        self.attempts = self.attempts.wrapping_add(1);
+        self.attempts
+    }
+
+    fn request(&mut self, key: u32, terms: &Terms, control: &mut Control) {
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        message.tries += 1;
+        self.counts.requests += 1;
+        let header = Header { attempt: message.attempt, bytes: message.bytes, ..Header::of(kind::REQUEST) };
+        control.push(terms.control(flow, message.dst, header));
+    }
+
+    /// A request leaves: its answer has until then.
+    pub fn departed(&mut self, now: Time, request: &Packet, terms: &Terms) {
+        let Some(key) = self.messages.slot(request.flow) else { return };
+        if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
+            self.answers.set(key, now + terms.bounds.answer());
+        }
+    }
+
+    /// A control packet from a receiver or a switch.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+        let known = self.messages.slot(packet.flow);
+        let known = known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.dst == packet.src));
+        let current =
+            known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.attempt == header.attempt));
+        match (header.kind, known, current) {
+            (kind::RSVP, _, None) => {
+                self.counts.rsvps_stale += 1;
+                // Of an earlier attempt, after which another has been asked for; or of a message that has ended.
+                let conclusive = if known.is_some() { 1 } else { ENDED };
+                let over = Header { conclusive, ..Header::of(kind::REJECT) };
+                answer_rsvp(packet, header, over, terms, control);
+            }
+            (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
+            (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
+            (kind::REFUSAL, _, Some(key)) if header.conclusive == 1 => self.refused(cx, key),
+            (kind::REFUSAL, _, Some(key)) => self.heard(cx.now, key, terms),
+            (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
+            _ => {}
+        }
+    }
+
+    /// A slot at the receiver and a virtual link on each link of the way are this message's.
+    fn reserved(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: u32,
+        rsvp: &Packet,
+        header: &Header,
+        terms: &Terms,
+        control: &mut Control,
+    ) {
+        let loads = || self.slots.iter().filter_map(|slot| slot.load);
+        if loads().any(|load| load.message == key && load.id == header.id) {
+            return; // it has come twice
+        }
+        let Some((_, message)) = self.messages.get_mut(key) else { return };
+        let payload = u64::from(terms.site.payload_max());
+        let sensible = header.offset < message.bytes && header.offset.is_multiple_of(payload) && header.bytes > 0;
+        if !rsvp.has(flags::SOURCE_ROUTED) || !sensible {
+            self.counts.malformed += 1;
+            return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
+        }
+        if message.begun && message.next == message.bytes {
+            let complete = Header { conclusive: 1, ..Header::of(kind::COMPLETE) };
+            return answer_rsvp(rsvp, header, complete, terms, control);
+        }
+        // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
+        let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
+        let spared = if message.slots > 0 { self.waiting } else { 0 };
+        let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
+            self.counts.rsvps_refused += 1;
+            answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
+            if header.conclusive == 1 {
+                self.refused(cx, key);
+            }
+            return;
+        };
+        if !message.begun {
+            message.begun = true;
+            (message.began, message.began_bytes) = (cx.now, message.bytes - header.offset);
+            self.waiting -= 1;
+            message.next = header.offset;
+        }
+        message.slots += 1;
+        self.answers.clear(key);
+        self.counts.rsvps_used += 1;
+        let slot = &mut self.slots[index as usize];
+        let (label, back) = (rsvp.label, header.back);
+        let main = header.conclusive != ADDITIONAL;
+        let granted = terms.additional;
+        slot.load = Some(Load { message: key, id: header.id, given: cx.now, label, back, main, granted, sent: 0 });
+        if slot.due <= cx.now {
+            self.due.push_back(index);
+        } else {
+            self.pacing.set(index, slot.due);
+        }
+    }
+
+    fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, terms: &Terms, control: &mut Control) {
+        self.end_slots(key, kind::COMPLETE, terms, control);
+        if let Some(message) = self.remove(key) {
+            let Outgoing { sent_packets, resent_packets, .. } = message;
+            if message.begun {
+                let bound = terms.bounds.message_delay(message.began_bytes);
+                let delay = cx.now.since(message.began);
+                cx.events.push(Event::Measured { flow, what: Guarantee::DELAY, value: delay.ps() });
+                cx.events.push(Event::Measured { flow, what: Guarantee::DELAY_BOUND, value: bound.ps() });
+            }
+            cx.events.push(Event::Completed { flow, sent_packets, resent_packets });
+        }
+    }
+
+    /// A switch had nothing free for the message's rsvp: its receiver has the request, and tries again.
+    fn heard(&mut self, now: Time, key: u32, terms: &Terms) {
+        self.counts.refusals_heard += 1;
+        if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
+            self.answers.set(key, now + terms.bounds.answer());
+        }
+    }
+
+    /// The message is refused, unless it has been given a slot meanwhile or all of it is on its way.
+    fn refused(&mut self, cx: &mut Cx<'_>, key: u32) {
+        let Some((flow, message)) = self.messages.get(key) else { return };
+        if message.slots > 0 || message.begun && message.next == message.bytes {
+            return;
+        }
+        let event = if message.fresh < message.bytes {
+            self.counts.rejected += 1;
+            Event::Rejected { flow }
+        } else {
+            Event::Failed { flow, reason: "rejected after an attempt that failed when everything had been sent" }
+        };
+        self.remove(key);
+        cx.events.push(event);
+    }
+
+    /// This attempt is over: what it holds is given back, and there is another, or none.
+    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Terms, control: &mut Control) {
+        self.counts.attempts_failed += 1;
+        self.end_slots(key, kind::REJECT, terms, control);
+        let attempt = self.next_attempt();
+        let Some((flow, message)) = self.messages.get_mut(key) else { return };
+        if message.tries >= terms.attempts {
+            let reason =
+                if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
+            self.remove(key);
+            cx.events.push(Event::Failed { flow, reason });
+            return;
+        }
+        message.attempt = attempt;
+        self.waiting += usize::from(std::mem::take(&mut message.begun));
+        self.answers.clear(key);
+        self.request(key, terms, control);
+    }
+
+    fn remove(&mut self, key: u32) -> Option<Outgoing> {
+        self.answers.clear(key);
+        let message = self.messages.remove(key)?;
+        self.waiting -= usize::from(!message.begun);
+        Some(message)
+    }
+
+    /// Takes all slots of a message from it, and says so on the ways of its data.
+    fn end_slots(&mut self, key: u32, kind: u8, terms: &Terms, control: &mut Control) {
+        for index in 0..self.slots.len() as u32 {
+            if self.slots[index as usize].load.is_some_and(|load| load.message == key) {
+                self.end_slot(index, kind, terms, control);
+            }
+        }
+    }
+
+    fn end_slot(&mut self, index: u32, kind: u8, terms: &Terms, control: &mut Control) {
+        let Some(load) = self.slots[index as usize].load.take() else { return };
+        self.pacing.clear(index);
+        self.due.retain(|&due| due != index);
+        let Some((flow, message)) = self.messages.get_mut(load.message) else { return };
+        message.slots -= 1;
+        let conclusive = u8::from(kind == kind::COMPLETE && message.next == message.bytes);
+        let header = Header { attempt: message.attempt, conclusive, id: load.id, bytes: load.sent, ..Header::of(kind) };
+        control.push(terms.routed(flow, message.dst, header, load.label));
+    }
+
+    /// An additional slot that has sent what it was given for: the message's main slot from now on, if it has none (its rsvp was refused).
+    fn goes_on(&mut self, index: u32) -> bool {
+        let Some(load) = self.slots[index as usize].load else { return false };
+        let of = |slot: &Slot| slot.load.is_some_and(|other| other.message == load.message && other.main);
+        if self.slots.iter().any(of) {
+            return false;
+        }
+        self.slots[index as usize].load = Some(Load { main: true, ..load });
+        true
+    }
+
+    /// The next data packet for the NIC.
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) -> Option<Packet> {
+        self.tick(cx.now);
+        if self.due.is_empty() || !cx.gate.open(URGENT) {
+            return None;
+        }
+        loop {
+            let lets = |index: &u32| {
+                let load = self.slots[*index as usize].load?;
+                let (flow, message) = self.messages.get(load.message)?;
+                cx.gate.lets(flow, message.dst).then_some(message.next_payload(terms))
+            };
+            let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
+            let index = self.due.remove(place)?;
+            let slot = &mut self.slots[index as usize];
+            let load = slot.load.expect("a slot that is due has a load");
+            if cx.now > slot.due.max(load.given) + terms.bounds.slip(terms.bounds.access_rate) {
+                // The link was down: receiver and switches may have given up on this.
+                self.fail(cx, load.message, terms, control);
+                continue;
+            }
+            let wire_bytes = payload + terms.site.header_bytes;
+            if wire_bytes < slot.wire_bytes {
+                slot.due += terms.bounds.catch_up(u64::from(slot.wire_bytes), u64::from(wire_bytes));
+                slot.wire_bytes = wire_bytes;
+                if slot.due > cx.now {
+                    self.pacing.set(index, slot.due);
+                    continue;
+                }
+            }
+            return Some(self.data(cx.now, index, terms, control));
+        }
+    }
+
+    fn data(&mut self, now: Time, index: u32, terms: &Terms, control: &mut Control) -> Packet {
+        let slot = &mut self.slots[index as usize];
+        let load = slot.load.as_mut().expect("a slot that is due has a load");
+        let (flow, message) = self.messages.get_mut(load.message).expect("a load is of a message that is known");
+        let offset = message.next;
+        let payload = message.next_payload(terms);
+        let header =
+            Header { attempt: message.attempt, id: load.id, offset, back: load.back, ..Header::of(kind::DATA) };
+        let mut packet = Packet::new(flow, terms.site.host, message.dst, header);
+        packet.payload_bytes = payload;
+        packet.wire_bytes = payload + terms.site.header_bytes;
+        packet.class = URGENT;
+        packet.flags = flags::SOURCE_ROUTED;
+        packet.label = load.label;
+        packet.transport = terms.site.transport;
+        let payload = u64::from(payload);
+        message.next += payload;
+        message.sent_packets += 1;
+        message.resent_packets += u64::from(offset < message.fresh);
+        message.fresh = message.fresh.max(message.next);
+        load.sent += payload;
+        load.granted = load.granted.saturating_sub(payload);
+        let (key, all, used_up) = (load.message, message.next == message.bytes, !load.main && load.granted == 0);
+        slot.due = now + terms.bounds.period(u64::from(packet.wire_bytes));
+        slot.wire_bytes = packet.wire_bytes;
+        if all {
+            // None of its slots has anything left to send.
+            self.end_slots(key, kind::COMPLETE, terms, control);
+            self.answers.set(key, now + terms.bounds.completion());
+        } else if used_up && !self.goes_on(index) {
+            self.end_slot(index, kind::COMPLETE, terms, control);
+            if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
+                self.answers.set(key, now + terms.bounds.answer());
+            }
+        } else {
+            self.pacing.set(index, self.slots[index as usize].due);
+        }
+        packet
+    }
+
+    /// Slots whose clocks have come are due.
+    fn tick(&mut self, now: Time) {
+        while let Some(index) = self.pacing.expire(now) {
+            self.due.push_back(index);
+        }
+    }
+
+    /// Something is due, or had to come and has not.
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) {
+        self.tick(cx.now);
+        while let Some(key) = self.answers.expire(cx.now) {
+            let Some((_, message)) = self.messages.get(key) else { continue };
+            if message.begun || message.tries >= terms.attempts {
+                self.fail(cx, key, terms, control);
+            } else {
+                // Nothing has come of the request: it is the same attempt.
+                self.counts.requests_again += 1;
+                self.request(key, terms, control);
+            }
+        }
+    }
+
+    /// Whether it holds nothing of any message.
+    pub fn is_idle(&self) -> bool {
+        self.messages.is_empty() && self.slots.iter().all(|slot| slot.load.is_none())
+    }
+
+    pub fn next_deadline(&self) -> Time {
+        self.answers.next().into_iter().chain(self.pacing.next()).min().unwrap_or(Time::MAX)
+    }
+}
+
+/// Answers a rsvp that is of no use: what it reserved is free again.
+fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Terms, control: &mut Control) {
+    if rsvp.has(flags::SOURCE_ROUTED) {
+        let answer = Header { attempt: header.attempt, id: header.id, ..answer };
+        control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
+    }
+}

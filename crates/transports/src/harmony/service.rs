@@ -1,0 +1,180 @@
+//! In which order a link serves what waits for it: Theorem 3.1's missing premise.
+//!
+//! The paper does not say how a switch serves the packets of several virtual links. Served in the order of arrival ([`Service::Fifo`],
+//! what any switch does), they may wait longer than Theorem 3.1 says ([`adversary`](super::adversary)). Served *in turn*, one packet of each
+//! virtual link that has any ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). That is a queue a virtual link at
+//! each port, K at most, and a list of those that hold packets.
+//!
+//! A turn ends with the packet's transmission: a queue that gets its next packet meanwhile stands behind all that have come by then. If it
+//! stood where its packet came, a packet that comes later in that transmission would wait for the rest of it and for that queue again, one
+//! turn more than the proof has.
+//!
+//! A queue is a reservation's: its data and the complete behind them, so that what frees a virtual link never overtakes what uses it.
+//! Rsvps and receivers' completes have no virtual link of this direction. They wait in the class's own queue and go first, as long
+//! as they have *credit*: `control_share` of what the data leave, saved up to as much as can wait at once (one of each kind a virtual
+//! link). So they take no more from data than slots leave them, however many come; and while no data wait they need none.
+//!
+//! All other classes stay in the port's own queues and go after both.
+
+use node::link::{Cause, Dequeued, LinkCx, QueueView};
+use node::pool::PacketId;
+use node::{FlowControl, Packet, Port};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{HostId, PortId};
+
+use super::bounds::Bounds;
+use super::header::kind;
+use super::{Header, URGENT};
+use node::flow_queues::{FlowQueues, Order, Taken};
+
+/// The order in which a link serves packets of different virtual links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Service {
+    /// In the order of arrival: one queue. From the third switch on Theorem 3.1 can be exceeded; up to 2^(i-1) (K - 1) packets wait at
+    /// the i-th switch.
+    #[default]
+    Fifo,
+    /// One packet of each virtual link in turn: Theorem 3.1 holds, and a packet waits #H (K - 1) packets in all switches together.
+    RoundRobin,
+}
+
+/// The queues of a switch that serves virtual links in turn.
+pub(super) struct Turns {
+    ports: Vec<PortTurns>,
+    transport: u8,
+    /// Credit, in 2^-20 bytes, for each byte of data.
+    share: u64,
+}
+
+struct PortTurns {
+    links: FlowQueues,
+    /// By queue, the reservation that has it: receiver and name.
+    holders: Vec<Option<(HostId, u32)>>,
+    data_bytes: u32,
+    /// What control packets may take before data, in 2^-20 bytes, and the most that is saved.
+    credit: u64,
+    credit_max: u64,
+}
+
+/// 2^-20 bytes in a byte.
+const BYTE: u64 = 1 << 20;
+
+impl Turns {
+    /// For a switch with these ports. Packets of `transport` are served in turn.
+    pub fn new(bounds: &Bounds, ports: impl Iterator<Item = units::Rate>, transport: u8) -> Turns {
+        let port = |rate| {
+            let credit_max = bounds.control_burst_bytes(rate).saturating_mul(BYTE);
+            PortTurns {
+                links: FlowQueues::new(bounds.packet_bytes(), Order::WholeTurns),
+                holders: Vec::new(),
+                data_bytes: 0,
+                credit: credit_max,
+                credit_max,
+            }
+        };
+        Turns { ports: ports.map(port).collect(), transport, share: (bounds.control_per_data() * BYTE as f64) as u64 }
+    }
+
+    /// Whose queue a packet waits in, if a reservation's.
+    fn holder(&self, packet: &Packet) -> Option<(HostId, u32)> {
+        if packet.transport != self.transport || packet.class != URGENT {
+            return None;
+        }
+        let header: Header = packet.header();
+        matches!(header.kind, kind::DATA | kind::COMPLETE).then_some((packet.dst, header.id))
+    }
+}
+
+impl PortTurns {
+    /// The queue of a reservation. No more of them hold packets at once than the link has virtual links.
+    fn queue(&mut self, holder: (HostId, u32)) -> u32 {
+        let known = self.holders.iter().position(|of| *of == Some(holder));
+        let queue = known.or_else(|| self.holders.iter().position(Option::is_none)).unwrap_or_else(|| {
+            self.holders.push(None);
+            self.holders.len() - 1
+        });
+        self.holders[queue] = Some(holder);
+        queue as u32
+    }
+
+    fn left(&mut self, taken: &Taken, bytes: u32) {
+        let Some(queue) = taken.slot else { return };
+        self.data_bytes -= bytes;
+        if taken.left_bytes == 0 {
+            self.holders[queue as usize] = None;
+        }
+    }
+}
+
+impl FlowControl for Turns {
+    fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
+        let packet = &cx.pool.get(id).packet;
+        let (class, bytes) = (packet.class, u32::from(packet.wire_bytes));
+        let Some(holder) = self.holder(packet) else {
+            let port = &mut cx.ports[out.index()];
+            port.push(cx.now, cx.pool, id);
+            return port.class_bytes(class);
+        };
+        let port = &mut self.ports[out.index()];
+        let queue = port.queue(holder);
+        port.data_bytes += bytes;
+        port.links.push(cx, out, queue, id)
+    }
+
+    fn class_bytes(&self, ports: &[Port], port: PortId, class: u8) -> u32 {
+        let data = if class == URGENT { self.ports[port.index()].data_bytes } else { 0 };
+        ports[port.index()].class_bytes(class) + data
+    }
+
+    fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued> {
+        let (port, turns) = (&mut cx.ports[out.index()], &mut self.ports[out.index()]);
+        let data = turns.links.ready() > 0;
+        let control = port.class_packets(URGENT).first();
+        let needs = control.map(|id| u64::from(cx.pool.get(id).packet.wire_bytes) * BYTE);
+        if data && needs.is_none_or(|needs| needs > turns.credit) {
+            let taken = turns.links.take_turn(port, cx.pool)?;
+            let bytes = u32::from(cx.pool.get(taken.id).packet.wire_bytes);
+            turns.credit = turns.credit.saturating_add(u64::from(bytes) * self.share).min(turns.credit_max);
+            turns.left(&taken, bytes);
+            return Some(Dequeued { id: taken.id, left_bytes: taken.left_bytes });
+        }
+        if data {
+            turns.credit -= needs.unwrap_or(0);
+        }
+        let id = port.take_next(cx.pool)?;
+        Some(Dequeued { id, left_bytes: port.class_bytes(cx.pool.get(id).packet.class) })
+    }
+
+    fn ready(&self, ports: &[Port], out: PortId) -> bool {
+        self.ports[out.index()].links.has_sendable(&ports[out.index()])
+    }
+
+    fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
+        let turns = &mut self.ports[port.index()];
+        let taken = turns.links.drain(&mut cx.ports[port.index()], cx.pool)?;
+        turns.left(&taken, u32::from(cx.pool.get(taken.id).packet.wire_bytes));
+        Some(taken.id)
+    }
+
+    /// What is served in turn is the most urgent there is, and not pushed out.
+    fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
+        cx.ports[port.index()].push_out(class, cx.pool)
+    }
+
+    fn queues_max(&self, port: PortId) -> u32 {
+        self.ports[port.index()].links.used_max()
+    }
+
+    fn queues(&self, ports: &[Port], port: PortId, see: &mut dyn FnMut(QueueView)) {
+        let own = &ports[port.index()];
+        for class in 1..8 {
+            let (bytes, packets) = (own.class_bytes(class), own.class_packets(class));
+            if bytes > 0 {
+                see(QueueView { cause: Cause::Class(class), paused: false, root: false, bytes, packets });
+            }
+        }
+        self.ports[port.index()].links.show(own, Cause::Queue, see);
+    }
+}

@@ -1,0 +1,157 @@
+//! Homa: receiver-driven, with network priorities that receivers choose (Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven
+//! Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018).
+//!
+//! A sender sends the first RTTbytes of a message at once (*unscheduled*); the receiver grants the rest, a packet for a packet, so
+//! that RTTbytes of it are on the way ([`receiver`], sections 3.2 and 3.3). It grants to several messages at a time, those
+//! with the fewest bytes missing (*overcommitment*, section 3.5), since a sender may be busy with another. Receivers divide the
+//! eight priorities by their recent traffic ([`traffic`], section 3.4): shorter messages' unscheduled packets go at higher ones,
+//! and each message with grants has a level of its own below. Senders too send for the message with the fewest bytes left
+//! ([`sender`]). [`aeolus`] changes the first round trip.
+//!
+//! # Decisions
+//!
+//! - **Messages, not RPCs.** What the house carries goes one way. A receiver that has all of a message says so (DONE); that packet
+//!   stands for the RPC's response, which in Homa is what tells a client that its request has come. Where a client would ask for the
+//!   response again, a sender that has heard nothing for `resend_after` and two round trips asks what is there (PROBE); a receiver that knows nothing
+//!   of the message asks for all of its first RTTbytes (RESEND), one that has finished it says DONE again. The
+//!   incast optimisation (section 3.6) needs RPCs, of which a client marks the responses: it is absent, and so is re-execution:
+//!   receivers remember what they have finished, and deliver once.
+//! - **Packets.** RTTbytes are rounded up to full packets, and grants are of whole packets: one that begins in them is sent whole.
+//! - **Which messages are active**: one a sender (as in the authors' simulator), those with the fewest bytes missing that are not
+//!   wholly granted; ties go to the older message. A message that is passed by a shorter one keeps what it was granted.
+//! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, a sender assumes
+//!   those of its own host's traffic; a host that has seen none has all unscheduled packets at the highest level, since lower ones may starve
+//!   beneath what others schedule. Recent traffic is some thousand messages.
+//! - **The level of a scheduled packet** is that of its latest grant: it may change while packets are on their way.
+//! - **Lost packets.** A receiver that has not got what must be on its way for `resend_after` asks for each gap of it (the paper's
+//!   RESEND names one range; all gaps together are at most RTTbytes). They come at the message's level. A lost grant is made up
+//!   for by the next, and a RESEND says what has been granted too. The paper says "a few milliseconds" of the timeout: 2 ms.
+//!
+//! Absent on purpose: RPCs and what hangs on them (above), the cost of software (the paper's limit on what its NICs queue: here the NIC pulls), and
+//! measuring RTTbytes (it follows from the fabric).
+
+pub mod aeolus;
+pub mod header;
+
+mod host;
+mod receiver;
+mod sender;
+mod terms;
+mod traffic;
+
+#[cfg(test)]
+mod tests;
+
+use node::{Balancing, Endpoint, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem};
+
+use contract::{About, Asks, Scheme};
+use terms::Terms;
+
+pub use header::Header;
+
+/// What a scenario may set. The defaults are the paper's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Message bytes that go unasked, and that receivers keep on the way (RTTbytes); what fits into the longest round trip of a data and a
+    /// control packet if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_bytes: Option<Bytes>,
+    /// Priority classes in use.
+    pub priorities: u8,
+    /// How many of them are for unscheduled packets; by the share of unscheduled bytes that each receiver measures if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unscheduled_levels: Option<u8>,
+    /// The largest message of each unscheduled level but the last; measured by each receiver if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cutoffs: Vec<Bytes>,
+    /// Messages that a receiver grants to at one time; as many as there are scheduled levels if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overcommitment: Option<u8>,
+    /// After how long a silence a receiver asks again for what is on its way; two round trips later a sender asks whether its message is
+    /// known.
+    pub resend_after: Duration,
+    /// Whether the last RTTbytes of a message go at the level of a message of what is left of it, as in the authors' simulator. In the paper
+    /// unscheduled packets go by their message's length, and scheduled ones below.
+    pub graduated: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            rtt_bytes: None,
+            priorities: 8,
+            unscheduled_levels: None,
+            cutoffs: Vec::new(),
+            overcommitment: None,
+            resend_after: Duration::from_ms(2),
+            graduated: false,
+        }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "Homa: receiver-driven transport using network priorities",
+        source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018",
+        summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their priorities.",
+        needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet spraying, room for RTTbytes of many senders",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: String| Err(Problem::new(key, message));
+        if !(2..=8).contains(&self.priorities) {
+            return problem("priorities", format!("{} is not between 2 and 8", self.priorities));
+        }
+        if self.rtt_bytes == Some(Bytes(0)) {
+            return problem("rtt_bytes", "with 0 nothing would ever be sent; leave it out for one round trip".into());
+        }
+        let most = self.priorities - 1;
+        if let Some(levels) = self.unscheduled_levels
+            && !(1..=most).contains(&levels)
+        {
+            return problem(
+                "unscheduled_levels",
+                format!("{levels} is not between 1 and {most}, one less than priorities"),
+            );
+        }
+        if !self.cutoffs.is_empty() && self.unscheduled_levels.is_some() {
+            return problem("unscheduled_levels", "has no effect beside cutoffs; delete one".into());
+        }
+        if self.cutoffs.len() >= usize::from(most) {
+            let message = format!(
+                "{} cutoffs make {} levels; at most {most} can be unscheduled",
+                self.cutoffs.len(),
+                self.cutoffs.len() + 1
+            );
+            return problem("cutoffs", message);
+        }
+        if self.cutoffs.windows(2).any(|two| two[0] >= two[1]) {
+            return problem("cutoffs", "each must be larger than the one before".into());
+        }
+        if self.overcommitment == Some(0) {
+            return problem("overcommitment", "with 0 nothing would ever be granted".into());
+        }
+        if !(Duration::from_us(1)..=Duration::from_ms(1_000_000)).contains(&self.resend_after) {
+            return problem("resend_after", format!("{} is not between 1us and 1000s", self.resend_after));
+        }
+        Ok(())
+    }
+
+    fn gives_up(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        Box::new(host::Homa::new(Terms::new(self, None, site)))
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        Asks::only(Balancing::Spray)
+    }
+}

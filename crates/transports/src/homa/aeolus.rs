@@ -1,0 +1,80 @@
+//! Aeolus on Homa: first-RTT packets never stand in the way of scheduled ones (Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A
+//! Building Block for Proactive Transport in Datacenters, SIGCOMM 2020).
+//!
+//! Unscheduled packets go at line rate as in Homa, but switches lose them as soon as a few packets wait (*selective dropping*, by
+//! RED on packets that are not ECN-capable: section 4). What is granted is flagged ECN-capable and never lost that way. Each
+//! unscheduled packet that arrives is acknowledged, and so is the *probe* that follows the last of them: what is not acknowledged by
+//! then is lost, and is sent again as scheduled packets, before any that has never been sent. The receiver knows as much from the
+//! probe, and grants what was lost like the rest. The scheduled part is Homa's.
+
+use node::{EarlyDrop, Endpoint, Marking, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem};
+
+use super::Header;
+use super::host::Homa;
+use super::terms::Terms;
+use contract::{About, Asks, Scheme};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Unscheduled packets are lost where more than this waits, themselves counted.
+    pub threshold: Bytes,
+    /// What is counted.
+    pub queue: Queue,
+    /// The rest.
+    pub homa: super::Config,
+}
+
+/// Where unscheduled packets wait, and what they are lost by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// Homa's priorities; all that waits at the port counts (RED by port).
+    Port,
+    /// Homa's priorities; what waits in the same one counts (RED by queue).
+    Class,
+    /// All data waits in one queue below control packets, as in the authors' testbed, and counts.
+    One,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { threshold: Bytes(6_000), queue: Queue::Port, homa: super::Config::default() }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "Homa with Aeolus: selective dropping in the first round trip",
+        source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in Datacenters, SIGCOMM 2020",
+        summary: "Homa whose unscheduled packets are lost where others wait, and sent again as scheduled ones.",
+        needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops packets that are not ECN-capable",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        if self.threshold == Bytes(0) {
+            return Err(Problem::new("threshold", "at 0 no unscheduled packet would arrive"));
+        }
+        self.homa.check().map_err(|problem| problem.under("homa"))
+    }
+
+    fn gives_up(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        Box::new(Homa::new(Terms::new(&self.homa, Some(self.queue), site)))
+    }
+
+    fn asks(&self, site: &Site) -> Asks {
+        let at = Marking::Step { threshold: self.threshold };
+        let by_port = self.queue == Queue::Port;
+        Asks { early_drop: Some(EarlyDrop { at, by_port }), ..self.homa.asks(site) }
+    }
+}

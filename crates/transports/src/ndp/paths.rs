@@ -1,0 +1,464 @@
+//! The paths of packets, chosen by their sender (section 3.1.1), and its scoreboard of them (section 3.2.3).
+//!
+//! Hosts of one rack are reached by the same paths but for the last link, so there is one list and one scoreboard a rack: what one
+//! message learns of a path serves all others, and all of a host's packets to a rack together spread evenly.
+
+use std::sync::Arc;
+
+use fabric::{Fabric, Route, Routes};
+use node::packet::flags;
+use node::{Packet, Site};
+use rustc_hash::FxHashMap;
+use units::{HostId, PortId, Problem, Stream, SwitchId};
+
+use super::Config;
+use contract::Ground;
+
+/// Where there are more paths than this, a host takes so many at random: a torus has millions.
+const PATHS_MAX: u64 = 256;
+/// ACKs and NACKs of a path before it is judged by them: fewer say little.
+const SAMPLES_MIN: u32 = 100;
+/// Lost packets of a path before it is judged by them.
+const LOSSES_MIN: u32 = 4;
+/// After so many answers a path, all that is known counts half: so paths are left out for a while and not for good.
+const MEMORY: u32 = 512;
+
+pub(super) struct Paths {
+    me: HostId,
+    penalty: bool,
+    fabric: Arc<Fabric>,
+    routes: Arc<Routes>,
+    /// How often routes have changed: what is said of a path belongs to one time.
+    era: u32,
+    boards: FxHashMap<SwitchId, Board>,
+    /// How often a path was left out of a permutation.
+    pub left_out: u64,
+}
+
+/// A path that a packet took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PathId {
+    era: u32,
+    index: u16,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Acked,
+    /// Trimmed, or sent back.
+    Nacked,
+    Lost,
+}
+
+/// Data and control packets go through permutations of their own: in turn through one, neither would be spread evenly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Data,
+    Control,
+}
+
+/// The paths to a rack.
+struct Board {
+    routes: Vec<Score>,
+    /// Bits a port takes in a route, and switches on each path.
+    port_bits: u32,
+    switches: u32,
+    orders: [Permutation; 2],
+    /// The sum of all scores.
+    total: Counts,
+}
+
+#[derive(Default)]
+struct Permutation {
+    order: Vec<u16>,
+    next: usize,
+}
+
+struct Score {
+    /// The route without its last hop, to the host itself.
+    route: u64,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    acks: u32,
+    nacks: u32,
+    losses: u32,
+}
+
+/// Whether all paths of a network fit into a packet's label.
+pub(super) fn check(ground: &Ground) -> Result<(), Problem> {
+    let fabric = &*ground.fabric;
+    if let Some(host) = fabric.several_links() {
+        let (name, links) = (&fabric.names[host.index()], fabric.uplinks(host).len());
+        let message = format!(
+            "a sender's routes begin at its only switch, and the fabric gives {name} {links} links. Let switches choose paths, and \
+             hosts their links: paths = \"switches\""
+        );
+        return Err(Problem::new("paths", message));
+    }
+    let switches = (0..fabric.switches).map(|switch| fabric.switch_node(SwitchId(switch)));
+    let ports = switches.map(|node| fabric.ports[node.index()].len()).max().unwrap_or(0);
+    let longest = ground.site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(0);
+    if port_bits(ports, longest).is_none() {
+        let message = format!(
+            "a route names 8 switches of up to 256 ports, or 21 of up to 8; here a path passes {longest}, and a switch has {ports}. \
+             Let switches choose paths: paths = \"switches\""
+        );
+        return Err(Problem::new("paths", message));
+    }
+    Ok(())
+}
+
+/// Bits of a port in a route over so many switches, of which the largest has so many ports.
+fn port_bits(ports: usize, switches: u32) -> Option<u32> {
+    match (ports, switches) {
+        (0..=256, 0..=8) => Some(8),
+        (0..=8, 9..=21) => Some(3),
+        _ => None,
+    }
+}
+
+impl Paths {
+    pub fn new(config: &Config, site: &Site, ground: &Ground) -> Paths {
+        Paths {
+            me: site.host,
+            penalty: config.path_penalty,
+            fabric: ground.fabric.clone(),
+            routes: ground.routes.clone(),
+            era: 0,
+            boards: FxHashMap::default(),
+            left_out: 0,
+        }
+    }
+
+    /// Other paths exist now, and nothing is known of them.
+    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
+        self.routes = routes.clone();
+        self.boards.clear();
+        self.era += 1;
+    }
+
+    /// Writes the next path to its destination into a packet; another than `avoid` if there is one. None if there is no path: it goes
+    /// without, as far as switches know a way.
+    pub fn route(
+        &mut self,
+        packet: &mut Packet,
+        order: Order,
+        avoid: Option<PathId>,
+        random: &mut Stream,
+    ) -> Option<PathId> {
+        let rack = self.routes.home(packet.dst);
+        let &last = self.routes.next(rack, packet.dst).first()?;
+        let (fabric, routes, me) = (&*self.fabric, &*self.routes, self.me);
+        let board = self.boards.entry(rack).or_insert_with(|| Board::new(fabric, routes, me, packet.dst, random));
+        if board.routes.is_empty() {
+            return None;
+        }
+        let avoid = avoid.filter(|path| path.era == self.era).map(|path| path.index);
+        let mut index = board.next(order, self.penalty, random, &mut self.left_out);
+        if Some(index) == avoid {
+            index = board.next(order, self.penalty, random, &mut self.left_out);
+        }
+        packet.label = board.routes[usize::from(index)].route | u64::from(last.0) << board.last_bit();
+        packet.flags |= flags::SOURCE_ROUTED | if board.port_bits == 3 { flags::COMPACT_ROUTE } else { 0 };
+        Some(PathId { era: self.era, index })
+    }
+
+    /// What became of a packet to `dst`.
+    pub fn count(&mut self, dst: HostId, path: PathId, outcome: Outcome) {
+        if path.era != self.era {
+            return;
+        }
+        let rack = self.routes.home(dst);
+        if let Some(board) = self.boards.get_mut(&rack) {
+            board.count(path.index, outcome);
+        }
+    }
+}
+
+impl Board {
+    /// All paths to the rack of `dst`, or some if there are too many.
+    fn new(fabric: &Fabric, routes: &Routes, src: HostId, dst: HostId, random: &mut Stream) -> Board {
+        let (home, rack) = (routes.home(src), routes.home(dst));
+        let switches = routes.distance(home, dst).unwrap_or(0);
+        let largest = fabric.ports.iter().map(Vec::len).max().unwrap_or(0);
+        let bits = port_bits(largest, switches);
+        let mut found = Vec::new();
+        if let Some(bits) = bits.filter(|_| switches > 0) {
+            let mut walk = Walk { fabric, routes, dst, rack, bits, ports: Vec::new() };
+            if routes.count_paths(fabric, src, dst) <= PATHS_MAX {
+                walk.all(home, &mut found);
+            } else {
+                found.extend((0..PATHS_MAX).map(|_| walk.any(home, random)));
+            }
+        }
+        Board {
+            routes: found.into_iter().map(|route| Score { route, counts: Counts::default() }).collect(),
+            port_bits: bits.unwrap_or(8),
+            switches,
+            orders: Default::default(),
+            total: Counts::default(),
+        }
+    }
+
+    fn last_bit(&self) -> u32 {
+        (self.switches - 1) * self.port_bits
+    }
+
+    fn next(&mut self, order: Order, penalty: bool, random: &mut Stream, left_out: &mut u64) -> u16 {
+        let (routes, total) = (&self.routes, &self.total);
+        let Permutation { order, next } = &mut self.orders[order as usize];
+        if *next >= order.len() {
+            let all = 0..routes.len() as u16;
+            order.clear();
+            order.extend(all.clone().filter(|&index| {
+                !(penalty && routes[usize::from(index)].counts.is_outlier(total, routes.len() as u32))
+            }));
+            *left_out += (routes.len() - order.len()) as u64;
+            if order.is_empty() {
+                order.extend(all);
+            }
+            random.shuffle(order);
+            *next = 0;
+        }
+        *next += 1;
+        order[*next - 1]
+    }
+
+    fn count(&mut self, index: u16, outcome: Outcome) {
+        for counts in [&mut self.routes[usize::from(index)].counts, &mut self.total] {
+            match outcome {
+                Outcome::Acked => counts.acks += 1,
+                Outcome::Nacked => counts.nacks += 1,
+                Outcome::Lost => counts.losses += 1,
+            }
+        }
+        if self.total.acks + self.total.nacks + self.total.losses >= MEMORY * self.routes.len() as u32 {
+            self.total = Counts::default();
+            for score in &mut self.routes {
+                score.counts.halve();
+                self.total.add(&score.counts);
+            }
+        }
+    }
+}
+
+impl Counts {
+    /// Whether a path is worse than the `paths` that there are in the mean. The paper says "outliers"; as in the authors' program, a path
+    /// is one whose NACKs are more than 1.25 times as many to an ACK as those of all, and more than 0.3. For losses it has no rule: they
+    /// count from twice the mean on.
+    fn is_outlier(&self, total: &Counts, paths: u32) -> bool {
+        let [acks, nacks] = [self.acks, self.nacks].map(u64::from);
+        let [all_acks, all_nacks] = [total.acks, total.nacks].map(u64::from);
+        let trims = self.acks + self.nacks >= SAMPLES_MIN
+            && 4 * nacks * all_acks > 5 * all_nacks * acks
+            && 10 * nacks > 3 * acks;
+        trims || (paths > 1 && self.losses >= LOSSES_MIN && self.losses * paths >= 2 * total.losses)
+    }
+
+    fn halve(&mut self) {
+        for count in [&mut self.acks, &mut self.nacks, &mut self.losses] {
+            *count /= 2;
+        }
+    }
+
+    fn add(&mut self, other: &Counts) {
+        self.acks += other.acks;
+        self.nacks += other.nacks;
+        self.losses += other.losses;
+    }
+}
+
+/// A walk along shortest paths.
+struct Walk<'a> {
+    fabric: &'a Fabric,
+    routes: &'a Routes,
+    dst: HostId,
+    rack: SwitchId,
+    bits: u32,
+    ports: Vec<PortId>,
+}
+
+impl Walk<'_> {
+    fn after(&self, switch: SwitchId, port: PortId) -> SwitchId {
+        let next = self.fabric.link(self.fabric.out_link(switch, port)).to;
+        self.fabric.as_switch(next).expect("short of the last switch, paths lead to switches")
+    }
+
+    fn packed(&self) -> u64 {
+        Route::new(&self.ports, self.bits).expect("what fits was checked").0
+    }
+
+    fn all(&mut self, at: SwitchId, found: &mut Vec<u64>) {
+        if at == self.rack {
+            found.push(self.packed());
+            return;
+        }
+        for &port in self.routes.next(at, self.dst) {
+            self.ports.push(port);
+            self.all(self.after(at, port), found);
+            self.ports.pop();
+        }
+    }
+
+    fn any(&mut self, mut at: SwitchId, random: &mut Stream) -> u64 {
+        self.ports.clear();
+        while at != self.rack {
+            let &port = random.choose(self.routes.next(at, self.dst)).expect("paths were counted");
+            self.ports.push(port);
+            at = self.after(at, port);
+        }
+        self.packed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use fabric::{FabricSpec, Failures, FatTree, Grid};
+    use node::Clock;
+    use units::{Duration, FlowId, LinkId, Rate};
+
+    use super::*;
+    use crate::ndp::header::{Header, kind};
+
+    fn paths(spec: FabricSpec, src: u32) -> (Paths, Arc<Fabric>) {
+        let site = Site {
+            host: HostId(src),
+            hosts: 16,
+            nic_rate: Rate::from_gbps(100),
+            data_rtt: Duration::from_us(5),
+            data_rtts: vec![(5, Duration::from_us(5))],
+            control_rtt: Duration::from_us(5),
+            mtu_bytes: 1500,
+            header_bytes: 40,
+            clock: Clock::default(),
+            transport: 0,
+        };
+        let ground = Ground::new(spec.build().unwrap(), &site);
+        (Paths::new(&Config::default(), &site, &ground), ground.fabric)
+    }
+
+    fn fat_tree() -> FabricSpec {
+        FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() })
+    }
+
+    /// The links that a packet's route leads over.
+    fn links(fabric: &Fabric, packet: &Packet) -> Vec<LinkId> {
+        let (mut packet, mut at) = (*packet, fabric.rack_of(packet.src));
+        let mut links = Vec::new();
+        loop {
+            let port = PortId(packet.routed_to().expect("it has a route"));
+            links.push(fabric.out_link(at, port));
+            let to = fabric.link(links[links.len() - 1]).to;
+            match fabric.as_switch(to) {
+                Some(switch) => (at, packet.hops) = (switch, packet.hops + 1),
+                None => {
+                    assert_eq!(fabric.as_host(to), Some(packet.dst));
+                    return links;
+                }
+            }
+        }
+    }
+
+    fn next(paths: &mut Paths, dst: u32, order: Order, avoid: Option<PathId>, random: &mut Stream) -> (Packet, PathId) {
+        let mut packet = Packet::new(FlowId(0), paths.me, HostId(dst), Header::of(kind::DATA));
+        let path = paths.route(&mut packet, order, avoid, random).expect("there is a path");
+        (packet, path)
+    }
+
+    #[test]
+    fn each_path_is_taken_once_in_each_permutation() {
+        // Between pods of a fat-tree with four ports a switch there are four paths, within one two; in a torus many, over 3-bit routes.
+        let torus = FabricSpec::Torus(Grid { dims: vec![12, 12], ..Grid::default() });
+        for (spec, dst, count) in [(fat_tree(), 15, 4), (fat_tree(), 2, 2), (fat_tree(), 1, 1), (torus, 66, 1_000)] {
+            let (mut paths, fabric) = paths(spec, 0);
+            let random = &mut Stream::new(3, 0, "paths");
+            let mut orders = BTreeSet::new();
+            for _ in 0..20 {
+                let round = (0..count.min(4)).map(|_| {
+                    next(&mut paths, dst, Order::Control, None, random);
+                    links(&fabric, &next(&mut paths, dst, Order::Data, None, random).0)
+                });
+                let round: Vec<Vec<LinkId>> = round.collect();
+                assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), round.len(), "to {dst}");
+                orders.insert(round);
+            }
+            assert!(count == 1 || orders.len() > 1, "they differ");
+        }
+    }
+
+    #[test]
+    fn a_lost_packet_goes_another_way() {
+        let (mut paths, _) = paths(fat_tree(), 0);
+        let random = &mut Stream::new(4, 0, "paths");
+        for _ in 0..100 {
+            let (_, lost) = next(&mut paths, 2, Order::Data, None, random);
+            assert_ne!(next(&mut paths, 2, Order::Data, Some(lost), random).1, lost);
+        }
+    }
+
+    #[test]
+    fn routes_that_change_lead_around() {
+        let (mut paths, fabric) = paths(fat_tree(), 0);
+        let random = &mut Stream::new(5, 0, "paths");
+        let (packet, path) = next(&mut paths, 15, Order::Data, None, random);
+        let dead = links(&fabric, &packet)[1];
+        let failures = Failures { links: BTreeSet::from([dead, Fabric::reverse(dead)]), ..Failures::default() };
+        paths.set_routes(&Arc::new(Routes::compute(&fabric, &failures)));
+        // What was sent before counts for no path of now.
+        paths.count(HostId(15), path, Outcome::Lost);
+        for _ in 0..12 {
+            let (packet, _) = next(&mut paths, 15, Order::Data, None, random);
+            assert!(!links(&fabric, &packet).contains(&dead));
+        }
+    }
+
+    #[test]
+    fn a_path_that_loses_everything_is_left_out_for_a_while() {
+        let (mut paths, fabric) = paths(fat_tree(), 0);
+        let random = &mut Stream::new(6, 0, "paths");
+        let dead = links(&fabric, &next(&mut paths, 15, Order::Data, None, random).0)[1];
+        let mut met = Vec::new();
+        for round in 0..20_000 {
+            let (packet, path) = next(&mut paths, 15, Order::Data, None, random);
+            let lost = links(&fabric, &packet).contains(&dead);
+            met.extend(lost.then_some(round));
+            paths.count(HostId(15), path, if lost { Outcome::Lost } else { Outcome::Acked });
+        }
+        // Two of the four paths begin with it. Of 20,000 packets half would be lost; at once few are, and some later to find out whether
+        // it still is dead.
+        assert!(met.len() < 200 && met.iter().any(|&round| round > 5_000), "{}", met.len());
+    }
+
+    fn counts(acks: u32, nacks: u32, losses: u32) -> Counts {
+        Counts { acks, nacks, losses }
+    }
+
+    #[test]
+    fn a_path_is_left_out_when_it_is_worse_than_the_others_and_not_when_all_are_bad() {
+        let of = |paths: &[Counts]| {
+            let mut total = Counts::default();
+            paths.iter().for_each(|path| total.add(path));
+            paths.iter().map(|path| path.is_outlier(&total, paths.len() as u32)).collect::<Vec<_>>()
+        };
+        // A link that is slower than the others trims; an incast trims everywhere.
+        assert_eq!(of(&[counts(200, 2, 0), counts(60, 60, 0), counts(200, 0, 0)]), [false, true, false]);
+        assert_eq!(of(&[counts(60, 60, 0), counts(62, 58, 0), counts(58, 62, 0)]), [false; 3]);
+        // Little is known, or little is wrong.
+        assert_eq!(of(&[counts(200, 2, 0), counts(9, 60, 0)]), [false, false]);
+        assert_eq!(of(&[counts(200, 2, 0), counts(200, 50, 0)]), [false, false]);
+        // A dead link, of two paths; two of four; and a network that loses here and there.
+        assert_eq!(of(&[counts(50, 0, 0), counts(0, 0, 6)]), [false, true]);
+        assert_eq!(
+            of(&[counts(50, 0, 0), counts(0, 0, 5), counts(0, 0, 5), counts(9, 1, 0)]),
+            [false, true, true, false]
+        );
+        assert_eq!(of(&[counts(900, 0, 3), counts(900, 0, 5), counts(900, 0, 4), counts(900, 0, 5)]), [false; 4]);
+        assert_eq!(of(&[counts(0, 0, 50)]), [false], "the only path");
+    }
+}

@@ -1,0 +1,133 @@
+//! pFabric: minimal near-optimal datacenter transport (Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker, SIGCOMM 2013).
+//!
+//! Scheduling and rate control are taken apart. Every packet carries a number, what remains of its flow; switches, with a queue of
+//! two bandwidth-delay products a port, send the packet with the least number first and lose the one with the greatest
+//! (section 4.1, [`queue`]). With that, rate control has only to keep from collapse (section 4.3, `sender`): flows start at line
+//! rate, slow down at timeouts alone, and probe with headers after five of them.
+//!
+//! Of the flow whose packet has the least number a switch sends the packet that came *first*: a flow's later packets have
+//! smaller numbers, and its earlier ones would starve (section 4.1).
+//!
+//! - [`header`]: what packets carry;
+//! - [`queue`]: a port's queue, and the switch that has one a port;
+//! - [`ideal`]: the central scheduler that it is held against;
+//! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining first.
+//!
+//! # Decisions
+//!
+//! - **A round trip** is that of a full data packet and an acknowledgement over the longest way; the bandwidth-delay product is what
+//!   a host sends in it. The paper has 12 packets, and 15 for the greatest window in its authors' program; both scale with the product.
+//! - **Each data packet is acknowledged**, by its own number and cumulatively. Acknowledgements have the highest priority, probes that
+//!   of their flow.
+//! - **The timer** is one a flow, started anew by each cumulative acknowledgement. After a timeout sending begins again at the first
+//!   packet that is not acknowledged, over all that are not.
+//! - **The window** bounds packets that are on their way: those acknowledged out of order aren't. It grows with cumulative
+//!   acknowledgements, one each up to the threshold, one a window above.
+//! - **A packet leaves its flow at the last moment**: there is no queue in a NIC in which its number could grow old.
+//! - **Equal numbers** fall by arrival: the first is sent first, the last is lost first.
+//! - **Others' packets** have no such number, and go last.
+//!
+//! Absent on purpose: other priorities than remaining size (deadlines, which no scenario has; flow size for those who can't keep
+//! count).
+
+pub mod header;
+pub mod ideal;
+pub mod queue;
+
+mod host;
+mod receiver;
+mod sender;
+mod terms;
+
+#[cfg(test)]
+mod tests;
+
+use node::{Balancing, Endpoint, FlowControl, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem, SwitchId};
+
+use contract::{About, Asks, Ground, Scheme};
+
+pub use header::Header;
+
+/// What a scenario may set. The defaults are the paper's (sections 4 and 5.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Queue of a switch's port; two bandwidth-delay products if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Bytes>,
+    /// Window that a flow starts with; one bandwidth-delay product if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<Bytes>,
+    /// How much greater than it started a window may become.
+    pub window_max: f64,
+    /// Retransmission timeout, in round trips.
+    pub timeout: f64,
+    /// After so many timeouts without an acknowledgement a flow probes.
+    pub probe_after: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { queue: None, initial_window: None, window_max: 1.25, timeout: 3.0, probe_after: 5 }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "pFabric: minimal near-optimal datacenter transport",
+        source: "Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker: pFabric, SIGCOMM 2013",
+        summary: "Packets carry what remains of their flows; switches send the least first and lose the greatest.",
+        needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet spraying",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: String| Err(Problem::new(key, message));
+        if self.queue.is_some_and(|queue| queue.get() < 1_500) {
+            return problem("queue", "a queue has room for a packet at least: 1500B".into());
+        }
+        let most = |bytes: Option<Bytes>| bytes.is_some_and(|bytes| bytes.get() > 1 << 30);
+        if most(self.queue) || most(self.initial_window) {
+            let key = if most(self.queue) { "queue" } else { "initial_window" };
+            return problem(key, "more than 1GiB is more than sensible".into());
+        }
+        if self.initial_window == Some(Bytes(0)) {
+            return problem("initial_window", "a window of 0 lets nothing out; leave it out for 1 BDP".into());
+        }
+        if !(1.0..=1_000.0).contains(&self.window_max) {
+            return problem("window_max", format!("{} is not between 1 (as it started) and 1000", self.window_max));
+        }
+        if !(1.0..=1_000.0).contains(&self.timeout) {
+            return problem("timeout", format!("{} is not between 1 (no answer can be sooner) and 1000", self.timeout));
+        }
+        if self.probe_after == 0 {
+            return problem("probe_after", "0 would probe before anything is sent; 5 in the paper".into());
+        }
+        Ok(())
+    }
+
+    fn gives_up(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        Box::new(host::Pfabric::new(terms::Terms::new(self, site)))
+    }
+
+    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
+        let site = &ground.site;
+        let bytes = self.queue.map_or(2 * site.bdp_bytes(), |queue| queue.get());
+        // Whatever the product, a full packet fits.
+        let bytes = bytes.max(u64::from(site.mtu_bytes)).min(u64::from(u32::MAX)) as u32;
+        let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
+        Some(Box::new(queue::SwitchPart::new(ports, bytes, site.transport)))
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        Asks::only(Balancing::Spray)
+    }
+}

@@ -1,0 +1,304 @@
+//! R2C2: a rack's network stack (Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015).
+//!
+//! Every node knows every flow: starts, ends and changes are broadcast in 16 bytes over shortest-path trees ([`network`], [`switch`]; section
+//! 3.2). From what it has heard ([`view`]) and how flows are routed each node computes the fair rates of its own flows by itself ([`rates`];
+//! section 3.3) and keeps to them with one token bucket a flow ([`sender`]); packets carry their routes ([`route`]; section 3.5). Nothing
+//! probes the network, and switches have one queue a port. Which protocol routes a flow is chosen for the good of all ([`selection`]; section 3.4).
+//!
+//! [`wire`] has the packets of Figure 6, which are what travels (`travel`). Rivals of the evaluation are other transports and flow controls of the house; the centralised
+//! design of section 5.2 is a setting here ([`Control`]).
+//!
+//! Absent on purpose: topology discovery (section 3.2 takes it from the routing protocols; here all nodes learn of a failure at one time, when
+//! routes change), and inter-rack networking (section 6, future work).
+
+mod adapt;
+mod demand;
+mod header;
+mod host;
+pub mod network;
+mod plane;
+pub mod rates;
+mod receiver;
+mod route;
+pub mod selection;
+mod sender;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod travel;
+pub mod view;
+pub mod wire;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fabric::Routing;
+use node::{Agent, Balancing, Endpoint, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Rate, SwitchId};
+
+pub use adapt::{Adapt, Turns};
+pub use header::{Header, UNLIMITED, kind};
+pub use route::HOPS_MAX;
+
+use contract::{About, Asks, Ground, Scheme};
+use network::{Calculators, Networks, TREES_MAX};
+
+/// A broadcast on the wire (section 4.2).
+pub const BROADCAST_BYTES: u16 = wire::BROADCAST_BYTES as u16;
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The share of each link that rates leave free, for flows that not all have heard of (section 3.3.2).
+    pub headroom: f64,
+    /// How often each node computes rates, by its own clock (rho); "0s" is at each flow event.
+    pub recompute: Duration,
+    /// The rate of a flow until its node computes rates the next time.
+    pub first_rate: FirstRate,
+    /// How packets of flows are routed.
+    pub routing: Routing,
+    /// Broadcast trees a source, which its flows take in turn.
+    pub trees: u8,
+    /// How often a flow that lasts is announced again. What has not been heard of for three and a half times as long is forgotten.
+    pub refresh: Duration,
+    /// The weight of the newest estimate of a flow's demand.
+    pub smoothing: f64,
+    /// By class of traffic, what its flows are given; a class that is not here has the defaults.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allocations: Vec<Allocation>,
+    /// Who computes rates.
+    pub control: Control,
+    /// How routing protocols are selected for flows that last; they keep what they have if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapt: Option<Adapt>,
+    /// How long a sender that has sent everything waits before it asks what is missing; longer from one time to the next.
+    pub patience: Duration,
+    /// How often it asks before it reports a failure.
+    pub probes: u8,
+    /// The priority class of all packets in switches.
+    pub class: u8,
+}
+
+/// How flows of a class of traffic are treated (section 3.3.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Allocation {
+    /// The name of the class.
+    pub traffic: String,
+    /// Share relative to other flows of the same priority, 1 to 255.
+    #[serde(default = "one")]
+    pub weight: u8,
+    /// 0 is served first; the next has what that leaves.
+    #[serde(default)]
+    pub priority: u8,
+    /// The rate at which applications produce the messages; at once if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub produced_at: Option<Rate>,
+    /// How packets are routed, if otherwise than others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
+}
+
+fn one() -> u8 {
+    1
+}
+
+/// With what rate a flow begins. Section 3.1 has its sender compute its fair allocation when it starts; section 3.3.2 has rates computed at intervals only, and
+/// says that short flows "would be pointless to rate-limit".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstRate {
+    /// What its sender's view gives it, computed for it alone: other flows of the sender keep theirs.
+    #[default]
+    Fair,
+    /// What it would have alone in the rack.
+    Alone,
+}
+
+/// Who computes rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Control {
+    /// Each node its own, from broadcasts.
+    #[default]
+    Decentralised,
+    /// One node all, from what senders tell it; it tells them their rates (section 5.2, "Comparison against a centralized design").
+    Centralised {
+        /// That node's host.
+        controller: u32,
+    },
+}
+
+impl Default for Config {
+    /// The paper's; what it does not say is R2C2's page of the documentation's to argue.
+    fn default() -> Config {
+        Config {
+            headroom: 0.05,
+            recompute: Duration::from_us(500),
+            first_rate: FirstRate::Fair,
+            routing: Routing::RandomPacketSpraying,
+            trees: 4,
+            refresh: Duration::from_ms(10),
+            smoothing: 0.5,
+            allocations: Vec::new(),
+            control: Control::Decentralised,
+            adapt: None,
+            patience: Duration::from_ms(1),
+            probes: 8,
+            class: 0,
+        }
+    }
+}
+
+impl Scheme for Config {
+    const ABOUT: About = About {
+        title: "R2C2: a network stack for rack-scale computers",
+        source: "Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015",
+        summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets at their sources.",
+        needs: "switches of nodes that forward by routes in packets and broadcasts by tables",
+    };
+
+    type Header = Header;
+
+    fn check(&self) -> Result<(), Problem> {
+        let share = |key, value: f64, ok: bool, right| match ok {
+            true => Ok(()),
+            false => Err(Problem::new(key, format!("{value} is not {right}"))),
+        };
+        share(
+            "headroom",
+            self.headroom,
+            (0.0..1.0).contains(&self.headroom),
+            "a share from 0 to below 1, such as 0.05",
+        )?;
+        let gain = self.smoothing > 0.0 && self.smoothing <= 1.0;
+        share("smoothing", self.smoothing, gain, "a weight above 0 and up to 1, such as 0.5")?;
+        if self.trees == 0 || self.trees > TREES_MAX {
+            return Err(Problem::new("trees", format!("{} is not one of 1 to {TREES_MAX}", self.trees)));
+        }
+        for (key, span) in [("recompute", self.recompute), ("refresh", self.refresh), ("patience", self.patience)] {
+            let zero = span == Duration::ZERO && key != "recompute";
+            if zero || span > Duration::from_ms(1_000_000) {
+                return Err(Problem::new(key, format!("{span} is not a time up to 1000s, such as \"1ms\"")));
+            }
+        }
+        if self.probes == 0 {
+            return Err(Problem::new("probes", "0 would fail a flow before its receiver can answer; 1 or more"));
+        }
+        if self.class > 7 {
+            return Err(Problem::new("class", format!("{} is not one of 0 to 7", self.class)));
+        }
+        if let Some(adapt) = &self.adapt {
+            adapt.check().map_err(|problem| problem.under("adapt"))?;
+            if self.control != Control::Decentralised {
+                return Err(Problem::new(
+                    "adapt",
+                    "nodes select what they know of: it needs control = \"decentralised\"",
+                ));
+            }
+        }
+        for (index, own) in self.allocations.iter().enumerate() {
+            let here = |key: &str, message: String| Err(Problem::new(format!("allocations[{index}].{key}"), message));
+            if own.weight == 0 {
+                return here("weight", "0 would give it nothing; 1 to 255".to_owned());
+            }
+            if own.produced_at == Some(Rate::ZERO) {
+                return here("produced_at", "0 would never be done; leave it out for at once".to_owned());
+            }
+            if self.allocations[..index].iter().any(|other| other.traffic == own.traffic) {
+                return here("traffic", format!("\"{}\" has an allocation already", own.traffic));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+        ground.one_link_a_host("takes a host and its switch for one node, joined by a link")?;
+        if usize::from(ground.site.mtu_bytes) <= wire::DATA_BYTES {
+            let (header, mtu) = (wire::DATA_BYTES, ground.site.mtu_bytes);
+            let message = format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; write more");
+            return Err(Problem::new("", message));
+        }
+        let network = ground.common.get::<Networks>().of(&ground.fabric, &ground.routes);
+        let mut routings = vec![("routing".to_owned(), self.routing)];
+        for (index, own) in self.allocations.iter().enumerate() {
+            if !ground.classes.contains(&own.traffic) {
+                let known = ground.classes.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+                let message = format!("there is no class \"{}\"; the scenario has {known}", own.traffic);
+                return Err(Problem::new(format!("allocations[{index}].traffic"), message));
+            }
+            routings.extend(own.routing.map(|routing| (format!("allocations[{index}].routing"), routing)));
+        }
+        if self.adapt.is_some() && ground.fabric.hosts > view::IDENTIFIED_NODES_MAX {
+            let (most, hosts) = (view::IDENTIFIED_NODES_MAX, ground.fabric.hosts);
+            let message = format!(
+                "assignments name flows by 32 bits, 12 for each end: up to {most} hosts, and the fabric has {hosts}"
+            );
+            return Err(Problem::new("adapt", message));
+        }
+        if let Some(adapt) = &self.adapt {
+            adapt.utility.check(ground.fabric.hosts).map_err(|problem| problem.under("adapt.utility"))?;
+            let among = adapt.among.iter().enumerate();
+            routings.extend(among.map(|(index, &routing)| (format!("adapt.among[{index}]"), routing)));
+        }
+        for (key, routing) in routings {
+            network.tables.check(routing).map_err(|problem| Problem::new(key.as_str(), problem.message))?;
+            route::check(ground, routing).map_err(|message| Problem::new(key, message))?;
+        }
+        if let Control::Centralised { controller } = self.control
+            && controller >= ground.fabric.hosts
+        {
+            let message = format!("there is no host {controller}; the last is {}", ground.fabric.hosts - 1);
+            return Err(Problem::new("control.centralised.controller", message));
+        }
+        if ground.fabric.hosts > 1 << 16 {
+            let message =
+                format!("addresses have 16 bits: up to 65536 hosts, and the fabric has {}", ground.fabric.hosts);
+            return Err(Problem::new("", message));
+        }
+        Ok(())
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        let star = fabric::Star { hosts: site.hosts, rate: site.nic_rate, ..fabric::Star::default() };
+        let fabric = fabric::FabricSpec::Star(star).build().expect("a star of a site's hosts");
+        self.endpoint_on(site, &Ground::new(fabric, site))
+    }
+
+    fn header_bytes(&self) -> Option<u16> {
+        Some(wire::DATA_BYTES as u16)
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        Asks { own_routes: true, same_tables: true, ..Asks::only(Balancing::Ecmp) }
+    }
+
+    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
+        let (networks, calculators) = (ground.common.get::<Networks>(), ground.common.get::<Calculators>());
+        let network = networks.of(&ground.fabric, &ground.routes);
+        let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();
+        let plane = plane::Plane {
+            site: site.clone(),
+            config: Arc::new(self.clone()),
+            allocations: ground.classes.iter().map(of_class).collect(),
+            calculator: calculators.of(&network, self.headroom),
+            view: view::View::default(),
+            control: std::collections::VecDeque::new(),
+            broadcasts: 0,
+            batches: ground.common.get::<selection::assignments::Batches>(),
+            batch_next: 0,
+            batches_open: BTreeSet::new(),
+            unicast_bytes: 0,
+        };
+        Box::new(host::R2c2::new(plane, ground.fabric.clone(), networks, calculators))
+    }
+
+    fn agent(&self, ground: &Ground, _: SwitchId) -> Option<Box<dyn Agent>> {
+        let networks = ground.common.get::<Networks>();
+        let network = networks.of(&ground.fabric, &ground.routes);
+        Some(Box::new(switch::SwitchPart::new(ground.fabric.clone(), networks, network)))
+    }
+}

@@ -1,0 +1,119 @@
+//! Routes in packets: three bits a hop, up to 42 hops (section 4.2).
+//!
+//! Routes are as long as [`check`] lets them while nothing has failed; what is drawn around failures is asked [`fits`].
+//!
+//! Most routes fit the packet's label, which switches read by themselves. Where switches have more than eight ports, as in a Clos, a hop
+//! takes a byte there and a path has at most eight switches.
+
+use fabric::Routing;
+use node::Packet;
+use node::packet::flags;
+use units::PortId;
+
+use super::Header;
+use super::wire::WIDE;
+use contract::Ground;
+
+/// Hops of a route of 128 bits.
+pub const HOPS_MAX: usize = 42;
+/// Hops of a compact label, and of one with a byte a hop.
+pub(super) const COMPACT_MAX: usize = 21;
+pub(super) const WIDE_MAX: usize = 8;
+
+/// Whether a protocol's longest route fits; if not, why.
+pub(super) fn check(ground: &Ground, routing: Routing) -> Result<(), String> {
+    let shortest = ground.site.data_rtts.iter().map(|of| usize::from(of.0)).max().unwrap_or(1);
+    let switches = match (routing, &ground.fabric.lattice) {
+        (Routing::RandomPacketSpraying | Routing::DestinationTag, _) => shortest,
+        (Routing::Wlb, Some(lattice)) => lattice.dims.iter().map(|&length| length as usize - 1).sum::<usize>() + 1,
+        _ => 2 * shortest - 1,
+    };
+    let ports = ground.fabric.ports.iter().map(Vec::len).max().unwrap_or(0);
+    let (most, of) = if ports <= 8 { (HOPS_MAX, "8") } else { (WIDE_MAX, "256") };
+    if switches <= most && ports <= 256 {
+        return Ok(());
+    }
+    Err(format!(
+        "routes of \"{}\" pass up to {switches} switches of up to {ports} ports; a packet has room for {most} of up to {of}",
+        routing.name()
+    ))
+}
+
+/// Whether a packet has room for a route.
+pub(super) fn fits(ports: &[PortId]) -> bool {
+    ports.len() <= WIDE_MAX || ports.len() <= HOPS_MAX && ports.iter().all(|port| port.0 < 8)
+}
+
+/// Gives a data packet its route. False if it is too long ([`fits`]).
+pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) -> bool {
+    let bits_of = |ports: &[PortId], bits: u32| {
+        ports.iter().rev().try_fold(0u128, |packed, port| {
+            (u64::from(port.0) >> bits == 0).then_some(packed << bits | u128::from(port.0))
+        })
+    };
+    match (bits_of(&ports[..ports.len().min(HOPS_MAX)], 3), ports.len()) {
+        (Some(route), 0..=COMPACT_MAX) => {
+            packet.flags |= flags::SOURCE_ROUTED | flags::COMPACT_ROUTE;
+            packet.label = route as u64;
+            header.rlen = ports.len() as u8;
+        }
+        (Some(route), 0..=HOPS_MAX) => {
+            packet.flags |= flags::ROUTER_ALERT;
+            header.route = [route as u64, (route >> 64) as u64];
+            header.rlen = ports.len() as u8;
+        }
+        (None, 0..=WIDE_MAX) => {
+            let Some(route) = bits_of(ports, 8) else { return false };
+            packet.flags |= flags::SOURCE_ROUTED;
+            packet.label = route as u64;
+            header.rlen = ports.len() as u8 | WIDE;
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The port of a long route after so many hops.
+pub(super) fn port(route: [u64; 2], hops: u8) -> Option<PortId> {
+    let route = u128::from(route[1]) << 64 | u128::from(route[0]);
+    route.checked_shr(3 * u32::from(hops)).map(|ports| PortId(ports as u32 & 7))
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{FlowId, HostId};
+
+    use super::super::kind;
+    use super::*;
+
+    fn routed(ports: &[u32]) -> Option<Vec<u32>> {
+        let ports: Vec<PortId> = ports.iter().map(|&port| PortId(port)).collect();
+        let mut header = Header::of(kind::DATA);
+        let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
+        if !set(&mut packet, &mut header, &ports) {
+            return None;
+        }
+        let mut seen = Vec::new();
+        for hops in 0..ports.len() as u8 {
+            packet.hops = hops;
+            let by_switch = packet.has(flags::SOURCE_ROUTED).then(|| packet.routed_to()).flatten();
+            let long = packet.has(flags::ROUTER_ALERT).then(|| port(header.route, hops).map(|port| port.0)).flatten();
+            seen.push(by_switch.or(long)?);
+        }
+        Some(seen)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_hop_is_read_as_it_was_written(short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9)) {
+            proptest::prop_assert_eq!(routed(&short), Some(short));
+            proptest::prop_assert_eq!(routed(&wide), Some(wide));
+        }
+    }
+
+    #[test]
+    fn forty_two_hops_fit_and_no_more() {
+        assert!(routed(&[5; 42]).is_some() && routed(&[5; 43]).is_none());
+        assert!(routed(&[300]).is_none() && routed(&[9; 9]).is_none());
+    }
+}

@@ -1,0 +1,344 @@
+//! HPCC: the rate follows what switches tell of their links (Li et al., SIGCOMM 2019, section 3).
+//!
+//! Acknowledgements bring the record of each hop that the data has passed: rate, time, bytes sent, queue. Two records of a port give the
+//! rate at which it sends; with the shorter of the two queues that is how much is in flight on the link, as a share of its
+//! bandwidth-delay product (U). The rate moves so that U comes to `target`: multiplicatively above it and after
+//! `max_stage` additive steps, additively otherwise. Every acknowledgement moves it, from a reference that itself moves once a round
+//! trip (W^c), so that one reaction is not made many times.
+//!
+//! As in the simulator of HPCC's authors the state is a rate R, and the window is R T by `window` of the queue pair; and with
+//! `multi_rate` there is a reference rate a hop, of which the least counts.
+
+use node::{Site, Telemetry};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Rate};
+
+use super::control::{Ack, Algorithm, Control, Start};
+use contract::{About, Feedback};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "HpccConfig")]
+pub struct Config {
+    /// The share of a link that is to be used, above 0 and at most 1 (eta, U_target).
+    pub target: f64,
+    /// Additive steps before a multiplicative one (maxStage).
+    pub max_stage: u32,
+    /// An additive step: W_AI / T.
+    pub additive_increase: Rate,
+    /// Whether each hop has a reference rate of its own.
+    pub multi_rate: bool,
+    /// Whether every acknowledgement moves the rate, not only one a round trip.
+    pub fast_react: bool,
+    /// Least rate.
+    pub min_rate: Rate,
+    /// Whether telemetry comes on top of the MTU, as in HPCC's simulator, and not out of it.
+    pub telemetry_beyond_mtu: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            target: 0.95,
+            max_stage: 5,
+            additive_increase: Rate::from_bps(50_000_000),
+            multi_rate: true,
+            fast_react: true,
+            min_rate: Rate::from_bps(100_000_000),
+            telemetry_beyond_mtu: false,
+        }
+    }
+}
+
+impl Algorithm for Config {
+    type Control = Hpcc;
+
+    const ABOUT: About = About {
+        title: "HPCC",
+        source: "Li et al., SIGCOMM 2019",
+        summary: "Sets its rate by the load that each switch on the way reports.",
+        needs: "in-band telemetry at switches; a lossless network, or IRN",
+    };
+
+    const TELEMETRY: bool = true;
+
+    fn telemetry_beyond_mtu(&self) -> bool {
+        self.telemetry_beyond_mtu
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(self.target > 0.0 && self.target <= 1.0) {
+            return Err(Problem::new("target", format!("{} is not above 0 and at most 1", self.target)));
+        }
+        if self.min_rate == Rate::ZERO {
+            return Err(Problem::new("min_rate", "at 0 a flow would never send again"));
+        }
+        Ok(())
+    }
+
+    fn feedback(&self, _: &Site) -> Feedback {
+        Feedback::Drop
+    }
+
+    fn start(&self, start: Start) -> Hpcc {
+        let line = start.line.bps() as f64;
+        let reference = Reference { rate: line, load: 1.0, stage: 0 };
+        Hpcc {
+            target: self.target,
+            max_stage: self.max_stage,
+            additive_increase: self.additive_increase.bps() as f64,
+            multi_rate: self.multi_rate,
+            fast_react: self.fast_react,
+            min_rate: (self.min_rate.bps() as f64).min(line),
+            line,
+            rtt: start.rtt,
+            rate: line,
+            after: 0,
+            last: None,
+            references: [reference; node::telemetry::HOPS_MAX],
+        }
+    }
+}
+
+/// A queue pair's rate.
+#[derive(Clone, Debug)]
+pub struct Hpcc {
+    target: f64,
+    max_stage: u32,
+    additive_increase: f64,
+    multi_rate: bool,
+    fast_react: bool,
+    min_rate: f64,
+    line: f64,
+    /// T.
+    rtt: Duration,
+    /// In bits per second.
+    rate: f64,
+    /// The references move when more than this is acknowledged (lastUpdateSeq).
+    after: u64,
+    /// The last record of each hop (L).
+    last: Option<Telemetry>,
+    /// By hop, or one for all.
+    references: [Reference; node::telemetry::HOPS_MAX],
+}
+
+/// What the rate moves from.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    /// R^c, in bits per second.
+    rate: f64,
+    /// U, smoothed over a round trip.
+    load: f64,
+    /// Additive steps since the last multiplicative one (incStage).
+    stage: u32,
+}
+
+/// What two records of a port tell.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// What is in flight on its link, in bandwidth-delay products (u').
+    load: f64,
+    /// How much of a round trip lies between them.
+    share: f64,
+}
+
+impl Hpcc {
+    /// MeasureInflight's inner part (Algorithm 1), for each hop; none where the port has not gone on since.
+    fn samples(&self, last: &Telemetry, now: &Telemetry) -> [Option<Sample>; node::telemetry::HOPS_MAX] {
+        let mut samples = [None; node::telemetry::HOPS_MAX];
+        let hops = last.hops().iter().zip(now.hops());
+        for (sample, (before, hop)) in samples.iter_mut().zip(hops) {
+            if hop.at <= before.at || hop.sent_bytes < before.sent_bytes || hop.rate == Rate::ZERO {
+                continue;
+            }
+            let (span, rtt) = ((hop.at - before.at).secs_f64(), self.rtt.secs_f64());
+            let rate = hop.rate.bps() as f64;
+            let sent = (hop.sent_bytes - before.sent_bytes) as f64 * 8.0 / span;
+            let queue = f64::from(hop.queue_bytes.min(before.queue_bytes)) * 8.0;
+            *sample = Some(Sample { load: sent / rate + queue / (rate * rtt), share: (span / rtt).min(1.0) });
+        }
+        samples
+    }
+
+    /// ComputeWind, for one reference: the rate, and what the reference becomes.
+    fn step(&self, reference: &mut Reference, sample: Sample) -> Reference {
+        reference.load = reference.load * (1.0 - sample.share) + sample.load * sample.share;
+        let excess = reference.load / self.target;
+        let (rate, stage) = if excess >= 1.0 || reference.stage >= self.max_stage {
+            (reference.rate / excess + self.additive_increase, 0)
+        } else {
+            (reference.rate + self.additive_increase, reference.stage + 1)
+        };
+        Reference { rate: rate.clamp(self.min_rate, self.line), load: reference.load, stage }
+    }
+}
+
+impl Control for Hpcc {
+    fn rate(&self) -> Rate {
+        Rate::from_bps((self.rate + 0.5) as u64)
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let Some(now) = ack.telemetry else { return };
+        let Some(last) = self.last.replace(*now).filter(|last| last.path() == now.path()) else {
+            self.after = self.after.max(ack.next);
+            return;
+        };
+        let whole = ack.una > self.after;
+        if !whole && !self.fast_react {
+            self.last = Some(last);
+            return;
+        }
+        let mut samples = self.samples(&last, now);
+        if !self.multi_rate {
+            let most = samples.into_iter().flatten().max_by(|a, b| a.load.total_cmp(&b.load));
+            samples = [None; node::telemetry::HOPS_MAX];
+            samples[0] = most;
+        }
+        if samples.iter().all(Option::is_none) {
+            return;
+        }
+        let used = if self.multi_rate { now.hops().len() } else { 1 };
+        let mut least = self.line;
+        let mut references = self.references;
+        for (reference, sample) in references.iter_mut().zip(samples).take(used) {
+            let Some(sample) = sample else {
+                least = least.min(reference.rate);
+                continue;
+            };
+            let next = self.step(reference, sample);
+            least = least.min(next.rate);
+            if whole {
+                *reference = next;
+            }
+        }
+        self.references = references;
+        self.rate = least;
+        if whole {
+            self.after = self.after.max(ack.next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use node::telemetry::HopRecord;
+    use units::{SwitchId, Time};
+
+    use super::*;
+
+    const RTT: Duration = Duration::from_us(10);
+
+    fn control(config: Config) -> Hpcc {
+        config.start(Start { now: Time::ZERO, line: Rate::from_gbps(100), rtt: RTT })
+    }
+
+    /// Records of ports of 100 Gbps: (bytes sent, queue) of each, at so many microseconds.
+    fn record(at_us: u64, hops: &[(u64, u32)]) -> Telemetry {
+        let mut telemetry = Telemetry::default();
+        for (switch, &(sent, queue)) in hops.iter().enumerate() {
+            let hop = HopRecord::new(Rate::from_gbps(100), Time::from_us(at_us), sent, queue);
+            telemetry.push(SwitchId(switch as u32), hop);
+        }
+        telemetry
+    }
+
+    fn acknowledge(control: &mut Hpcc, una: u64, next: u64, telemetry: &Telemetry) -> f64 {
+        let telemetry = Some(telemetry);
+        control.on_ack(&Ack { now: Time::ZERO, una, next, rtt: RTT, virtual_delay: None, telemetry });
+        control.rate / 1e9
+    }
+
+    #[test]
+    fn the_load_is_what_is_sent_and_the_shorter_queue() {
+        let control = control(Config::default());
+        // 5 us: 128 x 400 bytes of the 62,500 that would fit, and a queue of 8,000 of the 125,000 that a round trip is.
+        let samples = control.samples(&record(10, &[(0, 16_000)]), &record(15, &[(51_200, 8_000)]));
+        let sample = samples[0].unwrap();
+        assert!((sample.load - (51_200.0 / 62_500.0 + 8_000.0 / 125_000.0)).abs() < 1e-12, "{}", sample.load);
+        assert!((sample.share - 0.5).abs() < 1e-12);
+        // Longer than a round trip counts as one.
+        let samples = control.samples(&record(10, &[(0, 0)]), &record(40, &[(51_200, 8_000)]));
+        assert!((samples[0].unwrap().share - 1.0).abs() < 1e-12);
+        // What is older than the last tells nothing.
+        assert!(control.samples(&record(10, &[(512, 0)]), &record(10, &[(512, 0)]))[0].is_none());
+        assert!(samples[1].is_none());
+    }
+
+    #[test]
+    fn an_overloaded_hop_takes_its_share_of_the_rate_and_the_reference_moves_once_a_round_trip() {
+        let mut control = control(Config::default());
+        // The first record is what others are compared with.
+        assert_eq!(acknowledge(&mut control, 1_460, 100_000, &record(10, &[(0, 0)])), 100.0);
+        // Half a round trip later: the port has sent at 102.4 Gbps, quantised, with 62,480 B in queue both times. U is half what it
+        // was, 1, and half of that.
+        let first = record(10, &[(0, 62_480)]);
+        control.last = Some(first);
+        let now = record(15, &[(62_464, 62_480)]);
+        let load = 0.5 + 0.5 * (62_464.0 / 62_500.0 + 62_480.0 / 125_000.0);
+        let wanted = 100.0 / (load / 0.95) + 0.05;
+        let rate = acknowledge(&mut control, 2_920, 100_000, &now);
+        assert!((rate - wanted).abs() < 1e-9, "{rate} {wanted}");
+        // The reference has not moved: the same load again moves the rate from 100 Gbps, not from where it is.
+        let again = record(20, &[(124_928, 62_480)]);
+        let load = 0.5 * load + 0.5 * (62_464.0 / 62_500.0 + 62_480.0 / 125_000.0);
+        let wanted = 100.0 / (load / 0.95) + 0.05;
+        let rate = acknowledge(&mut control, 100_000, 110_000, &again);
+        assert!((rate - wanted).abs() < 1e-9, "{rate} {wanted}");
+        assert_eq!(control.references[0].rate, 100e9);
+        // With all of a round trip acknowledged it moves.
+        acknowledge(&mut control, 100_001, 120_000, &record(25, &[(187_392, 62_480)]));
+        assert!(control.references[0].rate == control.rate && control.rate < 70e9);
+    }
+
+    #[test]
+    fn below_the_target_it_takes_five_additive_steps_and_a_multiplicative_one() {
+        let mut control = control(Config::default());
+        control.references[0] = Reference { rate: 40e9, load: 0.5, stage: 0 };
+        control.rate = 40e9;
+        acknowledge(&mut control, 1, 2, &record(0, &[(0, 0)]));
+        let mut rates = Vec::new();
+        for round in 1..=6u64 {
+            // Half a link, a round trip apart: U stays at 0.5.
+            let now = record(10 * round, &[(62_464 * round, 0)]);
+            rates.push(acknowledge(&mut control, 2 * round + 1, 2 * round + 2, &now));
+        }
+        for (step, rate) in rates[..5].iter().enumerate() {
+            assert!((rate - (40.05 + 0.05 * step as f64)).abs() < 1e-9, "{rates:?}");
+        }
+        let load = 62_464.0 / 125_000.0;
+        assert!((rates[5] - (40.25 * 0.95 / load + 0.05)).abs() < 1e-6, "{rates:?}");
+    }
+
+    #[test]
+    fn each_hop_has_its_reference_or_the_most_loaded_counts() {
+        for multi_rate in [true, false] {
+            let mut control = control(Config { multi_rate, ..Config::default() });
+            acknowledge(&mut control, 1, 2, &record(0, &[(0, 0), (0, 0)]));
+            // The first hop at half load, the second at full load with a queue of a quarter.
+            let (half, full) = (62_464.0 / 125_000.0, 124_928.0 / 125_000.0 + 0.25024);
+            control.last = Some(record(0, &[(0, 0), (0, 31_280)]));
+            let rate = acknowledge(&mut control, 3, 4, &record(10, &[(62_464, 0), (124_928, 31_280)]));
+            let wanted = 100.0 / (full / 0.95) + 0.05;
+            assert!((rate - wanted).abs() < 1e-9, "{rate} {wanted}");
+            let [first, second, ..] = control.references;
+            if multi_rate {
+                assert!((first.load - half).abs() < 1e-12 && (second.load - full).abs() < 1e-12);
+                assert_eq!((first.rate, first.stage, second.stage), (100e9, 1, 0));
+            } else {
+                assert!((first.load - full).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn another_path_begins_anew() {
+        let mut control = control(Config::default());
+        acknowledge(&mut control, 1, 2, &record(0, &[(0, 0)]));
+        let other = record(10, &[(1_250_000, 90_000), (1_250_000, 90_000)]);
+        assert_eq!(acknowledge(&mut control, 3, 4, &other), 100.0);
+        assert_eq!(control.last, Some(other));
+    }
+}

@@ -1,0 +1,265 @@
+//! TIMELY: the rate follows the gradient of the round trip (Mittal et al., SIGCOMM 2015, section 4).
+//!
+//! Between two thresholds the smoothed difference of successive round trips decides (Algorithm 1): falling or level, the rate
+//! grows by a step, five steps from the fifth time in a row on; rising, it shrinks in proportion. Below the one threshold it grows
+//! whatever the gradient is, above the other it shrinks by how far above.
+
+use node::Site;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem, Rate};
+
+use super::control::{Ack, Algorithm, Control, Start};
+use contract::{About, Feedback};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "TimelyConfig")]
+pub struct Config {
+    /// Below this round trip the rate grows.
+    pub t_low: Duration,
+    /// Above this round trip it shrinks.
+    pub t_high: Duration,
+    /// Unit of the gradient: the round trip of an unloaded network.
+    pub min_rtt: Duration,
+    /// Weight of the newest difference in the smoothed one, above 0 and at most 1 (alpha).
+    pub ewma: f64,
+    /// How strongly it shrinks, above 0 and at most 1.
+    pub beta: f64,
+    /// A step of growth (delta).
+    pub step: Rate,
+    /// After how many growths in a row for the gradient's sake a growth is so many steps (N).
+    pub hyper: u32,
+    /// Acknowledged bytes between two decisions: the paper's segment. None decides once a round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Bytes>,
+    /// Least rate.
+    pub min_rate: Rate,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            t_low: Duration::from_us(50),
+            t_high: Duration::from_us(500),
+            min_rtt: Duration::from_us(20),
+            ewma: 0.875,
+            beta: 0.8,
+            step: Rate::from_bps(10_000_000),
+            hyper: 5,
+            segment: None,
+            min_rate: Rate::from_bps(100_000_000),
+        }
+    }
+}
+
+impl Algorithm for Config {
+    type Control = Timely;
+
+    const ABOUT: About = About {
+        title: "TIMELY over RoCE",
+        source: "Mittal et al., SIGCOMM 2015",
+        summary: "Grows while round trips fall or are short, shrinks while they rise or are long.",
+        needs: "a lossless network, or IRN",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        if self.t_low > self.t_high {
+            return Err(Problem::new("t_low", format!("{} is above t_high, {}", self.t_low, self.t_high)));
+        }
+        if self.min_rtt == Duration::ZERO {
+            return Err(Problem::new("min_rtt", "0 is no round trip"));
+        }
+        for (key, value) in [("ewma", self.ewma), ("beta", self.beta)] {
+            if !(value > 0.0 && value <= 1.0) {
+                return Err(Problem::new(key, format!("{value} is not above 0 and at most 1")));
+            }
+        }
+        if self.min_rate == Rate::ZERO {
+            return Err(Problem::new("min_rate", "at 0 a flow would never send again"));
+        }
+        Ok(())
+    }
+
+    fn feedback(&self, _: &Site) -> Feedback {
+        Feedback::Delay
+    }
+
+    fn start(&self, start: Start) -> Timely {
+        let us = |span: Duration| span.us_f64();
+        let line = start.line.bps() as f64;
+        Timely {
+            t_low: us(self.t_low),
+            t_high: us(self.t_high),
+            min_rtt: us(self.min_rtt),
+            ewma: self.ewma,
+            beta: self.beta,
+            step: self.step.bps() as f64,
+            hyper: self.hyper,
+            segment: self.segment.map(Bytes::get),
+            min_rate: (self.min_rate.bps() as f64).min(line),
+            line,
+            rate: line,
+            last: None,
+            least: Duration::MAX,
+            difference: 0.0,
+            falling: 0,
+            after: 0,
+        }
+    }
+}
+
+/// A queue pair's rate.
+#[derive(Clone, Debug)]
+pub struct Timely {
+    /// In microseconds: thresholds, and the gradient's unit.
+    t_low: f64,
+    t_high: f64,
+    min_rtt: f64,
+    ewma: f64,
+    beta: f64,
+    step: f64,
+    hyper: u32,
+    segment: Option<u64>,
+    min_rate: f64,
+    line: f64,
+    /// In bits per second.
+    rate: f64,
+    /// The last round trip, in microseconds.
+    last: Option<f64>,
+    /// The least round trip, for packets of an AQ.
+    least: Duration,
+    /// The smoothed difference of successive round trips, in microseconds.
+    difference: f64,
+    /// How often in a row the gradient has not been positive.
+    falling: u32,
+    /// The next decision is due when more than this is acknowledged.
+    after: u64,
+}
+
+impl Timely {
+    /// Algorithm 1 of the paper.
+    fn decide(&mut self, rtt: f64) {
+        let Some(last) = self.last.replace(rtt) else { return };
+        self.difference = (1.0 - self.ewma) * self.difference + self.ewma * (rtt - last);
+        let gradient = self.difference / self.min_rtt;
+        if rtt < self.t_low {
+            self.rate += self.step;
+        } else if rtt > self.t_high {
+            self.falling = 0;
+            self.rate *= 1.0 - self.beta * (1.0 - self.t_high / rtt);
+        } else if gradient <= 0.0 {
+            self.falling += 1;
+            self.rate += if self.falling >= self.hyper { f64::from(self.hyper) * self.step } else { self.step };
+        } else {
+            self.falling = 0;
+            self.rate *= (1.0 - self.beta * gradient).max(0.0);
+        }
+        self.rate = self.rate.clamp(self.min_rate, self.line);
+    }
+}
+
+impl Control for Timely {
+    fn rate(&self) -> Rate {
+        Rate::from_bps((self.rate + 0.5) as u64)
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.least = self.least.min(ack.rtt);
+        if ack.una <= self.after {
+            return;
+        }
+        self.after = self.segment.map_or(ack.next, |segment| ack.una - 1 + segment);
+        // Under an AQ the physical queue is others' doing.
+        let rtt = ack.virtual_delay.map_or(ack.rtt, |delay| self.least + delay);
+        self.decide(rtt.us_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Time;
+
+    use super::*;
+
+    /// At 50 Gbps of 100, after round trips that left no trace.
+    fn control() -> Timely {
+        let start = Start { now: Time::ZERO, line: Rate::from_gbps(100), rtt: Duration::from_us(20) };
+        Timely { rate: 50e9, last: Some(100.0), ..Config::default().start(start) }
+    }
+
+    fn mbps(control: &Timely) -> f64 {
+        control.rate / 1e6
+    }
+
+    #[test]
+    fn below_the_low_threshold_it_grows_whatever_the_gradient() {
+        let mut control = control();
+        for rtt in [20.0, 30.0, 49.0] {
+            control.decide(rtt);
+        }
+        assert_eq!(mbps(&control), 50_030.0);
+    }
+
+    #[test]
+    fn above_the_high_threshold_it_shrinks_by_how_far() {
+        let mut control = control();
+        control.decide(1_000.0);
+        // 1 - 0.8 (1 - 500 / 1000)
+        assert!((mbps(&control) - 30_000.0).abs() < 1e-6);
+        // Even as the round trip falls.
+        control.decide(625.0);
+        assert!((mbps(&control) - 30_000.0 * (1.0 - 0.8 * 0.2)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn between_them_a_rising_round_trip_shrinks_it_in_proportion() {
+        let mut control = control();
+        control.decide(102.0);
+        // Difference 0.875 x 2 us, gradient 0.0875, 1 - 0.8 x 0.0875 = 0.93.
+        assert!((mbps(&control) - 46_500.0).abs() < 1e-6, "{}", mbps(&control));
+        // Level: the smoothed difference is 0.125 x 1.75 us and still positive.
+        control.decide(102.0);
+        assert!((mbps(&control) - 46_500.0 * (1.0 - 0.8 * 0.21875 / 20.0)).abs() < 1e-6);
+        // A jump of more than the unit over beta would make it negative.
+        control.decide(300.0);
+        assert_eq!(mbps(&control), 100.0);
+    }
+
+    #[test]
+    fn the_fifth_falling_round_trip_in_a_row_grows_it_by_five_steps() {
+        let mut control = control();
+        let mut grown = Vec::new();
+        for n in 1..=6 {
+            let before = mbps(&control);
+            control.decide(100.0 - f64::from(n));
+            grown.push(mbps(&control) - before);
+        }
+        assert_eq!(grown, [10.0, 10.0, 10.0, 10.0, 50.0, 50.0]);
+        control.decide(120.0);
+        let before = mbps(&control);
+        control.decide(60.0);
+        assert_eq!(mbps(&control) - before, 10.0);
+    }
+
+    #[test]
+    fn it_decides_once_a_round_trip_or_once_a_segment() {
+        let decisions = |segment: Option<u64>| {
+            let mut control = Timely { segment, ..control() };
+            let mut changes = 0;
+            for packet in 1..=100u64 {
+                let before = control.rate;
+                let rtt = Duration::from_us(30);
+                let (una, next) = (packet * 1460, (packet + 20) * 1460);
+                control.on_ack(&Ack { now: Time::ZERO, una, next, rtt, virtual_delay: None, telemetry: None });
+                changes += u32::from(control.rate != before);
+            }
+            changes
+        };
+        // After packet 1, when all that was in flight then is acknowledged: packets 1, 22, 43, 64, 85.
+        assert_eq!(decisions(None), 5);
+        // Packets 1, 12, 23, ..., 100: the first at which 16,000 bytes more than at the last are acknowledged.
+        assert_eq!(decisions(Some(16_000)), 10);
+    }
+}

@@ -1,0 +1,234 @@
+//! TCP: reliable delivery of messages by a window, with the congestion control of one's choice.
+//!
+//! What is common to all: SACK-based loss recovery (RFC 6675) with limited transmit (RFC 3042) and rescue
+//! retransmission, the retransmission timeout of RFC 6298 with Karn's rule, delayed acknowledgements (RFC 1122, RFC
+//! 5681) and congestion marks (RFC 3168, RFC 8257) where asked for. A congestion control is one file more: its
+//! settings ([`control::Algorithm`]), its window ([`control::Control`]), and a line in the catalogue.
+//!
+//! A message is a flow of its own that begins in slow start on a connection that is there already, as between services
+//! that keep theirs open; `handshake` makes it open one. Data goes one way, so packets are data or acknowledgement. The
+//! NIC pulls: flows that may send take turns by packet, acknowledgements go first.
+//!
+//! Deliberately absent: tail loss probes and RACK (RFC 8985), so that a lost tail and a lost retransmission wait for the
+//! timeout; proportional rate reduction (RFC 6937), so that a flow in recovery pauses for half a round trip; F-RTO and
+//! the undoing of spurious reductions; HyStart; timestamps (RTTs come from sending times kept by the sender); a
+//! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
+//! the same). A sender never gives up. `docs/schemes/tcp.md` gives every default with its reason.
+
+use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem};
+
+use contract::{About, Asks, Scheme};
+use control::{Algorithm, Ecn, Start};
+use header::{ACK, Header};
+use plb::Plb;
+use receiver::Receiver;
+use rtt::Bounds;
+use sender::Sender;
+
+pub mod bbr;
+pub mod control;
+pub mod cubic;
+pub mod dctcp;
+pub mod header;
+pub mod illinois;
+pub mod newreno;
+pub mod plb;
+pub mod swift;
+
+mod rate;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod sender;
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, bound = "A: Algorithm")]
+#[schemars(bound = "A: Algorithm", rename = "Tcp_{A}")]
+pub struct Config<A> {
+    /// Initial window, in segments (RFC 6928).
+    pub initial_window: u16,
+    /// Whether each message opens a connection first, which costs a round trip.
+    pub handshake: bool,
+    /// Delays acknowledgements; none acknowledges each packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack: Option<DelayedAck>,
+    /// Least retransmission timeout.
+    pub rto_min: Duration,
+    /// Greatest retransmission timeout.
+    pub rto_max: Duration,
+    /// Granularity of the clock that measures round trips: RFC 6298's G.
+    pub clock_granularity: Duration,
+    /// Priority class of data.
+    pub class: u8,
+    /// Priority class of acknowledgements; none is that of data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_class: Option<u8>,
+    /// Another path for a flow that meets congestion round after round, by its flow label (PLB). Congestion controls alone that learn
+    /// which packets were marked (`dctcp`), where switches choose by ECMP; none keeps a flow on its path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plb: Option<Plb>,
+    /// The congestion control's own settings.
+    pub control: A,
+}
+
+/// When an acknowledgement may wait (RFC 5681 section 4.2). One that reports a loss, fills a hole, ends a message or reports
+/// a change of marks (RFC 8257 section 3.2) never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DelayedAck {
+    /// Packets that one acknowledgement is for.
+    pub packets: u32,
+    /// How long the first of them may wait.
+    pub timeout: Duration,
+}
+
+impl Default for DelayedAck {
+    /// Two packets, as RFC 5681 says; and a time well below the least timeout of the sender.
+    fn default() -> DelayedAck {
+        DelayedAck { packets: 2, timeout: Duration::from_us(200) }
+    }
+}
+
+impl<A: Algorithm> Default for Config<A> {
+    fn default() -> Self {
+        Config {
+            initial_window: 10,
+            handshake: false,
+            delayed_ack: None,
+            rto_min: Duration::from_ms(1),
+            rto_max: Duration::from_ms(60_000),
+            clock_granularity: Duration::from_us(1),
+            class: 1,
+            ack_class: None,
+            plb: None,
+            control: A::default(),
+        }
+    }
+}
+
+impl<A: Algorithm> Scheme for Config<A> {
+    type Header = Header;
+
+    const ABOUT: About = A::ABOUT;
+
+    fn check(&self) -> Result<(), Problem> {
+        if self.initial_window == 0 {
+            return Err(Problem::new("initial_window", "0 would never send; write at least 1"));
+        }
+        if self.rto_min == Duration::ZERO || self.rto_min > self.rto_max {
+            let message = format!("{} is not above 0 and at most rto_max, {}", self.rto_min, self.rto_max);
+            return Err(Problem::new("rto_min", message));
+        }
+        for (key, class) in [("class", Some(self.class)), ("ack_class", self.ack_class)] {
+            if let Some(class) = class.filter(|&class| class > 7) {
+                return Err(Problem::new(key, format!("{class} is not one of 0 to 7")));
+            }
+        }
+        if let Some(delay) = self.delayed_ack {
+            if delay.packets < 2 {
+                let message = format!("{} delays nothing; write at least 2, or leave delayed_ack out", delay.packets);
+                return Err(Problem::new("delayed_ack.packets", message));
+            }
+            if delay.timeout >= self.rto_min {
+                let message = format!(
+                    "{} is not below rto_min, {}: the sender would time out on packets that have arrived",
+                    delay.timeout, self.rto_min
+                );
+                return Err(Problem::new("delayed_ack.timeout", message));
+            }
+        }
+        if let Some(plb) = &self.plb {
+            plb.check().map_err(|problem| problem.under("plb"))?;
+            if self.control.ecn() != Ecn::Proportional {
+                let message = "goes by the share of marked bytes, which this congestion control does not learn; leave it out, or take dctcp";
+                return Err(Problem::new("plb", message));
+            }
+        }
+        self.control.check().map_err(|problem| problem.under("control"))
+    }
+
+    fn gives_up(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        let sender = sender::Settings {
+            start: Start::at(site, self.initial_window),
+            handshake: self.handshake,
+            rto: Bounds { min: self.rto_min, max: self.rto_max, granularity: self.clock_granularity },
+            class: self.class,
+            plb: self.plb,
+        };
+        let receiver = receiver::Settings {
+            ecn: self.control.ecn(),
+            delayed_ack: self.delayed_ack,
+            ack_class: self.ack_class.unwrap_or(self.class),
+            remember: Duration::from_ps(self.rto_max.ps().saturating_mul(2)),
+        };
+        Box::new(Tcp {
+            class: self.class,
+            ack_class: receiver.ack_class,
+            sender: Sender::new(self.control.clone(), sender, site.clone()),
+            receiver: Receiver::new(receiver, site.clone()),
+        })
+    }
+
+    fn asks(&self, site: &Site) -> Asks {
+        Asks { feedback: self.control.feedback(site), flow_labels: self.plb.is_some(), ..Asks::only(Balancing::Ecmp) }
+    }
+}
+
+struct Tcp<A: Algorithm> {
+    class: u8,
+    ack_class: u8,
+    sender: Sender<A>,
+    receiver: Receiver,
+}
+
+impl<A: Algorithm> Endpoint for Tcp<A> {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::Send(message) => self.sender.start(message, cx.random),
+            Input::Packet(packet) if packet.header::<Header>().has(ACK) => self.sender.receive(cx, packet),
+            Input::Packet(packet) => self.receiver.receive(cx, packet),
+            Input::Deadline => {
+                self.sender.wake(cx.now);
+                self.receiver.wake(cx.now);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if cx.gate.open(self.ack_class)
+            && let Some(ack) = self.receiver.poll_transmit()
+        {
+            return Some(ack);
+        }
+        if cx.gate.open(self.class) { self.sender.poll_transmit(cx.now) } else { None }
+    }
+
+    fn poll_at(&self) -> PollAt {
+        self.sender.deadline().into_iter().chain(self.receiver.deadline()).min().into()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let (sent, received) = (&self.sender.counts, &self.receiver.counts);
+        vec![
+            ("fast_retransmissions", sent.fast_retransmissions),
+            ("timeout_retransmissions", sent.timeout_retransmissions),
+            ("syn_retransmissions", sent.syn_retransmissions),
+            ("recoveries", sent.recoveries),
+            ("timeouts", sent.timeouts),
+            ("ecn_reductions", sent.ecn_reductions),
+            ("path_changes", sent.path_changes),
+            ("acks", received.acks),
+            ("duplicates", received.duplicates),
+            ("trimmed", received.trimmed),
+            ("malformed", sent.malformed + received.malformed),
+        ]
+    }
+}

@@ -1,0 +1,617 @@
+//! BBR, version 1: sends at the rate at which data arrives (Cardwell et al., ACM Queue 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00).
+//!
+//! It keeps a model of the path, the greatest delivery rate of the last ten round trips (`BtlBw`) and the least round trip of
+//! the last ten seconds (`RTprop`), and paces at `pacing_gain * BtlBw` with at most `cwnd_gain * BtlBw * RTprop` in flight. STARTUP
+//! doubles the rate a round trip until it grows no more, DRAIN takes back the queue that this has left, PROBE_BW goes
+//! through a cycle of gains, a quarter above and a quarter below 1 and then 1 for six, and PROBE_RTT sends almost nothing for a
+//! moment if no round trip has been as short as `RTprop` for long. Names are the draft's; `rate.rs` has the samples.
+//!
+//! Losses do not change the model. In recovery what arrives makes room for as much for a round trip (packet
+//! conservation), then the window of before is restored.
+//!
+//! Deliberately absent: restart from idle, as a flow is one message and never idle; the policer detection and
+//! the allowance for aggregated acknowledgements of Linux, which the draft leaves out; quanta above a packet, as hosts here
+//! have no segmentation offload.
+
+use std::collections::VecDeque;
+
+use node::Site;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, Problem, Rate, Stream, Time};
+
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use contract::{About, Feedback};
+
+/// What a scenario may set, by the draft's names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "BbrConfig")]
+pub struct Config {
+    /// BBRHighGain: pacing and window gain of STARTUP, above 1; DRAIN paces at its inverse.
+    pub high_gain: f64,
+    /// Window gain of PROBE_BW, at least 1.
+    pub cwnd_gain: f64,
+    /// BtlBwFilterLen: for how many round trips a delivery rate is remembered.
+    pub btlbw_filter_len: u64,
+    /// RTpropFilterLen: for how long the least round trip is believed, until PROBE_RTT looks for it anew.
+    pub rtprop_filter_len: Duration,
+    /// ProbeRTTDuration: how long PROBE_RTT lasts at least.
+    pub probe_rtt_duration: Duration,
+    /// BBRMinPipeCwnd: the window of PROBE_RTT, in packets, and the least otherwise.
+    pub min_pipe_cwnd: u64,
+}
+
+impl Default for Config {
+    /// The draft's: 2/ln 2 is the least gain that doubles the rate a round trip.
+    fn default() -> Config {
+        Config {
+            high_gain: 2.0 / std::f64::consts::LN_2,
+            cwnd_gain: 2.0,
+            btlbw_filter_len: 10,
+            rtprop_filter_len: Duration::from_ms(10_000),
+            probe_rtt_duration: Duration::from_ms(200),
+            min_pipe_cwnd: 4,
+        }
+    }
+}
+
+impl Algorithm for Config {
+    type Control = Bbr;
+
+    const ABOUT: About = About {
+        title: "BBR",
+        source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
+        summary: "Paces at the greatest delivery rate that it sees, with two bandwidth-delay products in flight at most.",
+        needs: "nothing",
+    };
+
+    const SAMPLES_RATE: bool = true;
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(self.high_gain > 1.0 && self.high_gain.is_finite()) {
+            return Err(Problem::new("high_gain", format!("{} is not above 1", self.high_gain)));
+        }
+        if !(self.cwnd_gain >= 1.0 && self.cwnd_gain.is_finite()) {
+            return Err(Problem::new("cwnd_gain", format!("{} is not at least 1", self.cwnd_gain)));
+        }
+        for (key, value) in [("btlbw_filter_len", self.btlbw_filter_len), ("min_pipe_cwnd", self.min_pipe_cwnd)] {
+            if value == 0 {
+                return Err(Problem::new(key, "0 would never send; write at least 1"));
+            }
+        }
+        if self.probe_rtt_duration >= self.rtprop_filter_len {
+            let message = format!(
+                "{} is not below rtprop_filter_len, {}: it would do nothing but probe",
+                self.probe_rtt_duration, self.rtprop_filter_len
+            );
+            return Err(Problem::new("probe_rtt_duration", message));
+        }
+        Ok(())
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::Off
+    }
+
+    fn feedback(&self, _: &Site) -> Feedback {
+        Feedback::Drop
+    }
+
+    fn start(&self, start: Start) -> Bbr {
+        // BBRInitPacingRate(), with the unloaded round trip for an SRTT: the connection has been used before.
+        let bits = start.window_bytes as f64 * 8.0 * self.high_gain;
+        let rate = bits * 1e12 / start.rtt.ps().max(1) as f64;
+        Bbr {
+            config: self.clone(),
+            random: Stream::new(start.seed, 0, "bbr"),
+            state: State::Startup,
+            btlbw: MaxFilter::default(),
+            rtprop: None,
+            rtprop_expired: false,
+            delivered: 0,
+            round: Round::default(),
+            full_pipe: FullPipe::default(),
+            pacing_rate: Rate::from_bps(rate as u64),
+            cwnd: start.window_bytes,
+            prior_cwnd: 0,
+            recovering: false,
+            packet_conservation: false,
+            arrived: Arrived::default(),
+            start,
+        }
+    }
+}
+
+/// The gains of PROBE_BW's phases, each as long as a round trip at least or, where the gain is below 1, at most.
+const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+
+/// By how much the delivery rate must grow in three round trips that STARTUP goes on.
+const FULL_PIPE_GROWTH: f64 = 1.25;
+
+/// A flow's model of its path, and what follows from it.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    config: Config,
+    start: Start,
+    random: Stream,
+    state: State,
+    btlbw: MaxFilter,
+    /// The least round trip, and when it was seen.
+    rtprop: Option<(Duration, Time)>,
+    rtprop_expired: bool,
+    /// All that has arrived.
+    delivered: u64,
+    round: Round,
+    full_pipe: FullPipe,
+    /// In message bytes.
+    pacing_rate: Rate,
+    cwnd: u64,
+    /// The window to restore after recovery and PROBE_RTT.
+    prior_cwnd: u64,
+    recovering: bool,
+    packet_conservation: bool,
+    arrived: Arrived,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw {
+        cycle_index: usize,
+        cycle_stamp: Time,
+    },
+    ProbeRtt {
+        /// When it may end, once so little is in flight as shall be.
+        done_stamp: Option<Time>,
+        /// Whether a round trip has passed since.
+        round_done: bool,
+    },
+}
+
+/// Counts round trips: one has passed when a packet is acknowledged that was sent after the last had.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    count: u64,
+    /// This acknowledgement ends one.
+    start: bool,
+    next_delivered: u64,
+}
+
+/// Tells when the delivery rate grows no more.
+#[derive(Clone, Copy, Debug, Default)]
+struct FullPipe {
+    filled: bool,
+    full_bw: Rate,
+    full_bw_count: u32,
+}
+
+/// What the last acknowledgement told, for the recovery that may begin with it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    in_flight: u64,
+    delivered: u64,
+}
+
+impl Control for Bbr {
+    /// BBRUpdateOnACK().
+    fn on_ack(&mut self, ack: &Ack) {
+        if self.recovering && ack.phase == Phase::Open {
+            (self.recovering, self.packet_conservation) = (false, false);
+            self.restore_cwnd();
+        }
+        self.update_btlbw(ack);
+        self.check_cycle_phase(ack);
+        self.check_full_pipe(ack);
+        self.check_drain(ack);
+        self.update_rtprop(ack);
+        self.check_probe_rtt(ack);
+        self.set_pacing_rate();
+        self.set_cwnd(ack);
+        self.arrived = Arrived { in_flight: ack.in_flight_bytes, delivered: ack.delivered_bytes };
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        self.save_cwnd();
+        self.recovering = true;
+        match congestion.signal {
+            Signal::Loss | Signal::Mark => {
+                self.cwnd = self.arrived.in_flight + self.arrived.delivered.max(self.start.mss_bytes);
+                self.packet_conservation = true;
+                // It ends with a round trip that begins now.
+                self.round.next_delivered = self.delivered;
+            }
+            Signal::Timeout { .. } => {
+                self.cwnd = self.start.mss_bytes;
+                self.packet_conservation = false;
+            }
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn pacing(&self) -> Option<Rate> {
+        let wire = self.start.packet_bytes as f64 / self.start.mss_bytes as f64;
+        Some(self.pacing_rate.mul_f64(wire).max(Rate::from_bps(1)))
+    }
+
+    fn holds_back(&self) -> bool {
+        matches!(self.state, State::ProbeRtt { .. })
+    }
+}
+
+impl Bbr {
+    fn pacing_gain(&self) -> f64 {
+        match self.state {
+            State::Startup => self.config.high_gain,
+            State::Drain => 1.0 / self.config.high_gain,
+            State::ProbeBw { cycle_index, .. } => PACING_GAIN_CYCLE[cycle_index],
+            State::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    fn cwnd_gain(&self) -> f64 {
+        match self.state {
+            State::Startup | State::Drain => self.config.high_gain,
+            State::ProbeBw { .. } => self.config.cwnd_gain,
+            State::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    /// BBRInflight(): so many bandwidth-delay products and three quanta, which are a packet each.
+    fn inflight(&self, gain: f64) -> u64 {
+        let Some((rtprop, _)) = self.rtprop else { return self.start.window_bytes };
+        let bdp = self.btlbw.max().bytes_in(rtprop);
+        (gain * bdp as f64) as u64 + 3 * self.start.mss_bytes
+    }
+
+    /// BBRUpdateBtlBw(), BBRUpdateRound().
+    fn update_btlbw(&mut self, ack: &Ack) {
+        self.round.start = false;
+        let Some(sample) = ack.rate else { return };
+        self.delivered = sample.delivered_bytes;
+        if sample.delivered_before_bytes >= self.round.next_delivered {
+            self.round = Round { count: self.round.count + 1, start: true, next_delivered: self.delivered };
+            self.packet_conservation = false;
+        }
+        if !sample.limited || sample.rate >= self.btlbw.max() {
+            self.btlbw.add(self.round.count, sample.rate, self.config.btlbw_filter_len);
+        }
+    }
+
+    /// BBRCheckCyclePhase(), BBRIsNextCyclePhase().
+    fn check_cycle_phase(&mut self, ack: &Ack) {
+        let State::ProbeBw { cycle_index, cycle_stamp } = self.state else { return };
+        let rtprop = self.rtprop.map_or(Duration::ZERO, |(rtprop, _)| rtprop);
+        let is_full_length = ack.now - cycle_stamp > rtprop;
+        let in_flight = ack.in_flight_before_bytes;
+        let gain = PACING_GAIN_CYCLE[cycle_index];
+        let is_over = if gain > 1.0 {
+            is_full_length && (ack.lost_bytes > 0 || in_flight >= self.inflight(gain))
+        } else {
+            is_full_length || gain < 1.0 && in_flight <= self.inflight(1.0)
+        };
+        if is_over {
+            self.enter_cycle_phase(cycle_index + 1, ack.now);
+        }
+    }
+
+    /// BBRAdvanceCyclePhase().
+    fn enter_cycle_phase(&mut self, index: usize, now: Time) {
+        self.state = State::ProbeBw { cycle_index: index % PACING_GAIN_CYCLE.len(), cycle_stamp: now };
+    }
+
+    /// BBRCheckFullPipe().
+    fn check_full_pipe(&mut self, ack: &Ack) {
+        let limited = ack.rate.is_none_or(|sample| sample.limited);
+        if self.full_pipe.filled || !self.round.start || limited {
+            return;
+        }
+        let full = &mut self.full_pipe;
+        if self.btlbw.max() >= full.full_bw.mul_f64(FULL_PIPE_GROWTH) {
+            (full.full_bw, full.full_bw_count) = (self.btlbw.max(), 0);
+            return;
+        }
+        full.full_bw_count += 1;
+        full.filled = full.full_bw_count >= 3;
+    }
+
+    /// BBRCheckDrain().
+    fn check_drain(&mut self, ack: &Ack) {
+        if self.state == State::Startup && self.full_pipe.filled {
+            self.state = State::Drain;
+        }
+        if self.state == State::Drain && ack.in_flight_bytes <= self.inflight(1.0) {
+            self.enter_probe_bw(ack.now);
+        }
+    }
+
+    /// BBREnterProbeBW(): in any phase but that which makes up for the one before it.
+    fn enter_probe_bw(&mut self, now: Time) {
+        let before = PACING_GAIN_CYCLE.len() - 1 - self.random.below(7) as usize;
+        self.enter_cycle_phase(before + 1, now);
+    }
+
+    /// BBRUpdateRTprop().
+    fn update_rtprop(&mut self, ack: &Ack) {
+        self.rtprop_expired = self.rtprop.is_some_and(|(_, stamp)| ack.now > stamp + self.config.rtprop_filter_len);
+        let Some(rtt) = ack.rtt else { return };
+        if self.rtprop_expired || self.rtprop.is_none_or(|(rtprop, _)| rtt <= rtprop) {
+            self.rtprop = Some((rtt, ack.now));
+        }
+    }
+
+    /// BBRCheckProbeRTT(), BBRHandleProbeRTT().
+    fn check_probe_rtt(&mut self, ack: &Ack) {
+        if !self.holds_back() && self.rtprop_expired {
+            self.save_cwnd();
+            self.state = State::ProbeRtt { done_stamp: None, round_done: false };
+        }
+        let State::ProbeRtt { done_stamp, round_done } = &mut self.state else { return };
+        match done_stamp {
+            None if ack.in_flight_bytes <= self.config.min_pipe_cwnd * self.start.mss_bytes => {
+                *done_stamp = Some(ack.now + self.config.probe_rtt_duration);
+                self.round.next_delivered = self.delivered;
+            }
+            None => {}
+            Some(stamp) => {
+                *round_done |= self.round.start;
+                if *round_done && ack.now > *stamp {
+                    self.rtprop = self.rtprop.map(|(rtprop, _)| (rtprop, ack.now));
+                    self.restore_cwnd();
+                    if self.full_pipe.filled {
+                        self.enter_probe_bw(ack.now);
+                    } else {
+                        self.state = State::Startup;
+                    }
+                }
+            }
+        }
+    }
+
+    /// BBRSetPacingRate().
+    fn set_pacing_rate(&mut self) {
+        let rate = self.btlbw.max().mul_f64(self.pacing_gain());
+        if self.full_pipe.filled || rate > self.pacing_rate {
+            self.pacing_rate = rate;
+        }
+    }
+
+    /// BBRSetCwnd(), BBRModulateCwndForRecovery(), BBRModulateCwndForProbeRTT().
+    fn set_cwnd(&mut self, ack: &Ack) {
+        let least = self.config.min_pipe_cwnd * self.start.mss_bytes;
+        // With the loss that begins a recovery the window is set anew.
+        if ack.phase != Phase::Open {
+            self.cwnd = self.cwnd.saturating_sub(ack.lost_bytes).max(self.start.mss_bytes);
+        }
+        if self.packet_conservation {
+            self.cwnd = self.cwnd.max(ack.in_flight_bytes + ack.delivered_bytes);
+        } else {
+            let target = self.inflight(self.cwnd_gain());
+            if self.full_pipe.filled {
+                self.cwnd = (self.cwnd + ack.delivered_bytes).min(target);
+            } else if self.cwnd < target || self.delivered < self.start.window_bytes {
+                self.cwnd += ack.delivered_bytes;
+            }
+            self.cwnd = self.cwnd.max(least);
+        }
+        if self.holds_back() {
+            self.cwnd = self.cwnd.min(least);
+        }
+    }
+
+    /// BBRSaveCwnd().
+    fn save_cwnd(&mut self) {
+        let undisturbed = !self.recovering && !self.holds_back();
+        self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    /// BBRRestoreCwnd().
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+}
+
+/// The greatest rate of a number of round trips: those that a greater and later one has not overtaken, newest last.
+#[derive(Clone, Debug, Default)]
+struct MaxFilter(VecDeque<(u64, Rate)>);
+
+impl MaxFilter {
+    fn add(&mut self, round: u64, rate: Rate, rounds: u64) {
+        while self.0.back().is_some_and(|last| last.1 <= rate) {
+            self.0.pop_back();
+        }
+        self.0.push_back((round, rate));
+        while self.0.front().is_some_and(|first| first.0 + rounds <= round) {
+            self.0.pop_front();
+        }
+    }
+
+    fn max(&self) -> Rate {
+        self.0.front().map_or(Rate::ZERO, |first| first.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::control::RateSample;
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    /// A segment a microsecond.
+    const RATE: Rate = Rate::from_gbps(8);
+
+    /// The round trip of the path, in which ten segments fit.
+    const RTT: Duration = Duration::from_us(10);
+
+    fn flow() -> Bbr {
+        Config::default().start(Start::of(10, MSS))
+    }
+
+    /// An acknowledgement of one segment at this time, with so many in flight before; a round trip after its sending.
+    fn ack(at_us: u64, in_flight: u64) -> Ack {
+        let rate = RateSample {
+            rate: RATE,
+            limited: false,
+            delivered_bytes: at_us * MSS,
+            delivered_before_bytes: at_us.saturating_sub(10) * MSS,
+        };
+        Ack {
+            now: Time::from_us(at_us),
+            rtt: Some(RTT),
+            rate: Some(rate),
+            in_flight_bytes: (in_flight - 1) * MSS,
+            in_flight_before_bytes: in_flight * MSS,
+            ..Ack::of(MSS)
+        }
+    }
+
+    /// One in PROBE_BW, and the time by which it is there.
+    fn steady(seed: u64) -> (Bbr, u64) {
+        let mut flow = Config::default().start(Start { seed, ..Start::of(10, MSS) });
+        let mut at = 10;
+        while !matches!(flow.state, State::ProbeBw { .. }) {
+            flow.on_ack(&ack(at, 10));
+            at += 1;
+        }
+        (flow, at)
+    }
+
+    proptest! {
+        #[test]
+        fn the_filter_keeps_the_greatest_of_the_last_rounds(
+            samples in proptest::collection::vec((0u64..3, 1u64..50), 1..60),
+        ) {
+            let (mut filter, mut all, mut round) = (MaxFilter::default(), Vec::new(), 0);
+            for (rounds, bps) in samples {
+                round += rounds;
+                filter.add(round, Rate::from_bps(bps), 10);
+                all.push((round, bps));
+                let max = all.iter().filter(|sample| sample.0 + 10 > round).map(|sample| sample.1).max().unwrap();
+                prop_assert_eq!(filter.max().bps(), max);
+            }
+        }
+    }
+
+    #[test]
+    fn startup_ends_after_three_round_trips_without_growth() {
+        let mut flow = flow();
+        // The initial window in the unloaded round trip (10 us), times the gain.
+        assert_eq!(flow.pacing_rate, Rate::from_bps((8e9 * flow.config.high_gain) as u64));
+        let mut at = 10;
+        let mut rounds = 0;
+        while flow.state == State::Startup {
+            flow.on_ack(&ack(at, 40));
+            rounds += u32::from(flow.round.start);
+            at += 1;
+        }
+        // The first shows the rate, three more that it does not grow.
+        assert_eq!((rounds, flow.state), (4, State::Drain));
+        let drained = RATE.mul_f64(1.0 / flow.config.high_gain);
+        assert!(flow.pacing_rate.bps().abs_diff(drained.bps()) <= 1);
+        // Ten segments are the product, and three quanta more may be in flight.
+        flow.on_ack(&ack(at, 15));
+        assert_eq!(flow.state, State::Drain);
+        flow.on_ack(&ack(at + 1, 14));
+        assert!(matches!(flow.state, State::ProbeBw { .. }));
+        assert_eq!(flow.cwnd, 23 * MSS);
+    }
+
+    #[test]
+    fn samples_of_a_limited_sender_count_only_if_they_are_greater() {
+        let mut flow = flow();
+        let sampled = |rate, limited| {
+            let sample = RateSample { rate, limited, delivered_bytes: 0, delivered_before_bytes: 0 };
+            Ack { rate: Some(sample), ..Ack::of(MSS) }
+        };
+        for (gbps, limited, btlbw) in [(4, false, 4), (2, true, 4), (5, true, 5), (3, false, 5)] {
+            flow.on_ack(&sampled(Rate::from_gbps(gbps), limited));
+            assert_eq!(flow.btlbw.max(), Rate::from_gbps(btlbw));
+        }
+        for _ in 0..20 {
+            flow.on_ack(&sampled(Rate::from_gbps(1), true));
+        }
+        assert_eq!(flow.btlbw.max(), Rate::from_gbps(5), "rounds pass, and nothing has been learnt");
+    }
+
+    #[test]
+    fn the_cycle_begins_anywhere_but_below_one() {
+        let begins: std::collections::BTreeSet<usize> = (0..200)
+            .map(|seed| match steady(seed).0.state {
+                State::ProbeBw { cycle_index, .. } => cycle_index,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(begins.into_iter().collect::<Vec<_>>(), [0, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn in_recovery_what_arrives_makes_room_for_as_much_then_the_window_comes_back() {
+        let (mut flow, mut at) = steady(1);
+        for _ in 0..20 {
+            flow.on_ack(&ack(at, 13));
+            at += 1;
+        }
+        let before = flow.cwnd;
+        assert_eq!(before, 23 * MSS);
+        flow.on_ack(&Ack { lost_bytes: 3 * MSS, in_flight_bytes: 9 * MSS, ..ack(at, 13) });
+        flow.on_congestion(&Congestion::of(Signal::Loss, 13 * MSS));
+        assert_eq!(flow.cwnd, 10 * MSS, "in flight, and what has just arrived");
+        for passed in 1..10 {
+            flow.on_ack(&Ack { phase: Phase::Recovery, ..ack(at + passed, 10) });
+            assert_eq!((flow.cwnd, flow.packet_conservation), (10 * MSS, true), "{passed}");
+        }
+        // A round trip later it grows again by what arrives, and shrinks by what is lost.
+        flow.on_ack(&Ack { phase: Phase::Recovery, ..ack(at + 10, 10) });
+        assert_eq!((flow.cwnd, flow.packet_conservation), (11 * MSS, false));
+        flow.on_ack(&Ack { phase: Phase::Recovery, lost_bytes: 2 * MSS, ..ack(at + 11, 10) });
+        assert_eq!(flow.cwnd, 10 * MSS);
+        flow.on_ack(&ack(at + 12, 10));
+        assert_eq!(flow.cwnd, before);
+        assert_eq!(flow.btlbw.max(), RATE);
+
+        flow.on_congestion(&Congestion::of(Signal::Timeout { again: false }, 10 * MSS));
+        assert_eq!(flow.cwnd, MSS);
+        flow.on_ack(&Ack { phase: Phase::Loss, ..ack(at + 13, 1) });
+        assert_eq!(flow.cwnd, 4 * MSS, "BBRMinPipeCwnd");
+        flow.on_ack(&ack(at + 14, 4));
+        assert_eq!(flow.cwnd, before);
+    }
+
+    #[test]
+    fn probe_rtt_counts_from_when_the_pipe_is_all_but_empty() {
+        let (mut flow, at) = steady(1);
+        let late = at + 10_000_001;
+        flow.on_ack(&Ack { rtt: Some(RTT * 2), ..ack(late, 13) });
+        assert!(flow.holds_back() && flow.cwnd == 4 * MSS, "{:?}", flow.state);
+        flow.on_ack(&Ack { rtt: Some(RTT * 2), ..ack(late + 5, 5) });
+        // 200 ms from then on, and a round trip.
+        flow.on_ack(&Ack { rtt: Some(RTT), ..ack(late + 200_005, 4) });
+        assert!(flow.holds_back());
+        flow.on_ack(&ack(late + 200_006, 4));
+        assert!(!flow.holds_back());
+        assert_eq!(flow.rtprop, Some((RTT, Time::from_us(late + 200_006))));
+        assert_eq!(flow.cwnd, 23 * MSS);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_name() {
+        let good = Config::default();
+        for (config, key) in [
+            (Config { high_gain: 1.0, ..good.clone() }, "high_gain"),
+            (Config { cwnd_gain: 0.9, ..good.clone() }, "cwnd_gain"),
+            (Config { btlbw_filter_len: 0, ..good.clone() }, "btlbw_filter_len"),
+            (Config { min_pipe_cwnd: 0, ..good.clone() }, "min_pipe_cwnd"),
+            (Config { probe_rtt_duration: good.rtprop_filter_len, ..good.clone() }, "probe_rtt_duration"),
+        ] {
+            assert_eq!(config.check().unwrap_err().key, key);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! CUBIC (RFC 9438): the window follows a cubic of the time since the last congestion, whatever the round trip.
+//!
+//! With its Reno-friendly region (section 4.3) and fast convergence (4.7). Absent: HyStart++ (RFC 9406), which section
+//! 4.10 recommends and which needs delay thresholds of milliseconds; and the restore after spurious congestion (4.9).
+//!
+//! In a datacenter the cubic hardly matters: with C = 0.4 segments/s^3 a window of 100 takes K = 4.2 s to come back, so
+//! that the Reno-friendly region decides until round trips reach several milliseconds. Whoever wants the cubic to act at
+//! microseconds raises `c`.
+
+use node::{Marking, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, Problem, Time};
+
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use super::newreno::slow_start;
+use contract::{About, Feedback};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "CubicConfig")]
+pub struct Config {
+    /// Steepness of the cubic, in segments a second cubed.
+    pub c: f64,
+    /// What the window is multiplied by at a loss or mark, above 0 and below 1.
+    pub beta: f64,
+    /// Whether a flow that shrinks makes room for others.
+    pub fast_convergence: bool,
+    /// Whether its packets are ECN-capable (RFC 3168).
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    /// RFC 9438 sections 5 (C), 4.6 (beta) and 4.7 (fast convergence).
+    fn default() -> Config {
+        Config { c: 0.4, beta: 0.7, fast_convergence: true, ecn: false }
+    }
+}
+
+impl Algorithm for Config {
+    type Control = Cubic;
+
+    const ABOUT: About = About {
+        title: "TCP CUBIC",
+        source: "RFC 9438, RFC 6675",
+        summary: "Its window is a cubic function of the time since the last congestion.",
+        needs: "nothing; ECN where its marks are on",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(self.c > 0.0 && self.c.is_finite()) {
+            return Err(Problem::new("c", format!("{} is not a positive number", self.c)));
+        }
+        if !(self.beta > 0.0 && self.beta < 1.0) {
+            return Err(Problem::new("beta", format!("{} is not above 0 and below 1", self.beta)));
+        }
+        Ok(())
+    }
+
+    fn ecn(&self) -> Ecn {
+        if self.ecn { Ecn::Classic } else { Ecn::Off }
+    }
+
+    /// `1 / beta - 1` bandwidth-delay products: a window that fills the path and this queue still fills the path when
+    /// multiplied by beta.
+    fn feedback(&self, site: &Site) -> Feedback {
+        let queue = site.bdp_bytes() as f64 * (1.0 / self.beta - 1.0);
+        if self.ecn { Feedback::Ecn(Marking::Step { threshold: Bytes(queue as u64) }) } else { Feedback::Drop }
+    }
+
+    fn start(&self, start: Start) -> Cubic {
+        Cubic {
+            config: self.clone(),
+            mss: start.mss_bytes,
+            window: start.window_bytes as f64 / start.mss_bytes as f64,
+            threshold: f64::INFINITY,
+            w_max: 0.0,
+            prior: 0.0,
+            timed_out: false,
+            epoch: None,
+        }
+    }
+}
+
+/// A flow's window, in segments, by the names of RFC 9438 section 4.1.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    config: Config,
+    mss: u64,
+    /// cwnd.
+    window: f64,
+    /// ssthresh.
+    threshold: f64,
+    w_max: f64,
+    /// cwnd_prior: cwnd when it was last reduced.
+    prior: f64,
+    /// Whether the last reduction was a timeout's.
+    timed_out: bool,
+    epoch: Option<Epoch>,
+}
+
+/// The current congestion avoidance stage.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// How long it has lasted, but for times when the window was not what limited the flow (section 5.8).
+    age: Duration,
+    /// The last acknowledgement of it.
+    last: Time,
+    /// When the cubic comes back to W_max, in seconds after the beginning.
+    k: f64,
+    /// W_est.
+    estimate: f64,
+}
+
+impl Control for Cubic {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(epoch) = &mut self.epoch {
+            if ack.limited {
+                epoch.age += ack.now - epoch.last;
+            }
+            epoch.last = ack.now;
+        }
+        if !ack.limited || ack.marked || ack.acked_bytes == 0 || ack.phase == Phase::Recovery {
+            return;
+        }
+        if self.window < self.threshold {
+            self.window += slow_start(ack, self.mss) as f64 / self.mss as f64;
+        } else {
+            self.avoid_congestion(ack);
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        let flight = congestion.flight_bytes as f64 / self.mss as f64;
+        let Config { beta, fast_convergence, .. } = self.config;
+        self.epoch = None;
+        self.timed_out = matches!(congestion.signal, Signal::Timeout { .. });
+        if congestion.signal != (Signal::Timeout { again: true }) {
+            let shrinking = fast_convergence && self.window < self.w_max;
+            self.w_max = if shrinking { self.window * (1.0 + beta) / 2.0 } else { self.window };
+            self.prior = self.window;
+            self.threshold = (flight * beta).max(2.0);
+        }
+        self.window = if self.timed_out { 1.0 } else { self.threshold };
+    }
+
+    fn window_bytes(&self) -> u64 {
+        (self.window * self.mss as f64) as u64
+    }
+}
+
+impl Cubic {
+    /// Sections 4.2 to 4.5.
+    fn avoid_congestion(&mut self, ack: &Ack) {
+        let Config { c, beta, .. } = self.config;
+        let (window, segments) = (self.window, ack.acked_bytes as f64 / self.mss as f64);
+        let epoch = self.epoch.get_or_insert_with(|| {
+            // Section 4.8: after a timeout the plateau is where the stage begins.
+            if self.timed_out {
+                (self.w_max, self.timed_out) = (window, false);
+            }
+            let k = libm::cbrt((self.w_max - window).max(0.0) / c);
+            Epoch { age: Duration::ZERO, last: ack.now, k, estimate: window }
+        });
+        let cubic = |seconds: f64| {
+            let t = seconds - epoch.k;
+            c * t * t * t + self.w_max
+        };
+        let alpha = if epoch.estimate < self.prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
+        epoch.estimate += alpha * segments / window;
+        let age = epoch.age.secs_f64();
+        self.window = if cubic(age) < epoch.estimate {
+            epoch.estimate.max(window)
+        } else {
+            let target = cubic(age + ack.srtt.secs_f64()).clamp(window, 1.5 * window);
+            window + (target - window) / window * segments
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn flow(segments: u64) -> Cubic {
+        Config::default().start(Start::of(segments, MSS))
+    }
+
+    fn congest(flow: &mut Cubic, signal: Signal) {
+        let flight_bytes = flow.window_bytes();
+        flow.on_congestion(&Congestion::of(signal, flight_bytes));
+    }
+
+    /// Acknowledges a window, segment by segment, within a round trip.
+    fn round(flow: &mut Cubic, now: &mut Time, srtt: Duration) {
+        let segments = flow.window as u64;
+        for _ in 0..segments {
+            *now += srtt / segments;
+            flow.on_ack(&Ack { now: *now, srtt, ..Ack::of(MSS) });
+        }
+    }
+
+    #[test]
+    fn at_short_round_trips_it_is_reno_s_equal() {
+        // Section 4.3: 3 (1 - beta) / (1 + beta) = 0.529 segments a round trip up to what it had, then one.
+        let (mut flow, mut now) = (flow(100), Time::ZERO);
+        congest(&mut flow, Signal::Loss);
+        let step = 3.0 * 0.3 / 1.7;
+        for rounds in 1..50u32 {
+            round(&mut flow, &mut now, Duration::from_us(10));
+            let reno = 70.0 + step * f64::from(rounds);
+            // A round acknowledges whole segments, so it falls short of a window by less than one.
+            assert!((flow.window - reno).abs() < 0.01 * reno, "{} {reno}", flow.window);
+        }
+        while flow.window < 100.0 {
+            round(&mut flow, &mut now, Duration::from_us(10));
+        }
+        let before = flow.window;
+        round(&mut flow, &mut now, Duration::from_us(10));
+        assert!((flow.window - before - 1.0).abs() < 0.02, "{before} {}", flow.window);
+    }
+
+    #[test]
+    fn fast_convergence_leaves_room() {
+        let mut flow = flow(100);
+        congest(&mut flow, Signal::Loss);
+        assert_eq!((flow.window, flow.w_max), (70.0, 100.0));
+        congest(&mut flow, Signal::Mark);
+        assert!((flow.window - 49.0).abs() < 1e-9 && (flow.w_max - 70.0 * 1.7 / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
+        let (mut flow, mut now) = (flow(100), Time::ZERO);
+        congest(&mut flow, Signal::Timeout { again: false });
+        assert_eq!((flow.window, flow.threshold), (1.0, 70.0));
+        congest(&mut flow, Signal::Timeout { again: true });
+        assert_eq!(flow.threshold, 70.0);
+        while flow.epoch.is_none() {
+            round(&mut flow, &mut now, Duration::from_ms(100));
+        }
+        assert_eq!(flow.epoch.map(|epoch| epoch.k), Some(0.0));
+        assert!(flow.w_max >= 70.0 && flow.w_max < 72.0, "{}", flow.w_max);
+    }
+
+    #[test]
+    fn time_in_which_the_window_was_not_full_does_not_count() {
+        let (mut flow, mut now) = (flow(100), Time::ZERO);
+        congest(&mut flow, Signal::Loss);
+        round(&mut flow, &mut now, Duration::from_ms(100));
+        let age = flow.epoch.unwrap().age;
+        let idle = now + Duration::from_ms(5_000);
+        flow.on_ack(&Ack { now: idle, limited: false, ..Ack::of(MSS) });
+        assert_eq!(flow.epoch.unwrap().age, age);
+    }
+}

@@ -1,0 +1,146 @@
+//! DCTCP: the window shrinks by as much as the network marks (RFC 8257; Alizadeh et al., SIGCOMM 2010).
+//!
+//! Growth, loss and timeout are NewReno's. Beside that it keeps `alpha`, the moving average of the share of bytes that
+//! were marked, updated once a window of data, and answers marks by a reduction to `1 - alpha / 2` once a window.
+
+use node::{Marking, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem};
+
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
+use super::newreno::NewReno;
+use contract::{About, Feedback};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "DctcpConfig")]
+pub struct Config {
+    /// Weight of the newest window in `alpha`, above 0 and at most 1.
+    pub g: f64,
+    /// `alpha` before anything is known, 0 to 1.
+    pub alpha: f64,
+}
+
+impl Default for Config {
+    /// RFC 8257 sections 4.1 (1/16) and 3.3 (1: the first mark halves the window).
+    fn default() -> Config {
+        Config { g: 1.0 / 16.0, alpha: 1.0 }
+    }
+}
+
+impl Algorithm for Config {
+    type Control = Dctcp;
+
+    const ABOUT: About = About {
+        title: "DCTCP",
+        source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
+        summary: "Shrinks its window by the share of its bytes that switches mark.",
+        needs: "ECN marking by step at switches",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(self.g > 0.0 && self.g <= 1.0) {
+            return Err(Problem::new("g", format!("{} is not above 0 and at most 1", self.g)));
+        }
+        if !(0.0..=1.0).contains(&self.alpha) {
+            return Err(Problem::new("alpha", format!("{} is not between 0 and 1", self.alpha)));
+        }
+        Ok(())
+    }
+
+    fn ecn(&self) -> Ecn {
+        Ecn::Proportional
+    }
+
+    /// A seventh of the bandwidth-delay product, in whole packets: the least at which, by the paper's equation 13, the
+    /// queue never runs empty, however many flows share it.
+    fn feedback(&self, site: &Site) -> Feedback {
+        let packet = u64::from(site.mtu_bytes);
+        Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
+    }
+
+    fn start(&self, start: Start) -> Dctcp {
+        Dctcp { g: self.g, alpha: self.alpha, reno: NewReno::new(start), window_end: 0, acked: 0, marked: 0 }
+    }
+}
+
+/// A flow's window, and what it knows of marks.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    g: f64,
+    alpha: f64,
+    reno: NewReno,
+    /// Where the window of data ends that is being observed.
+    window_end: u64,
+    acked: u64,
+    marked: u64,
+}
+
+impl Control for Dctcp {
+    /// RFC 8257 section 3.3, steps 1 to 8; SACKed bytes are ignored, as step 1 says.
+    fn on_ack(&mut self, ack: &Ack) {
+        self.acked += ack.acked_bytes;
+        self.marked += if ack.marked { ack.acked_bytes } else { 0 };
+        if ack.una > self.window_end {
+            let share = self.marked as f64 / self.acked as f64;
+            self.alpha = self.alpha * (1.0 - self.g) + self.g * share;
+            (self.window_end, self.acked, self.marked) = (ack.next, 0, 0);
+        }
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        match congestion.signal {
+            Signal::Mark => {
+                let window = self.reno.window_bytes() as f64;
+                self.reno.reduce((window * (1.0 - self.alpha / 2.0)) as u64);
+            }
+            Signal::Loss | Signal::Timeout { .. } => self.reno.on_congestion(congestion),
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        self.reno.window_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    #[test]
+    fn alpha_is_the_average_of_marked_shares_updated_once_a_window() {
+        let config = Config { g: 0.25, alpha: 0.0 };
+        let mut flow = config.start(Start::of(8, MSS));
+        let (mut una, mut alpha) = (0, 0.0);
+        let mut acknowledge = |flow: &mut Dctcp, marked| {
+            una += MSS;
+            flow.on_ack(&Ack { una, next: una + 7 * MSS, marked, limited: false, ..Ack::of(MSS) });
+        };
+        // The first acknowledgement is a window of its own; each eighth after it is beyond the last window's end.
+        acknowledge(&mut flow, false);
+        for marked_of_8 in [4, 8, 0, 2] {
+            for segment in 0..8 {
+                assert_eq!(flow.alpha, alpha);
+                acknowledge(&mut flow, segment < marked_of_8);
+            }
+            alpha = 0.75 * alpha + 0.25 * f64::from(marked_of_8) / 8.0;
+        }
+        assert_eq!(flow.alpha, alpha);
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha_and_a_loss_half_of_the_window() {
+        let config = Config { g: 1.0 / 16.0, alpha: 0.5 };
+        let start = Start::of(100, MSS);
+        for (signal, window) in [(Signal::Mark, 75), (Signal::Loss, 50), (Signal::Timeout { again: false }, 1)] {
+            let mut flow = config.start(start);
+            flow.on_congestion(&Congestion::of(signal, 100 * MSS));
+            assert_eq!(flow.window_bytes(), window * MSS, "{signal:?}");
+        }
+    }
+}

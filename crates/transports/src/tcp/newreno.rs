@@ -1,0 +1,177 @@
+//! NewReno: additive increase, multiplicative decrease (RFC 5681), with appropriate byte counting (RFC 3465).
+//!
+//! What RFC 6582 adds to Reno, recovery from several losses in a window, is here what every control gets: RFC 6675's
+//! recovery by SACK, which RFC 6582 itself prefers where SACK is there.
+
+use node::{Marking, Site};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Problem};
+
+use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
+use contract::{About, Feedback};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "NewRenoConfig")]
+pub struct Config {
+    /// Whether its packets are ECN-capable (RFC 3168).
+    pub ecn: bool,
+}
+
+impl Algorithm for Config {
+    type Control = NewReno;
+
+    const ABOUT: About = About {
+        title: "TCP NewReno",
+        source: "RFC 5681, RFC 6582, RFC 6675",
+        summary: "One segment more a round trip, half the window at a loss.",
+        needs: "nothing; ECN where its marks are on",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    fn ecn(&self) -> Ecn {
+        if self.ecn { Ecn::Classic } else { Ecn::Off }
+    }
+
+    /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
+    fn feedback(&self, site: &Site) -> Feedback {
+        if self.ecn { Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes()) }) } else { Feedback::Drop }
+    }
+
+    fn start(&self, start: Start) -> NewReno {
+        NewReno::new(start)
+    }
+}
+
+/// A flow's window.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    mss: u64,
+    window: u64,
+    threshold: u64,
+    /// Acknowledged since the window last grew.
+    counted: u64,
+}
+
+impl NewReno {
+    /// A flow in slow start.
+    pub fn new(start: Start) -> NewReno {
+        NewReno { mss: start.mss_bytes, window: start.window_bytes, threshold: u64::MAX, counted: 0 }
+    }
+
+    /// The congestion window is now `bytes`, at least two segments, and grows by one segment a round trip.
+    pub(crate) fn reduce(&mut self, bytes: u64) {
+        self.threshold = bytes.max(2 * self.mss);
+        self.window = self.threshold;
+        self.counted = 0;
+    }
+}
+
+impl Control for NewReno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if !ack.limited || ack.marked || ack.phase == Phase::Recovery {
+            return;
+        }
+        if self.window < self.threshold {
+            self.window += slow_start(ack, self.mss);
+        } else {
+            self.counted += ack.acked_bytes;
+            if self.counted >= self.window {
+                self.counted -= self.window;
+                self.window += self.mss;
+            }
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        match congestion.signal {
+            Signal::Loss | Signal::Mark => self.reduce(congestion.flight_bytes / 2),
+            Signal::Timeout { again } => {
+                if !again {
+                    self.reduce(congestion.flight_bytes / 2);
+                }
+                self.window = self.mss;
+            }
+        }
+    }
+
+    fn window_bytes(&self) -> u64 {
+        self.window
+    }
+}
+
+/// By how much slow start opens the window: what was acknowledged, up to two segments so that it doubles each round
+/// trip with delayed acknowledgements too, but one after a timeout, when one may acknowledge much that arrived long ago
+/// (RFC 3465 section 2.3).
+#[inline]
+pub(crate) fn slow_start(ack: &Ack, mss: u64) -> u64 {
+    let segments = if ack.phase == Phase::Loss { 1 } else { 2 };
+    ack.acked_bytes.min(segments * mss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn flow(segments: u64) -> NewReno {
+        NewReno::new(Start::of(segments, MSS))
+    }
+
+    #[test]
+    fn slow_start_counts_bytes_up_to_two_segments_and_one_after_a_timeout() {
+        for (phase, acked, grown) in [
+            (Phase::Open, 500, 500),
+            (Phase::Open, 2_000, 2_000),
+            (Phase::Open, 9_000, 2_000),
+            (Phase::Loss, 9_000, 1_000),
+            (Phase::Recovery, 1_000, 0),
+        ] {
+            let mut flow = flow(10);
+            flow.on_ack(&Ack { phase, ..Ack::of(acked) });
+            assert_eq!(flow.window_bytes(), 10 * MSS + grown, "{phase:?} {acked}");
+        }
+    }
+
+    #[test]
+    fn neither_a_mark_nor_a_window_that_was_not_full_opens_the_window() {
+        let mut flow = flow(10);
+        flow.on_ack(&Ack { marked: true, ..Ack::of(MSS) });
+        flow.on_ack(&Ack { limited: false, ..Ack::of(MSS) });
+        assert_eq!(flow.window_bytes(), 10 * MSS);
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_a_segment_a_window() {
+        let mut flow = flow(10);
+        flow.on_congestion(&Congestion::of(Signal::Loss, 10 * MSS));
+        for window in 5..9 {
+            assert_eq!(flow.window_bytes(), window * MSS);
+            for _ in 0..window {
+                flow.on_ack(&Ack::of(MSS));
+            }
+        }
+        assert_eq!(flow.window_bytes(), 9 * MSS);
+    }
+
+    #[test]
+    fn a_repeated_timeout_holds_the_threshold() {
+        let mut flow = flow(40);
+        flow.on_congestion(&Congestion::of(Signal::Timeout { again: false }, 40 * MSS));
+        flow.on_congestion(&Congestion::of(Signal::Timeout { again: true }, MSS));
+        assert_eq!((flow.window, flow.threshold), (MSS, 20 * MSS));
+    }
+
+    #[test]
+    fn the_threshold_is_two_segments_at_least() {
+        let mut flow = flow(3);
+        flow.on_congestion(&Congestion::of(Signal::Mark, 3 * MSS));
+        assert_eq!(flow.window_bytes(), 2 * MSS);
+    }
+}

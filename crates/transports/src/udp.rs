@@ -1,0 +1,285 @@
+//! UDP at a constant rate: packets leave on a clock, whatever happens to them.
+//!
+//! The traffic that answers nothing: the entity that congestion-controlled ones must be protected from (Augmented Queue,
+//! Table 2), and the plainest transport to check a network model with. The receiver answers the last missing byte
+//! with one control packet, so that the sender knows; there is no retransmission, and a sender that has had no answer
+//! for `patience` after its last packet reports the flow as failed.
+
+use std::collections::VecDeque;
+
+use bytemuck::{Pod, Zeroable};
+use node::packet::Malformed;
+use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Duration, HostId, PerByte, Problem, Rate};
+
+use crate::bits::Bits;
+use contract::{About, Asks, Scheme};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Rate of each flow on the wire, headers counted; none is the rate of the host's link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Priority class of its packets.
+    pub class: u8,
+    /// How long after its last packet a flow without an answer has failed.
+    pub patience: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { rate: None, class: 1, patience: Duration::from_ms(10) }
+    }
+}
+
+impl Scheme for Config {
+    type Header = Header;
+
+    const ABOUT: About = About {
+        title: "UDP at a constant rate",
+        source: "RFC 768",
+        summary: "Sends at a set rate, whatever happens to the packets.",
+        needs: "nothing",
+    };
+
+    fn check(&self) -> Result<(), Problem> {
+        if self.class > 7 {
+            return Err(Problem::new("class", format!("{} is not one of 0 to 7", self.class)));
+        }
+        if self.rate == Some(Rate::ZERO) {
+            return Err(Problem::new("rate", "0 would never send; leave it out for the rate of the link"));
+        }
+        if self.patience > Duration::from_ms(1_000_000) {
+            return Err(Problem::new("patience", format!("{} is more than sensible: at most 1000s", self.patience)));
+        }
+        Ok(())
+    }
+
+    fn rate_max(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+        let rate = self.rate.unwrap_or(site.nic_rate);
+        Box::new(Udp {
+            config: self.clone(),
+            site: site.clone(),
+            per_byte: rate.per_byte(),
+            sending: FlowMap::default(),
+            due: VecDeque::new(),
+            pacing: Timers::default(),
+            giving_up: Timers::default(),
+            receiving: FlowMap::default(),
+            answers: VecDeque::new(),
+            failed: 0,
+        })
+    }
+
+    fn asks(&self, _: &Site) -> Asks {
+        Asks::only(Balancing::Ecmp)
+    }
+}
+
+/// On the wire: message length and the packet's place in it, or an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    /// Length of the message; 0 in an answer.
+    pub message_bytes: u64,
+    /// Offset of the packet's first byte.
+    pub offset: u64,
+}
+
+impl node::Header for Header {
+    fn emit(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.message_bytes.to_be_bytes());
+        out.extend_from_slice(&self.offset.to_be_bytes());
+    }
+
+    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
+        let word = |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map(u64::from_be_bytes);
+        match (word(0), word(8)) {
+            (Some(message_bytes), Some(offset)) => Ok((Header { message_bytes, offset }, 16)),
+            _ => Err(Malformed { what: "UDP header: shorter than 16 bytes" }),
+        }
+    }
+
+    fn payload_offset(&self) -> u64 {
+        self.offset
+    }
+}
+
+struct Udp {
+    config: Config,
+    site: Site,
+    per_byte: PerByte,
+    sending: FlowMap<Sending>,
+    /// Slots of flows whose next packet's time has come.
+    due: VecDeque<u32>,
+    pacing: Timers,
+    giving_up: Timers,
+    receiving: FlowMap<Receiving>,
+    answers: VecDeque<Packet>,
+    failed: u64,
+}
+
+struct Receiving {
+    missing_bytes: u64,
+    /// The packets that are here, by number: a message that was given up may be submitted again.
+    packets: Bits,
+}
+
+struct Sending {
+    dst: HostId,
+    bytes: u64,
+    next: u64,
+    packets: u64,
+}
+
+impl Endpoint for Udp {
+    fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::Send(message) => {
+                let sending = Sending { dst: message.dst, bytes: message.bytes, next: 0, packets: 0 };
+                self.due.push_back(self.sending.insert(message.flow, sending));
+            }
+            Input::Packet(packet) => self.receive(cx, packet),
+            Input::Deadline => {
+                while let Some(slot) = self.pacing.expire(cx.now) {
+                    self.due.push_back(slot);
+                }
+                while let Some(slot) = self.giving_up.expire(cx.now) {
+                    if let Some((flow, _)) = self.sending.get(slot) {
+                        cx.events.push(Event::Failed { flow, reason: "no answer: packets were lost" });
+                    }
+                    self.sending.remove(slot);
+                    self.failed += 1;
+                }
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if !cx.gate.open(self.config.class) {
+            return None;
+        }
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
+        let slot = self.due.pop_front()?;
+        let (flow, sending) = self.sending.get_mut(slot)?;
+        let payload = (sending.bytes - sending.next).min(u64::from(self.site.payload_max()));
+        let header = Header { message_bytes: sending.bytes, offset: sending.next };
+        let mut packet = Packet::new(flow, self.site.host, sending.dst, header);
+        packet.payload_bytes = payload as u16;
+        packet.wire_bytes = payload as u16 + self.site.header_bytes;
+        packet.class = self.config.class;
+        packet.transport = self.site.transport;
+        sending.next += payload;
+        sending.packets += 1;
+        if sending.next < sending.bytes {
+            self.pacing.set(slot, cx.now + self.per_byte.transmit(u32::from(packet.wire_bytes)));
+        } else {
+            self.giving_up.set(slot, cx.now + self.config.patience);
+        }
+        Some(packet)
+    }
+
+    fn poll_at(&self) -> PollAt {
+        self.pacing.next().into_iter().chain(self.giving_up.next()).min().into()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("flows_failed", self.failed)]
+    }
+}
+
+impl Udp {
+    fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let header: Header = packet.header();
+        if header.message_bytes == 0 {
+            let slot = self.sending.slot(packet.flow);
+            if let Some((slot, sending)) = slot.and_then(|slot| Some((slot, self.sending.remove(slot)?))) {
+                self.giving_up.clear(slot);
+                let sent_packets = sending.packets;
+                cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets: 0 });
+            }
+            return;
+        }
+        let Ok(number) = u32::try_from(header.offset / u64::from(self.site.payload_max())) else { return };
+        let known = self.receiving.slot(packet.flow);
+        let fresh = || Receiving { missing_bytes: header.message_bytes, packets: Bits::default() };
+        let slot = known.unwrap_or_else(|| self.receiving.insert(packet.flow, fresh()));
+        let (_, receiving) = self.receiving.get_mut(slot).expect("just found");
+        if receiving.packets.insert(number) {
+            receiving.missing_bytes = receiving.missing_bytes.saturating_sub(u64::from(packet.payload_bytes));
+        }
+        if receiving.missing_bytes == 0 {
+            self.receiving.remove(slot);
+            let mut answer = Packet::new(packet.flow, self.site.host, packet.src, Header::zeroed());
+            answer.wire_bytes = self.site.header_bytes;
+            answer.class = self.config.class;
+            answer.transport = self.site.transport;
+            self.answers.push_back(answer);
+            cx.events.push(Event::Delivered { flow: packet.flow });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testing::{Fate, Scene, Wire};
+    use units::Time;
+
+    use super::*;
+
+    fn scene(config: Config) -> Scene {
+        Scene::new(2, Wire::default(), move |site| config.endpoint(site))
+    }
+
+    #[test]
+    fn a_lone_packet_and_its_answer_take_the_unloaded_round_trip() {
+        let mut scene = scene(Config::default());
+        let flow = scene.send(Time::ZERO, 0, 1, 1460);
+        scene.run_until(Time::from_ms(1));
+        // 2 x (120 ns + 2.5 us / 2) there, 2 x 3.2 ns + 2.5 us back.
+        assert_eq!(scene.delivered_at(flow), Some(Time::from_ns(2_740)));
+        assert_eq!(scene.completed_at(flow), Some(Time::from_ps(5_246_400)));
+    }
+
+    #[test]
+    fn packets_leave_on_the_clock() {
+        let mut scene = scene(Config { rate: Some(Rate::from_gbps(10)), ..Config::default() });
+        scene.send(Time::ZERO, 0, 1, 14_600);
+        scene.run_until(Time::from_ms(1));
+        let gaps: Vec<Duration> = scene.sent[..10].windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        assert_eq!(gaps, vec![Duration::from_ns(1200); 9]);
+    }
+
+    #[test]
+    fn a_lost_packet_fails_the_flow_after_its_patience() {
+        let mut scene = scene(Config::default());
+        scene.spoil(|now, _| if now == Time::ZERO { Fate::Drop } else { Fate::Pass });
+        let flow = scene.send(Time::ZERO, 0, 1, 14_600);
+        scene.run_until(Time::from_ms(100));
+        let failed = Event::Failed { flow, reason: "no answer: packets were lost" };
+        // Ten packets, one every 120 ns: the last leaves at 1.08 us.
+        assert_eq!(scene.events, vec![(Time::from_ns(1_080) + Duration::from_ms(10), HostId(0), failed)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn headers_survive_the_wire(message_bytes: u64, offset: u64, noise: Vec<u8>) {
+            use node::Header as _;
+            let header = Header { message_bytes, offset };
+            let mut bytes = Vec::new();
+            header.emit(&mut bytes);
+            proptest::prop_assert_eq!(Header::parse(&bytes), Ok((header, 16)));
+            let _ = Header::parse(&noise);
+        }
+    }
+}

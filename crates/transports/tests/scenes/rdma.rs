@@ -1,0 +1,91 @@
+//! Scenes of RDMA on the virtual wire: what papers and arithmetic say of delivery, windows, loss recovery and rates.
+
+mod delivery;
+mod rates;
+mod recovery;
+
+use clearway_transports::rdma::control::Algorithm;
+use clearway_transports::rdma::header::{ACK, Header, NACK};
+use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
+use contract::Scheme;
+use node::{Event, Packet};
+use testing::{Fate, Scene, Wire};
+use units::{Bytes, Duration, FlowId, HostId, Time};
+
+use crate::{MSS, PACKET, RTT, counter};
+
+type Hpcc = Config<hpcc::Config>;
+type LineRate = Config<line_rate::Config>;
+type Dcqcn = Config<dcqcn::Config>;
+type Timely = Config<timely::Config>;
+
+/// What fits into a round trip at 100 Gbps.
+const BDP: u64 = 65_580;
+
+const IRN: Recovery = Recovery::Irn(Irn {
+    rto_low: Duration::from_us(100),
+    rto_high: Duration::from_us(320),
+    few_packets: 3,
+    reordering_packets: 0,
+});
+
+const GO_BACK_N: Recovery =
+    Recovery::GoBackN(GoBackN { nack_interval: Duration::from_us(500), timeout: Duration::from_ms(16) });
+
+fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
+    assert_eq!(config.check(), Ok(()));
+    Scene::new(hosts, wire, move |site| config.endpoint(site))
+}
+
+/// Data packets of a flow: when they left, and their numbers.
+fn data(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
+    let is_data = |packet: &Packet| packet.flow == flow && packet.payload_bytes > 0;
+    let number = |packet: &Packet| packet.header::<Header>().sequence / MSS;
+    scene.sent.iter().filter(|sent| is_data(&sent.1)).map(|sent| (sent.0, number(&sent.1))).collect()
+}
+
+/// When each packet that was sent more than once was sent again.
+fn resent(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
+    let mut seen = std::collections::BTreeSet::new();
+    data(scene, flow).into_iter().filter(|sent| !seen.insert(sent.1)).collect()
+}
+
+/// Loses the transmissions of flow 0 named by (packet, how often).
+fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
+    let mut left = losses.to_vec();
+    scene.spoil(move |_, packet| {
+        let number = packet.header::<Header>().sequence / MSS;
+        let mut due = left.iter_mut().filter(|loss| loss.0 == number && loss.1 > 0);
+        match due.next().filter(|_| packet.payload_bytes > 0) {
+            Some(loss) => {
+                loss.1 -= 1;
+                Fate::Drop
+            }
+            None => Fate::Pass,
+        }
+    });
+}
+
+/// What a sender has sent and not heard of, at most, by the packets of a scene: message bytes of each of its flows.
+fn in_flight_peak(scene: &Scene, flow: FlowId) -> u64 {
+    // An answer that leaves the receiver at t is heard half a delay, a link and half a delay later.
+    let heard = |at: Time| at + Duration::from_ps(2 * 3_200) + Duration::from_ns(2_500);
+    let mut happenings = Vec::new();
+    for (at, packet) in scene.sent.iter().filter(|sent| sent.1.flow == flow) {
+        let header = packet.header::<Header>();
+        if packet.payload_bytes > 0 {
+            happenings.push((*at, 1, header.sequence + u64::from(packet.payload_bytes)));
+        } else if header.has(ACK | NACK) {
+            happenings.push((heard(*at), 0, header.sequence));
+        }
+    }
+    happenings.sort_unstable();
+    let (mut una, mut peak) = (0, 0);
+    for (_, kind, sequence) in happenings {
+        match kind {
+            0 => una = sequence.max(una),
+            _ => peak = (sequence.saturating_sub(una)).max(peak),
+        }
+    }
+    peak
+}
