@@ -7,6 +7,6 @@ mod link;
 mod share;
 mod transport;
 
-pub use link::FlowControl;
+pub use link::LinkControl;
 pub use share::Sharing;
 pub use transport::Transport;

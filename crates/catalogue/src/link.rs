@@ -2,13 +2,13 @@
 //!
 //! Any transport runs over any of them. Each has a part in switches, and one in NICs where hosts answer.
 
-use node::{FlowControl as SwitchControl, NicControl};
+use node::{NicControl, QueueDiscipline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use contract::About;
-use contract::link_control::{Ground, LinkScheme, Promise};
+use contract::link_control::{LinkScheme, LinkView, Promise};
 use contract::name_or_table;
 
 macro_rules! flow_controls {
@@ -16,7 +16,7 @@ macro_rules! flow_controls {
         /// A flow control and its settings. In a scenario: a name (`"pfc"`, all defaults) or a table (`{ pfc = { alpha = 2.0 } }`).
         #[derive(Clone, Debug, Default, PartialEq, Serialize)]
         #[allow(missing_docs, reason = "each variant is documented by its configuration")]
-        pub enum FlowControl {
+        pub enum LinkControl {
             /// None: a packet that finds no room is lost.
             #[default]
             #[serde(rename = "none")]
@@ -30,85 +30,85 @@ macro_rules! flow_controls {
             $(#[serde(rename = $name)] $variant($config),)*
         }
 
-        impl From<Table> for FlowControl {
-            fn from(table: Table) -> FlowControl {
-                match table { $(Table::$variant(config) => FlowControl::$variant(config),)* }
+        impl From<Table> for LinkControl {
+            fn from(table: Table) -> LinkControl {
+                match table { $(Table::$variant(config) => LinkControl::$variant(config),)* }
             }
         }
 
-        impl FlowControl {
+        impl LinkControl {
             /// The names of all flow controls.
             pub const NAMES: &[&str] = &["none", $($name),*];
 
             /// A flow control with its defaults, by name.
-            pub fn named(name: &str) -> Option<FlowControl> {
+            pub fn named(name: &str) -> Option<LinkControl> {
                 match name {
-                    "none" => Some(FlowControl::None),
-                    $($name => Some(FlowControl::$variant(Default::default())),)*
+                    "none" => Some(LinkControl::None),
+                    $($name => Some(LinkControl::$variant(Default::default())),)*
                     _ => None,
                 }
             }
 
             /// Its name.
             pub fn name(&self) -> &'static str {
-                match self { FlowControl::None => "none", $(FlowControl::$variant(_) => $name,)* }
+                match self { LinkControl::None => "none", $(LinkControl::$variant(_) => $name,)* }
             }
 
             /// What it is.
             pub fn about(&self) -> About {
                 match self {
-                    FlowControl::None => About {
+                    LinkControl::None => About {
                         title: "No flow control",
                         source: "",
                         summary: "A packet that finds no room is lost.",
                         needs: "nothing",
                     },
-                    $(FlowControl::$variant(_) => <$config as LinkScheme>::ABOUT,)*
+                    $(LinkControl::$variant(_) => <$config as LinkScheme>::ABOUT,)*
                 }
             }
 
             /// What its types can't forbid; keys begin with its name.
             pub fn check(&self) -> Result<(), Problem> {
                 match self {
-                    FlowControl::None => Ok(()),
-                    $(FlowControl::$variant(config) => config.check().map_err(|problem| problem.under($name)),)*
+                    LinkControl::None => Ok(()),
+                    $(LinkControl::$variant(config) => config.check().map_err(|problem| problem.under($name)),)*
                 }
             }
 
             /// Whether ports can never wait for each other in a circle under it: see [`LinkScheme::deadlock_free`].
             pub fn deadlock_free(&self, sharing: bool) -> bool {
                 match self {
-                    FlowControl::None => true,
-                    $(FlowControl::$variant(config) => config.deadlock_free(sharing),)*
+                    LinkControl::None => true,
+                    $(LinkControl::$variant(config) => config.deadlock_free(sharing),)*
                 }
             }
 
             /// Whether it keeps packets by flow, so that settings of classes have no effect.
             pub fn keeps_flows(&self) -> bool {
                 match self {
-                    FlowControl::None => false,
-                    $(FlowControl::$variant(config) => config.keeps_flows(),)*
+                    LinkControl::None => false,
+                    $(LinkControl::$variant(config) => config.keeps_flows(),)*
                 }
             }
 
             /// The classes that it may hold back, as bits.
             pub fn held_classes(&self) -> u8 {
                 match self {
-                    FlowControl::None => 0,
-                    $(FlowControl::$variant(config) => config.held_classes(),)*
+                    LinkControl::None => 0,
+                    $(LinkControl::$variant(config) => config.held_classes(),)*
                 }
             }
 
             /// Its part of a switch, if it has one.
             pub fn switch_control(
                 &self,
-                ground: &Ground<'_>,
+                view: &LinkView<'_>,
                 switch: SwitchId,
-            ) -> Result<Option<Box<dyn SwitchControl>>, Problem> {
+            ) -> Result<Option<Box<dyn QueueDiscipline>>, Problem> {
                 match self {
-                    FlowControl::None => Ok(None),
-                    $(FlowControl::$variant(config) => {
-                        config.switch_control(ground, switch).map(Some).map_err(|problem| problem.under($name))
+                    LinkControl::None => Ok(None),
+                    $(LinkControl::$variant(config) => {
+                        config.switch_control(view, switch).map(Some).map_err(|problem| problem.under($name))
                     })*
                 }
             }
@@ -116,16 +116,16 @@ macro_rules! flow_controls {
             /// What it promises of the congestion roots that it names; none if it names none.
             pub fn promise(&self) -> Option<Promise> {
                 match self {
-                    FlowControl::None => None,
-                    $(FlowControl::$variant(config) => config.promise(),)*
+                    LinkControl::None => None,
+                    $(LinkControl::$variant(config) => config.promise(),)*
                 }
             }
 
             /// Its part of a port of a host's NIC, if it has one.
-            pub fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+            pub fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
                 match self {
-                    FlowControl::None => None,
-                    $(FlowControl::$variant(config) => config.nic_control(ground, host, port),)*
+                    LinkControl::None => None,
+                    $(LinkControl::$variant(config) => config.nic_control(view, host, port),)*
                 }
             }
         }
@@ -140,19 +140,19 @@ flow_controls! {
     "pyrrha" Pyrrha(link_control::pyrrha::Config),
 }
 
-impl<'de> Deserialize<'de> for FlowControl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FlowControl, D::Error> {
+impl<'de> Deserialize<'de> for LinkControl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LinkControl, D::Error> {
         let what = "a flow control's name";
-        name_or_table::<D, FlowControl, Table>(deserializer, what, FlowControl::NAMES, FlowControl::named)
+        name_or_table::<D, LinkControl, Table>(deserializer, what, LinkControl::NAMES, LinkControl::named)
     }
 }
 
-impl JsonSchema for FlowControl {
+impl JsonSchema for LinkControl {
     fn schema_name() -> std::borrow::Cow<'static, str> {
-        "FlowControl".into()
+        "LinkControl".into()
     }
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let table = generator.subschema_for::<Table>();
-        schemars::json_schema!({ "anyOf": [{ "enum": FlowControl::NAMES }, table] })
+        schemars::json_schema!({ "anyOf": [{ "enum": LinkControl::NAMES }, table] })
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use units::Problem;
 
 use contract::name_or_table;
-use contract::{About, Asks};
+use contract::{About, SwitchRequirements};
 use sharing::aq;
 use sharing::limiter::{elastic_switch, rate_limiter};
 
@@ -108,8 +108,8 @@ impl Sharing {
     }
 
     /// What its own packets ask of switches, if it sends any.
-    pub fn asks(&self) -> Option<Asks> {
-        let own = Asks::only(Balancing::Ecmp);
+    pub fn requirements(&self) -> Option<SwitchRequirements> {
+        let own = SwitchRequirements::only(Balancing::Ecmp);
         matches!(self, Sharing::ElasticSwitch(_)).then_some(own)
     }
 

@@ -2,12 +2,12 @@
 
 use contract::name_or_table;
 use node::packet::Malformed;
-use node::{Agent, Endpoint, FlowControl, Header, Packet, Site};
+use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{Problem, Rate, SwitchId};
 
-use contract::{About, Asks, Ground, Guarantee, Scheme};
+use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
 
 macro_rules! catalogue {
     ($($name:literal $variant:ident($config:ty),)*) => {
@@ -76,28 +76,28 @@ macro_rules! catalogue {
             }
 
             /// What the network must be like for it.
-            pub fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
-                match self { $(Transport::$variant(config) => config.check_on(ground).map_err(|p| p.under($name)),)* }
+            pub fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
+                match self { $(Transport::$variant(config) => config.check_on(network).map_err(|p| p.under($name)),)* }
             }
 
             /// As [`Transport::endpoint`], on such a network.
-            pub fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-                match self { $(Transport::$variant(config) => config.endpoint_on(site, ground),)* }
+            pub fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+                match self { $(Transport::$variant(config) => config.endpoint_on(site, network),)* }
             }
 
             /// Its part of a switch, if it has one.
-            pub fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
-                match self { $(Transport::$variant(config) => config.agent(ground, switch),)* }
+            pub fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
+                match self { $(Transport::$variant(config) => config.agent(network, switch),)* }
             }
 
             /// Queues of its own that it brings to a switch, if it does.
-            pub fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
-                match self { $(Transport::$variant(config) => config.queueing(ground, switch),)* }
+            pub fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
+                match self { $(Transport::$variant(config) => config.queueing(network, switch),)* }
             }
 
             /// What it guarantees of the packets that it carries, if it guarantees anything.
-            pub fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
-                match self { $(Transport::$variant(config) => config.guarantee(ground),)* }
+            pub fn guarantee(&self, network: &NetworkView) -> Option<Guarantee> {
+                match self { $(Transport::$variant(config) => config.guarantee(network),)* }
             }
 
             /// Appends a packet of this transport's as it travels, but for its content, which follows.
@@ -123,8 +123,8 @@ macro_rules! catalogue {
             }
 
             /// What it asks of switches.
-            pub fn asks(&self, site: &Site) -> Asks {
-                match self { $(Transport::$variant(config) => config.asks(site),)* }
+            pub fn requirements(&self, site: &Site) -> SwitchRequirements {
+                match self { $(Transport::$variant(config) => config.requirements(site),)* }
             }
         }
     };

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fabric::{Fabric, Failures, Routes};
-use node::{Agent, Balancing, EarlyDrop, Endpoint, FlowControl as SwitchControl, Marking, Overflow, Site};
+use node::{Balancing, EarlyDrop, Endpoint, Marking, Overflow, QueueDiscipline, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, SwitchId};
@@ -31,7 +31,7 @@ pub trait Scheme {
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint>;
 
     /// What it asks of switches, where the scenario leaves it open.
-    fn asks(&self, site: &Site) -> Asks;
+    fn requirements(&self, site: &Site) -> SwitchRequirements;
 
     /// Whether it may end a message that it has not delivered: reject it, or give it up.
     fn gives_up(&self) -> bool {
@@ -49,34 +49,34 @@ pub trait Scheme {
     }
 
     /// What the network must be like for it. Keys are relative to the scheme's table.
-    fn check_on(&self, _ground: &Ground) -> Result<(), Problem> {
+    fn check_on(&self, _ground: &NetworkView) -> Result<(), Problem> {
         Ok(())
     }
 
     /// As [`Scheme::endpoint`], for a scheme whose hosts know more of the network than their site.
-    fn endpoint_on(&self, site: &Site, _ground: &Ground) -> Box<dyn Endpoint> {
+    fn endpoint_on(&self, site: &Site, _ground: &NetworkView) -> Box<dyn Endpoint> {
         self.endpoint(site)
     }
 
     /// Its part of a switch, if it has one.
-    fn agent(&self, _ground: &Ground, _switch: SwitchId) -> Option<Box<dyn Agent>> {
+    fn agent(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None
     }
 
     /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them, or none.
-    fn queueing(&self, _ground: &Ground, _switch: SwitchId) -> Option<Box<dyn SwitchControl>> {
+    fn queueing(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         None
     }
 
     /// What it guarantees of the packets that it carries, for runs to be audited by, if it guarantees anything.
-    fn guarantee(&self, _ground: &Ground) -> Option<Guarantee> {
+    fn guarantee(&self, _ground: &NetworkView) -> Option<Guarantee> {
         None
     }
 }
 
 /// The network that a scheme runs on.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct NetworkView {
     /// Its nodes and links.
     pub fabric: Arc<Fabric>,
     /// Routes while nothing has failed.
@@ -115,7 +115,7 @@ impl Common {
 /// there, or waits, is bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
-    /// The class that it is given for; other transports' packets go below [`Asks::reserved_classes`].
+    /// The class that it is given for; other transports' packets go below [`SwitchRequirements::reserved_classes`].
     pub class: u8,
     /// By [`LinkId`](units::LinkId), the most bytes of that class that ever wait for a link.
     pub queue_bytes: Vec<u64>,
@@ -135,11 +135,11 @@ impl Guarantee {
     pub const DELAY_BOUND: &'static str = "message_delay_bound_ps";
 }
 
-impl Ground {
+impl NetworkView {
     /// A network where nothing has failed, hosts take no time and switches store and forward.
-    pub fn new(fabric: Fabric, site: &Site) -> Ground {
+    pub fn new(fabric: Fabric, site: &Site) -> NetworkView {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-        Ground {
+        NetworkView {
             fabric: Arc::new(fabric),
             routes,
             site: site.clone(),
@@ -177,11 +177,11 @@ pub struct About {
 
 /// What a scheme asks of the switches on the way of its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asks {
+pub struct SwitchRequirements {
     /// How to choose among shortest paths.
     pub balancing: Balancing,
     /// How to tell it that the network is congested.
-    pub feedback: Feedback,
+    pub signal: CongestionSignal,
     /// What shall happen to a packet that finds no room, if it is not all the same.
     pub overflow: Option<Overflow>,
     /// When its packets that are not ECN-capable shall be lost early, if ever (Aeolus's selective dropping).
@@ -197,12 +197,12 @@ pub struct Asks {
     pub reserved_classes: u8,
 }
 
-impl Asks {
+impl SwitchRequirements {
     /// Paths chosen like this, and nothing else.
-    pub const fn only(balancing: Balancing) -> Asks {
-        Asks {
+    pub const fn only(balancing: Balancing) -> SwitchRequirements {
+        SwitchRequirements {
             balancing,
-            feedback: Feedback::Drop,
+            signal: CongestionSignal::Drop,
             overflow: None,
             early_drop: None,
             own_routes: false,
@@ -217,7 +217,7 @@ impl Asks {
 /// is common to all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Feedback {
+pub enum CongestionSignal {
     /// Loss alone (NewReno, CUBIC, Illinois).
     Drop,
     /// Marks, set like this (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
@@ -226,12 +226,12 @@ pub enum Feedback {
     Delay,
 }
 
-impl Feedback {
+impl CongestionSignal {
     /// When to mark, if it listens to marks.
     pub fn marking(self) -> Option<Marking> {
         match self {
-            Feedback::Ecn(marking) => Some(marking),
-            Feedback::Drop | Feedback::Delay => None,
+            CongestionSignal::Ecn(marking) => Some(marking),
+            CongestionSignal::Drop | CongestionSignal::Delay => None,
         }
     }
 }

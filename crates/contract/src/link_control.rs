@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Tier};
-use node::{Balancing, FlowControl, NicControl};
+use node::{Balancing, NicControl, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::About;
@@ -18,10 +18,10 @@ pub trait LinkScheme {
     fn check(&self) -> Result<(), Problem>;
 
     /// Its part of a switch. An error's key is relative to its table.
-    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem>;
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem>;
 
     /// Its part of a port of a host's NIC; none if hosts do not answer.
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
+    fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
 
     /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
     /// several congestion roots share because there were no more.
@@ -53,7 +53,7 @@ pub struct Promise {
 }
 
 /// What a flow control is told of the network when it is built.
-pub struct Ground<'a> {
+pub struct LinkView<'a> {
     /// Nodes and links.
     pub fabric: &'a Arc<Fabric>,
     /// How switches will choose the paths of packets.
@@ -70,7 +70,7 @@ pub struct Ground<'a> {
     pub buffer: Bytes,
 }
 
-impl Ground<'_> {
+impl LinkView<'_> {
     /// Bytes that come in at a node's port between its decision to pause and the silence that follows: what is in flight both
     /// ways, a packet that each end has begun, and the frame (IEEE 802.1Qbb annex O, less the internal delays of interfaces,
     /// which hops here do not have).

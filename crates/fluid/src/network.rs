@@ -10,7 +10,7 @@
 use fabric::{Fabric, Quotient, Tier};
 use node::balance::{hashed_choice, switch_seed};
 use node::{Balancing, Packet};
-use run::{FlowInfo, Outline};
+use run::{FlowInfo, WorkloadPlan};
 use units::{FlowId, HostId, LinkId, Rate};
 
 pub(crate) struct Network<'a> {
@@ -34,9 +34,9 @@ pub(crate) struct Way {
 }
 
 impl<'a> Network<'a> {
-    pub fn new(outline: &'a Outline, seed: u64) -> Network<'a> {
-        let (fabric, quotient) = (&*outline.fabric, &outline.quotient);
-        let carriers = &outline.balancing[..outline.transports.len()];
+    pub fn new(workload_plan: &'a WorkloadPlan, seed: u64) -> Network<'a> {
+        let (fabric, quotient) = (&*workload_plan.fabric, &workload_plan.quotient);
+        let carriers = &workload_plan.balancing[..workload_plan.transports.len()];
         let by_link = carriers.iter().any(|balancing| balancing.by_hash());
         let spare = spare(fabric, quotient);
         Network { fabric, quotient, balancing: carriers, seed, by_link, spare }

@@ -30,9 +30,9 @@ pub(crate) fn tables(run: &mut Run<'_>, standing: Standing, end_ps: u64) -> Vec<
 fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {
     let common = FlowColumns {
         scenario: run.scenario,
-        flows: &run.outline.flows,
-        transports: &run.outline.transports,
-        ideal_ps: &run.outline.ideal_ps,
+        flows: &run.workload_plan.flows,
+        transports: &run.workload_plan.transports,
+        ideal_ps: &run.workload_plan.ideal_ps,
     };
     let mut columns = common.who();
     let times = [&mut run.started, &mut run.delivered, &mut run.completed];
@@ -44,7 +44,7 @@ fn flow_table(run: &mut Run<'_>, standing: Standing) -> Table {
 
 fn utilisation_table(run: &Run<'_>, end_ps: u64) -> Table {
     let mut capacity = [0u64; TIERS.len()];
-    for link in &run.outline.fabric.links {
+    for link in &run.workload_plan.fabric.links {
         tier_index(link.tier).into_iter().for_each(|tier| capacity[tier] += link.rate.bps());
     }
     let interval = run.scenario.measure.interval.secs_f64();
@@ -77,7 +77,7 @@ fn utilisation_table(run: &Run<'_>, end_ps: u64) -> Table {
 }
 
 fn link_table(run: &Run<'_>, end_ps: u64) -> Table {
-    let fabric = &run.outline.fabric;
+    let fabric = &run.workload_plan.fabric;
     let resources = run.network.resource_of_links();
     let sent = |resource: &u32| run.brought[*resource as usize] / run.network.link(*resource as usize).1 as f64;
     let sent: Vec<f64> = resources.iter().map(sent).collect();

@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use catalogue::Sharing;
-use run::{Finding, Ideal, Outline, Progress, Table};
+use run::{Finding, Ideal, Progress, Table, WorkloadPlan};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
@@ -69,14 +69,14 @@ pub struct EstimateInfo {
 /// single packets.
 pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     refuse(scenario)?;
-    let outline = Outline::new(scenario)?;
-    if let Some(host) = outline.fabric.several_links() {
-        let (name, links) = (&outline.fabric.names[host.index()], outline.fabric.uplinks(host).len());
+    let workload_plan = WorkloadPlan::new(scenario)?;
+    if let Some(host) = workload_plan.fabric.several_links() {
+        let (name, links) = (&workload_plan.fabric.names[host.index()], workload_plan.fabric.uplinks(host).len());
         let message = format!("{name} has {links} links, and at flow level a host has one: run it at packet level");
         return Err(Problem::new("fabric", message));
     }
-    let network = Network::new(&outline, scenario.seed);
-    let mut run = Run::new(scenario, &outline, &network);
+    let network = Network::new(&workload_plan, scenario.seed);
+    let mut run = Run::new(scenario, &workload_plan, &network);
     let ended = run.go(watch)?;
     Ok(run.conclude(ended))
 }
@@ -107,7 +107,7 @@ const AUDIT_EVERY: u64 = 4;
 
 pub(crate) struct Run<'a> {
     pub scenario: &'a Scenario,
-    pub outline: &'a Outline,
+    pub workload_plan: &'a WorkloadPlan,
     pub network: &'a Network<'a>,
     ideal: Ideal<'a>,
     shares: Shares,
@@ -176,20 +176,20 @@ enum Ended {
 pub(crate) const NONE: u64 = run::Flows::NONE;
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, outline: &'a Outline, network: &'a Network<'a>) -> Run<'a> {
-        let count = outline.flows.len();
+    fn new(scenario: &'a Scenario, workload_plan: &'a WorkloadPlan, network: &'a Network<'a>) -> Run<'a> {
+        let count = workload_plan.flows.len();
         let ids = || (0..count).map(FlowId::from);
-        let mut timed: Vec<FlowId> = ids().filter(|&flow| outline.flows.get(flow).after.is_none()).collect();
-        timed.sort_by_key(|&flow| outline.flows.get(flow).start);
+        let mut timed: Vec<FlowId> = ids().filter(|&flow| workload_plan.flows.get(flow).after.is_none()).collect();
+        timed.sort_by_key(|&flow| workload_plan.flows.get(flow).start);
         let mut waiting: Vec<(FlowId, FlowId)> =
-            ids().filter_map(|flow| Some((outline.flows.get(flow).after?, flow))).collect();
+            ids().filter_map(|flow| Some((workload_plan.flows.get(flow).after?, flow))).collect();
         waiting.sort_unstable();
         let capacity = |resource| network.capacity_bps(resource, scenario.host.intake_rate);
         Run {
             scenario,
-            outline,
+            workload_plan,
             network,
-            ideal: Ideal::new(&outline.fabric, &outline.quotient, scenario),
+            ideal: Ideal::new(&workload_plan.fabric, &workload_plan.quotient, scenario),
             shares: Shares::new((0..network.resources()).map(capacity)),
             agenda: Agenda::default(),
             under_way: Vec::new(),
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
     }
 
     fn go(&mut self, mut watch: impl FnMut(Progress) -> bool) -> Result<Ended, Problem> {
-        let horizon = self.outline.horizon.ps();
+        let horizon = self.workload_plan.horizon.ps();
         let interval = self.scenario.measure.interval.ps();
         let (mut instants, mut next_audit) = (0u64, 1);
         while let Some(now) = self.next() {
@@ -244,9 +244,9 @@ impl<'a> Run<'a> {
             }
             let progress = || Progress {
                 now: Time::from_ps(now),
-                horizon: self.outline.horizon,
+                horizon: self.workload_plan.horizon,
                 flows_done: self.done,
-                flows: self.outline.flows.len() as u64,
+                flows: self.workload_plan.flows.len() as u64,
             };
             if instants.is_multiple_of(WATCH_EVERY) && watch(progress()) {
                 return Ok(Ended::Interrupted);
@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
 
     /// The next instant at which something happens.
     fn next(&self) -> Option<u64> {
-        let timed = self.timed.get(self.timed_started).map(|&flow| self.outline.flows.get(flow).start.ps());
+        let timed = self.timed.get(self.timed_started).map(|&flow| self.workload_plan.flows.get(flow).start.ps());
         let due = self.due.peek().map(|Reverse((at, _))| *at);
         [timed, due, self.agenda.first().map(|first| first.0)].into_iter().flatten().min()
     }
@@ -274,13 +274,13 @@ impl<'a> Run<'a> {
             return Some(flow);
         }
         let &flow = self.timed.get(self.timed_started)?;
-        let starts = self.outline.flows.get(flow).start.ps() == now;
+        let starts = self.workload_plan.flows.get(flow).start.ps() == now;
         self.timed_started += usize::from(starts);
         starts.then_some(flow)
     }
 
     fn arrive(&mut self, id: FlowId) {
-        let flow = self.outline.flows.get(id);
+        let flow = self.workload_plan.flows.get(id);
         let mut way = std::mem::take(&mut self.way);
         self.network.find_way(id, flow, &mut way);
         let wire = self.wire_bytes(flow.bytes);
@@ -288,14 +288,14 @@ impl<'a> Run<'a> {
         for &(resource, share) in &way.passes {
             alone = f64::min(alone, self.network.capacity_bps(resource as usize, None) / share);
             self.brought[resource as usize] += wire * share;
-            let tier = self.outline.fabric.link(self.network.link(resource as usize).0).tier;
+            let tier = self.workload_plan.fabric.link(self.network.link(resource as usize).0).tier;
             tier_index(tier).into_iter().for_each(|tier| hops[tier] += share);
         }
         let delivery = match way.path.is_empty() {
             true => self.ideal.delivery(flow.src, flow.dst, flow.bytes),
             false => self.ideal.delivery_over(&way.path, flow.bytes),
         };
-        let own = self.outline.transports[usize::from(flow.transport)].rate_max();
+        let own = self.workload_plan.transports[usize::from(flow.transport)].rate_max();
         let limit = own.map_or(alone, |own| f64::min(alone, own.bps() as f64));
         way.passes.retain(|&(resource, _)| self.network.counts(resource));
         let slot = self.shares.insert(limit, way.passes.iter().copied());
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         self.audit.off_bytes = f64::max(self.audit.off_bytes, left.abs());
         self.shares.remove(slot);
         let UnderWay { flow: id, start, alone_ps, delivery_ps, .. } = self.under_way[slot as usize];
-        let flow = self.outline.flows.get(id);
+        let flow = self.workload_plan.flows.get(id);
         // Rounded to whole picoseconds, a transfer may seem to have taken one less than alone.
         let late = (self.now - start).saturating_sub(alone_ps);
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
         (self.delivered[id.index()], self.completed[id.index()]) = (delivered, completed);
         let first = self.waiting.partition_point(|(before, _)| *before < id);
         for &(_, next) in self.waiting[first..].iter().take_while(|(before, _)| *before == id) {
-            let pause = self.outline.flows.get(next).start.ps();
+            let pause = self.workload_plan.flows.get(next).start.ps();
             self.due.push(Reverse((completed.saturating_add(pause), next)));
         }
         self.events += 1;
@@ -377,7 +377,7 @@ impl<'a> Run<'a> {
 
     fn conclude(mut self, ended: Ended) -> Estimate {
         self.look_at_shares();
-        let horizon = self.outline.horizon.ps();
+        let horizon = self.workload_plan.horizon.ps();
         let end = if ended == Ended::Horizon { horizon } else { self.now };
         self.now = end;
         self.cut_off(end);
@@ -400,7 +400,7 @@ impl<'a> Run<'a> {
                 ),
             },
         ];
-        let site = &self.outline.sites[0];
+        let site = &self.workload_plan.sites[0];
         let digest =
             self.delivered.iter().zip(0u64..).map(|(&at, flow)| units::mix(flow, at)).fold(0, u64::wrapping_add);
         let info = EstimateInfo {
@@ -418,8 +418,8 @@ impl<'a> Run<'a> {
                 Ended::Interrupted => "interrupted",
             },
             end_ps: end,
-            hosts: self.outline.fabric.hosts,
-            flows: self.outline.flows.len() as u64,
+            hosts: self.workload_plan.fabric.hosts,
+            flows: self.workload_plan.flows.len() as u64,
             flows_completed: standing.completed(),
             data_rtt_ps: site.data_rtt.ps(),
             bdp_bytes: site.bdp_bytes(),
@@ -435,7 +435,7 @@ impl<'a> Run<'a> {
             let left = self.credit(slot);
             let id = self.under_way[slot as usize].flow;
             let mut way = std::mem::take(&mut self.way);
-            self.network.find_way(id, self.outline.flows.get(id), &mut way);
+            self.network.find_way(id, self.workload_plan.flows.get(id), &mut way);
             for &(resource, share) in &way.passes {
                 self.brought[resource as usize] -= left * share;
             }

@@ -20,14 +20,14 @@ mod departures;
 mod pauses;
 mod switch;
 
-use node::{FlowControl, NicControl};
+use node::{NicControl, QueueDiscipline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::queue_frame::{Name, NicPart};
 use contract::About;
-use contract::link_control::{Ground, LinkScheme};
+use contract::link_control::{LinkScheme, LinkView};
 pub use departures::{Departure, Departures};
 use node::flow_queues::HELD_CLASSES;
 
@@ -96,11 +96,11 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        Ok(Box::new(switch::SwitchPart::new(self, ground, switch)))
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+        Ok(Box::new(switch::SwitchPart::new(self, view, switch)))
     }
 
-    fn nic_control(&self, _: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart::new(self.host_name(), host)))
     }
 

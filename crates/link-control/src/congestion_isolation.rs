@@ -17,7 +17,7 @@ mod switch;
 
 use bytemuck::{Pod, Zeroable};
 use node::packet::Malformed;
-use node::{FlowControl, Header, NicControl, Packet};
+use node::{Header, NicControl, Packet, QueueDiscipline};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use units::{Duration, FlowId, HostId, PortId, Problem, SwitchId, Time};
 
 use crate::pfc;
 use contract::About;
-use contract::link_control::{Ground, LinkScheme};
+use contract::link_control::{LinkScheme, LinkView};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,8 +73,8 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        let part = switch::SwitchPart::new(self, ground, switch).map_err(|problem| problem.under("pfc"))?;
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+        let part = switch::SwitchPart::new(self, view, switch).map_err(|problem| problem.under("pfc"))?;
         Ok(Box::new(part))
     }
 
@@ -82,7 +82,7 @@ impl LinkScheme for Config {
         self.pfc.mask()
     }
 
-    fn nic_control(&self, _: &Ground<'_>, _: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &LinkView<'_>, _: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart {
             class: self.class,
             lossless: self.pfc.mask(),

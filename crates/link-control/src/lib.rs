@@ -1,6 +1,6 @@
 //! Flow control between neighbours, one folder a mechanism: any transport runs over any of them.
 //!
-//! Each has a part in switches ([`node::FlowControl`]), and one in NICs ([`node::NicControl`]) where hosts answer. Nothing
+//! Each has a part in switches ([`node::QueueDiscipline`]), and one in NICs ([`node::NicControl`]) where hosts answer. Nothing
 //! outside its folder names it but its line in the catalogue.
 
 pub mod bfc;

@@ -8,7 +8,7 @@
 //! Neither paper gives thresholds. The defaults are those by which Pyrrha's own queues pause and resume, so that the two differ in
 //! what they hold and not in when. Absent on purpose: a limit on queues, which is what makes it an ideal.
 
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView};
+use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView};
 use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 use crate::by_flow::ByFlow;
 use crate::queue_frame::{Frame, Name, NicPart};
 use contract::About;
-use contract::link_control::{Ground, LinkScheme, Shares};
+use contract::link_control::{LinkScheme, LinkView, Shares};
 use node::flow_queues::{FlowQueues, HELD_CLASSES, Order, Taken, push_control};
 
 /// What a scenario may set.
@@ -61,12 +61,12 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
-        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes, Order::InTurn), flows: ByFlow::default() };
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+        let ports = view.fabric.ports[view.fabric.switch_node(switch).index()].len();
+        let egress = |_| Egress { queues: FlowQueues::new(view.mtu_bytes, Order::InTurn), flows: ByFlow::default() };
         Ok(Box::new(SwitchPart {
             config: self.clone(),
-            shares: ground.shares(switch),
+            shares: view.shares(switch),
             ports: (0..ports).map(egress).collect(),
             epochs: vec![0; ports],
             pauses: 0,
@@ -74,7 +74,7 @@ impl LinkScheme for Config {
         }))
     }
 
-    fn nic_control(&self, _: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, _: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         Some(Box::new(NicPart::new(Name::Flow, host)))
     }
 
@@ -151,7 +151,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         if let Some(bytes) = push_control(cx, out, id) {
             return bytes;

@@ -4,7 +4,7 @@
 //! neighbour at that port is told to pause the class; when it has fallen `resume_offset` below, to go on. The threshold is
 //! dynamic (Choudhury and Hahne 1998, as switches of RoCE networks use it): `alpha` times the memory that is free of packets and
 //! of headroom. Headroom, set aside for each port and class from its first packet on, takes what still comes in after the
-//! decision to pause ([`Ground::reaction_bytes`](contract::link_control::Ground::reaction_bytes)), so no packet of a paused class is
+//! decision to pause ([`LinkView::reaction_bytes`](contract::link_control::LinkView::reaction_bytes)), so no packet of a paused class is
 //! ever lost.
 //!
 //! Packets stay in the port's class queues. A class that is paused as a whole also holds back what does not contribute to
@@ -16,7 +16,7 @@
 
 mod ingress;
 
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, NicControl, QueueView, frame_packet};
+use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, frame_packet};
 use node::packet::{CLASSES, Malformed};
 use node::pool::{PacketId, Slot};
 use node::{Header, Packet, Port};
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use contract::About;
-use contract::link_control::{Ground, LinkScheme, check_classes, class_mask};
+use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 
 pub(crate) use ingress::Ingress;
 
@@ -77,18 +77,18 @@ impl LinkScheme for Config {
         check_classes(&self.classes, "none is lossless, so that PFC has no effect; name one at least")
     }
 
-    fn switch_control(&self, ground: &Ground<'_>, switch: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        Ok(Box::new(SwitchPart { ingress: Ingress::new(self, ground, switch)? }))
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+        Ok(Box::new(SwitchPart { ingress: Ingress::new(self, view, switch)? }))
     }
 
     fn held_classes(&self) -> u8 {
         self.mask()
     }
 
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
+    fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
         // Of several links, all bring more until they have fallen silent.
-        let reaction = ground.of_ports(host, |node, port| ground.reaction_bytes(node, port));
-        let pause_bytes = ground.intake_buffer.get().saturating_sub(reaction);
+        let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
+        let pause_bytes = view.intake_buffer.get().saturating_sub(reaction);
         let resume_bytes = pause_bytes.saturating_sub(self.resume_offset.get());
         Some(Box::new(NicPart { paused: 0, lossless: self.mask(), pause_bytes, resume_bytes, pauses: false }))
     }
@@ -154,7 +154,7 @@ impl Frame {
     pub(crate) fn obey(self, cx: &mut LinkCx<'_>, port: PortId) {
         let own = &mut cx.ports[port.index()];
         own.set_paused(self.applied_to(own.paused()), cx.now);
-        cx.kick(port);
+        cx.port_ready(port);
     }
 }
 
@@ -170,7 +170,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let class = cx.pool.get(id).packet.class;
         self.ingress.came(cx, id, class);

@@ -13,14 +13,14 @@
 //!
 //! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
 
-use node::link::{FlowControl, NicControl};
+use node::link::{NicControl, QueueDiscipline};
 use node::packet::CLASSES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use contract::About;
-use contract::link_control::{Ground, LinkScheme, Promise, check_classes, class_mask};
+use contract::link_control::{LinkScheme, LinkView, Promise, check_classes, class_mask};
 
 pub mod departures;
 pub mod frame;
@@ -143,17 +143,17 @@ impl LinkScheme for Config {
         check_classes(&self.classes, "none is isolated, so that Pyrrha has no effect; name one at least")
     }
 
-    fn switch_control(&self, ground: &Ground<'_>, id: SwitchId) -> Result<Box<dyn FlowControl>, Problem> {
-        let fabric = ground.fabric;
+    fn switch_control(&self, view: &LinkView<'_>, id: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+        let fabric = view.fabric;
         let node = fabric.switch_node(id);
-        let adaptive = ground.balancing.iter().any(|balancing| !balancing.by_hash());
+        let adaptive = view.balancing.iter().any(|balancing| !balancing.by_hash());
         let has_hosts = |node: units::NodeId| {
             fabric.ports[node.index()].iter().any(|link| fabric.as_host(fabric.link(*link).to).is_some())
         };
         let links = || fabric.ports[node.index()].iter().map(|link| fabric.link(*link));
         let egress = |(port, link): (usize, &fabric::Link)| {
-            let hop = ground.hop_bdp_bytes(node, PortId::from(port)) as f64;
-            let threshold = |k: f64| ((k * hop) as u64).clamp(ground.mtu_bytes, u64::from(u32::MAX)) as u32;
+            let hop = view.hop_bdp_bytes(node, PortId::from(port)) as f64;
+            let threshold = |k: f64| ((k * hop) as u64).clamp(view.mtu_bytes, u64::from(u32::MAX)) as u32;
             let last = link.tier == fabric::Tier::ToHost;
             let nominates = match self.roots {
                 _ if adaptive => last,
@@ -168,14 +168,14 @@ impl LinkScheme for Config {
                 up: link.tier == fabric::Tier::Up,
                 ingresses: self.departures.has(Departure::PauseByIngress).then(|| links().count()),
                 queues: self.queues,
-                packet_time: link.rate.transmit(ground.mtu_bytes),
+                packet_time: link.rate.transmit(view.mtu_bytes),
             })
         };
         let place = switch::Place {
             id,
             node,
             switches: fabric.switches,
-            downstream: ground.downstream.clone(),
+            downstream: view.downstream.clone(),
             ports: links().enumerate().map(egress).collect(),
             to_host: links().map(|link| fabric.as_host(link.to).is_some()).collect(),
         };
@@ -186,9 +186,9 @@ impl LinkScheme for Config {
         self.mask()
     }
 
-    fn nic_control(&self, ground: &Ground<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
-        let (switches, downstream) = (ground.fabric.switches, ground.downstream.clone());
-        let hop = ground.of_ports(host, |node, port| ground.hop_bdp_bytes(node, port)) as f64;
+    fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
+        let (switches, downstream) = (view.fabric.switches, view.downstream.clone());
+        let hop = view.of_ports(host, |node, port| view.hop_bdp_bytes(node, port)) as f64;
         let part = nic::NicPart {
             host,
             port,

@@ -20,7 +20,7 @@ use engine::Agenda;
 use fabric::Tier;
 use node::pool::{Pool, Transit};
 use node::{Packet, Received, Switch, Telemetry, packet::flags};
-use run::{Fate, HEAD_BYTES, Host, Plan};
+use run::{FlowEvent, HEAD_BYTES, Host, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Time};
 
 use crate::clock::{Clock, Lateness};
@@ -184,7 +184,7 @@ impl<'a> Network<'a> {
             network.agenda.set(network.deadline(id), at);
         }
         for id in 0..network.switches.len() {
-            network.agenda.set(network.chore(id), network.switches[id].switch.next_at());
+            network.agenda.set(network.switch_timer(id), network.switches[id].switch.next_at());
         }
         network
     }
@@ -242,7 +242,7 @@ impl<'a> Network<'a> {
         all
     }
 
-    fn opening(&self, link: LinkId) -> usize {
+    fn transmit_ready(&self, link: LinkId) -> usize {
         self.links.len() + link.index()
     }
 
@@ -250,7 +250,7 @@ impl<'a> Network<'a> {
         2 * self.links.len() + host
     }
 
-    fn chore(&self, switch: usize) -> usize {
+    fn switch_timer(&self, switch: usize) -> usize {
         self.deadline(self.hosts.len()) + switch
     }
 
@@ -270,8 +270,8 @@ impl<'a> Network<'a> {
         } else if source < 2 * links {
             self.open(LinkId::from(source - links));
             Kind::Transmission
-        } else if source >= self.chore(0) {
-            let index = source - self.chore(0);
+        } else if source >= self.switch_timer(0) {
+            let index = source - self.switch_timer(0);
             let slot = &mut self.switches[index];
             slot.switch.wake(self.now, &mut slot.pool);
             self.agenda.set(source, slot.switch.next_at());
@@ -308,7 +308,7 @@ impl<'a> Network<'a> {
                 }
                 let mut next = match slot.switch.receive(now, port, &mut slot.pool, id) {
                     Received::Queued(out) => Some(out),
-                    Received::Taken | Received::Lost(_) => self.switches[index].switch.take_kicked(),
+                    Received::Taken | Received::Lost(_) => self.switches[index].switch.take_ready_port(),
                 };
                 while let Some(out) = next {
                     let slot = &self.switches[index];
@@ -316,9 +316,9 @@ impl<'a> Network<'a> {
                     if free_at <= now {
                         self.open(link);
                     } else {
-                        self.agenda.advance(self.opening(link), free_at);
+                        self.agenda.advance(self.transmit_ready(link), free_at);
                     }
-                    next = self.switches[index].switch.take_kicked();
+                    next = self.switches[index].switch.take_ready_port();
                 }
             }
             To::Host(id) => {
@@ -334,10 +334,10 @@ impl<'a> Network<'a> {
 
     /// A transmitter is free: the next packet, if one may go.
     fn open(&mut self, link: LinkId) {
-        let opening = self.opening(link);
+        let transmit_ready = self.transmit_ready(link);
         let from = self.links[link.index()].from;
         let Some(index) = self.plan.fabric.as_switch(from).map(|switch| switch.index()) else {
-            self.agenda.set(opening, Time::MAX);
+            self.agenda.set(transmit_ready, Time::MAX);
             self.host(from.index(), |_, _| {});
             return;
         };
@@ -345,7 +345,7 @@ impl<'a> Network<'a> {
         let slot = &mut self.switches[index];
         let sent = slot.switch.transmit(self.now, port, &mut slot.pool);
         let (free_at, more) = (slot.switch.port(port).free_at(), slot.switch.port(port).has_sendable());
-        self.agenda.set(opening, if more && sent.is_some() { free_at } else { Time::MAX });
+        self.agenda.set(transmit_ready, if more && sent.is_some() { free_at } else { Time::MAX });
         if let Some(id) = sent {
             let gone = slot.pool.remove(id);
             let flagged = gone.packet.has(flags::TELEMETRY);
@@ -365,11 +365,11 @@ impl<'a> Network<'a> {
         let pulled = if slot.free_at <= now { slot.host.pull(now) } else { None };
         self.ended_flows += slot.host.ended - ended;
         for record in &mut slot.host.records[noted..] {
-            if let Fate::Started = record.fate {
+            if let FlowEvent::Started = record.fate {
                 continue; // it begins when the scenario says
             }
             record.at = self.clock.now();
-            if let Fate::Delivered { .. } = record.fate {
+            if let FlowEvent::Delivered { .. } = record.fate {
                 self.inbox.delivered(&self.plan.flows, record.flow);
                 self.late_ps[record.flow.index()] = record.at.since(now).ps();
             }
@@ -385,7 +385,7 @@ impl<'a> Network<'a> {
             let telemetry = if flagged { slot.host.carries(&packet) } else { Telemetry::default() };
             self.launch(uplink, free_at, packet, Transit::leaving(now), telemetry, &message);
             self.message = message;
-            self.agenda.set(self.opening(uplink), free_at);
+            self.agenda.set(self.transmit_ready(uplink), free_at);
         }
         let at = self.hosts[index].host.next_at().max(now);
         self.agenda.set(self.deadline(index), at);

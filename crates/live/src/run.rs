@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 
-use catalogue::FlowControl;
+use catalogue::LinkControl;
 use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
 use serde::Serialize;
@@ -86,11 +86,11 @@ pub fn run_at(
         let message = "links and switches do not fail in a live run: delete it, or simulate";
         return Err(Problem::new("failure", message));
     }
-    if scenario.flow_control != FlowControl::None {
+    if scenario.flow_control != LinkControl::None {
         let message = "its frames are simulated only: on UDP a link has no other end that could be told to pause";
         return Err(Problem::new("flow_control", message));
     }
-    if scenario.sharing.asks().is_some() {
+    if scenario.sharing.requirements().is_some() {
         let message = "its limiters send packets of their own, which frames do not carry: choose another, or simulate";
         return Err(Problem::new("sharing", message));
     }

@@ -221,7 +221,7 @@ impl FlowQueues {
             }
             if waits {
                 self.start(slot);
-                cx.kick(out);
+                cx.port_ready(out);
             }
         }
     }

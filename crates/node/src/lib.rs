@@ -13,23 +13,23 @@ pub mod packet;
 pub mod pool;
 pub mod telemetry;
 
-mod agent;
 mod discipline;
 mod endpoint;
 mod flow_map;
 mod port;
 mod shaper;
 mod switch;
+mod switch_agent;
 mod timers;
 
-pub use agent::{Agent, AgentCx};
 pub use discipline::{Balancing, EarlyDrop, MarkAt, Marking};
 pub use endpoint::{Clock, Cx, Endpoint, Event, Gate, Input, Message, PollAt, Site};
 pub use flow_map::FlowMap;
-pub use link::{FlowControl, NicControl};
+pub use link::{NicControl, QueueDiscipline};
 pub use packet::{Header, Malformed, Packet};
 pub use port::{Port, PortStats};
 pub use shaper::Shaper;
-pub use switch::{Buffer, KeptRoom, Loss, Overflow, Received, Settings, Stages, Switch, TagStats};
+pub use switch::{Buffer, Loss, Overflow, Received, ReservedBuffer, Settings, Stages, Switch, TagStats};
+pub use switch_agent::{AgentCx, SwitchAgent};
 pub use telemetry::Telemetry;
 pub use timers::Timers;

@@ -1,6 +1,6 @@
 //! Flow control between neighbours: what a switch or a NIC may do about its own links, below any transport.
 //!
-//! A flow control ([`FlowControl`] in a switch, [`NicControl`] in a host) tells the node at the other end of a link to hold
+//! A flow control ([`QueueDiscipline`] in a switch, [`NicControl`] in a host) tells the node at the other end of a link to hold
 //! traffic back, in frames of its own: packets flagged [`flags::LINK_FRAME`] that cross one link, go before everything else and
 //! are never paused (IEEE 802.1Qbb and all that followed). It may keep packets in the port's eight class queues or in queues of its
 //! own, where a class is too coarse. It is a state machine like the rest of the house: no I/O, no clock.
@@ -21,7 +21,7 @@ pub const FRAME_BYTES: u16 = 64;
 ///
 /// Wherever a packet waits, [`Port::hold`] and [`Port::release`] (or the port's own [`Port::push`] and
 /// [`Port::take_next`]) keep count of it.
-pub trait FlowControl: Send {
+pub trait QueueDiscipline: Send {
     /// A packet is to leave by `out` and is in no queue yet: whether there is room for it.
     fn admit(&mut self, _cx: &mut LinkCx<'_>, _out: PortId, _id: PacketId) -> Admission {
         Admission::ByBuffer
@@ -39,7 +39,7 @@ pub trait FlowControl: Send {
     /// The transmitter of `out` is free: the packet whose turn it is, if any may go.
     fn dequeue(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> Option<Dequeued>;
 
-    /// Whether [`FlowControl::dequeue`] would give something.
+    /// Whether [`QueueDiscipline::dequeue`] would give something.
     fn ready(&self, ports: &[Port], out: PortId) -> bool;
 
     /// A frame from the other end of the link at `port`.
@@ -57,12 +57,12 @@ pub trait FlowControl: Send {
     /// All switches forward by these tables from now on.
     fn set_routes(&mut self, _cx: &mut LinkCx<'_>, _routes: &Arc<Routes>) {}
 
-    /// When it wants [`FlowControl::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
+    /// When it wants [`QueueDiscipline::wake`]; [`Time::MAX`] for never. Read at the start and after each wake.
     fn poll_at(&self) -> Time {
         Time::MAX
     }
 
-    /// The time named by [`FlowControl::poll_at`] has come.
+    /// The time named by [`QueueDiscipline::poll_at`] has come.
     fn wake(&mut self, _cx: &mut LinkCx<'_>) {}
 
     /// The most queues of its own that `port` has had in use at once.
@@ -88,7 +88,7 @@ pub trait FlowControl: Send {
     fn held(&self, _port: PortId, _see: &mut dyn FnMut(Held)) {}
 
     /// In the names of which roots packets that `root` holds at `port` may hold back what comes by `ingress`: as
-    /// [`FlowControl::holds_back`], where queues are of roots.
+    /// [`QueueDiscipline::holds_back`], where queues are of roots.
     fn presses(&self, _port: PortId, _root: Cause, _ingress: PortId, _see: &mut dyn FnMut(Cause)) {}
 
     /// What it counted, by name, for the result.
@@ -97,7 +97,7 @@ pub trait FlowControl: Send {
     }
 }
 
-/// What [`FlowControl::admit`] says.
+/// What [`QueueDiscipline::admit`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// As far as it is concerned, there is: the switch's own memory decides.
@@ -177,7 +177,7 @@ pub struct LinkCx<'a> {
     /// The switch's random stream.
     pub random: &'a mut Stream,
     pub(crate) header_bytes: u16,
-    pub(crate) kicked: &'a mut Vec<PortId>,
+    pub(crate) ready_ports: &'a mut Vec<PortId>,
 }
 
 impl LinkCx<'_> {
@@ -186,7 +186,7 @@ impl LinkCx<'_> {
         if self.ports[port.index()].is_up() {
             let id = self.pool.insert(frame_packet(frame), Default::default());
             self.ports[port.index()].push_frame(self.pool, id);
-            self.kick(port);
+            self.port_ready(port);
         }
     }
 
@@ -206,9 +206,9 @@ impl LinkCx<'_> {
     }
 
     /// Something may go at `port` that might not before.
-    pub fn kick(&mut self, port: PortId) {
-        if !self.kicked.contains(&port) {
-            self.kicked.push(port);
+    pub fn port_ready(&mut self, port: PortId) {
+        if !self.ready_ports.contains(&port) {
+            self.ready_ports.push(port);
         }
     }
 }

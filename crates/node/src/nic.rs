@@ -11,7 +11,7 @@ use units::{Duration, Time};
 
 pub use homes::{Homes, RING};
 pub use paused_flows::PausedFlows;
-pub use receive_limit::{Intake, Waiting};
+pub use receive_limit::{ReceiveLimit, Waiting};
 
 /// A port's part of a flow control: what it has been told to hold back, and the packets that it does.
 pub struct Nic {

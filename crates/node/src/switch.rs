@@ -25,7 +25,7 @@ use crate::link::{Admission, Dequeued, LinkCx, trim};
 use crate::packet::{CLASSES, HOPS_MAX, flags};
 use crate::pool::Transit;
 use crate::pool::{PacketId, Pool};
-use crate::{Agent, AgentCx, EarlyDrop, FlowControl, MarkAt, Marking, Packet, Port};
+use crate::{AgentCx, EarlyDrop, MarkAt, Marking, Packet, Port, QueueDiscipline, SwitchAgent};
 
 /// How a switch's memory is divided among its ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -171,10 +171,10 @@ pub struct Switch {
     pub staged_out: (u64, u64),
     random: Stream,
     stages: Option<Box<dyn Stages>>,
-    flow_control: Option<Box<dyn FlowControl>>,
+    flow_control: Option<Box<dyn QueueDiscipline>>,
     /// What transports have in it, if any has something.
     agents: Option<Box<Agents>>,
-    kicked: Vec<PortId>,
+    ready_ports: Vec<PortId>,
     marks_late: bool,
     /// At so many switches a packet is lost.
     hops_max: u16,
@@ -183,7 +183,7 @@ pub struct Switch {
 
 /// Room that is kept, and whom it has cost theirs.
 struct Kept {
-    room: KeptRoom,
+    room: ReservedBuffer,
     /// Where ports share their memory, what is kept of it.
     shared_bytes: u64,
     /// By class, packets that found no room.
@@ -193,7 +193,7 @@ struct Kept {
 /// The parts that transports have in a switch.
 struct Agents {
     /// By transport, its part, if it has one, and that part's random stream.
-    of: Vec<Option<(Box<dyn Agent>, Stream)>>,
+    of: Vec<Option<(Box<dyn SwitchAgent>, Stream)>>,
     /// What one has just sent.
     made: Vec<(PortId, Packet)>,
     /// Bytes that they have sent, and bytes of packets that ended in them.
@@ -203,7 +203,7 @@ struct Agents {
 /// Room in a switch's memory that the first classes never lose to the others: what is guaranteed has it from all, and its signals, of
 /// which there is no bound, have as much again from what is neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptRoom {
+pub struct ReservedBuffer {
     /// The classes before this one are guaranteed.
     pub guaranteed: u8,
     /// The classes before this one are guaranteed, or signals.
@@ -212,7 +212,7 @@ pub struct KeptRoom {
     pub port_bytes: Vec<u64>,
 }
 
-impl KeptRoom {
+impl ReservedBuffer {
     /// How often the kept bytes are out of a class's reach.
     fn times(&self, class: u8) -> u64 {
         let signals = self.reserved > self.guaranteed;
@@ -230,7 +230,7 @@ macro_rules! link_cx {
             used_bytes: &mut $switch.used_bytes,
             random: &mut $switch.random,
             header_bytes: $switch.settings.header_bytes,
-            kicked: &mut $switch.kicked,
+            ready_ports: &mut $switch.ready_ports,
         }
     };
 }
@@ -262,7 +262,7 @@ impl Switch {
             stages,
             flow_control: None,
             agents: None,
-            kicked: Vec::new(),
+            ready_ports: Vec::new(),
             marks_late,
             hops_max: u16::from(HOPS_MAX),
             kept: None,
@@ -270,7 +270,7 @@ impl Switch {
     }
 
     /// The same switch, which keeps room, before anything has happened.
-    pub fn with_kept_room(self, kept: Option<KeptRoom>) -> Switch {
+    pub fn with_reserved_buffer(self, kept: Option<ReservedBuffer>) -> Switch {
         let kept = kept.map(|room| {
             let shared_bytes = room.port_bytes.iter().sum();
             Box::new(Kept { room, shared_bytes, overflow_packets: [0; CLASSES] })
@@ -284,12 +284,12 @@ impl Switch {
     }
 
     /// The same switch with a flow control, before anything has happened.
-    pub fn with_flow_control(self, flow_control: Option<Box<dyn FlowControl>>) -> Switch {
+    pub fn with_flow_control(self, flow_control: Option<Box<dyn QueueDiscipline>>) -> Switch {
         Switch { flow_control, ..self }
     }
 
     /// The same switch with the parts that transports have in it, by transport, before anything has happened.
-    pub fn with_agents(self, of: Vec<Option<(Box<dyn Agent>, Stream)>>) -> Switch {
+    pub fn with_agents(self, of: Vec<Option<(Box<dyn SwitchAgent>, Stream)>>) -> Switch {
         let some = of.iter().any(Option::is_some);
         Switch { agents: some.then(|| Box::new(Agents { of, made: Vec::new(), bytes: (0, 0) })), ..self }
     }
@@ -343,8 +343,8 @@ impl Switch {
     /// A port that may have something to send though no packet came for it: drivers ask, until there is none, after every
     /// call that takes the time.
     #[inline]
-    pub fn take_kicked(&mut self) -> Option<PortId> {
-        self.kicked.pop()
+    pub fn take_ready_port(&mut self) -> Option<PortId> {
+        self.ready_ports.pop()
     }
 
     /// Whether a port would send something if it were free.
@@ -358,7 +358,7 @@ impl Switch {
     }
 
     /// Its flow control, if it has one.
-    pub fn flow_control(&self) -> Option<&dyn FlowControl> {
+    pub fn flow_control(&self) -> Option<&dyn QueueDiscipline> {
         self.flow_control.as_deref()
     }
 
@@ -485,7 +485,7 @@ impl Switch {
         &mut self,
         now: Time,
         transport: usize,
-        ask: impl FnOnce(&mut dyn Agent, &mut AgentCx<'_>) -> T,
+        ask: impl FnOnce(&mut dyn SwitchAgent, &mut AgentCx<'_>) -> T,
     ) -> Option<T> {
         let Agents { of, made, .. } = &mut **self.agents.as_mut()?;
         let (agent, random) = of.get_mut(transport)?.as_mut()?;
@@ -505,9 +505,9 @@ impl Switch {
             transit.in_port = in_port.0 as u16;
             let id = pool.insert(packet, transit);
             if let Received::Queued(out) = self.join(now, out, pool, id)
-                && !self.kicked.contains(&out)
+                && !self.ready_ports.contains(&out)
             {
-                self.kicked.push(out);
+                self.ready_ports.push(out);
             }
             made.extend(self.agents.iter_mut().flat_map(|agents| agents.made.drain(..)));
         }

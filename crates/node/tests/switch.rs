@@ -6,12 +6,12 @@ use bytemuck::{Pod, Zeroable};
 use clearway_node as node;
 use fabric::{Fabric, FabricSpec, Failures, Routes};
 use node::balance::Balancer;
-use node::link::{Admission, Dequeued, FlowControl, LinkCx, QueueView};
+use node::link::{Admission, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::{Malformed, flags};
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{
-    Agent, AgentCx, Balancing, Buffer, EarlyDrop, KeptRoom, Loss, MarkAt, Marking, Overflow, Packet, Port, Received,
-    Settings, Stages, Switch,
+    AgentCx, Balancing, Buffer, EarlyDrop, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, ReservedBuffer,
+    Settings, Stages, Switch, SwitchAgent,
 };
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
@@ -170,10 +170,10 @@ fn a_shared_buffer_lets_one_queue_take_alpha_over_one_plus_alpha() {
 
 #[test]
 fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
-    let kept = KeptRoom { guaranteed: 1, reserved: 1, port_bytes: vec![0, 4_500, 3_000, 0] };
+    let kept = ReservedBuffer { guaranteed: 1, reserved: 1, port_bytes: vec![0, 4_500, 3_000, 0] };
     let fill = |buffer| {
         let mut scene = Scene::star(Settings { buffer, ..settings() });
-        scene.switch = scene.switch.with_kept_room(Some(kept.clone()));
+        scene.switch = scene.switch.with_reserved_buffer(Some(kept.clone()));
         let mut taken = |class, dst| {
             let queued = |_: &u32| matches!(scene.receive(packet(0, dst, class)), Received::Queued(_));
             (0..100).take_while(queued).count()
@@ -191,9 +191,9 @@ fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
 
 #[test]
 fn signals_have_room_that_is_not_for_others_and_none_of_what_is_guaranteed() {
-    let kept = KeptRoom { guaranteed: 1, reserved: 2, port_bytes: vec![3_000; 4] };
+    let kept = ReservedBuffer { guaranteed: 1, reserved: 2, port_bytes: vec![3_000; 4] };
     let mut scene = Scene::star(settings());
-    scene.switch = scene.switch.with_kept_room(Some(kept));
+    scene.switch = scene.switch.with_reserved_buffer(Some(kept));
     let mut taken =
         |class| (0..100).take_while(|_| matches!(scene.receive(packet(0, 1, class)), Received::Queued(_))).count();
     // Of ten packets, two are for what is guaranteed and two more for signals.
@@ -481,7 +481,7 @@ fn stages_see_every_packet_on_its_way_in_and_out() {
 fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
     /// Sends what it sees back to where it came from and on to its destination; ends the flow 13.
     struct Echo;
-    impl Agent for Echo {
+    impl SwitchAgent for Echo {
         fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
             if packet.flow.0 == 13 {
                 return None;
@@ -492,7 +492,7 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
         }
     }
     let scene = Scene::star(settings());
-    let agents = vec![Some((Box::new(Echo) as Box<dyn Agent>, Stream::new(1, 0, "agent")))];
+    let agents = vec![Some((Box::new(Echo) as Box<dyn SwitchAgent>, Stream::new(1, 0, "agent")))];
     let mut scene = Scene { switch: scene.switch.with_agents(agents), ..scene };
     let alert = |flow| {
         let mut packet = packet(flow, 2, 1);
@@ -501,7 +501,7 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
     };
     assert_eq!(scene.receive(packet(1, 1, 1)), Received::Queued(PortId(1)), "others pass");
     assert_eq!(scene.receive(alert(7)), Received::Queued(PortId(2)));
-    assert_eq!((scene.switch.take_kicked(), scene.switch.take_kicked()), (Some(PortId(0)), None));
+    assert_eq!((scene.switch.take_ready_port(), scene.switch.take_ready_port()), (Some(PortId(0)), None));
     assert_eq!(scene.receive(alert(13)), Received::Taken);
     let sent: Vec<(u32, u8)> =
         (0..3).flat_map(|port| scene.drain(port)).map(|packet| (packet.flow.0, packet.class)).collect();
@@ -513,7 +513,7 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
 /// (flow 2), is sent back to where it came from (flow 3), or is lost.
 struct Two;
 
-impl FlowControl for Two {
+impl QueueDiscipline for Two {
     fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let port = &mut cx.ports[out.index()];
         if port.queued_bytes() < 2 * 1_500 {

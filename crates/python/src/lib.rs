@@ -93,9 +93,9 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let sharing = catalogue::Sharing::NAMES
         .iter()
         .map(|name| (*name, "sharing", catalogue::Sharing::named(name).expect("its own name").about()));
-    let flow_controls = catalogue::FlowControl::NAMES
+    let flow_controls = catalogue::LinkControl::NAMES
         .iter()
-        .map(|name| (*name, "flow control", catalogue::FlowControl::named(name).expect("its own name").about()));
+        .map(|name| (*name, "flow control", catalogue::LinkControl::named(name).expect("its own name").about()));
     let row = |(name, kind, about): (&str, &str, contract::About)| {
         let row = PyDict::new(py);
         row.set_item("name", name)?;

@@ -178,7 +178,8 @@ pub(crate) fn r2c2_recompute_times(
     let network = Networks::default().of(&plan.fabric, &plan.routes);
     let routing = checked(&network.tables, routing)?;
     let calculator = Calculators::default().of(&network, checked_headroom(headroom)?);
-    let ground = replay::Ground { tables: &network.tables, routing, capacity_bps: calculator.capacity_bps() };
+    let network_view =
+        replay::NetworkView { tables: &network.tables, routing, capacity_bps: calculator.capacity_bps() };
     let took_ns = |work: &mut dyn FnMut()| {
         // Not the wall's: what else runs here is no cost of the computation.
         let begin = clock_gettime(ClockId::ThreadCPUTime);
@@ -188,10 +189,10 @@ pub(crate) fn r2c2_recompute_times(
     };
     let plain = |one: replay::Recomputation<i64>| (one.at.ps(), one.flows, one.took);
     Ok(py.detach(|| {
-        let lifetimes = replay::lifetimes(&ground, &messages, Duration::from_ps(step_ps));
-        let of = |&rho| replay::recompute(&ground, &lifetimes, Duration::from_ps(rho), took_ns);
+        let lifetimes = replay::lifetimes(&network_view, &messages, Duration::from_ps(step_ps));
+        let of = |&rho| replay::recompute(&network_view, &lifetimes, Duration::from_ps(rho), took_ns);
         let at_intervals = rhos_ps.iter().map(|rho| of(rho).into_iter().map(plain).collect()).collect();
-        let starts = if each == 0 { Vec::new() } else { replay::at_starts(&ground, &lifetimes, each, took_ns) };
+        let starts = if each == 0 { Vec::new() } else { replay::at_starts(&network_view, &lifetimes, each, took_ns) };
         let by_host = |(host, one): (HostId, replay::Recomputation<i64>)| (host.0, one.at.ps(), one.flows, one.took);
         (at_intervals, starts.into_iter().map(by_host).collect())
     }))

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use catalogue::Sharing;
-use contract::{Asks, Feedback};
+use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::Packet;
 use sharing::aq::share::portion;
@@ -61,7 +61,7 @@ pub struct Asked {
     /// How much.
     pub share: Share,
     /// What its congestion control listens to.
-    pub feedback: Feedback,
+    pub feedback: CongestionSignal,
     /// From when on.
     pub start: Time,
     /// Until when.
@@ -92,7 +92,12 @@ struct Member {
 
 impl Entities {
     /// Works out what a scenario says, with keys as in it.
-    pub fn new(scenario: &Scenario, fabric: &Fabric, flows: &FlowTable, asks: &[Asks]) -> Result<Entities, Problem> {
+    pub fn new(
+        scenario: &Scenario,
+        fabric: &Fabric,
+        flows: &FlowTable,
+        requirements: &[SwitchRequirements],
+    ) -> Result<Entities, Problem> {
         let mut entities = Entities {
             of_class: vec![None; scenario.traffic.len()],
             of_host: vec![None; fabric.hosts as usize],
@@ -100,7 +105,7 @@ impl Entities {
         };
         let mut ids = Ids::default();
         for (index, spec) in scenario.entity.iter().enumerate() {
-            let result = entities.add(index as u16, spec, &mut ids, scenario, fabric, flows, asks);
+            let result = entities.add(index as u16, spec, &mut ids, scenario, fabric, flows, requirements);
             result.map_err(|problem| problem.under(format!("entity[{index}]")))?;
         }
         entities.check_flows(flows)?;
@@ -205,7 +210,7 @@ impl Entities {
         let mut steps: BTreeMap<SwitchId, Vec<(Time, Step)>> = BTreeMap::new();
         for &(switch, id, place) in &self.untagged {
             let share = untagged.expect("it was asked for");
-            let request = Request::new(share, Feedback::Drop, place);
+            let request = Request::new(share, CongestionSignal::Drop, place);
             steps.entry(switch).or_default().push((Time::ZERO, Step::Request(id, request)));
         }
         for asked in &self.requests {
@@ -287,7 +292,7 @@ impl Entities {
         scenario: &Scenario,
         fabric: &Fabric,
         flows: &FlowTable,
-        asks: &[Asks],
+        requirements: &[SwitchRequirements],
     ) -> Result<(), Problem> {
         if self.names.contains(&spec.name) {
             return Err(Problem::new("name", format!("\"{}\" is taken; names tell entities apart", spec.name)));
@@ -331,7 +336,7 @@ impl Entities {
         };
         let feedback = match spec.feedback {
             Some(feedback) => feedback,
-            None => default_feedback(&members, flows, asks)?,
+            None => default_feedback(&members, flows, requirements)?,
         };
         self.requests.reserve(members.len() * spec.request.len());
         for member in members {
@@ -349,7 +354,7 @@ impl Entities {
         fabric: &Fabric,
     ) -> Result<Vec<Member>, Problem> {
         let hosts = hosts
-            .resolve(&crate::outline::ground(fabric, &Quotient::new(fabric)))
+            .resolve(&crate::workload_plan::fabric_view(fabric, &Quotient::new(fabric)))
             .map_err(|problem| problem.under("hosts"))?;
         for host in &hosts {
             if let Some(other) = self.of_host[host.index()].replace(entity) {
@@ -408,7 +413,7 @@ impl Entities {
         entity: u16,
         spec: &EntitySpec,
         member: &Member,
-        feedback: Feedback,
+        feedback: CongestionSignal,
         ids: &mut Ids,
         fabric: &Fabric,
         flows: &FlowTable,
@@ -504,15 +509,19 @@ impl Entities {
 }
 
 /// What all transports of an entity listen to.
-fn default_feedback(members: &[Member], flows: &FlowTable, asks: &[Asks]) -> Result<Feedback, Problem> {
+fn default_feedback(
+    members: &[Member],
+    flows: &FlowTable,
+    requirements: &[SwitchRequirements],
+) -> Result<CongestionSignal, Problem> {
     let of_hosts: BTreeSet<HostId> = members.iter().flat_map(|member| &member.hosts).copied().collect();
     let of_host = |flow: &&FlowInfo| of_hosts.contains(&flow.src) || of_hosts.contains(&flow.dst);
     let of_group = members.iter().flat_map(|member| &member.flows).map(|&flow| flows.get(flow));
     let mut transports: Vec<u8> = of_group.chain(flows.iter().filter(of_host)).map(|flow| flow.transport).collect();
     transports.sort_unstable();
     transports.dedup();
-    let mut feedback = transports.iter().map(|&transport| asks[usize::from(transport)].feedback);
-    let Some(first) = feedback.next() else { return Ok(Feedback::Drop) };
+    let mut feedback = transports.iter().map(|&transport| requirements[usize::from(transport)].signal);
+    let Some(first) = feedback.next() else { return Ok(CongestionSignal::Drop) };
     if feedback.any(|other| other != first) {
         let message = "its transports listen to different things; say to which: \"drop\", \"delay\" or { ecn = ... }";
         return Err(Problem::new("feedback", message));

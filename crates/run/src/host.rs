@@ -10,10 +10,10 @@ use node::{Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Shaper
 use rustc_hash::{FxHashMap, FxHashSet};
 use units::{Duration, FlowId, HostId, PortId, Stream, Time};
 
-use crate::{Entities, Fate, FlowInfo, FlowRecord, FlowTable, Journey, Measured};
+use crate::{Entities, FlowEvent, FlowInfo, FlowRecord, FlowTable, Journey, Measured};
 use node::nic::Homes;
-use node::nic::Intake;
 use node::nic::Nic;
+use node::nic::ReceiveLimit;
 use scenario::Again;
 
 /// A host: its endpoints, the messages that its applications will hand in, and what became of them. A driver hands in
@@ -37,7 +37,7 @@ pub struct Host {
     /// Its NIC.
     nic: Link,
     /// What it takes in more slowly than its link brings it, if it does.
-    intake: Option<Box<Intake>>,
+    receive_limit: Option<Box<ReceiveLimit>>,
     events: Vec<Event>,
     /// By class, how messages that were rejected or given up are submitted again.
     again: Arc<Vec<Vec<Again>>>,
@@ -141,7 +141,7 @@ impl Host {
             starts: starts.into(),
             waiting,
             nic: nic.map_or(Link::Open, |nic| Link::Controlled(Nic::new(nic))),
-            intake: None,
+            receive_limit: None,
             events: Vec::new(),
             again: Arc::default(),
             resubmitted: FxHashMap::default(),
@@ -166,8 +166,8 @@ impl Host {
     }
 
     /// The same host, which takes packets in at `rate` at most and has room for `buffer` of those that wait.
-    pub(crate) fn with_intake(mut self, intake: Option<Intake>) -> Host {
-        self.intake = intake.map(Box::new);
+    pub(crate) fn with_receive_limit(mut self, receive_limit: Option<ReceiveLimit>) -> Host {
+        self.receive_limit = receive_limit.map(Box::new);
         self
     }
 
@@ -197,7 +197,7 @@ impl Host {
     pub fn next_at(&self) -> Time {
         let start = self.starts.peek().map_or(Time::MAX, |start| start.0.0);
         let start = self.shaper.as_ref().map_or(start, |shaper| shaper.poll_at().min(start));
-        let start = self.intake.as_ref().map_or(start, |intake| intake.next_at().min(start));
+        let start = self.receive_limit.as_ref().map_or(start, |receive_limit| receive_limit.next_at().min(start));
         self.transports.iter().map(|slot| slot.endpoint.poll_at().time()).fold(start, Time::min)
     }
 
@@ -212,11 +212,11 @@ impl Host {
     pub fn receive(&mut self, now: Time, packet: &Packet, transit: &Transit, telemetry: Option<&Telemetry>) {
         self.received_packets += 1;
         self.received_bytes += u64::from(packet.wire_bytes);
-        match &mut self.intake {
+        match &mut self.receive_limit {
             None => self.take_in(now, packet, transit, telemetry),
-            Some(intake) => {
-                intake.push(now, *packet, *transit, telemetry.copied());
-                self.drain_intake(now);
+            Some(receive_limit) => {
+                receive_limit.push(now, *packet, *transit, telemetry.copied());
+                self.drain_received(now);
             }
         }
     }
@@ -237,13 +237,13 @@ impl Host {
 
     /// Takes in what is due of what waits, and has the NIC tell the switch if that is too much, or no longer.
     #[cold]
-    fn drain_intake(&mut self, now: Time) {
+    fn drain_received(&mut self, now: Time) {
         let tell = |host: &mut Host| {
-            let bytes = host.intake.as_ref().map_or(0, |intake| intake.bytes);
+            let bytes = host.receive_limit.as_ref().map_or(0, |receive_limit| receive_limit.bytes);
             host.nic.each(|nic| nic.intake(bytes));
         };
         tell(self);
-        while let Some(next) = self.intake.as_mut().and_then(|intake| intake.pop(now)) {
+        while let Some(next) = self.receive_limit.as_mut().and_then(|receive_limit| receive_limit.pop(now)) {
             tell(self);
             self.take_in(now, &next.packet, &next.transit, next.telemetry.as_ref());
         }
@@ -251,8 +251,8 @@ impl Host {
 
     /// A start or a deadline has come.
     pub fn wake(&mut self, now: Time) {
-        if self.intake.is_some() {
-            self.drain_intake(now);
+        if self.receive_limit.is_some() {
+            self.drain_received(now);
         }
         while let Some(&Reverse((at, flow))) = self.starts.peek() {
             if at > now {
@@ -261,11 +261,11 @@ impl Host {
             self.starts.pop();
             let info = *self.flows.get(flow);
             let (fate, transport) = match self.resubmitted.get(&flow) {
-                None => (Fate::Started, info.transport),
+                None => (FlowEvent::Started, info.transport),
                 Some(&times) => {
                     let over = self.again[usize::from(info.class)][times as usize - 1].transport;
                     self.transports[usize::from(over)].submitted_again += 1;
-                    (Fate::Resubmitted, over)
+                    (FlowEvent::Resubmitted, over)
                 }
             };
             self.records.push(FlowRecord { flow, at: now, fate });
@@ -471,7 +471,7 @@ impl Host {
 
     /// What the endpoints counted, by transport, and at the end what limits the host, if anything does.
     pub fn counters(&self) -> impl Iterator<Item = Vec<(&'static str, u64)>> + '_ {
-        let lost = self.intake.as_ref().map(|intake| ("intake_lost_packets", intake.lost_packets));
+        let lost = self.receive_limit.as_ref().map(|receive_limit| ("intake_lost_packets", receive_limit.lost_packets));
         let resubmits = self.again.iter().any(|again| !again.is_empty());
         let endpoints = self.transports.iter().enumerate().map(move |(index, slot)| {
             let mut counters = slot.endpoint.counters();
@@ -521,15 +521,15 @@ impl Host {
                     // Said on another occasion than a packet's arrival, the whole time was waiting.
                     let journey =
                         transit.map_or(Journey { sent: now, ..Journey::default() }, |&transit| transit.into());
-                    (flow, Fate::Delivered { journey, transport: transport as u8 })
+                    (flow, FlowEvent::Delivered { journey, transport: transport as u8 })
                 }
                 Event::Completed { flow, sent_packets, resent_packets } => {
-                    (flow, Fate::Completed { sent_packets, resent_packets })
+                    (flow, FlowEvent::Completed { sent_packets, resent_packets })
                 }
-                Event::Rejected { flow } => (flow, Fate::Rejected),
-                Event::Failed { flow, reason } => (flow, Fate::Failed(reason)),
+                Event::Rejected { flow } => (flow, FlowEvent::Rejected),
+                Event::Failed { flow, reason } => (flow, FlowEvent::Failed(reason)),
             };
-            let ends = !matches!(fate, Fate::Delivered { .. });
+            let ends = !matches!(fate, FlowEvent::Delivered { .. });
             let again = self.again.get(usize::from(self.flows.get(flow).class)).filter(|again| !again.is_empty());
             if let Some(again) = again {
                 // It may have come though its sender was told that it had not: the application knows it by its number.
@@ -538,7 +538,7 @@ impl Host {
                     continue;
                 }
                 let times = self.resubmitted.get(&flow).copied().unwrap_or(0);
-                let undelivered = matches!(fate, Fate::Rejected | Fate::Failed(_));
+                let undelivered = matches!(fate, FlowEvent::Rejected | FlowEvent::Failed(_));
                 if let Some(next) = again.get(times as usize).filter(|_| undelivered) {
                     self.starts.push(Reverse((now + next.after, flow)));
                     self.resubmitted.insert(flow, times + 1);

@@ -1,7 +1,7 @@
 //! A run worked out, and what became of its flows: all that is the same under simulated time and the real clock.
 //!
 //! A [`Scenario`](scenario::Scenario) is worked out into a [`Plan`] (fabric, routes, flows, what each transport requires; its
-//! [`Outline`] is what needs no packet), and from the plan come [`Host`]s and switches, state machines that a driver
+//! [`WorkloadPlan`] is what needs no packet), and from the plan come [`Host`]s and switches, state machines that a driver
 //! advances. What hosts note about flows is gathered into [`Flows`] and becomes a [`Table`].
 //!
 //! Absent on purpose: time itself, links, results in files (the caller writes them).
@@ -12,20 +12,22 @@ mod flows;
 mod host;
 mod ideal;
 mod outcome;
-mod outline;
 mod plan;
 mod progress;
 mod results;
 mod table;
+mod workload_plan;
 
 pub use audit::Finding;
 pub use entities::{Asked, Entities, Part};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;
-pub use outcome::{Fate, FlowColumns, FlowRecord, Flows, Journey, Measured, Status, measure_table, standing_columns};
-pub use outline::Outline;
+pub use outcome::{
+    FlowColumns, FlowEvent, FlowRecord, Flows, Journey, Measured, Status, measure_table, standing_columns,
+};
 pub use plan::{HEAD_BYTES, Plan, Reserved};
 pub use progress::Progress;
 pub use results::{InFlight, counter_table, link_columns, link_table};
 pub use table::{Column, Data, Table};
+pub use workload_plan::WorkloadPlan;

@@ -15,7 +15,7 @@ pub struct FlowRecord {
     /// When.
     pub at: Time,
     /// What.
-    pub fate: Fate,
+    pub fate: FlowEvent,
 }
 
 /// Something that a transport measured of a flow.
@@ -31,7 +31,7 @@ pub struct Measured {
 
 /// What happened to a flow.
 #[derive(Clone, Copy, Debug)]
-pub enum Fate {
+pub enum FlowEvent {
     /// Its application handed it over.
     Started,
     /// Its application submitted it again, after it had been rejected or given up.
@@ -186,23 +186,23 @@ impl Flows {
                 *slot = at;
             };
             match record.fate {
-                Fate::Started => {
+                FlowEvent::Started => {
                     note(&mut flows.started[index]);
                     flows.submissions[index] += 1;
                 }
-                Fate::Resubmitted => flows.submissions[index] += 1,
-                Fate::Delivered { journey, transport } => {
+                FlowEvent::Resubmitted => flows.submissions[index] += 1,
+                FlowEvent::Delivered { journey, transport } => {
                     note(&mut flows.delivered[index]);
                     flows.journey[index] = journey;
                     flows.delivered_over[index] = u32::from(transport) + 1;
                 }
-                Fate::Completed { sent_packets, resent_packets } => {
+                FlowEvent::Completed { sent_packets, resent_packets } => {
                     note(&mut flows.completed[index]);
                     flows.sent_packets[index] = sent_packets;
                     flows.resent_packets[index] = resent_packets;
                 }
-                Fate::Rejected => flows.status[index] = Status::Rejected,
-                Fate::Failed(reason) => {
+                FlowEvent::Rejected => flows.status[index] = Status::Rejected,
+                FlowEvent::Failed(reason) => {
                     flows.status[index] = Status::Failed;
                     let known = flows.reasons.iter().position(|known| known == reason);
                     flows.reason[index] = known.unwrap_or_else(|| {

@@ -6,23 +6,23 @@ mod shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalogue::{FlowControl as LinkControl, Sharing, Transport};
-use contract::{Asks, Common, Ground};
+use catalogue::{LinkControl, Sharing, Transport};
+use contract::{Common, NetworkView, SwitchRequirements};
 use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
 use node::onward_path::Downstream;
 use node::packet::HOPS_MAX;
 use node::pool::Hop;
 use node::{
-    Agent, Balancing, Buffer, EarlyDrop, Endpoint, FlowControl, MarkAt, NicControl, Overflow, Port, Settings, Site,
-    Stages, Switch,
+    Balancing, Buffer, EarlyDrop, Endpoint, MarkAt, NicControl, Overflow, Port, QueueDiscipline, Settings, Site,
+    Stages, Switch, SwitchAgent,
 };
 use sharing::aq::Step;
 use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
-use crate::{Entities, FlowTable, Host, Outline};
+use crate::{Entities, FlowTable, Host, WorkloadPlan};
 use node::nic::Homes;
-use node::nic::Intake;
+use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
 use scenario::{Again, EntitySpec, Scenario};
 
@@ -42,11 +42,11 @@ pub struct Plan {
     /// By class, how messages that were rejected or given up are submitted again.
     pub again: Arc<Vec<Vec<Again>>>,
     /// What each asks of switches; the last may be that of limiters' own packets.
-    pub asks: Vec<Asks>,
+    pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
     /// What each is told of the network.
-    pub ground: Ground,
+    pub network: NetworkView,
     /// The transport that brings queues of its own to switches, if one does.
     pub queueing: Option<usize>,
     /// The transport that has the first classes for itself, if one does.
@@ -80,8 +80,19 @@ pub struct Plan {
 impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
-        let Outline { fabric, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon, .. } =
-            Outline::new(scenario)?;
+        let WorkloadPlan {
+            fabric,
+            transports,
+            keys,
+            again,
+            sites,
+            requirements,
+            balancing,
+            flows,
+            ideal_ps,
+            horizon,
+            ..
+        } = WorkloadPlan::new(scenario)?;
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         let rerouting = Rerouting {
             delay: scenario.reroute_delay,
@@ -91,7 +102,7 @@ impl Plan {
         };
         let changes =
             epochs(&fabric, &scenario.failure, &rerouting, &routes).map_err(|problem| problem.under("failure"))?;
-        let ground = Ground {
+        let network = NetworkView {
             fabric: fabric.clone(),
             routes: routes.clone(),
             site: sites[0].clone(),
@@ -101,12 +112,17 @@ impl Plan {
             common: Common::default(),
         };
         for (transport, key) in transports.iter().zip(&keys) {
-            transport.check_on(&ground).map_err(|problem| problem.under(key))?;
+            transport.check_on(&network).map_err(|problem| problem.under(key))?;
         }
-        let named: Vec<_> = transports.iter().map(|transport| transport.name()).zip(asks.iter().copied()).collect();
-        let mut reserved =
-            Reserved::new(scenario, &named, |index| keys[index].clone(), |index| transports[index].guarantee(&ground))?;
-        if let Some((name, _)) = named.iter().find(|(_, asks)| asks.same_tables)
+        let named: Vec<_> =
+            transports.iter().map(|transport| transport.name()).zip(requirements.iter().copied()).collect();
+        let mut reserved = Reserved::new(
+            scenario,
+            &named,
+            |index| keys[index].clone(),
+            |index| transports[index].guarantee(&network),
+        )?;
+        if let Some((name, _)) = named.iter().find(|(_, requirements)| requirements.same_tables)
             && !rerouting.is_at_once()
         {
             let key = if rerouting.per_hop == Duration::ZERO { "reroute_compute_max" } else { "reroute_per_hop" };
@@ -116,9 +132,11 @@ impl Plan {
             );
             return Err(Problem::new(key, message));
         }
-        for (name, asks) in named.iter().filter(|(_, asks)| asks.own_routes || asks.flow_labels) {
+        for (name, requirements) in
+            named.iter().filter(|(_, requirements)| requirements.own_routes || requirements.flow_labels)
+        {
             check_tags(scenario, name)?;
-            if asks.flow_labels && scenario.switch.balancing.is_some_and(|balancing| !balancing.by_hash()) {
+            if requirements.flow_labels && scenario.switch.balancing.is_some_and(|balancing| !balancing.by_hash()) {
                 let message = format!("{name} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"");
                 return Err(Problem::new("switch.balancing", message));
             }
@@ -129,7 +147,7 @@ impl Plan {
             reserved.widen(scenario, &fabric, alone);
         }
         let mut bring =
-            (0..transports.len()).filter(|&index| transports[index].queueing(&ground, SwitchId(0)).is_some());
+            (0..transports.len()).filter(|&index| transports[index].queueing(&network, SwitchId(0)).is_some());
         let queueing = bring.next();
         if let (Some(one), Some(other)) = (queueing, bring.next()) {
             let message = format!(
@@ -140,7 +158,7 @@ impl Plan {
             return Err(Problem::new(keys[other].clone(), message));
         }
         let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
-        let settings = Arc::new(settings(scenario, &asks)?);
+        let settings = Arc::new(settings(scenario, &requirements)?);
         let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
         if lookahead == Duration::ZERO {
             let message = "links between groups of nodes need some delay (propagation or switch processing)";
@@ -157,7 +175,7 @@ impl Plan {
             arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
         });
         let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
-        let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &asks)?);
+        let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &requirements)?);
         let steps = match &scenario.sharing {
             Sharing::Aq(config) => entities.steps(config.untagged),
             _ => BTreeMap::new(),
@@ -169,10 +187,10 @@ impl Plan {
             routes,
             transports,
             again: Arc::new(again),
-            asks,
+            requirements,
             balancing,
             downstream,
-            ground,
+            network,
             queueing,
             reserved,
             settings,
@@ -248,8 +266,8 @@ impl Plan {
     }
 
     /// What a flow control is told.
-    fn link_ground(&self) -> contract::link_control::Ground<'_> {
-        contract::link_control::Ground {
+    fn link_view(&self) -> contract::link_control::LinkView<'_> {
+        contract::link_control::LinkView {
             fabric: &self.fabric,
             downstream: &self.downstream,
             balancing: &self.balancing,
@@ -262,24 +280,24 @@ impl Plan {
 
     /// One-hop bandwidth-delay product of each link's sending port.
     pub fn hop_bdp_bytes(&self) -> Vec<u64> {
-        let ground = self.link_ground();
-        self.fabric.links.iter().map(|link| ground.hop_bdp_bytes(link.from, link.from_port)).collect()
+        let network = self.link_view();
+        self.fabric.links.iter().map(|link| network.hop_bdp_bytes(link.from, link.from_port)).collect()
     }
 
     /// A switch's part of the flow control, or the queues that a transport brings.
-    fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn FlowControl>>, Problem> {
+    fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn QueueDiscipline>>, Problem> {
         if let Some(index) = self.queueing {
-            let site = Site { transport: index as u8, ..self.ground.site.clone() };
-            return Ok(self.transports[index].queueing(&Ground { site, ..self.ground.clone() }, switch));
+            let site = Site { transport: index as u8, ..self.network.site.clone() };
+            return Ok(self.transports[index].queueing(&NetworkView { site, ..self.network.clone() }, switch));
         }
-        let control = self.scenario.flow_control.switch_control(&self.link_ground(), switch);
+        let control = self.scenario.flow_control.switch_control(&self.link_view(), switch);
         control.map_err(|problem| problem.under("flow_control"))
     }
 
     /// A host, as it is before the first packet, with one endpoint a transport.
     pub fn host(&self, host: HostId) -> Host {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
-        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint_on(&site(index), &self.ground);
+        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint_on(&site(index), &self.network);
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
         let shaper = self.shaper(&site(self.transports.len()));
         let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
@@ -291,19 +309,19 @@ impl Plan {
             _ => (None, Some(self.homes(host, nics.collect()))),
         };
         let spec = &self.scenario.host;
-        let intake = spec.intake_rate.map(|rate| Intake::new(rate, spec.intake_buffer));
+        let receive_limit = spec.intake_rate.map(|rate| ReceiveLimit::new(rate, spec.intake_buffer));
         let flows = self.flows.clone();
         let reserved = self.reserved.as_ref().map(|reserved| (usize::from(reserved.transport), reserved.classes));
         Host::new(host, endpoints, shaper, nic, entities, flows, self.scenario.seed)
             .with_homes(homes)
-            .with_intake(intake)
+            .with_receive_limit(receive_limit)
             .with_reserved(reserved)
             .with_again(self.again.clone())
     }
 
     /// The flow control's part of a port of a host.
     fn nic(&self, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
-        self.scenario.flow_control.nic_control(&self.link_ground(), host, port)
+        self.scenario.flow_control.nic_control(&self.link_view(), host, port)
     }
 
     /// The NIC of a host with several links.
@@ -314,14 +332,14 @@ impl Plan {
 
     /// Whether any transport has a part in switches.
     pub fn has_agents(&self) -> bool {
-        self.transports.iter().any(|transport| transport.agent(&self.ground, SwitchId(0)).is_some())
+        self.transports.iter().any(|transport| transport.agent(&self.network, SwitchId(0)).is_some())
     }
 
     /// The parts that transports have in a switch.
-    fn agents(&self, switch: SwitchId) -> Vec<Option<(Box<dyn Agent>, Stream)>> {
+    fn agents(&self, switch: SwitchId) -> Vec<Option<(Box<dyn SwitchAgent>, Stream)>> {
         let random = |index| Stream::new(self.scenario.seed, (index as u64) << 32 | u64::from(switch.0), "agent");
         let agent =
-            |(index, transport): (usize, &Transport)| Some((transport.agent(&self.ground, switch)?, random(index)));
+            |(index, transport): (usize, &Transport)| Some((transport.agent(&self.network, switch)?, random(index)));
         self.transports.iter().enumerate().map(agent).collect()
     }
 
@@ -352,11 +370,11 @@ impl Plan {
             self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
         );
         // Where the network's own paths are that long, its hosts would set a higher time to live.
-        let longest = self.ground.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(0);
+        let longest = self.network.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(0);
         let switch = if longest < HOPS_MAX { switch } else { switch.with_long_paths() };
         switch
             .with_agents(self.agents(id))
-            .with_kept_room(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
+            .with_reserved_buffer(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
             .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
     }
 }
@@ -413,30 +431,36 @@ fn shortest_delay(fabric: &Fabric) -> Duration {
     shortest.max(Duration::from_ns(100))
 }
 
-fn settings(scenario: &Scenario, asks: &[Asks]) -> Result<Settings, Problem> {
+fn settings(scenario: &Scenario, requirements: &[SwitchRequirements]) -> Result<Settings, Problem> {
     let switch = &scenario.switch;
     if switch.early_drop && switch.marking.is_none() {
         let message = "needs switch.marking: it says where";
         return Err(Problem::new("switch.early_drop", message));
     }
-    if switch.marking.is_some() && !switch.early_drop && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+    if switch.marking.is_some()
+        && !switch.early_drop
+        && requirements.iter().all(|required| required.signal.marking().is_none())
+    {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.marking", message));
     }
-    if switch.mark_at != MarkAt::default() && asks.iter().all(|asks| asks.feedback.marking().is_none()) {
+    if switch.mark_at != MarkAt::default() && requirements.iter().all(|required| required.signal.marking().is_none()) {
         let message = "has no effect: no transport here understands marks (dctcp does)";
         return Err(Problem::new("switch.mark_at", message));
     }
-    let push_out = asks.iter().any(|asks| asks.overflow == Some(Overflow::PushOut));
+    let push_out = requirements.iter().any(|required| required.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
     let said = switch.marking.filter(|_| switch.early_drop).map(|at| EarlyDrop { at, by_port: false });
-    let early: Vec<_> = asks.iter().map(|asks| said.or(asks.early_drop)).collect();
+    let early: Vec<_> = requirements.iter().map(|required| said.or(required.early_drop)).collect();
     let early_drop = if early.iter().any(Option::is_some) { early } else { Vec::new() };
     let settings = Settings {
         buffer: switch.buffer,
         overflow: switch.overflow.unwrap_or(asked),
         levels: switch.levels.clone(),
-        marking: asks.iter().map(|asks| asks.feedback.marking().map(|own| switch.marking.unwrap_or(own))).collect(),
+        marking: requirements
+            .iter()
+            .map(|required| required.signal.marking().map(|own| switch.marking.unwrap_or(own)))
+            .collect(),
         mark_at: switch.mark_at,
         early_drop,
         header_bytes: scenario.host.header.get() as u16,

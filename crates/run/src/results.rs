@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fabric::Fabric;
-use node::{FlowControl, PortStats, Switch};
+use node::{PortStats, QueueDiscipline, Switch};
 use units::{LinkId, NodeId, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
@@ -162,7 +162,7 @@ pub fn counter_table<'a>(
     for (name, value) in switches
         .iter()
         .filter_map(|switch| switch.flow_control())
-        .flat_map(|control: &dyn FlowControl| control.counters())
+        .flat_map(|control: &dyn QueueDiscipline| control.counters())
     {
         *sums.entry((plan.queueing.unwrap_or(plan.transports.len() + 1), name)).or_default() += value;
     }

@@ -4,7 +4,7 @@
 //! classes, all traffic of some transports, or hosts, since a VM is a host here. What a request means is up to
 //! `sharing`; under `physical_queue` it means nothing, so that one scenario serves to compare mechanisms.
 
-use contract::Feedback;
+use contract::CongestionSignal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sharing::aq::{Position, Share};
@@ -32,7 +32,7 @@ pub struct EntitySpec {
     pub each: Each,
     /// What its congestion control listens to; what its transports ask for if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub feedback: Option<Feedback>,
+    pub feedback: Option<CongestionSignal>,
     /// Whether it may have more than it asked for where nobody else uses it; yes if unset. Under `sharing.aq.work_conserving` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_conserving: Option<bool>,

@@ -6,7 +6,7 @@
 mod read;
 mod resubmit;
 
-use catalogue::{FlowControl, Sharing, Transport};
+use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{FabricSpec, FailureSpec};
 use node::{Balancing, Buffer, MarkAt, Marking, Overflow};
 use schemars::JsonSchema;
@@ -38,7 +38,7 @@ pub struct Scenario {
     /// What switches are like.
     pub switch: SwitchSpec,
     /// What neighbours tell each other so that queues do not overflow.
-    pub flow_control: FlowControl,
+    pub flow_control: LinkControl,
     /// After a failure or a repair, how long until all switches forward by new routes; with `reroute_per_hop` or `reroute_compute_max`, until the switches
     /// beside it have noticed.
     pub reroute_delay: Duration,
@@ -154,7 +154,7 @@ impl Default for Scenario {
             fabric: FabricSpec::default(),
             host: HostSpec::default(),
             switch: SwitchSpec::default(),
-            flow_control: FlowControl::default(),
+            flow_control: LinkControl::default(),
             reroute_delay: Duration::from_ms(1),
             reroute_per_hop: Duration::ZERO,
             reroute_compute_max: Duration::ZERO,

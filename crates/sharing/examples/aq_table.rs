@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use clearway_sharing::aq::{AqId, AqRate, Gap, Policy, Table, Verdict};
-use contract::Feedback;
+use contract::CongestionSignal;
 use node::Marking;
 use units::{Bytes, Rate, Stream, Time};
 
@@ -22,7 +22,7 @@ const RUNS: usize = 5;
 
 fn main() {
     let step = Marking::Step { threshold: Bytes(100_000) };
-    let policy = Policy::new(Bytes(1_000_000), Feedback::Ecn(step)).expect("a limit that a row holds");
+    let policy = Policy::new(Bytes(1_000_000), CongestionSignal::Ecn(step)).expect("a limit that a row holds");
     let rate =
         |entities: u32| AqRate::nearest(Rate::from_bps(100_000_000_000 / u64::from(entities))).expect("in range");
 

@@ -1,6 +1,6 @@
 //! What must hold after every simulated run, whatever the scenario.
 
-use catalogue::FlowControl;
+use catalogue::LinkControl;
 use engine::{Ended, Outcome};
 use node::Overflow;
 use node::packet::flags;
@@ -14,7 +14,7 @@ use crate::part::Part;
 pub(crate) fn findings(plan: &Plan, parts: &[Part], flows: &Flows, outcome: Outcome) -> Vec<Finding> {
     let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
     let mut findings = vec![bytes(plan, parts), audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)];
-    if plan.scenario.flow_control != FlowControl::None {
+    if plan.scenario.flow_control != LinkControl::None {
         findings.push(deadlock::finding(plan, parts));
     }
     findings.extend(congestion::findings(plan, parts));

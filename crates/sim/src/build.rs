@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalogue::{FlowControl, Transport};
+use catalogue::{LinkControl, Transport};
 use engine::Agenda;
 use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
 use node::pool::{Flight, Pool};
@@ -42,8 +42,8 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
             hosts: Vec::new(),
             changes: Vec::new(),
             samples: Samples::new(plan.scenario.measure.interval),
-            flow_controlled: plan.scenario.flow_control != FlowControl::None,
-            kicks: false,
+            flow_controlled: plan.scenario.flow_control != LinkControl::None,
+            watches_ready_ports: false,
             congestion: Congestion::new(plan),
             probes: false,
             entities: EntityProbe::new(plan),
@@ -108,7 +108,7 @@ pub(crate) fn parts(plan: &Plan, parts: usize) -> Vec<Part> {
     }
     plan_changes(plan, &mut built, part_of, [&pipe_of, &outlet_of, &index_in_part]);
     for part in &mut built {
-        part.kicks = part.flow_controlled || part.guarantee.is_some() || plan.has_agents();
+        part.watches_ready_ports = part.flow_controlled || part.guarantee.is_some() || plan.has_agents();
         part.probes =
             part.entities.is_some() || part.guarantee.is_some() || part.arrivals.is_some() || part.first_time.is_some();
         part.agenda = Agenda::new(part.sources());

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catalogue::FlowControl;
+use catalogue::LinkControl;
 use fabric::{Fabric, Routes};
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
@@ -91,7 +91,7 @@ impl Congestion {
     /// None without a flow control.
     pub fn new(plan: &Plan) -> Option<Congestion> {
         let control = &plan.scenario.flow_control;
-        (*control != FlowControl::None).then(|| Congestion {
+        (*control != LinkControl::None).then(|| Congestion {
             fabric: plan.fabric.clone(),
             downstream: plan.downstream.clone(),
             names_roots: control.promise().is_some(),

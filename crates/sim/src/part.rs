@@ -167,7 +167,7 @@ pub(crate) struct Part {
     /// Whether switches have a flow control.
     pub flow_controlled: bool,
     /// Whether what a switch takes in may set other ports to work, by its flow control or an agent, or is watched.
-    pub kicks: bool,
+    pub watches_ready_ports: bool,
     /// What waits for whom, with a flow control.
     pub congestion: Option<Congestion>,
     /// Whether anything is noted of what arrives at hosts.
@@ -189,7 +189,7 @@ pub(crate) struct Part {
 impl Part {
     /// How many sources of events it has.
     pub fn sources(&self) -> usize {
-        self.chore(self.switches.len())
+        self.switch_timer(self.switches.len())
     }
 
     /// The run is over.
@@ -205,7 +205,7 @@ impl Part {
             self.arm_host(Time::ZERO, index, false);
         }
         for index in 0..self.switches.len() {
-            self.agenda.set(self.chore(index), self.switches[index].switch.next_at());
+            self.agenda.set(self.switch_timer(index), self.switches[index].switch.next_at());
         }
         self.agenda.set(0, self.timeline_at());
     }
@@ -214,7 +214,7 @@ impl Part {
         self.changes.last().map_or(Time::MAX, |change| change.0).min(self.samples.next_at())
     }
 
-    fn opening(&self, outlet: u32) -> usize {
+    fn transmit_ready(&self, outlet: u32) -> usize {
         1 + self.pipes.len() + outlet as usize
     }
 
@@ -222,7 +222,7 @@ impl Part {
         1 + self.pipes.len() + self.outlets.len() + host
     }
 
-    fn chore(&self, switch: usize) -> usize {
+    fn switch_timer(&self, switch: usize) -> usize {
         self.deadline(self.hosts.len()) + switch
     }
 
@@ -241,7 +241,7 @@ impl Part {
             To::Switch { index, port } => {
                 let slot = &mut self.switches[index as usize];
                 let packet = &self.pool.get(id).packet;
-                slot.digest = stir(slot.digest, now, packet);
+                slot.digest = hash_arrival(slot.digest, now, packet);
                 if packet.has(flags::LINK_FRAME)
                     && let Some(congestion) = &mut self.congestion
                 {
@@ -251,7 +251,7 @@ impl Part {
                 if let Received::Queued(out) = received {
                     self.nudge(now, index, out);
                 }
-                if self.kicks {
+                if self.watches_ready_ports {
                     self.joined(now, index, received);
                     self.follow_up(now, index);
                 }
@@ -259,7 +259,7 @@ impl Part {
             To::Host { index, port } => {
                 let Slot { packet, transit } = self.pool.remove(id);
                 let slot = &mut self.hosts[index as usize];
-                slot.host.digest = stir(slot.host.digest, now, &packet);
+                slot.host.digest = hash_arrival(slot.host.digest, now, &packet);
                 if packet.has(flags::LINK_FRAME) {
                     slot.host.frame(now, port, &packet);
                     return self.arm_host(now, index as usize, false);
@@ -312,8 +312,8 @@ impl Part {
         if free_at <= now {
             self.open(now, outlet);
         } else {
-            let opening = self.opening(outlet);
-            self.agenda.advance(opening, free_at);
+            let transmit_ready = self.transmit_ready(outlet);
+            self.agenda.advance(transmit_ready, free_at);
         }
     }
 
@@ -329,7 +329,7 @@ impl Part {
     /// What a flow control has set free, or it or an agent wants to say, after anything that its switch did.
     #[inline(never)]
     fn follow_up(&mut self, now: Time, switch: u32) {
-        while let Some(port) = self.switches[switch as usize].switch.take_kicked() {
+        while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {
             self.nudge(now, switch, port);
             self.joined(now, switch, Received::Queued(port));
         }
@@ -346,15 +346,15 @@ impl Part {
                 if let Some(id) = sent {
                     self.launch(outlet, now, free_at, id);
                 }
-                let opening = self.opening(outlet);
+                let transmit_ready = self.transmit_ready(outlet);
                 let next = if more && sent.is_some() { free_at } else { Time::MAX };
-                if self.agenda.get(opening) != next {
-                    self.agenda.set(opening, next);
+                if self.agenda.get(transmit_ready) != next {
+                    self.agenda.set(transmit_ready, next);
                 }
             }
             From::Host { index, .. } => {
-                let opening = self.opening(outlet);
-                self.agenda.set(opening, Time::MAX);
+                let transmit_ready = self.transmit_ready(outlet);
+                self.agenda.set(transmit_ready, Time::MAX);
                 self.arm_host(now, index as usize, false);
             }
         }
@@ -385,8 +385,8 @@ impl Part {
                 slot.lost.0 += 1;
                 slot.lost.1 += u64::from(packet.wire_bytes);
             }
-            let opening = self.opening(outlet);
-            self.agenda.set(opening, free_at);
+            let transmit_ready = self.transmit_ready(outlet);
+            self.agenda.set(transmit_ready, free_at);
         }
         let at = self.hosts[index].host.next_at().max(now);
         let deadline = self.deadline(index);
@@ -432,8 +432,8 @@ impl Part {
                 count(&mut port.lost);
                 count(lost);
             }
-            let opening = self.opening(outlet);
-            self.agenda.set(opening, free_at);
+            let transmit_ready = self.transmit_ready(outlet);
+            self.agenda.set(transmit_ready, free_at);
         }
     }
 
@@ -581,7 +581,7 @@ impl Partition for Part {
     fn advance(&mut self, end: Time, outbox: &mut [Vec<Crossing>]) {
         let first_opening = 1 + self.pipes.len();
         let first_deadline = first_opening + self.outlets.len();
-        let first_chore = self.chore(0);
+        let first_switch_timer = self.switch_timer(0);
         loop {
             let (now, source) = self.agenda.first();
             if now >= end {
@@ -600,8 +600,8 @@ impl Partition for Part {
                 {
                     self.follow_up(now, index);
                 }
-            } else if source >= first_chore {
-                let index = source - first_chore;
+            } else if source >= first_switch_timer {
+                let index = source - first_switch_timer;
                 self.switches[index].switch.wake(now, &mut self.pool);
                 self.agenda.set(source, self.switches[index].switch.next_at());
                 self.follow_up(now, index as u32);
@@ -644,7 +644,7 @@ impl Partition for Part {
 
 /// Takes one arrival into a node's digest.
 #[inline]
-fn stir(digest: u64, now: Time, packet: &Packet) -> u64 {
+fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
     let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
     let what = u64::from(packet.flow.0) << 32 ^ size;
     (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)

@@ -11,11 +11,11 @@ use units::{Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 use node::packet::{CLASSES, flags};
 use node::pool::Hop;
-use node::{Agent, AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site};
+use node::{AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site, SwitchAgent};
 
 /// What befalls a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum PacketFate {
     /// Arrives.
     Pass,
     /// Is lost.
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-type Spoil = Box<dyn FnMut(Time, &Packet) -> Fate>;
+type Spoil = Box<dyn FnMut(Time, &Packet) -> PacketFate>;
 type Touch = Box<dyn FnMut(Time, &mut Packet)>;
 
 /// A number of endpoints on one wire.
@@ -123,7 +123,7 @@ impl NicControl for Held {
 
 /// A scheme's part of the switch, and what it sees there: host i hangs on port i.
 struct Part {
-    agent: Box<dyn Agent>,
+    agent: Box<dyn SwitchAgent>,
     ports: Vec<Port>,
     routes: Routes,
     random: Stream,
@@ -177,7 +177,7 @@ impl Scene {
             happenings: BTreeMap::new(),
             count: 0,
             flows: 0,
-            spoil: Box::new(|_, _| Fate::Pass),
+            spoil: Box::new(|_, _| PacketFate::Pass),
             touch: Box::new(|_, _| {}),
             part: None,
             events: Vec::new(),
@@ -188,7 +188,7 @@ impl Scene {
     }
 
     /// The same scene, whose switch hands packets that ask for it to `agent`.
-    pub fn with_agent(self, agent: Box<dyn Agent>) -> Scene {
+    pub fn with_agent(self, agent: Box<dyn SwitchAgent>) -> Scene {
         let hosts = self.hosts.len() as u32;
         let star = Star { hosts, rate: self.wire.rate, ..Star::default() };
         let fabric = FabricSpec::Star(star).build().expect("a scene has two hosts");
@@ -202,7 +202,7 @@ impl Scene {
     }
 
     /// From now on, `spoil` decides what befalls each packet.
-    pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> Fate + 'static) {
+    pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> PacketFate + 'static) {
         self.spoil = Box::new(spoil);
     }
 
@@ -339,10 +339,10 @@ impl Scene {
         self.plan(gone, Happening::NicFree(id));
         let there = gone + self.wire.delay / 2;
         match (self.spoil)(self.now, &packet) {
-            Fate::Drop => {}
-            Fate::Pass => self.plan(there, Happening::AtSwitch(packet)),
-            Fate::Delay(more) => self.plan(there + more, Happening::AtSwitch(packet)),
-            Fate::Duplicate => {
+            PacketFate::Drop => {}
+            PacketFate::Pass => self.plan(there, Happening::AtSwitch(packet)),
+            PacketFate::Delay(more) => self.plan(there + more, Happening::AtSwitch(packet)),
+            PacketFate::Duplicate => {
                 self.plan(there, Happening::AtSwitch(packet));
                 self.plan(there, Happening::AtSwitch(packet));
             }
@@ -358,7 +358,7 @@ impl Scene {
                 let mut cx = AgentCx::new(self.now, SwitchId(0), ports, routes, random, &mut made);
                 let out = agent.handle(&mut cx, PortId(packet.src.0), &mut packet);
                 for (out, made) in made {
-                    if (self.spoil)(self.now, &made) != Fate::Drop {
+                    if (self.spoil)(self.now, &made) != PacketFate::Drop {
                         self.join(HostId(out.0), made);
                     }
                 }

@@ -41,7 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Asks, Scheme};
+use contract::{About, Scheme, SwitchRequirements};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -129,15 +129,15 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Dcpim::new(terms::Terms::new(self, site)))
+        Box::new(host::Dcpim::new(terms::Params::new(self, site)))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
         let (balancing, overflow) = if self.departures.has(Departure::PushOut) {
             (Balancing::RoundRobin, Some(Overflow::PushOut))
         } else {
             (Balancing::Spray, None)
         };
-        Asks { overflow, ..Asks::only(balancing) }
+        SwitchRequirements { overflow, ..SwitchRequirements::only(balancing) }
     }
 }

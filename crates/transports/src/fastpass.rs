@@ -57,8 +57,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use contract::{About, Asks, Ground, Guarantee, Scheme};
-use terms::Terms;
+use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
+use terms::Params;
 
 pub use header::Header;
 
@@ -162,15 +162,15 @@ impl Scheme for Config {
         }
     }
 
-    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
-        ground
+    fn check_on(&self, network_view: &NetworkView) -> Result<(), Problem> {
+        network_view
             .one_link_a_host("gives each host's only link to one packet at a time, and names the path from there on")?;
-        let fabric = &ground.fabric;
+        let fabric = &network_view.fabric;
         if self.arbiter >= fabric.hosts {
             let message = format!("there is no host {}; the last is {}", self.arbiter, fabric.hosts - 1);
             return Err(Problem::new("arbiter", message));
         }
-        let longest = ground.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1);
+        let longest = network_view.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1);
         if longest > SWITCHES_MAX {
             let message = format!(
                 "a path passes {longest} switches; an allocation has room for the ports of {SWITCHES_MAX}: make the fabric smaller"
@@ -191,36 +191,36 @@ impl Scheme for Config {
         self.endpoint_on(site, &one_switch(site))
     }
 
-    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-        Box::new(host::Fastpass::new(Terms::new(self, site, ground)))
+    fn endpoint_on(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(host::Fastpass::new(Params::new(self, site, network_view)))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks { own_routes: true, reserved_classes: 2, ..Asks::only(Balancing::Spray) }
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
     /// By the schedule nothing waits. What is late against it is so because a packet was being sent when its turn came, at its host's
     /// NIC and at each switch on the way: one of control, or of another transport's beneath. Since a queue never does less work than
     /// the schedule whatever the order, lateness adds up over the links of a path and no further.
-    fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
+    fn guarantee(&self, network_view: &NetworkView) -> Option<Guarantee> {
         if self.clocks == Clocks::Own {
             return None;
         }
-        let mtu = u64::from(ground.site.mtu_bytes);
-        let full = lateness(ground, mtu);
+        let mtu = u64::from(network_view.site.mtu_bytes);
+        let full = lateness(network_view, mtu);
         let queue_bytes = |link: &fabric::Link| mtu * full.ps().div_ceil(link.rate.transmit(mtu).ps().max(1));
-        let queue_bytes: Vec<u64> = ground.fabric.links.iter().map(queue_bytes).collect();
+        let queue_bytes: Vec<u64> = network_view.fabric.links.iter().map(queue_bytes).collect();
         Some(Guarantee { class: terms::DATA, room_bytes: queue_bytes.clone(), queue_bytes, wait: full, proven: true })
     }
 }
 
 /// The most that a data packet is late at its last link, if a packet of so many bytes was being sent at every link
 /// on the longest way, on the slowest links.
-fn lateness(ground: &Ground, bytes: u64) -> Duration {
-    let switches = ground.site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
+fn lateness(network_view: &NetworkView, bytes: u64) -> Duration {
+    let switches = network_view.site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
     let slowest = |of_hosts: bool| {
         let at_host = |link: &&fabric::Link| matches!(link.tier, Tier::FromHost | Tier::ToHost) == of_hosts;
-        ground.fabric.links.iter().filter(at_host).map(|link| link.rate.transmit(bytes).ps()).max().unwrap_or(0)
+        network_view.fabric.links.iter().filter(at_host).map(|link| link.rate.transmit(bytes).ps()).max().unwrap_or(0)
     };
     Duration::from_ps(2 * slowest(true) + switches.saturating_sub(1) * slowest(false))
 }
@@ -230,7 +230,7 @@ const SWITCHES_MAX: u8 = 8;
 const PORTS_MAX: usize = 256;
 
 /// A network of one switch on which round trips take as long as a site says.
-fn one_switch(site: &Site) -> Ground {
+fn one_switch(site: &Site) -> NetworkView {
     let transmissions = site.nic_rate.transmit(u64::from(site.header_bytes)) * 4;
     let star = Star {
         hosts: site.hosts.max(2),
@@ -239,5 +239,5 @@ fn one_switch(site: &Site) -> Ground {
         switch_delay: Duration::ZERO,
     };
     let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
-    Ground::new(fabric, site)
+    NetworkView::new(fabric, site)
 }

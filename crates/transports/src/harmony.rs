@@ -43,13 +43,13 @@ mod tests;
 use std::collections::VecDeque;
 
 use fabric::Fabric;
-use node::{Agent, Balancing, Endpoint, FlowControl, Packet, Site};
+use node::{Balancing, Endpoint, Packet, QueueDiscipline, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
-use contract::{About, Asks, Ground, Guarantee, Scheme};
+use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
 
 pub use header::Header;
 pub use service::Service;
@@ -151,16 +151,16 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Harmony::new(terms::Terms::new(self, site, Bounds::uniform(self, site))))
+        Box::new(host::Harmony::new(terms::Params::new(self, site, Bounds::uniform(self, site))))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks { own_routes: true, reserved_classes: 2, ..Asks::only(Balancing::Spray) }
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
-    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
-        ground.one_link_a_host("shares each host's only link out in slots, and reserves a path from there on")?;
-        let (fabric, bounds) = (&*ground.fabric, Bounds::new(self, ground));
+    fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
+        network.one_link_a_host("shares each host's only link out in slots, and reserves a path from there on")?;
+        let (fabric, bounds) = (&*network.fabric, Bounds::new(self, network));
         if bounds.switches > SWITCHES_MAX {
             let switches = bounds.switches;
             let message = format!("a route has room for {SWITCHES_MAX} switches, and paths here pass {switches}");
@@ -187,29 +187,29 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-        Box::new(host::Harmony::new(terms::Terms::new(self, site, Bounds::new(self, ground))))
+    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        Box::new(host::Harmony::new(terms::Params::new(self, site, Bounds::new(self, network))))
     }
 
-    fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
-        let (fabric, bounds) = (&*ground.fabric, Bounds::new(self, ground));
+    fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
+        let (fabric, bounds) = (&*network.fabric, Bounds::new(self, network));
         let lateness = bounds.lateness(fabric, &fabric.ports[fabric.switch_node(switch).index()]);
         Some(Box::new(SwitchPart::new(bounds, fabric.hosts).with_lateness(lateness)))
     }
 
-    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
+    fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         if self.service == Service::Fifo {
             return None;
         }
-        let fabric = &ground.fabric;
+        let fabric = &network.fabric;
         let rates = fabric.ports[fabric.switch_node(switch).index()].iter().map(|&link| fabric.link(link).rate);
-        Some(Box::new(service::Turns::new(&Bounds::new(self, ground), rates, ground.site.transport)))
+        Some(Box::new(service::Turns::new(&Bounds::new(self, network), rates, network.site.transport)))
     }
 
-    fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
-        let bounds = Bounds::new(self, ground);
-        let queue_bytes = bounds::by_link(&ground.fabric, |link, rate| bounds.queue_bytes(link, rate));
-        let room_bytes = bounds::by_link(&ground.fabric, |link, rate| bounds.room_bytes(link, rate));
+    fn guarantee(&self, network: &NetworkView) -> Option<Guarantee> {
+        let bounds = Bounds::new(self, network);
+        let queue_bytes = bounds::by_link(&network.fabric, |link, rate| bounds.queue_bytes(link, rate));
+        let room_bytes = bounds::by_link(&network.fabric, |link, rate| bounds.room_bytes(link, rate));
         let proven = bounds.are_proven();
         Some(Guarantee { class: URGENT, queue_bytes, room_bytes, wait: bounds.wait, proven })
     }

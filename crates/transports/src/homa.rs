@@ -47,8 +47,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
-use contract::{About, Asks, Scheme};
-use terms::Terms;
+use contract::{About, Scheme, SwitchRequirements};
+use terms::Params;
 
 pub use header::Header;
 
@@ -148,10 +148,10 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Homa::new(Terms::new(self, None, site)))
+        Box::new(host::Homa::new(Params::new(self, None, site)))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks::only(Balancing::Spray)
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements::only(Balancing::Spray)
     }
 }

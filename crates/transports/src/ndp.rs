@@ -34,7 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, SwitchId};
 
-use contract::{About, Asks, Ground, Scheme};
+use contract::{About, NetworkView, Scheme, SwitchRequirements};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -144,28 +144,31 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Ndp::new(terms::Terms::new(self, site, site.nic_rate), None))
+        Box::new(host::Ndp::new(terms::Params::new(self, site, site.nic_rate), None))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks { own_routes: self.paths == PathChoice::Senders, ..Asks::only(Balancing::Spray) }
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements {
+            own_routes: self.paths == PathChoice::Senders,
+            ..SwitchRequirements::only(Balancing::Spray)
+        }
     }
 
-    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+    fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
         if self.paths == PathChoice::Senders {
-            paths::check(ground)?;
+            paths::check(network)?;
         }
         Ok(())
     }
 
-    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-        let terms = terms::Terms::new(self, site, ground.fabric.narrowest_rate());
-        let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, ground));
+    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        let terms = terms::Params::new(self, site, network.fabric.narrowest_rate());
+        let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, network));
         Box::new(host::Ndp::new(terms, paths))
     }
 
-    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn node::FlowControl>> {
-        let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
-        Some(Box::new(SwitchPart::new(self, &ground.site, ports)))
+    fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn node::QueueDiscipline>> {
+        let ports = network.fabric.ports[network.fabric.switch_node(switch).index()].len();
+        Some(Box::new(SwitchPart::new(self, &network.site, ports)))
     }
 }

@@ -42,12 +42,12 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use node::{Balancing, Endpoint, FlowControl, Site};
+use node::{Balancing, Endpoint, QueueDiscipline, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, SwitchId};
 
-use contract::{About, Asks, Ground, Scheme};
+use contract::{About, NetworkView, Scheme, SwitchRequirements};
 
 pub use header::Header;
 
@@ -115,19 +115,19 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Pfabric::new(terms::Terms::new(self, site)))
+        Box::new(host::Pfabric::new(terms::Params::new(self, site)))
     }
 
-    fn queueing(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn FlowControl>> {
-        let site = &ground.site;
+    fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
+        let site = &network.site;
         let bytes = self.queue.map_or(2 * site.bdp_bytes(), |queue| queue.get());
         // Whatever the product, a full packet fits.
         let bytes = bytes.max(u64::from(site.mtu_bytes)).min(u64::from(u32::MAX)) as u32;
-        let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
+        let ports = network.fabric.ports[network.fabric.switch_node(switch).index()].len();
         Some(Box::new(queue::SwitchPart::new(ports, bytes, site.transport)))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks::only(Balancing::Spray)
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements::only(Balancing::Spray)
     }
 }

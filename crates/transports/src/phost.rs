@@ -47,7 +47,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Asks, Scheme};
+use contract::{About, Scheme, SwitchRequirements};
 
 pub use header::Header;
 pub use policy::Policy;
@@ -144,10 +144,10 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Phost::new(terms::Terms::new(self, site)))
+        Box::new(host::Phost::new(terms::Params::new(self, site)))
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks::only(Balancing::Spray)
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements::only(Balancing::Spray)
     }
 }

@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fabric::Routing;
-use node::{Agent, Balancing, Endpoint, Site};
+use node::{Balancing, Endpoint, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, SwitchId};
@@ -42,7 +42,7 @@ pub use adapt::{Adapt, Turns};
 pub use header::{Header, UNLIMITED, kind};
 pub use route::HOPS_MAX;
 
-use contract::{About, Asks, Ground, Scheme};
+use contract::{About, NetworkView, Scheme, SwitchRequirements};
 use network::{Calculators, Networks, TREES_MAX};
 
 /// A broadcast on the wire (section 4.2).
@@ -215,48 +215,49 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
-        ground.one_link_a_host("takes a host and its switch for one node, joined by a link")?;
-        if usize::from(ground.site.mtu_bytes) <= wire::DATA_BYTES {
-            let (header, mtu) = (wire::DATA_BYTES, ground.site.mtu_bytes);
+    fn check_on(&self, network_view: &NetworkView) -> Result<(), Problem> {
+        network_view.one_link_a_host("takes a host and its switch for one node, joined by a link")?;
+        if usize::from(network_view.site.mtu_bytes) <= wire::DATA_BYTES {
+            let (header, mtu) = (wire::DATA_BYTES, network_view.site.mtu_bytes);
             let message = format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; write more");
             return Err(Problem::new("", message));
         }
-        let network = ground.common.get::<Networks>().of(&ground.fabric, &ground.routes);
+        let network = network_view.common.get::<Networks>().of(&network_view.fabric, &network_view.routes);
         let mut routings = vec![("routing".to_owned(), self.routing)];
         for (index, own) in self.allocations.iter().enumerate() {
-            if !ground.classes.contains(&own.traffic) {
-                let known = ground.classes.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+            if !network_view.classes.contains(&own.traffic) {
+                let known =
+                    network_view.classes.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
                 let message = format!("there is no class \"{}\"; the scenario has {known}", own.traffic);
                 return Err(Problem::new(format!("allocations[{index}].traffic"), message));
             }
             routings.extend(own.routing.map(|routing| (format!("allocations[{index}].routing"), routing)));
         }
-        if self.adapt.is_some() && ground.fabric.hosts > view::IDENTIFIED_NODES_MAX {
-            let (most, hosts) = (view::IDENTIFIED_NODES_MAX, ground.fabric.hosts);
+        if self.adapt.is_some() && network_view.fabric.hosts > view::IDENTIFIED_NODES_MAX {
+            let (most, hosts) = (view::IDENTIFIED_NODES_MAX, network_view.fabric.hosts);
             let message = format!(
                 "assignments name flows by 32 bits, 12 for each end: up to {most} hosts, and the fabric has {hosts}"
             );
             return Err(Problem::new("adapt", message));
         }
         if let Some(adapt) = &self.adapt {
-            adapt.utility.check(ground.fabric.hosts).map_err(|problem| problem.under("adapt.utility"))?;
+            adapt.utility.check(network_view.fabric.hosts).map_err(|problem| problem.under("adapt.utility"))?;
             let among = adapt.among.iter().enumerate();
             routings.extend(among.map(|(index, &routing)| (format!("adapt.among[{index}]"), routing)));
         }
         for (key, routing) in routings {
             network.tables.check(routing).map_err(|problem| Problem::new(key.as_str(), problem.message))?;
-            route::check(ground, routing).map_err(|message| Problem::new(key, message))?;
+            route::check(network_view, routing).map_err(|message| Problem::new(key, message))?;
         }
         if let Control::Centralised { controller } = self.control
-            && controller >= ground.fabric.hosts
+            && controller >= network_view.fabric.hosts
         {
-            let message = format!("there is no host {controller}; the last is {}", ground.fabric.hosts - 1);
+            let message = format!("there is no host {controller}; the last is {}", network_view.fabric.hosts - 1);
             return Err(Problem::new("control.centralised.controller", message));
         }
-        if ground.fabric.hosts > 1 << 16 {
+        if network_view.fabric.hosts > 1 << 16 {
             let message =
-                format!("addresses have 16 bits: up to 65536 hosts, and the fabric has {}", ground.fabric.hosts);
+                format!("addresses have 16 bits: up to 65536 hosts, and the fabric has {}", network_view.fabric.hosts);
             return Err(Problem::new("", message));
         }
         Ok(())
@@ -265,40 +266,40 @@ impl Scheme for Config {
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
         let star = fabric::Star { hosts: site.hosts, rate: site.nic_rate, ..fabric::Star::default() };
         let fabric = fabric::FabricSpec::Star(star).build().expect("a star of a site's hosts");
-        self.endpoint_on(site, &Ground::new(fabric, site))
+        self.endpoint_on(site, &NetworkView::new(fabric, site))
     }
 
     fn header_bytes(&self) -> Option<u16> {
         Some(wire::DATA_BYTES as u16)
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks { own_routes: true, same_tables: true, ..Asks::only(Balancing::Ecmp) }
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements { own_routes: true, same_tables: true, ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 
-    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-        let (networks, calculators) = (ground.common.get::<Networks>(), ground.common.get::<Calculators>());
-        let network = networks.of(&ground.fabric, &ground.routes);
+    fn endpoint_on(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+        let (networks, calculators) = (network_view.common.get::<Networks>(), network_view.common.get::<Calculators>());
+        let network = networks.of(&network_view.fabric, &network_view.routes);
         let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();
         let plane = plane::Plane {
             site: site.clone(),
             config: Arc::new(self.clone()),
-            allocations: ground.classes.iter().map(of_class).collect(),
+            allocations: network_view.classes.iter().map(of_class).collect(),
             calculator: calculators.of(&network, self.headroom),
             view: view::View::default(),
             control: std::collections::VecDeque::new(),
             broadcasts: 0,
-            batches: ground.common.get::<selection::assignments::Batches>(),
+            batches: network_view.common.get::<selection::assignments::Batches>(),
             batch_next: 0,
             batches_open: BTreeSet::new(),
             unicast_bytes: 0,
         };
-        Box::new(host::R2c2::new(plane, ground.fabric.clone(), networks, calculators))
+        Box::new(host::R2c2::new(plane, network_view.fabric.clone(), networks, calculators))
     }
 
-    fn agent(&self, ground: &Ground, _: SwitchId) -> Option<Box<dyn Agent>> {
-        let networks = ground.common.get::<Networks>();
-        let network = networks.of(&ground.fabric, &ground.routes);
-        Some(Box::new(switch::SwitchPart::new(ground.fabric.clone(), networks, network)))
+    fn agent(&self, network_view: &NetworkView, _: SwitchId) -> Option<Box<dyn SwitchAgent>> {
+        let networks = network_view.common.get::<Networks>();
+        let network = networks.of(&network_view.fabric, &network_view.routes);
+        Some(Box::new(switch::SwitchPart::new(network_view.fabric.clone(), networks, network)))
     }
 }

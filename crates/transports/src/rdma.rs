@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, Problem};
 
 use contract::name_or_table;
-use contract::{About, Asks, Scheme};
+use contract::{About, Scheme, SwitchRequirements};
 use control::Algorithm;
 use header::{ACK, CNP, Header, NACK};
 use receiver::{Order, Receiver};
@@ -214,8 +214,8 @@ impl<A: Algorithm> Scheme for Config<A> {
         })
     }
 
-    fn asks(&self, site: &Site) -> Asks {
-        Asks { feedback: self.control.feedback(site), ..Asks::only(Balancing::Ecmp) }
+    fn requirements(&self, site: &Site) -> SwitchRequirements {
+        SwitchRequirements { signal: self.control.signal(site), ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 }
 

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use contract::{About, Asks, Scheme};
+use contract::{About, Scheme, SwitchRequirements};
 use control::{Algorithm, Ecn, Start};
 use header::{ACK, Header};
 use plb::Plb;
@@ -177,8 +177,12 @@ impl<A: Algorithm> Scheme for Config<A> {
         })
     }
 
-    fn asks(&self, site: &Site) -> Asks {
-        Asks { feedback: self.control.feedback(site), flow_labels: self.plb.is_some(), ..Asks::only(Balancing::Ecmp) }
+    fn requirements(&self, site: &Site) -> SwitchRequirements {
+        SwitchRequirements {
+            signal: self.control.signal(site),
+            flow_labels: self.plb.is_some(),
+            ..SwitchRequirements::only(Balancing::Ecmp)
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
-use contract::{About, Asks, Scheme};
+use contract::{About, Scheme, SwitchRequirements};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,8 +79,8 @@ impl Scheme for Config {
         })
     }
 
-    fn asks(&self, _: &Site) -> Asks {
-        Asks::only(Balancing::Ecmp)
+    fn requirements(&self, _: &Site) -> SwitchRequirements {
+        SwitchRequirements::only(Balancing::Ecmp)
     }
 }
 
@@ -232,7 +232,7 @@ impl Udp {
 
 #[cfg(test)]
 mod tests {
-    use testing::{Fate, Scene, Wire};
+    use testing::{PacketFate, Scene, Wire};
     use units::Time;
 
     use super::*;
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_lost_packet_fails_the_flow_after_its_patience() {
         let mut scene = scene(Config::default());
-        scene.spoil(|now, _| if now == Time::ZERO { Fate::Drop } else { Fate::Pass });
+        scene.spoil(|now, _| if now == Time::ZERO { PacketFate::Drop } else { PacketFate::Pass });
         let flow = scene.send(Time::ZERO, 0, 1, 14_600);
         scene.run_until(Time::from_ms(100));
         let failed = Event::Failed { flow, reason: "no answer: packets were lost" };

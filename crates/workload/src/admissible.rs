@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use units::{Bytes, Duration, HostId, Problem, Rate, Time};
 
 use crate::generate::LATEST;
-use crate::{Flow, Ground};
+use crate::{FabricView, Flow};
 
 /// Moves the flows of one class apart until the class is admissible: in every window of length `window` the bytes that any host
 /// sends, and those that any host receives, are less than its link carries in that time (Harmony section 5: "the generated
@@ -18,13 +18,13 @@ use crate::{Flow, Ground};
 /// 0.8 on 144 hosts and 0.8 ms at 0.9, and beyond that ever longer.
 ///
 /// A message counts whole at its arrival, and `factor` bytes for each of its payload.
-pub(crate) fn spread(flows: &mut [Flow], window: Duration, factor: f64, ground: &Ground) -> Result<(), Problem> {
-    let mut ends = [Ends::new(ground, window, factor), Ends::new(ground, window, factor)];
+pub(crate) fn spread(flows: &mut [Flow], window: Duration, factor: f64, view: &FabricView) -> Result<(), Problem> {
+    let mut ends = [Ends::new(view, window, factor), Ends::new(view, window, factor)];
     flows.sort_by_key(|flow| (flow.start, flow.src));
     for flow in flows {
         let [senders, receivers] = &mut ends;
         for (end, host) in [(&*senders, flow.src), (&*receivers, flow.dst)] {
-            end.check(host, flow.bytes, ground.host_rate[host.index()])?;
+            end.check(host, flow.bytes, view.host_rate[host.index()])?;
         }
         let (sender, receiver) = (&mut senders.hosts[flow.src.index()], &mut receivers.hosts[flow.dst.index()]);
         sender.forget(flow.start, window);
@@ -53,9 +53,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(ground: &Ground, window: Duration, factor: f64) -> Ends {
+    fn new(view: &FabricView, window: Duration, factor: f64) -> Ends {
         let room = |rate: &Rate| rate.bps() as f64 * window.ps() as f64 / (8e12 * factor);
-        let hosts = ground.host_rate.iter().map(|rate| End { room: room(rate), ..End::default() }).collect();
+        let hosts = view.host_rate.iter().map(|rate| End { room: room(rate), ..End::default() }).collect();
         Ends { window, factor, hosts }
     }
 

@@ -6,7 +6,7 @@ use crate::admissible::spread;
 use crate::pattern::{Part, Picker};
 use crate::sizes::Sampler;
 use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
-use crate::{Flow, Ground, Hosts, Pattern, Phases, Trace, Traffic};
+use crate::{FabricView, Flow, Hosts, Pattern, Phases, Trace, Traffic};
 
 /// The most flows that one list holds (4 GB of them): beyond that a scenario is taken to be a slip of the pen.
 pub const FLOWS_MAX: u64 = 100_000_000;
@@ -19,8 +19,8 @@ pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
 /// Order: first the flows that start at a time, by (start, class, source, the class's own count); then those that start
 /// after another flow, by (class, the class's own count), each later than the one that it waits for. A [`FlowId`] is an
 /// index into this list. A problem's key begins with the class's index, `[1].arrivals.poisson.load`.
-pub fn generate<T>(classes: &[Traffic<T>], ground: &Ground, seed: u64) -> Result<Vec<Flow>, Problem> {
-    assert_eq!(ground.rack_of.len(), ground.host_rate.len(), "a rack and a rate for each host");
+pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Result<Vec<Flow>, Problem> {
+    assert_eq!(view.rack_of.len(), view.host_rate.len(), "a rack and a rate for each host");
     let mut flows = Vec::new();
     for (index, class) in classes.iter().enumerate() {
         let here = |problem: Problem| problem.under(format!("[{index}]"));
@@ -32,13 +32,13 @@ pub fn generate<T>(classes: &[Traffic<T>], ground: &Ground, seed: u64) -> Result
         class.check().map_err(here)?;
         let begin = flows.len();
         match &class.loaded {
-            Some(trace) => replay(class, trace, number, ground, &mut flows),
-            None => invent(class, number, ground, seed, &mut flows),
+            Some(trace) => replay(class, trace, number, view, &mut flows),
+            None => invent(class, number, view, seed, &mut flows),
         }
         .map_err(here)?;
         if let Some(window) = class.admissible {
             let factor = class.counting().factor().map_err(here)?;
-            spread(&mut flows[begin..], window, factor, ground).map_err(here)?;
+            spread(&mut flows[begin..], window, factor, view).map_err(here)?;
         }
     }
     Ok(in_order(flows))
@@ -65,7 +65,7 @@ fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
 fn invent<T>(
     class: &Traffic<T>,
     number: u16,
-    ground: &Ground,
+    view: &FabricView,
     seed: u64,
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
@@ -73,8 +73,8 @@ fn invent<T>(
     let entity = name.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
     let stream = |purpose| Stream::new(seed, entity, purpose);
     let hosts = |key, set: &Option<Hosts>| match set {
-        Some(set) => set.resolve(ground).map_err(|p| p.under(key)),
-        None => Ok((0..ground.hosts()).map(HostId).collect()),
+        Some(set) => set.resolve(view).map_err(|p| p.under(key)),
+        None => Ok((0..view.hosts()).map(HostId).collect()),
     };
     let mut receivers = hosts("receivers", &class.receivers)?;
     if class.avoid.is_some() {
@@ -83,14 +83,14 @@ fn invent<T>(
     }
     let pattern = class.pattern.as_ref().unwrap_or(&Pattern::AllToAll);
     let senders = hosts("senders", &class.senders)?;
-    let mut picker = Picker::new(pattern, senders, receivers, ground, stream("workload.pattern"))?;
+    let mut picker = Picker::new(pattern, senders, receivers, view, stream("workload.pattern"))?;
     if picker.round_flows() > FLOWS_MAX as f64 {
         return Err(too_many("pattern", "one round alone"));
     }
     let sizes = class.sizes.as_ref().expect("checked");
     let sizes = sizes.sampler(class.round_to.unwrap_or(Bytes(1))).map_err(|p| p.under("sizes"))?;
     let arrivals = class.arrivals.as_ref().expect("checked");
-    let gap = gap_ps(arrivals, &picker, &sizes, ground)?;
+    let gap = gap_ps(arrivals, &picker, &sizes, view)?;
     let mut out = Output::new(class, number, sizes, stream("workload.sizes"), flows)?;
     out.expect(class, gap, if picker.groups() { picker.round_flows() } else { 1.0 })?;
 
@@ -106,7 +106,7 @@ fn invent<T>(
         }
         Arrivals::Poisson(_) => {
             let mut times = stream("workload.times");
-            let mut sources = Sources::new(picker.senders.clone(), ground, stream("workload.sources"));
+            let mut sources = Sources::new(picker.senders.clone(), view, stream("workload.sources"));
             let mut at = 0.0;
             loop {
                 at += times.exponential(gap);
@@ -128,7 +128,7 @@ fn invent<T>(
             picker.round(&mut round);
             round.into_iter().try_for_each(|part| out.push(part, class.start, None).map(drop))
         }
-        Arrivals::ClosedLoop(closed) => closed_loop(*closed, &mut picker, &mut out, ground),
+        Arrivals::ClosedLoop(closed) => closed_loop(*closed, &mut picker, &mut out, view),
     }
 }
 
@@ -156,9 +156,9 @@ fn closed_loop(
     closed: ClosedLoop,
     picker: &mut Picker<'_>,
     out: &mut Output<'_>,
-    ground: &Ground,
+    view: &FabricView,
 ) -> Result<(), Problem> {
-    let mut in_flight: Vec<VecDeque<FlowId>> = vec![VecDeque::new(); ground.rack_of.len()];
+    let mut in_flight: Vec<VecDeque<FlowId>> = vec![VecDeque::new(); view.rack_of.len()];
     let mut round = Vec::new();
     loop {
         picker.round(&mut round);
@@ -175,7 +175,7 @@ fn closed_loop(
 }
 
 /// The mean time between two arrivals (Poisson) or rounds (periodic), in picoseconds; zero for what has none.
-fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, ground: &Ground) -> Result<f64, Problem> {
+fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &FabricView) -> Result<f64, Problem> {
     let (key, load, every, of, counting, single) = match arrivals {
         Arrivals::Poisson(Poisson { load, every, of, counting }) => {
             ("arrivals.poisson", load, every, of, counting, !picker.groups())
@@ -192,15 +192,15 @@ fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, ground: &Gr
         }
         return Ok(every.expect("checked").ps() as f64);
     };
-    let rate = |hosts: &[HostId]| hosts.iter().map(|host| ground.host_rate[host.index()].bps() as f64).sum::<f64>();
+    let rate = |hosts: &[HostId]| hosts.iter().map(|host| view.host_rate[host.index()].bps() as f64).sum::<f64>();
     let capacity_bps = match (of, picker.bottleneck()) {
         (LoadOf::HostLinks, None) => rate(&picker.senders),
         (LoadOf::HostLinks, Some(hosts)) => hosts
             .iter()
             .map(|host| rate(&[*host]))
             .fold(f64::INFINITY, |least, rate| if rate < least { rate } else { least }),
-        (LoadOf::Bisection, _) => 2.0 * ground.bisection.bps() as f64,
-        (LoadOf::NarrowestLink, _) => ground.narrowest.bps() as f64,
+        (LoadOf::Bisection, _) => 2.0 * view.bisection.bps() as f64,
+        (LoadOf::NarrowestLink, _) => view.narrowest.bps() as f64,
     };
     if capacity_bps <= 0.0 {
         return Err(Problem::new(key, "a load of links without any rate gives no traffic; use every instead of load"));
@@ -222,8 +222,8 @@ struct Sources {
 }
 
 impl Sources {
-    fn new(senders: Vec<HostId>, ground: &Ground, stream: Stream) -> Sources {
-        let rate = |host: &HostId| ground.host_rate[host.index()].bps();
+    fn new(senders: Vec<HostId>, view: &FabricView, stream: Stream) -> Sources {
+        let rate = |host: &HostId| view.host_rate[host.index()].bps();
         let mut sums = Vec::new();
         if senders.iter().any(|host| rate(host) != rate(&senders[0])) {
             sums.extend(senders.iter().scan(0u64, |sum, host| {
@@ -331,7 +331,7 @@ fn replay<T>(
     class: &Traffic<T>,
     trace: &Trace,
     number: u16,
-    ground: &Ground,
+    view: &FabricView,
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
     let limit = class.flows.unwrap_or(u64::MAX);
@@ -340,9 +340,8 @@ fn replay<T>(
     let begin = flows.len() as u64;
     for index in trace.order() {
         let flow = trace.flows()[index];
-        if let Some((end, host)) = [("src", flow.src), ("dst", flow.dst)].into_iter().find(|e| e.1.0 >= ground.hosts())
-        {
-            let error = trace.error(flow.line, end, &host.to_string(), &format!("a host below {}", ground.hosts()));
+        if let Some((end, host)) = [("src", flow.src), ("dst", flow.dst)].into_iter().find(|e| e.1.0 >= view.hosts()) {
+            let error = trace.error(flow.line, end, &host.to_string(), &format!("a host below {}", view.hosts()));
             return Err(Problem::new("trace", error.to_string()));
         }
         let after = match flow.after.map(|before| place[before as usize]) {

@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use units::{HostId, Problem};
 
-use crate::Ground;
+use crate::FabricView;
 
 /// A set of hosts as people write it: `"0-15, 40, racks 3-4"`, ends included.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,21 +33,21 @@ impl Hosts {
     }
 
     /// The hosts of this set in ascending order, each once; a host or rack that the fabric lacks is a problem.
-    pub fn resolve(&self, ground: &Ground) -> Result<Vec<HostId>, Problem> {
-        let racks = ground.rack_of.iter().max().map_or(0, |&last| u64::from(last) + 1);
-        let mut member = vec![false; ground.rack_of.len()];
+    pub fn resolve(&self, view: &FabricView) -> Result<Vec<HostId>, Problem> {
+        let racks = view.rack_of.iter().max().map_or(0, |&last| u64::from(last) + 1);
+        let mut member = vec![false; view.rack_of.len()];
         for span in &self.0 {
-            let (noun, count) = if span.racks { ("rack", racks) } else { ("host", u64::from(ground.hosts())) };
+            let (noun, count) = if span.racks { ("rack", racks) } else { ("host", u64::from(view.hosts())) };
             if u64::from(span.last) >= count {
                 let message = format!("there is no {noun} {}: the fabric has {count}, counted from 0", span.last);
                 return Err(Problem::new("", message));
             }
             let within = |value: u32| (span.first..=span.last).contains(&value);
             for (host, member) in member.iter_mut().enumerate() {
-                *member |= within(if span.racks { ground.rack_of[host] } else { host as u32 });
+                *member |= within(if span.racks { view.rack_of[host] } else { host as u32 });
             }
         }
-        Ok((0..ground.hosts()).map(HostId).filter(|host| member[host.index()]).collect())
+        Ok((0..view.hosts()).map(HostId).filter(|host| member[host.index()]).collect())
     }
 }
 
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn hosts_and_racks_are_sets() {
-        let ground = star_of_racks(3, 4);
-        let resolve = |text: &str| text.parse::<Hosts>().unwrap().resolve(&ground);
+        let view = star_of_racks(3, 4);
+        let resolve = |text: &str| text.parse::<Hosts>().unwrap().resolve(&view);
         let ids = |list: &[u32]| list.iter().copied().map(HostId).collect::<Vec<_>>();
         assert_eq!(resolve("9, 0-2, 1").unwrap(), ids(&[0, 1, 2, 9]));
         assert_eq!(resolve("rack 2, 0").unwrap(), ids(&[0, 8, 9, 10, 11]));

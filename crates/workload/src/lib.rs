@@ -2,7 +2,7 @@
 //!
 //! A scenario holds one or more classes of [`Traffic`]. Each has [`Sizes`] (how large), [`Arrivals`] (when), a
 //! [`Pattern`] (between whom), or else a [`TraceFile`] that another tool wrote. [`generate`] turns all classes into one
-//! list, as a pure function of the classes, the [`Ground`] and the seed: the same list on any machine, before anything
+//! list, as a pure function of the classes, the [`FabricView`] and the seed: the same list on any machine, before anything
 //! runs, so that two schemes can be given the very same flows.
 //!
 //! Each class draws its times, its endpoints and its sizes from separate random streams named after the class. So one
@@ -52,7 +52,7 @@ pub struct Flow {
 
 /// What the generator must know of the fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ground {
+pub struct FabricView {
     /// The rack of each host.
     pub rack_of: Vec<u32>,
     /// The rate of each host's link.
@@ -63,7 +63,7 @@ pub struct Ground {
     pub narrowest: Rate,
 }
 
-impl Ground {
+impl FabricView {
     /// How many hosts there are.
     pub fn hosts(&self) -> u32 {
         u32::try_from(self.rack_of.len()).expect("host ids fit in 32 bits")
@@ -74,12 +74,12 @@ impl Ground {
 mod testing {
     use units::Rate;
 
-    use crate::Ground;
+    use crate::FabricView;
 
     /// Racks of equal hosts at 100 Gbps with full bisection.
-    pub fn star_of_racks(racks: u32, hosts_a_rack: u32) -> Ground {
+    pub fn star_of_racks(racks: u32, hosts_a_rack: u32) -> FabricView {
         let hosts = racks * hosts_a_rack;
-        Ground {
+        FabricView {
             rack_of: (0..hosts).map(|host| host / hosts_a_rack).collect(),
             host_rate: vec![Rate::from_gbps(100); hosts as usize],
             bisection: Rate::from_gbps(u64::from(hosts) * 50),

@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Problem, Stream};
 
-use crate::{Ground, Hosts};
+use crate::{FabricView, Hosts};
 
 /// Between whom messages go. `senders`, `receivers` and `avoid` of the class limit every pattern to parts of the fabric.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -140,7 +140,7 @@ impl<'a> Picker<'a> {
         pattern: &'a Pattern,
         mut senders: Vec<HostId>,
         receivers: Vec<HostId>,
-        ground: &'a Ground,
+        view: &'a FabricView,
         mut stream: Stream,
     ) -> Result<Picker<'a>, Problem> {
         if receivers.is_empty() {
@@ -154,9 +154,9 @@ impl<'a> Picker<'a> {
         }
         let kind = match pattern {
             Pattern::AllToAll => Kind::AllToAll,
-            Pattern::Permutation => Kind::Fixed(permutation(&senders, &receivers, ground, &mut stream)?),
-            Pattern::Stride(stride) => Kind::Fixed(stride.targets(&senders, &receivers, ground)?),
-            Pattern::HotSpots(spots) => spots.bind(&receivers, ground)?,
+            Pattern::Permutation => Kind::Fixed(permutation(&senders, &receivers, view, &mut stream)?),
+            Pattern::Stride(stride) => Kind::Fixed(stride.targets(&senders, &receivers, view)?),
+            Pattern::HotSpots(spots) => spots.bind(&receivers, view)?,
             Pattern::Weighted(weights) => {
                 check_weights(weights, &senders, &receivers)?;
                 Kind::Weighted(weights)
@@ -177,13 +177,13 @@ impl<'a> Picker<'a> {
             }
             Pattern::Dense => Kind::Dense,
             Pattern::RackShuffle(RackShuffle { by }) => {
-                let racks = ground.rack_of.iter().max().map_or(0, |last| last + 1);
+                let racks = view.rack_of.iter().max().map_or(0, |last| last + 1);
                 if by.checked_rem(racks) == Some(0) {
                     let message = format!("{by} modulo {racks} racks leads back to the same rack");
                     return Err(Problem::new("pattern.rack_shuffle.by", message));
                 }
                 let target = (0..racks).map(|rack| ((u64::from(rack) + u64::from(*by)) % u64::from(racks)) as u32);
-                Kind::RackShuffle { rack_of: &ground.rack_of, target: target.collect() }
+                Kind::RackShuffle { rack_of: &view.rack_of, target: target.collect() }
             }
             Pattern::Moe(moe) => {
                 share("moe", moe.share)?;
@@ -191,7 +191,7 @@ impl<'a> Picker<'a> {
                 if moe.redraw_every == Some(0) {
                     return Err(Problem::new("pattern.moe.redraw_every", "0 rounds; leave it out for never"));
                 }
-                Kind::Moe { moe: *moe, hot: vec![false; ground.rack_of.len()], rounds: 0 }
+                Kind::Moe { moe: *moe, hot: vec![false; view.rack_of.len()], rounds: 0 }
             }
         };
         let mut picker = Picker { kind, senders, receivers, stream };
@@ -376,7 +376,7 @@ fn sample(hosts: &[HostId], host: HostId, count: u32, stream: &mut Stream) -> Ve
 fn permutation(
     senders: &[HostId],
     receivers: &[HostId],
-    ground: &Ground,
+    view: &FabricView,
     stream: &mut Stream,
 ) -> Result<Vec<HostId>, Problem> {
     if receivers.len() < senders.len() {
@@ -387,7 +387,7 @@ fn permutation(
     loop {
         stream.shuffle(&mut order);
         if senders.iter().zip(&order).all(|(src, dst)| src != dst) {
-            let mut target: Vec<HostId> = (0..ground.hosts()).map(HostId).collect();
+            let mut target: Vec<HostId> = (0..view.hosts()).map(HostId).collect();
             senders.iter().zip(&order).for_each(|(src, dst)| target[src.index()] = *dst);
             return Ok(target);
         }
@@ -395,13 +395,13 @@ fn permutation(
 }
 
 impl Stride {
-    fn targets(self, senders: &[HostId], receivers: &[HostId], ground: &Ground) -> Result<Vec<HostId>, Problem> {
-        let hosts = u64::from(ground.hosts());
+    fn targets(self, senders: &[HostId], receivers: &[HostId], view: &FabricView) -> Result<Vec<HostId>, Problem> {
+        let hosts = u64::from(view.hosts());
         if u64::from(self.by) % hosts == 0 {
             let message = format!("{} modulo {hosts} hosts leads back to the sender", self.by);
             return Err(Problem::new("pattern.stride.by", message));
         }
-        let mut target: Vec<HostId> = (0..ground.hosts()).map(HostId).collect();
+        let mut target: Vec<HostId> = (0..view.hosts()).map(HostId).collect();
         for src in senders {
             let dst = HostId(((u64::from(src.0) + u64::from(self.by)) % hosts) as u32);
             if receivers.binary_search(&dst).is_ok() {
@@ -413,9 +413,9 @@ impl Stride {
 }
 
 impl HotSpots {
-    fn bind<'a>(&self, receivers: &[HostId], ground: &Ground) -> Result<Kind<'a>, Problem> {
+    fn bind<'a>(&self, receivers: &[HostId], view: &FabricView) -> Result<Kind<'a>, Problem> {
         share("hot_spots", self.share)?;
-        let hot = self.hosts.resolve(ground).map_err(|p| p.under("pattern.hot_spots.hosts"))?;
+        let hot = self.hosts.resolve(view).map_err(|p| p.under("pattern.hot_spots.hosts"))?;
         if let Some(stranger) = hot.iter().find(|host| receivers.binary_search(host).is_err()) {
             let message = format!("host {stranger} is hot but not among the receivers");
             return Err(Problem::new("pattern.hot_spots.hosts", message));

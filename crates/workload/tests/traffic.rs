@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clearway_workload::{Flow, Ground, Hosts, Incast, Pattern, Sizes, Trace, TraceFlow, Traffic, generate};
+use clearway_workload::{FabricView, Flow, Hosts, Incast, Pattern, Sizes, Trace, TraceFlow, Traffic, generate};
 use units::{Bytes, Duration, FlowId, HostId, Problem, Rate, Time};
 
 /// The crate above brings a type of its own.
 type Class = Traffic<String>;
 
 /// Racks of equal hosts at 100 Gbps, without oversubscription.
-fn racks(racks: u32, hosts_a_rack: u32) -> Ground {
+fn racks(racks: u32, hosts_a_rack: u32) -> FabricView {
     let hosts = racks * hosts_a_rack;
-    Ground {
+    FabricView {
         rack_of: (0..hosts).map(|host| host / hosts_a_rack).collect(),
         host_rate: vec![Rate::from_gbps(100); hosts as usize],
         bisection: Rate::from_gbps(u64::from(hosts) * 50),
@@ -23,12 +23,12 @@ fn class(toml: &str) -> Class {
     toml::from_str(toml).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn flows(toml: &str, ground: &Ground, seed: u64) -> Vec<Flow> {
-    generate(&[class(toml)], ground, seed).unwrap_or_else(|problem| panic!("{problem}"))
+fn flows(toml: &str, view: &FabricView, seed: u64) -> Vec<Flow> {
+    generate(&[class(toml)], view, seed).unwrap_or_else(|problem| panic!("{problem}"))
 }
 
-fn problem(toml: &str, ground: &Ground) -> Problem {
-    generate(&[class(toml)], ground, 1).expect_err("this must be refused")
+fn problem(toml: &str, view: &FabricView) -> Problem {
+    generate(&[class(toml)], view, 1).expect_err("this must be refused")
 }
 
 fn ends(flows: &[Flow]) -> Vec<(u32, u32)> {
@@ -50,10 +50,10 @@ fn relative_error(flows: &[Flow]) -> f64 {
 
 #[test]
 fn offered_load_is_the_load_asked_for_within_three_standard_errors() {
-    let ground = racks(9, 16);
+    let view = racks(9, 16);
     for sizes in ["websearch", "imc10", "webserver"] {
         let toml = format!("sizes = '{sizes}'\narrivals = {{ poisson = {{ load = 0.6 }} }}\nduration = '20ms'");
-        let flows = flows(&toml, &ground, 5);
+        let flows = flows(&toml, &view, 5);
         let load = offered_bps(&flows, 0.02) / (144.0 * 100e9);
         assert!((load / 0.6 - 1.0).abs() < 3.0 * relative_error(&flows), "{sizes}: {load}");
     }
@@ -61,13 +61,13 @@ fn offered_load_is_the_load_asked_for_within_three_standard_errors() {
 
 #[test]
 fn load_may_be_of_the_bisection_the_narrowest_link_or_the_wire() {
-    let mut ground = racks(2, 8);
-    ground.bisection = Rate::from_gbps(100);
-    ground.narrowest = Rate::from_gbps(10);
+    let mut view = racks(2, 8);
+    view.bisection = Rate::from_gbps(100);
+    view.narrowest = Rate::from_gbps(10);
     let offered = |pace: &str| {
         let toml =
             format!("sizes = {{ constant = '1KB' }}\narrivals = {{ poisson = {{ {pace} }} }}\nduration = '10ms'");
-        let flows = flows(&toml, &ground, 5);
+        let flows = flows(&toml, &view, 5);
         (offered_bps(&flows, 0.01), 3.0 * relative_error(&flows))
     };
     for (pace, bps) in [
@@ -86,10 +86,9 @@ fn load_may_be_of_the_bisection_the_narrowest_link_or_the_wire() {
 
 #[test]
 fn senders_share_the_load_by_their_links() {
-    let mut ground = racks(1, 3);
-    ground.host_rate[2] = Rate::from_gbps(400);
-    let flows =
-        flows("sizes = { constant = '1KB' }\narrivals = { poisson = { load = 0.5 } }\nflows = 60000", &ground, 1);
+    let mut view = racks(1, 3);
+    view.host_rate[2] = Rate::from_gbps(400);
+    let flows = flows("sizes = { constant = '1KB' }\narrivals = { poisson = { load = 0.5 } }\nflows = 60000", &view, 1);
     let share = flows.iter().filter(|flow| flow.src == HostId(2)).count() as f64 / 60_000.0;
     // Binomial: standard error sqrt(p (1 - p) / n) = 0.0019 at p = 4/6.
     assert!((share - 4.0 / 6.0).abs() < 3.0 * 0.0019, "{share}");
@@ -121,10 +120,10 @@ fn poisson_gaps_are_exponential_and_sources_independent() {
 #[test]
 fn the_same_seed_gives_the_same_flows_and_another_gives_others() {
     let toml = "sizes = 'websearch'\narrivals = { poisson = { load = 0.6 } }\nflows = 5000";
-    let ground = racks(9, 16);
-    assert_eq!(flows(toml, &ground, 1), flows(toml, &ground, 1));
+    let view = racks(9, 16);
+    assert_eq!(flows(toml, &view, 1), flows(toml, &view, 1));
     let same = |f: fn(&Flow) -> u64| {
-        let (one, two) = (flows(toml, &ground, 1), flows(toml, &ground, 2));
+        let (one, two) = (flows(toml, &view, 1), flows(toml, &view, 2));
         one.iter().zip(&two).filter(|(a, b)| f(a) == f(b)).count()
     };
     // By chance 5000/144 = 35 sources agree (sd 5.9), and as many destinations.
@@ -135,10 +134,10 @@ fn the_same_seed_gives_the_same_flows_and_another_gives_others() {
 
 #[test]
 fn a_class_does_not_change_when_others_come_or_when_its_load_does() {
-    let ground = racks(2, 8);
+    let view = racks(2, 8);
     let base = "sizes = 'imc10'\nflows = 500\narrivals = { poisson = { load = LOAD } }\nname = 'base'";
-    let low = flows(&base.replace("LOAD", "0.4"), &ground, 7);
-    let high = flows(&base.replace("LOAD", "0.8"), &ground, 7);
+    let low = flows(&base.replace("LOAD", "0.4"), &view, 7);
+    let high = flows(&base.replace("LOAD", "0.8"), &view, 7);
     assert!(low.iter().zip(&high).all(|(l, h)| (l.src, l.dst, l.bytes) == (h.src, h.dst, h.bytes)));
     assert!(low.iter().zip(&high).all(|(l, h)| l.start.ps().abs_diff(2 * h.start.ps()) <= 2));
 
@@ -146,7 +145,7 @@ fn a_class_does_not_change_when_others_come_or_when_its_load_does() {
         "name = 'incast'\nsizes = { constant = '64KB' }\npattern = { incast = { degree = 5 } }\n\
                        arrivals = { periodic = { every = '10us' } }\nduration = '1ms'",
     );
-    let both = generate(&[other, class(&base.replace("LOAD", "0.4"))], &ground, 7).unwrap();
+    let both = generate(&[other, class(&base.replace("LOAD", "0.4"))], &view, 7).unwrap();
     assert!(both.windows(2).all(|w| (w[0].start, w[0].class, w[0].src) <= (w[1].start, w[1].class, w[1].src)));
     let own: Vec<Flow> = both.iter().filter(|f| f.class == 1).map(|f| Flow { class: 0, ..*f }).collect();
     assert_eq!(own, low);
@@ -203,26 +202,26 @@ fn a_stride_goes_so_many_hosts_on() {
 
 #[test]
 fn dense_is_every_pair_and_a_shuffle_every_pair_of_two_racks() {
-    let ground = racks(3, 4);
-    let dense = ends(&flows("sizes = 'memcached'\npattern = 'dense'\narrivals = 'all_at_once'", &ground, 1));
+    let view = racks(3, 4);
+    let dense = ends(&flows("sizes = 'memcached'\npattern = 'dense'\narrivals = 'all_at_once'", &view, 1));
     assert_eq!(dense.len(), 12 * 11);
     assert_eq!(dense.iter().collect::<BTreeSet<_>>().len(), 12 * 11);
     let shuffle = "sizes = 'memcached'\npattern = { rack_shuffle = {} }\narrivals = 'all_at_once'";
-    let shuffle = ends(&flows(shuffle, &ground, 1));
+    let shuffle = ends(&flows(shuffle, &view, 1));
     assert_eq!(shuffle.len(), 12 * 4);
     assert!(shuffle.iter().all(|(src, dst)| (src / 4 + 1) % 3 == dst / 4));
     // dcPIM section 4.1: 16 senders of a rack to 16 receivers of another, as a dense matrix between two sets.
     let parts =
         "sizes = 'memcached'\npattern = 'dense'\narrivals = 'all_at_once'\nsenders = 'rack 0'\nreceivers = 'rack 2'";
-    assert_eq!(flows(parts, &ground, 1).len(), 16);
+    assert_eq!(flows(parts, &view, 1).len(), 16);
 }
 
 #[test]
 fn an_incast_is_many_to_one_at_once() {
-    let ground = racks(9, 16);
+    let view = racks(9, 16);
     let toml = "sizes = { constant = '128KB' }\npattern = { incast = { degree = 50 } }\nreceivers = 'rack 1'\n\
                 arrivals = { periodic = { every = '100us' } }\nduration = '600us'\nstart = '1us'";
-    let flows = flows(toml, &ground, 4);
+    let flows = flows(toml, &view, 4);
     assert_eq!(flows.len(), 6 * 50);
     for (round, group) in flows.chunks(50).enumerate() {
         assert!(group.iter().all(|f| f.start == Time::from_us(1 + 100 * round as u64) && f.dst == group[0].dst));
@@ -236,7 +235,7 @@ fn an_incast_is_many_to_one_at_once() {
 #[test]
 fn pyrrhas_incast_mix_keeps_the_destination_free_of_other_traffic() {
     // Pyrrha section 6.2: Poisson at 0.8 that avoids the destination, 720-to-1 incasts of 30-40 packets at 0.5.
-    let ground = racks(10, 16);
+    let view = racks(10, 16);
     let background = class(
         "name = 'background'\nsizes = 'webserver'\navoid = '0'\n\
                             arrivals = { poisson = { load = 0.8 } }\nduration = '10ms'",
@@ -246,7 +245,7 @@ fn pyrrhas_incast_mix_keeps_the_destination_free_of_other_traffic() {
                         pattern = { incast = { degree = 144, flows_per_sender = 5 } }\nreceivers = '0'\nsenders = 'racks 1-9'\n\
                         arrivals = { periodic = { load = 0.5 } }\nduration = '50ms'",
     );
-    let flows = generate(&[background, incast], &ground, 1).unwrap();
+    let flows = generate(&[background, incast], &view, 1).unwrap();
     assert!(flows.iter().filter(|f| f.class == 0).all(|f| f.dst != HostId(0)));
     let incast: Vec<Flow> = flows.into_iter().filter(|f| f.class == 1).collect();
     assert!(incast.iter().all(|f| f.dst == HostId(0) && f.bytes % 1460 == 0 && (30..=40).contains(&(f.bytes / 1460))));
@@ -396,7 +395,7 @@ fn files_are_read_through_the_caller() {
 
 #[test]
 fn problems_name_the_key_and_what_would_be_right() {
-    let ground = racks(2, 4);
+    let view = racks(2, 4);
     let poisson = "sizes = 'websearch'\nflows = 5\narrivals = { poisson = { load = 0.6 } }\n";
     let once = "sizes = 'websearch'\narrivals = 'all_at_once'\n";
     for (toml, key) in [
@@ -428,10 +427,10 @@ fn problems_name_the_key_and_what_would_be_right() {
         (format!("{once}duration = '1ms'"), "duration"),
         (format!("{once}phases = {{ on = '1ms', off = '1ms' }}"), "phases"),
     ] {
-        assert_eq!(problem(&toml, &ground).key, format!("[0].{key}"), "{toml}");
+        assert_eq!(problem(&toml, &view).key, format!("[0].{key}"), "{toml}");
     }
     let twins = [class(poisson), class(once)];
-    assert_eq!(generate(&twins, &ground, 1).unwrap_err().key, "[1].name");
+    assert_eq!(generate(&twins, &view, 1).unwrap_err().key, "[1].name");
     let unknown = toml::from_str::<Class>("sizes = 'websearch'\nlode = 3").unwrap_err().to_string();
     assert!(unknown.contains("lode"), "{unknown}");
 }
@@ -468,9 +467,9 @@ fn busiest_span(flows: &[Flow], host: impl Fn(&Flow) -> HostId, span: Duration) 
 /// Harmony's own: 128 KB in 63 us of 100 Gbps, which six fit in; and they come as often as they were asked to.
 #[test]
 fn an_admissible_class_keeps_its_load_and_its_messages() {
-    let ground = racks(9, 16);
+    let view = racks(9, 16);
     let toml = "sizes = { constant = '128KB' }\narrivals = { poisson = { load = 0.8 } }\nduration = '5ms'\n";
-    let (free, kept) = (flows(toml, &ground, 5), flows(&format!("{toml}admissible = '63us'"), &ground, 5));
+    let (free, kept) = (flows(toml, &view, 5), flows(&format!("{toml}admissible = '63us'"), &view, 5));
     let span = Duration::from_us(63);
     assert!(
         busiest_span(&free, |flow| flow.dst, span).values().max() > Some(&(6 * 128_000)),
@@ -510,16 +509,16 @@ fn a_message_that_is_moved_arrives_as_soon_as_both_ends_can_have_it() {
 
 #[test]
 fn what_can_never_be_admissible_is_refused() {
-    let ground = racks(2, 4);
+    let view = racks(2, 4);
     let once = "sizes = { constant = '1MB' }\narrivals = 'all_at_once'\n";
-    let error = problem(&format!("{once}admissible = '63us'"), &ground);
+    let error = problem(&format!("{once}admissible = '63us'"), &view);
     assert_eq!(error.key, "[0].admissible");
     for word in ["1MB", "63us", "787.5KB", "take more than 80us"] {
         assert!(error.message.contains(word), "{word} is not in {error}");
     }
     let closed = "sizes = 'imc10'\narrivals = { closed_loop = {} }\nflows = 9\nadmissible = '63us'";
-    assert!(problem(closed, &ground).message.contains("no effect on a closed loop"));
-    assert!(problem(&format!("{once}admissible = '0us'"), &ground).message.contains("no message fits"));
+    assert!(problem(closed, &view).message.contains("no effect on a closed loop"));
+    assert!(problem(&format!("{once}admissible = '0us'"), &view).message.contains("no message fits"));
 }
 
 proptest::proptest! {
@@ -529,8 +528,8 @@ proptest::proptest! {
         seed: u64, load in 0.3f64..1.2, span_us in 4u64..40, min in 1u64..3_000, more in 0u64..20_000, arrivals in 0usize..4,
         wire: bool, receiver in proptest::option::of(0u32..6), slow in 0usize..6,
     ) {
-        let mut ground = racks(2, 3);
-        ground.host_rate[slow] = Rate::from_gbps(50);
+        let mut view = racks(2, 3);
+        view.host_rate[slow] = Rate::from_gbps(50);
         let counting = if wire { ", counting = { wire = {} }" } else { "" };
         let mut class = class(&[
             format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 400"),
@@ -541,13 +540,13 @@ proptest::proptest! {
         let wire = wire && arrivals < 3;
         class.sizes = Some(Sizes::Uniform(clearway_workload::Uniform { min: Bytes(min), max: Bytes(min + more) }));
         class.receivers = receiver.map(|host| Hosts::one(HostId(host)));
-        let (free, span) = (generate(std::slice::from_ref(&class), &ground, seed).unwrap(), Duration::from_us(span_us));
+        let (free, span) = (generate(std::slice::from_ref(&class), &view, seed).unwrap(), Duration::from_us(span_us));
         class.admissible = Some(span);
-        let kept = generate(&[class], &ground, seed).unwrap();
+        let kept = generate(&[class], &view, seed).unwrap();
         for host in [|flow: &Flow| flow.src, |flow: &Flow| flow.dst] {
             for (host, bytes) in busiest_span(&kept, host, span) {
                 let (bytes, per) = if wire { (bytes * 1_500, 1_460) } else { (bytes, 1) };
-                let room = u128::from(ground.host_rate[host.index()].bps()) * u128::from(span.ps());
+                let room = u128::from(view.host_rate[host.index()].bps()) * u128::from(span.ps());
                 proptest::prop_assert!(bytes * 8_000_000_000_000 < room * per, "{} in {}", bytes, span);
             }
         }
@@ -562,7 +561,7 @@ proptest::proptest! {
         racks_ in 1u32..4, per_rack in 1u32..5, pattern in 0usize..5, degree in 1u32..4, count in 1u64..60, seed: u64,
         loops in 0u32..3, receiver in proptest::option::of(0u32..6),
     ) {
-        let ground = racks(racks_, per_rack);
+        let view = racks(racks_, per_rack);
         let pattern = [
             Pattern::AllToAll,
             Pattern::Permutation,
@@ -578,10 +577,10 @@ proptest::proptest! {
         class.pattern = Some(pattern);
         class.flows = Some(count);
         class.receivers = receiver.map(|host| Hosts::one(HostId(host)));
-        if let Ok(flows) = generate(&[class], &ground, seed) {
+        if let Ok(flows) = generate(&[class], &view, seed) {
             proptest::prop_assert_eq!(flows.len() as u64, count);
             for (index, flow) in flows.iter().enumerate() {
-                proptest::prop_assert!(flow.src != flow.dst && flow.src.0 < ground.hosts() && flow.dst.0 < ground.hosts());
+                proptest::prop_assert!(flow.src != flow.dst && flow.src.0 < view.hosts() && flow.dst.0 < view.hosts());
                 proptest::prop_assert!(flow.after.is_none_or(|id| id.index() < index && flows[id.index()].src == flow.src));
             }
         }

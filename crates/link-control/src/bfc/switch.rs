@@ -1,7 +1,7 @@
 //! BFC in a switch.
 
 use fabric::Tier;
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use units::{Duration, PortId, SwitchId};
@@ -11,7 +11,7 @@ use super::pauses::Pauses;
 use super::{Config, Departure, Queues};
 use crate::by_flow::ByFlow;
 use crate::queue_frame::{Frame, Name};
-use contract::link_control::{Ground, Shares};
+use contract::link_control::{LinkView, Shares};
 use node::flow_queues::{FlowQueues, Order, Taken, push_control};
 
 pub struct SwitchPart {
@@ -36,21 +36,21 @@ enum Flows {
 }
 
 impl SwitchPart {
-    pub fn new(config: &Config, ground: &Ground<'_>, switch: SwitchId) -> SwitchPart {
-        let node = ground.fabric.switch_node(switch);
-        let count = ground.fabric.ports[node.index()].len();
-        let sticky = |port| (ground.round_trip(node, PortId::from(port)).ps() as f64 * config.sticky) as u64;
+    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> SwitchPart {
+        let node = view.fabric.switch_node(switch);
+        let count = view.fabric.ports[node.index()].len();
+        let sticky = |port| (view.round_trip(node, PortId::from(port)).ps() as f64 * config.sticky) as u64;
         let flows = || match config.queues {
             Queues::Physical(queues) => Flows::Physical(Assignment::new(queues, config.departures)),
             Queues::Ideal => Flows::Ideal(ByFlow::default()),
         };
         let order = if config.departures.has(Departure::LowestFirst) { Order::LowestFirst } else { Order::InTurn };
-        let egress = |_| Egress { queues: FlowQueues::new(ground.mtu_bytes, order), flows: flows() };
-        let to_host = |port: usize| ground.fabric.link(ground.fabric.ports[node.index()][port]).tier == Tier::ToHost;
+        let egress = |_| Egress { queues: FlowQueues::new(view.mtu_bytes, order), flows: flows() };
+        let to_host = |port: usize| view.fabric.link(view.fabric.ports[node.index()][port]).tier == Tier::ToHost;
         let by_flow = |port| config.departures.has(Departure::HostsByFlow) && to_host(port);
         SwitchPart {
             name: config.name(),
-            shares: ground.shares(switch),
+            shares: view.shares(switch),
             sticky: (0..count).map(|port| Duration::from_ps(sticky(port))).collect(),
             ports: (0..count).map(egress).collect(),
             pauses: Pauses::new(config.name(), (0..count).map(by_flow).collect()),
@@ -80,7 +80,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         if let Some(bytes) = push_control(cx, out, id) {
             return bytes;

@@ -1,6 +1,6 @@
 //! Congestion isolation in a switch.
 
-use node::link::{Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use units::{Duration, FlowId, PortId, Problem, SwitchId, Time};
 
 use super::{Config, Message};
 use crate::pfc;
-use contract::link_control::{Ground, Shares};
+use contract::link_control::{LinkView, Shares};
 
 pub struct SwitchPart {
     threshold: f64,
@@ -36,15 +36,15 @@ struct Entry {
 }
 
 impl SwitchPart {
-    pub fn new(config: &Config, ground: &Ground<'_>, switch: SwitchId) -> Result<SwitchPart, Problem> {
-        let ports = ground.fabric.ports[ground.fabric.switch_node(switch).index()].len();
+    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<SwitchPart, Problem> {
+        let ports = view.fabric.ports[view.fabric.switch_node(switch).index()].len();
         Ok(SwitchPart {
             threshold: config.threshold,
             class: config.class,
             age: config.age,
             lossless: config.pfc.mask(),
-            shares: ground.shares(switch),
-            ingress: pfc::Ingress::new(&config.pfc, ground, switch)?,
+            shares: view.shares(switch),
+            ingress: pfc::Ingress::new(&config.pfc, view, switch)?,
             tables: (0..ports).map(|_| FxHashMap::default()).collect(),
             isolated: 0,
             messages: 0,
@@ -116,7 +116,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let came_in = cx.pool.get(id).transit.queue as u8;
         self.ingress.came(cx, id, came_in);

@@ -6,7 +6,7 @@ use node::pool::PacketId;
 use units::{Bytes, PortId, Problem, Rate, SwitchId};
 
 use super::{Config, Frame};
-use contract::link_control::Ground;
+use contract::link_control::LinkView;
 
 /// PFC's accounts of a switch.
 pub(crate) struct Ingress {
@@ -34,26 +34,25 @@ struct Account {
 
 impl Ingress {
     /// The accounts of a switch that holds nothing. It needs memory beyond its headroom.
-    pub fn new(config: &Config, ground: &Ground<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
-        let node = ground.fabric.switch_node(switch);
-        let ports = (0..ground.fabric.ports[node.index()].len()).map(PortId::from);
-        let asked =
-            |port| config.headroom_bdps.map_or(0, |bdps| (bdps * ground.hop_bdp_bytes(node, port) as f64) as u64);
-        let headroom: Vec<u64> = ports.map(|port| ground.reaction_bytes(node, port).max(asked(port))).collect();
+    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
+        let node = view.fabric.switch_node(switch);
+        let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
+        let asked = |port| config.headroom_bdps.map_or(0, |bdps| (bdps * view.hop_bdp_bytes(node, port) as f64) as u64);
+        let headroom: Vec<u64> = ports.map(|port| view.reaction_bytes(node, port).max(asked(port))).collect();
         let all: u64 = headroom.iter().sum();
-        if all >= ground.buffer.get() {
-            let name = &ground.fabric.names[node.index()];
-            let (all, buffer) = (Bytes(all), ground.buffer);
+        if all >= view.buffer.get() {
+            let name = &view.fabric.names[node.index()];
+            let (all, buffer) = (Bytes(all), view.buffer);
             let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
             return Err(Problem::new("alpha", message));
         }
-        let share = |per: Rate, port| ground.rate(node, port).bps() as f64 / per.bps() as f64;
+        let share = |per: Rate, port| view.rate(node, port).bps() as f64 / per.bps() as f64;
         let alpha = |port| config.per_rate.map_or(config.alpha, |per| (config.alpha * share(per, port)).min(1.0));
         Ok(Ingress {
             alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
             resume_offset: config.resume_offset.get(),
             lossless: config.mask(),
-            buffer_bytes: ground.buffer.get(),
+            buffer_bytes: view.buffer.get(),
             accounts: vec![[Account::default(); CLASSES]; headroom.len()],
             headroom,
             reserved_bytes: 0,
@@ -107,7 +106,7 @@ impl Ingress {
         for account in &mut self.accounts[port.index()] {
             account.paused = false;
         }
-        cx.kick(port);
+        cx.port_ready(port);
     }
 
     /// The class that a packet which came in `class` may hold back.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fabric::Routes;
-use node::link::{Cause, Dequeued, FlowControl, Held, LinkCx, QueueView};
+use node::link::{Cause, Dequeued, Held, LinkCx, QueueDiscipline, QueueView};
 use node::packet::CLASSES;
 use node::pool::PacketId;
 use node::{Packet, Port};
@@ -370,7 +370,7 @@ impl SwitchPart {
         }
         self.ports[port.index()].settle_root(root);
         self.relax_all(cx, port);
-        cx.kick(port);
+        cx.port_ready(port);
     }
 
     /// A node upstream has no queue for the root any more.
@@ -453,7 +453,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         self.place(cx, out, id, None)
     }
@@ -525,7 +525,7 @@ impl FlowControl for SwitchPart {
             // What the link has lost may have been what held a neighbour, where that counts over all ports.
             roots.into_iter().for_each(|root| self.relax(cx, out, root));
         }
-        cx.kick(port);
+        cx.port_ready(port);
     }
 
     /// What waits goes where the old tables sent it, and what comes goes elsewhere: while both are there, two queues for one root
@@ -548,7 +548,7 @@ impl FlowControl for SwitchPart {
             while let Some(entry) = port.table.first() {
                 port.remove(entry.root);
             }
-            cx.kick(PortId::from(out));
+            cx.port_ready(PortId::from(out));
         }
     }
 

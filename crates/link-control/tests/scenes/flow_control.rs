@@ -2,7 +2,7 @@
 
 mod wire;
 
-use catalogue::FlowControl;
+use catalogue::LinkControl;
 use clearway_link_control::{bfc, per_flow_queues};
 use node::link::Cause;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn until_paused(wire: &mut TwoSwitches, src: u32, dst: u32, flow: u32) -> u32 {
 fn bfc_pauses_a_flow_at_its_share_of_the_one_hop_product_and_resumes_it_when_that_packet_has_left() {
     for queues in [bfc::Queues::Physical(32), bfc::Queues::Ideal] {
         let config = bfc::Config { queues, ..bfc::Config::default() };
-        let mut wire = TwoSwitches::new(&FlowControl::Bfc(config));
+        let mut wire = TwoSwitches::new(&LinkControl::Bfc(config));
         // To a host and back: 200 ns + 650 ns at 100 Gbps are 10,625 bytes. Seven packets are 10,500.
         assert_eq!(until_paused(&mut wire, 0, 2, 1), 8);
         // A second flow there halves the share, 5,312 bytes: three packets are 4,500.
@@ -36,7 +36,7 @@ fn bfc_pauses_a_flow_at_its_share_of_the_one_hop_product_and_resumes_it_when_tha
 /// BFC with these departures and so many virtual flow ids.
 fn departing(departures: &[bfc::Departure], vfids: u32) -> TwoSwitches {
     let departures = departures.iter().copied().collect();
-    TwoSwitches::new(&FlowControl::Bfc(bfc::Config { departures, vfids, ..bfc::Config::default() }))
+    TwoSwitches::new(&LinkControl::Bfc(bfc::Config { departures, vfids, ..bfc::Config::default() }))
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_published_bfc_pauses_a_host_s_flows_and_not_their_virtual_ids_and_never_i
 
 #[test]
 fn per_flow_queues_pause_and_resume_at_their_thresholds() {
-    let mut wire = TwoSwitches::new(&FlowControl::PerFlowQueues(per_flow_queues::Config::default()));
+    let mut wire = TwoSwitches::new(&LinkControl::PerFlowQueues(per_flow_queues::Config::default()));
     // Two products of 10,625 bytes are passed by 15 packets, whatever other flows do.
     assert_eq!(until_paused(&mut wire, 0, 2, 1), 15);
     assert_eq!(until_paused(&mut wire, 1, 3, 2), 15);
@@ -105,7 +105,7 @@ fn per_flow_queues_pause_and_resume_at_their_thresholds() {
 #[test]
 fn a_paused_flow_of_a_switch_holds_back_no_other() {
     for name in ["bfc", "per_flow_queues"] {
-        let mut wire = TwoSwitches::new(&FlowControl::named(name).unwrap());
+        let mut wire = TwoSwitches::new(&LinkControl::named(name).unwrap());
         // Host 2 takes nothing: its flow fills right's queue until left may send no more of it.
         while wire.send(0, 2, 1) || wire.transmit("left", "right") {}
         assert!(!wire.may_send(0, 2, 1));
@@ -119,7 +119,7 @@ fn a_paused_flow_of_a_switch_holds_back_no_other() {
 
 #[test]
 fn pfc_holds_back_all_that_shares_a_class() {
-    let mut wire = TwoSwitches::new(&FlowControl::named("pfc").unwrap());
+    let mut wire = TwoSwitches::new(&LinkControl::named("pfc").unwrap());
     while wire.send(0, 2, 1) || wire.transmit("left", "right") {}
     assert!(!wire.may_send(0, 3, 2) && wire.may_send(1, 3, 2));
     assert!(wire.send(1, 3, 2) && !wire.transmit("left", "right"));
@@ -128,7 +128,7 @@ fn pfc_holds_back_all_that_shares_a_class() {
 
 #[test]
 fn congestion_isolation_pauses_the_congesting_flow_and_not_its_neighbour() {
-    let mut wire = TwoSwitches::new(&FlowControl::named("congestion_isolation").unwrap());
+    let mut wire = TwoSwitches::new(&LinkControl::named("congestion_isolation").unwrap());
     while wire.send(0, 2, 1) || wire.transmit("left", "right") {}
     assert!(!wire.may_send(0, 2, 1));
     for _ in 0..50 {
@@ -158,13 +158,13 @@ proptest! {
     /// every pause has had its end.
     #[test]
     fn every_pause_ends(
-        name in select(FlowControl::NAMES[1..].to_vec()),
+        name in select(LinkControl::NAMES[1..].to_vec()),
         few in any::<bool>(),
         published in any::<bool>(),
         steps in steps(),
     ) {
-        let mut control = FlowControl::named(name).unwrap();
-        if let FlowControl::Bfc(config) = &mut control {
+        let mut control = LinkControl::named(name).unwrap();
+        if let LinkControl::Bfc(config) = &mut control {
             if few {
                 config.queues = bfc::Queues::Physical(3);
                 config.vfids = 16;

@@ -6,7 +6,7 @@ use units::{Bytes, Duration, PerByte, Rate, Time};
 
 /// What stands between a host's NIC and its endpoints where the host takes packets in more slowly than its link brings them, as
 /// when its PCIe bus is congested (Pyrrha, section 4.4).
-pub struct Intake {
+pub struct ReceiveLimit {
     per_byte: PerByte,
     bytes_max: u64,
     /// When the host will have taken in all that waits.
@@ -30,11 +30,11 @@ pub struct Waiting {
     pub telemetry: Option<Telemetry>,
 }
 
-impl Intake {
+impl ReceiveLimit {
     /// A host that takes in `rate`, and whose NIC has room for `buffer` beside.
-    pub fn new(rate: Rate, buffer: Bytes) -> Intake {
+    pub fn new(rate: Rate, buffer: Bytes) -> ReceiveLimit {
         let per_byte = rate.per_byte();
-        Intake {
+        ReceiveLimit {
             per_byte,
             bytes_max: buffer.get(),
             busy_until: Time::ZERO,

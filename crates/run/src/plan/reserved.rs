@@ -1,9 +1,9 @@
 //! A transport that has the first classes for itself, and what cannot stand beside it: whatever could hold its packets back, drop
 //! them or put others among them, since what it guarantees rests on none of that.
 
-use contract::{Asks, Guarantee};
+use contract::{Guarantee, SwitchRequirements};
 use fabric::Fabric;
-use node::{Buffer, KeptRoom, Overflow};
+use node::{Buffer, Overflow, ReservedBuffer};
 use units::{LinkId, Problem, SwitchId};
 
 use scenario::Scenario;
@@ -23,13 +23,13 @@ impl Reserved {
     /// The transport that reserves, if one does, by name and what it asks for; `key` says where a transport is named.
     pub(super) fn new(
         scenario: &Scenario,
-        transports: &[(&'static str, Asks)],
+        transports: &[(&'static str, SwitchRequirements)],
         key: impl Fn(usize) -> String,
         guarantee: impl Fn(usize) -> Option<Guarantee>,
     ) -> Result<Option<Reserved>, Problem> {
         let mut reserving = (0..transports.len()).filter(|&index| transports[index].1.reserved_classes > 0);
         let Some(index) = reserving.next() else { return Ok(None) };
-        let (name, asks) = transports[index];
+        let (name, requirements) = transports[index];
         if let Some(other) = reserving.next() {
             let message = format!(
                 "must have the first classes for itself, and so must {name} with the settings of {}: only one transport of a \
@@ -38,8 +38,12 @@ impl Reserved {
             );
             return Err(Problem::new(key(other), message));
         }
-        check(scenario, name, asks.reserved_classes)?;
-        Ok(Some(Reserved { transport: index as u8, classes: asks.reserved_classes, guarantee: guarantee(index) }))
+        check(scenario, name, requirements.reserved_classes)?;
+        Ok(Some(Reserved {
+            transport: index as u8,
+            classes: requirements.reserved_classes,
+            guarantee: guarantee(index),
+        }))
     }
 
     /// Checks that switches have room for what is guaranteed to find it, and for a packet of others' too if there are any.
@@ -51,7 +55,7 @@ impl Reserved {
         alone: bool,
     ) -> Result<(), Problem> {
         for switch in (0..fabric.switches).map(SwitchId) {
-            let Some(KeptRoom { port_bytes, .. }) = self.room(fabric, switch) else { return Ok(()) };
+            let Some(ReservedBuffer { port_bytes, .. }) = self.room(fabric, switch) else { return Ok(()) };
             let Memory { needed, buffer, per_port } = Memory::of(scenario, &port_bytes, alone);
             if needed > buffer {
                 let node = &fabric.names[fabric.switch_node(switch).index()];
@@ -79,11 +83,11 @@ impl Reserved {
     }
 
     /// What a switch keeps for the reserved classes.
-    pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<KeptRoom> {
+    pub(super) fn room(&self, fabric: &Fabric, switch: SwitchId) -> Option<ReservedBuffer> {
         let guarantee = self.guarantee.as_ref()?;
         let links = &fabric.ports[fabric.switch_node(switch).index()];
         let kept = |link: &LinkId| guarantee.room_bytes[link.index()];
-        Some(KeptRoom {
+        Some(ReservedBuffer {
             guaranteed: guarantee.class + 1,
             reserved: self.classes,
             port_bytes: links.iter().map(kept).collect(),
@@ -158,13 +162,13 @@ mod tests {
 
     const ONE: &str = "[[traffic]]\nsizes.constant = '1KB'\nflows = 1\narrivals = 'all_at_once'\n";
 
-    fn asks(reserved_classes: u8) -> Asks {
-        Asks { reserved_classes, ..Asks::only(Balancing::Spray) }
+    fn requirements(reserved_classes: u8) -> SwitchRequirements {
+        SwitchRequirements { reserved_classes, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
     fn reserved(settings: &str, transports: &[(&'static str, u8)]) -> Result<Option<Reserved>, Problem> {
         let scenario = read(&format!("{settings}\n{ONE}"), "test", &[]).unwrap_or_else(|error| panic!("{error}"));
-        let transports: Vec<_> = transports.iter().map(|&(name, classes)| (name, asks(classes))).collect();
+        let transports: Vec<_> = transports.iter().map(|&(name, classes)| (name, requirements(classes))).collect();
         Reserved::new(&scenario, &transports, |index| format!("traffic[{index}].transport"), |_| None)
     }
 

@@ -32,7 +32,7 @@ use units::{Bytes, Duration, LinkId, Problem, Rate};
 use super::derive::Path;
 use super::share::{Usage, portion, reallocate};
 use super::{AqId, AqRate, Limit, Policy, WorkConserving};
-use contract::Feedback;
+use contract::CongestionSignal;
 
 /// Which pipeline of a switch (section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +69,7 @@ pub struct Request {
     /// How much.
     pub share: Share,
     /// Its congestion control's feedback.
-    pub feedback: Feedback,
+    pub feedback: CongestionSignal,
     /// Whether the threshold of a marking step follows from the AQ's rate ([`Path::threshold`]), whatever `feedback` has.
     pub derive_threshold: bool,
     /// Whether it never gets more than its share, also where others may have what nobody uses.
@@ -80,7 +80,7 @@ pub struct Request {
 
 impl Request {
     /// A request of a tenant who sets nothing.
-    pub fn new(share: Share, feedback: Feedback, place: Place) -> Request {
+    pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
         Request { share, feedback, derive_threshold: false, capped: false, place }
     }
 }
@@ -197,7 +197,7 @@ struct Link {
 #[derive(Debug)]
 struct Grant {
     share: Share,
-    feedback: Feedback,
+    feedback: CongestionSignal,
     derive_threshold: bool,
     capped: bool,
     active: bool,
@@ -317,9 +317,9 @@ impl Controller {
             for ((&id, grant), rate) in link.grants.iter_mut().zip(rates) {
                 let limit = self.limit.bytes(link.queue, rate, link.capacity, link.path);
                 let feedback = match grant.feedback {
-                    Feedback::Ecn(Marking::Step { .. }) if grant.derive_threshold => {
+                    CongestionSignal::Ecn(Marking::Step { .. }) if grant.derive_threshold => {
                         let threshold = link.path.threshold(rate, link.capacity, limit);
-                        Feedback::Ecn(Marking::Step { threshold })
+                        CongestionSignal::Ecn(Marking::Step { threshold })
                     }
                     given => given,
                 };

@@ -19,7 +19,7 @@ use node::Marking;
 use units::{Bytes, Duration, Problem, Stream, Time};
 
 use super::AqRate;
-use contract::Feedback;
+use contract::CongestionSignal;
 
 /// The largest limit: a gap, and the packet that is about to exceed it, fit into 24 bits.
 pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);
@@ -141,20 +141,20 @@ fn ramp(gap: u32, min: u32, max: u32, slope: u64, random: &mut Stream) -> bool {
 
 impl Policy {
     /// Keys of a problem are `limit` and those of `feedback`.
-    pub fn new(limit: Bytes, feedback: Feedback) -> Result<Policy, Problem> {
+    pub fn new(limit: Bytes, feedback: CongestionSignal) -> Result<Policy, Problem> {
         if limit > LIMIT_MAX || limit.get() == 0 {
             return Err(Problem::new("limit", format!("{limit} is not above 0 and at most {LIMIT_MAX}")));
         }
         // A threshold beyond the largest gap never marks, whatever it is.
         let word = |bytes: Bytes| bytes.get().min(1 << 24) as u32;
         let signal = match feedback {
-            Feedback::Drop | Feedback::Delay => Signal::None,
-            Feedback::Ecn(Marking::Step { threshold }) => Signal::Step { threshold_bytes: word(threshold) },
-            Feedback::Ecn(Marking::GentleRamp { .. }) => {
+            CongestionSignal::Drop | CongestionSignal::Delay => Signal::None,
+            CongestionSignal::Ecn(Marking::Step { threshold }) => Signal::Step { threshold_bytes: word(threshold) },
+            CongestionSignal::Ecn(Marking::GentleRamp { .. }) => {
                 let message = "an AQ marks by a step or a ramp; write one of them";
                 return Err(Problem::new("feedback.ecn.gentle_ramp", message));
             }
-            Feedback::Ecn(Marking::Ramp { min, max, probability_max, .. }) => {
+            CongestionSignal::Ecn(Marking::Ramp { min, max, probability_max, .. }) => {
                 if !(min < max && max <= LIMIT_MAX && (0.0..=1.0).contains(&probability_max)) {
                     let message = format!("a ramp needs min < max <= {LIMIT_MAX} and a probability_max from 0 to 1");
                     return Err(Problem::new("feedback.ecn.ramp", message));
@@ -222,7 +222,7 @@ mod tests {
         AqRate::nearest(Rate::from_gbps(n)).unwrap()
     }
 
-    fn policy(limit: u64, feedback: Feedback) -> Policy {
+    fn policy(limit: u64, feedback: CongestionSignal) -> Policy {
         Policy::new(Bytes(limit), feedback).unwrap()
     }
 
@@ -257,7 +257,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
         #[test]
         fn the_gap_is_the_exact_recurrence_within_a_quantum((rate, start, limit, packets) in sequences(300)) {
-            let policy = policy(limit, Feedback::Drop);
+            let policy = policy(limit, CongestionSignal::Drop);
             let start_time = Time::from_ps(start);
             let (mut gap, mut exact) = (Gap::new(rate, start_time), Exact { gap: 0, last: start_time });
             for (now, bytes) in times(rate, start, &packets) {
@@ -276,7 +276,7 @@ mod tests {
 
         #[test]
         fn any_interval_passes_at_most_r_times_it_plus_the_limit((rate, start, limit, packets) in sequences(60)) {
-            let policy = policy(limit, Feedback::Drop);
+            let policy = policy(limit, CongestionSignal::Drop);
             let mut gap = Gap::new(rate, Time::from_ps(start));
             let mut passed = times(rate, start, &packets);
             passed.retain(|&(now, bytes)| gap.arrive(rate, &policy, now, bytes, &mut random()).pass);
@@ -295,8 +295,8 @@ mod tests {
         fn a_change_of_rate_keeps_the_delay_and_the_limit(a in 0u32..1 << 24, b in 0u32..1 << 24, bytes in 1u16..60_000, at in 0u64..1 << 60, limit in 1u64..200_000) {
             let (a, b, now) = (AqRate::from_code(a), AqRate::from_code(b), Time::from_ps(at));
             let mut gap = Gap::new(a, now);
-            gap.arrive(a, &policy(60_000, Feedback::Drop), now, bytes, &mut random());
-            gap.change_rate(a, b, &policy(limit, Feedback::Drop), now);
+            gap.arrive(a, &policy(60_000, CongestionSignal::Drop), now, bytes, &mut random());
+            gap.change_rate(a, b, &policy(limit, CongestionSignal::Drop), now);
             gap.drain(b, now);
             let kept = u128::from(bytes) * u128::from(b.rate().bps()) / u128::from(a.rate().bps().max(1));
             let kept = kept.min(u128::from(limit)) as i64;
@@ -304,7 +304,7 @@ mod tests {
             prop_assert!((i64::from(gap.bytes) - kept).abs() <= 1 + kept / 2_000, "{} for {}", gap.bytes, kept);
             // The same rate: to the byte.
             let before = gap;
-            gap.change_rate(b, b, &policy(200_000, Feedback::Drop), now);
+            gap.change_rate(b, b, &policy(200_000, CongestionSignal::Drop), now);
             prop_assert_eq!(gap, before);
         }
     }
@@ -315,9 +315,9 @@ mod tests {
         let (fast, slow) = (gbps(4), AqRate::nearest(Rate::from_bps(60_000_000)).unwrap());
         let mut gap = Gap::new(fast, Time::ZERO);
         for _ in 0..266 {
-            assert!(gap.arrive(fast, &policy(400_000, Feedback::Drop), Time::ZERO, 1_500, &mut random()).pass);
+            assert!(gap.arrive(fast, &policy(400_000, CongestionSignal::Drop), Time::ZERO, 1_500, &mut random()).pass);
         }
-        let small = policy(36_000, Feedback::Drop);
+        let small = policy(36_000, CongestionSignal::Drop);
         gap.change_rate(fast, slow, &small, Time::ZERO);
         // 399 KB times 60 / 4,000, and the delay of 798 us is what it was.
         assert_eq!((gap.bytes(), gap.virtual_delay(slow).us_f64().round()), (Bytes(5_985), 798.0));
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_burst_of_the_limit_passes_and_a_byte_more_is_given_back() {
-        let (rate, policy) = (gbps(10), policy(3_000, Feedback::Drop));
+        let (rate, policy) = (gbps(10), policy(3_000, CongestionSignal::Drop));
         let mut gap = Gap::new(rate, Time::ZERO);
         let mut arrive = |bytes| gap.arrive(rate, &policy, Time::ZERO, bytes, &mut random()).pass;
         assert_eq!([arrive(1_500), arrive(1_499), arrive(2), arrive(1), arrive(1)], [true, true, false, true, false]);
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn twice_the_rate_passes_half_in_the_long_run() {
         // 1,500 bytes each 600 ns are 20 Gbps; 10 pass, and 15,000 bytes once.
-        let (rate, policy) = (gbps(10), policy(15_000, Feedback::Drop));
+        let (rate, policy) = (gbps(10), policy(15_000, CongestionSignal::Drop));
         let mut gap = Gap::new(rate, Time::ZERO);
         let packets = 100_000u64;
         let passed = (0..packets)
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn marks_above_the_threshold_and_not_at_it() {
         let step = Marking::Step { threshold: Bytes(3_000) };
-        let (rate, policy) = (gbps(10), policy(100_000, Feedback::Ecn(step)));
+        let (rate, policy) = (gbps(10), policy(100_000, CongestionSignal::Ecn(step)));
         let mut gap = Gap::new(rate, Time::ZERO);
         let marks = [1_500, 1_500, 1, 1_500].map(|b| gap.arrive(rate, &policy, Time::ZERO, b, &mut random()).mark);
         assert_eq!(marks, [false, false, true, true]);
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn virtual_delay_is_the_gap_over_the_rate() {
         // 15,000 bytes at 10 Gbps are 12 us; the clock ticks in 1.024 ns there.
-        let (rate, policy) = (gbps(10), policy(100_000, Feedback::Delay));
+        let (rate, policy) = (gbps(10), policy(100_000, CongestionSignal::Delay));
         let mut gap = Gap::new(rate, Time::ZERO);
         let delay = (0..10).map(|_| gap.arrive(rate, &policy, Time::ZERO, 1_500, &mut random()).virtual_delay).last();
         let error = delay.unwrap().ps().abs_diff(12_000_000);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn after_a_missed_wrap_too_little_drains_and_never_too_much() {
-        let (rate, policy) = (gbps(10), policy(10_000, Feedback::Drop));
+        let (rate, policy) = (gbps(10), policy(10_000, CongestionSignal::Drop));
         let mut gap = Gap::new(rate, Time::ZERO);
         gap.arrive(rate, &policy, Time::ZERO, 9_000, &mut random());
         gap.drain(rate, Time::ZERO + rate.wrap());
@@ -396,11 +396,11 @@ mod tests {
     #[test]
     fn refuses_what_it_cannot_hold() {
         let key = |limit, feedback| Policy::new(Bytes(limit), feedback).unwrap_err().key;
-        assert_eq!(key(0, Feedback::Drop), "limit");
-        assert_eq!(key(LIMIT_MAX.get() + 1, Feedback::Delay), "limit");
+        assert_eq!(key(0, CongestionSignal::Drop), "limit");
+        assert_eq!(key(LIMIT_MAX.get() + 1, CongestionSignal::Delay), "limit");
         let ramp = Marking::Ramp { min: Bytes(5), max: Bytes(5), probability_max: 0.1, per: None };
-        assert_eq!(key(1_000, Feedback::Ecn(ramp)), "feedback.ecn.ramp");
+        assert_eq!(key(1_000, CongestionSignal::Ecn(ramp)), "feedback.ecn.ramp");
         let gentle = Marking::GentleRamp { min: Bytes(5), max: Bytes(9), probability_max: 0.1 };
-        assert_eq!(key(1_000, Feedback::Ecn(gentle)), "feedback.ecn.gentle_ramp");
+        assert_eq!(key(1_000, CongestionSignal::Ecn(gentle)), "feedback.ecn.gentle_ramp");
     }
 }

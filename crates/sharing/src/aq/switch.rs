@@ -341,13 +341,13 @@ mod tests {
     use super::*;
     use crate::aq::Ids;
     use crate::aq::derive::Path;
-    use contract::Feedback;
+    use contract::CongestionSignal;
     use units::{LinkId, Rate};
 
     #[test]
     fn more_limits_than_a_table_can_hold_are_refused_beforehand() {
         let place = Place { link: LinkId(0), position: Position::Ingress };
-        let request = Request::new(Share::Weight(1), Feedback::Drop, place);
+        let request = Request::new(Share::Weight(1), CongestionSignal::Drop, place);
         let mut ids = Ids::default();
         let steps: Vec<_> =
             (0..=POLICIES).map(|_| (Time::ZERO, Step::Request(ids.next_id().unwrap(), request))).collect();

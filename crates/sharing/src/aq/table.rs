@@ -248,7 +248,7 @@ fn rows_for(entities: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::Feedback;
+    use contract::CongestionSignal;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
     use units::Rate;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn limit(bytes: u64) -> Policy {
-        Policy::new(Bytes(bytes), Feedback::Drop).unwrap()
+        Policy::new(Bytes(bytes), CongestionSignal::Drop).unwrap()
     }
 
     fn random() -> Stream {

@@ -5,7 +5,7 @@ use units::{Bytes, Duration, Problem, Rate};
 
 use super::derive::drain_ps;
 use super::{Config, Limit, LinkSpec};
-use contract::Feedback;
+use contract::CongestionSignal;
 
 /// How long an entity may run ahead of its rate, at most, before it is said: shares are looked at over such spans.
 const AHEAD: Duration = Duration::from_ms(100);
@@ -51,8 +51,8 @@ impl Config {
     }
 
     /// What is amiss with an entity's own feedback under a limit.
-    pub fn feedback_warning(&self, limit: Bytes, feedback: Feedback) -> Option<Problem> {
-        let Feedback::Ecn(Marking::Step { threshold }) = feedback else { return None };
+    pub fn feedback_warning(&self, limit: Bytes, feedback: CongestionSignal) -> Option<Problem> {
+        let CongestionSignal::Ecn(Marking::Step { threshold }) = feedback else { return None };
         (threshold >= limit).then(|| {
             let message =
                 format!("{threshold} is not below the AQ's limit of {limit}: packets are dropped before any is marked");

@@ -13,7 +13,7 @@ mod rates;
 use std::process::Command;
 use std::time::Instant;
 
-use catalogue::{FlowControl, Transport};
+use catalogue::{LinkControl, Transport};
 use nix::sys::resource::{UsageWho, getrusage};
 
 /// dcPIM section 4.1's default: web search at load 0.6 on 144 hosts.
@@ -176,7 +176,7 @@ fn bench() {
     for transport in ["r2c2", "newreno"] {
         line(&format!("512 nodes of a rack, flows each us, {transport}"), 1, child("rack", transport, "none", 1, 2));
     }
-    for flow_control in FlowControl::NAMES {
+    for flow_control in LinkControl::NAMES {
         line(
             &format!("160 hosts, an incast among others, {flow_control}"),
             1,

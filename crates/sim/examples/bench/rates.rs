@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fabric::{Routing, RoutingTables};
 use run::Plan;
-use transports::r2c2::rates::replay::{self, Ground, Message};
+use transports::r2c2::rates::replay::{self, Message, NetworkView};
 use transports::r2c2::rates::{Allocator, Flow};
 use units::Duration;
 
@@ -56,12 +56,12 @@ fn tables(plan: &Plan) -> (RoutingTables, Vec<f64>) {
 fn replay(every: &str, flows: usize, step: Duration) {
     let plan = plan(every, flows);
     let (tables, capacity_bps) = tables(&plan);
-    let ground = Ground { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity_bps };
+    let network = NetworkView { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity_bps };
     let message = |flow: &run::FlowInfo| Message { start: flow.start, src: flow.src, dst: flow.dst, bytes: flow.bytes };
     let messages: Vec<Message> = plan.flows.iter().map(message).collect();
-    let lifetimes = replay::lifetimes(&ground, &messages, step);
+    let lifetimes = replay::lifetimes(&network, &messages, step);
     for rho_us in [100, 250, 500, 1000] {
-        let once = || replay::recompute(&ground, &lifetimes, Duration::from_us(rho_us), microseconds);
+        let once = || replay::recompute(&network, &lifetimes, Duration::from_us(rho_us), microseconds);
         let runs = [once(), once(), once()];
         let flows = runs[0].iter().map(|one| one.flows as f64).collect();
         let best = (0..runs[0].len()).map(|at| runs.iter().map(|run| run[at].took).fold(f64::INFINITY, f64::min));

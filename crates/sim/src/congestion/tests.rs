@@ -1,6 +1,6 @@
 use fabric::Fabric;
 use link_control::pyrrha::frame::{Frame, RootId, Say};
-use node::link::{Dequeued, FlowControl, LinkCx};
+use node::link::{Dequeued, LinkCx, QueueDiscipline};
 use node::pool::{Fifo, PacketId, Transit};
 use node::{Packet, Port};
 use units::{FlowId, HostId};
@@ -10,7 +10,7 @@ use super::*;
 /// A flow control of which only the queues can be seen.
 struct Still(Vec<QueueView>);
 
-impl FlowControl for Still {
+impl QueueDiscipline for Still {
     fn enqueue(&mut self, _: &mut LinkCx<'_>, _: PortId, _: PacketId) -> u32 {
         unreachable!()
     }

@@ -1,6 +1,6 @@
 //! Any combination of what a scenario may say, picked at random: what always holds, holds.
 
-use catalogue::{FlowControl, Transport};
+use catalogue::{LinkControl, Transport};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -129,7 +129,7 @@ proptest! {
         host in hosts(),
         failure in proptest::option::of(failures()),
         sharing in sharing(),
-        flow_control in select(FlowControl::NAMES.to_vec()),
+        flow_control in select(LinkControl::NAMES.to_vec()),
         completion in select(vec!["delivered", "acknowledged"]),
         classes in proptest::collection::vec(traffic(), 1..3),
     ) {

@@ -1,6 +1,6 @@
 //! Every kind of fault under every transport and every flow control: nothing is lost that is not counted, each flow ends, and threads change nothing.
 
-use catalogue::{FlowControl, Transport};
+use catalogue::{LinkControl, Transport};
 
 use crate::{names, of_links, run_both, scenario, table};
 
@@ -68,7 +68,7 @@ fn every_transport_stands_every_fault() {
 
 #[test]
 fn every_flow_control_stands_every_fault() {
-    for control in FlowControl::NAMES.iter().filter(|name| **name != "none") {
+    for control in LinkControl::NAMES.iter().filter(|name| **name != "none") {
         for fault in FAULTS {
             let settings = format!(
                 "transport = 'newreno'\nflow_control = '{control}'\nswitch.buffer = {{ shared = {{ bytes = '2MB' }} }}"

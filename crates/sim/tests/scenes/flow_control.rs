@@ -1,12 +1,12 @@
 //! Flow control between neighbours: nothing is lost, nothing stays paused, and who is held back is who should be.
 
-use catalogue::FlowControl;
+use catalogue::LinkControl;
 use clearway_sim::RunResult;
 
 use crate::{column, names, of_flows, of_link, of_links, run_alone, run_both, table};
 
 fn flow_controls() -> impl Iterator<Item = &'static str> {
-    FlowControl::NAMES.iter().copied().filter(|name| *name != "none")
+    LinkControl::NAMES.iter().copied().filter(|name| *name != "none")
 }
 
 /// Every flow is complete and nothing was lost for want of memory.

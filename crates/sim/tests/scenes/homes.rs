@@ -1,6 +1,6 @@
 //! Hosts with several links: what goes by which, and what is left when one is dead.
 
-use catalogue::{FlowControl, Transport};
+use catalogue::{LinkControl, Transport};
 use clearway_sim::RunResult;
 
 use crate::{column, names, of_link, run_alone, run_both, table};
@@ -188,7 +188,7 @@ fn every_transport_runs_or_says_why_not() {
 
 #[test]
 fn every_flow_control_runs_under_every_balancing() {
-    for name in FlowControl::NAMES {
+    for name in LinkControl::NAMES {
         for transport in ["udp", "dctcp", "rdma", "dcpim"] {
             for balancing in ["ecmp", "spray"] {
                 let traffic = "[[traffic]]\nname = 'incast'\nsizes.constant = '300KB'\narrivals = 'all_at_once'\nreceivers = '1'\n\

@@ -5,7 +5,7 @@ use crate::{column, run_both, table};
 #[test]
 fn every_control_runs_over_every_flow_control_without_loss() {
     for transport in ["rdma", "dcqcn", "timely", "hpcc"] {
-        for flow_control in catalogue::FlowControl::NAMES {
+        for flow_control in catalogue::LinkControl::NAMES {
             let result = run_both(&format!(
                 r#"
                 transport = "{transport}"

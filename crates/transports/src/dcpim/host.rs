@@ -9,10 +9,10 @@ use super::Header;
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, Terms};
+use super::terms::{CONTROL, Params};
 
 pub(super) struct Dcpim {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -23,7 +23,7 @@ pub(super) struct Dcpim {
 }
 
 impl Dcpim {
-    pub fn new(terms: Terms) -> Dcpim {
+    pub fn new(terms: Params) -> Dcpim {
         // Its clock may begin anywhere, before zero too.
         let first = terms.stage_now(Time::ZERO);
         Dcpim {

@@ -11,7 +11,7 @@
 
 use units::{FlowId, HostId, Stream};
 
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Departure, Header};
 
 /// A request or a grant that has come in.
@@ -62,7 +62,7 @@ impl Offers {
         &mut self,
         good: impl Fn(&Offer) -> bool,
         free: u32,
-        terms: &Terms,
+        terms: &Params,
         random: &mut Stream,
     ) -> Vec<(Offer, u32)> {
         let mut offers: Vec<Offer> = Vec::new();
@@ -93,7 +93,7 @@ impl Offers {
 }
 
 /// Whether an offer belongs to the round that goes by remaining size.
-fn by_size(offer: &Offer, terms: &Terms) -> bool {
+fn by_size(offer: &Offer, terms: &Params) -> bool {
     offer.round == 1 && terms.sizes_known
 }
 

@@ -17,7 +17,7 @@ use units::{Duration, FlowId, HostId, Stream, Time};
 
 use super::header::kind;
 use super::matching::{Offer, Offers};
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Departure, Header};
 use crate::bits::Bits;
 
@@ -91,7 +91,7 @@ impl Incoming {
     }
 
     /// Missing packets that are not on their way: a token's packet is thought to be for one round trip.
-    fn outstanding(&self, now: Time, terms: &Terms) -> u32 {
+    fn outstanding(&self, now: Time, terms: &Params) -> u32 {
         let on_the_way = if now < self.token_at + terms.rtt { self.unanswered() } else { 0 };
         self.missing().saturating_sub(on_the_way)
     }
@@ -121,7 +121,7 @@ impl Incoming {
     /// A data phase has begun that its sender is matched for. Section 3.2: "dcPIM simply retransmits the tokens at the
     /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at
     /// the end of the phase just over, are still on their way.
-    fn match_again(&mut self, phase: i64, began: Time, terms: &Terms) {
+    fn match_again(&mut self, phase: i64, began: Time, terms: &Params) {
         let on_the_way = self.phase == phase - 1;
         self.settled_at = if on_the_way { began + terms.rtt } else { began };
         (self.again, self.again_end) = (self.received.first_missing, self.next);
@@ -151,7 +151,7 @@ impl Receiver {
         packet: &Packet,
         header: &Header,
         phase_now: i64,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let answer = |kind| terms.control(packet.flow, packet.src, Header::of(kind));
@@ -185,7 +185,7 @@ impl Receiver {
     }
 
     /// The slot of a packet's flow, made if it is new. `on_the_way`: its packets come unasked.
-    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, on_the_way: bool, terms: &Terms) -> u32 {
+    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, on_the_way: bool, terms: &Params) -> u32 {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
         }
@@ -228,7 +228,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if packet.has(flags::TRIMMED) {
@@ -258,7 +258,7 @@ impl Receiver {
     }
 
     /// Ends a flow if all of it is here.
-    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         if flow.missing() > 0 {
             return;
@@ -284,7 +284,7 @@ impl Receiver {
     }
 
     /// The request stage of a round (section 3.4): as many channels as the outstanding bytes need.
-    pub fn request(&mut self, phase: i64, round: u8, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn request(&mut self, phase: i64, round: u8, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let free = terms.channels - self.channels();
         if free == 0 {
             return;
@@ -321,7 +321,7 @@ impl Receiver {
         &mut self,
         phase: i64,
         round: u8,
-        terms: &Terms,
+        terms: &Params,
         random: &mut Stream,
         control: &mut VecDeque<Packet>,
     ) {
@@ -355,7 +355,7 @@ impl Receiver {
     }
 
     /// The data phase of matching phase `phase` begins: what was matched in it moves data now.
-    pub fn begin_data(&mut self, phase: i64, now: Time, terms: &Terms) {
+    pub fn begin_data(&mut self, phase: i64, now: Time, terms: &Params) {
         self.links.clear();
         std::mem::swap(&mut self.links, &mut self.next);
         (self.phase, self.began) = (phase, now);
@@ -379,7 +379,7 @@ impl Receiver {
     }
 
     /// Sends the tokens that are due.
-    pub fn send_tokens(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn send_tokens(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         for index in 0..self.links.len() {
             while self.links[index].at <= now {
                 self.send_token(index, now, terms, control);
@@ -387,7 +387,7 @@ impl Receiver {
         }
     }
 
-    fn send_token(&mut self, index: usize, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn send_token(&mut self, index: usize, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let Link { src, channels, rank, .. } = self.links[index];
         let pace = terms.pace(channels);
         if self.hold > 0 {
@@ -444,7 +444,7 @@ impl Receiver {
 
     /// The flow of `src` to send a token for: of those whose window is open the one with the least missing. If there is
     /// none, when to look again though nothing comes.
-    fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Terms) -> Result<u32, Time> {
+    fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Params) -> Result<u32, Time> {
         let window = terms.window(channels);
         let mut retry_at = Time::MAX;
         let mut best: Option<(u32, FlowId, u32)> = None;
@@ -468,7 +468,7 @@ impl Receiver {
     }
 
     /// The same with the departure [`Departure::LooseWindow`]: only the smallest flow counts.
-    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, terms: &Terms) -> Result<u32, Time> {
+    fn choose_loosely(&mut self, src: HostId, channels: u32, now: Time, terms: &Params) -> Result<u32, Time> {
         let flows = &self.flows;
         let slots = self.peers.get(&src).into_iter().flatten();
         let eligible = slots.map(|&slot| (slot, flows.get(slot).expect("a peer's flow").1));
@@ -518,6 +518,6 @@ impl Receiver {
 
 /// How long after the last of its packets was sent a short flow is thought incomplete: a round trip; in the authors'
 /// program the time that a window takes to send, which also is when a flow is admitted again.
-fn timeout(terms: &Terms) -> Duration {
+fn timeout(terms: &Params) -> Duration {
     if terms.departs(Departure::LooseWindow) { terms.packet_time * u64::from(terms.window_packets) } else { terms.rtt }
 }

@@ -9,7 +9,7 @@ use units::{FlowId, HostId, Stream, Time};
 
 use super::header::kind;
 use super::matching::{Offers, full_phase};
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Departure, Header};
 use crate::bits::Bits;
 
@@ -82,7 +82,7 @@ struct Token {
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, control: &mut VecDeque<Packet>) {
         let packets = terms.packets(message.bytes);
         let short = message.bytes <= terms.short_bytes;
         self.arrivals += 1;
@@ -112,7 +112,7 @@ impl Sender {
     }
 
     /// A control packet from a receiver.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, phase_now: i64, terms: &Params) {
         match header.kind {
             kind::REQUEST => self.requests.push(header, packet.src, packet.flow, phase_now),
             kind::ACCEPT => self.accepted(cx.now, header, packet.src, terms),
@@ -140,7 +140,7 @@ impl Sender {
         }
     }
 
-    fn admitted(&mut self, slot: u32, packet: &Packet, header: &Header, phase_now: i64, terms: &Terms) {
+    fn admitted(&mut self, slot: u32, packet: &Packet, header: &Header, phase_now: i64, terms: &Params) {
         let of_this = |matched: &&Matched| (matched.label, matched.receiver) == (header.phase, packet.src);
         let expires = match self.matched.iter().find(of_this) {
             Some(matched) => matched.ends,
@@ -165,11 +165,11 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
         self.poll_short(cx, terms, control).or_else(|| self.poll_admitted(cx, terms, control))
     }
 
-    fn poll_short(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    fn poll_short(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
         loop {
             let mut top = self.short.peek_mut()?;
             let Reverse((order, slot, entered)) = &mut *top;
@@ -195,7 +195,7 @@ impl Sender {
     }
 
     /// Section 3.2: of the flows with tokens the one with the least remaining.
-    fn poll_admitted(&mut self, cx: &Cx<'_>, terms: &Terms, control: &mut VecDeque<Packet>) -> Option<Packet> {
+    fn poll_admitted(&mut self, cx: &Cx<'_>, terms: &Params, control: &mut VecDeque<Packet>) -> Option<Packet> {
         let mut best: Option<(u64, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
@@ -221,7 +221,7 @@ impl Sender {
     }
 
     /// A flow, what remains of it and the class of its next token, once those that are void have been dropped.
-    fn next_token(&mut self, slot: u32, now: Time, terms: &Terms) -> Option<(FlowId, u64, u8)> {
+    fn next_token(&mut self, slot: u32, now: Time, terms: &Params) -> Option<(FlowId, u64, u8)> {
         let (id, flow) = self.flows.get_mut(slot)?;
         let before = flow.tokens.len();
         while let Some(token) = flow.tokens.front() {
@@ -249,7 +249,7 @@ impl Sender {
         slot: u32,
         header: Header,
         class: u8,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Packet {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
@@ -271,7 +271,7 @@ impl Sender {
     }
 
     /// Resends what has not been answered within a round trip (section 3.5).
-    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get(slot) else { continue };
             if !flow.notified {
@@ -291,7 +291,7 @@ impl Sender {
     }
 
     /// The grant stage of a round in matching phase `phase`.
-    pub fn grant(&mut self, phase: i64, terms: &Terms, random: &mut Stream, control: &mut VecDeque<Packet>) {
+    pub fn grant(&mut self, phase: i64, terms: &Params, random: &mut Stream, control: &mut VecDeque<Packet>) {
         if self.requests.is_empty() {
             return;
         }
@@ -309,7 +309,7 @@ impl Sender {
     ///
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data phase
     /// begins, whatever its clock shows.
-    fn accepted(&mut self, now: Time, header: &Header, receiver: HostId, terms: &Terms) {
+    fn accepted(&mut self, now: Time, header: &Header, receiver: HostId, terms: &Params) {
         let begins = terms.accepted_data_begins(header.round, now);
         let phase = terms.phase_of_data(begins);
         let (label, ends) = (header.phase, terms.accepted_tokens_end(phase, begins));
@@ -338,13 +338,13 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn notification(&self, id: FlowId, terms: &Terms) -> Packet {
+    fn notification(&self, id: FlowId, terms: &Params) -> Packet {
         let class = if self.short { terms.short_class(self.packets) } else { 0 };
         let packets = if terms.sizes_known { self.packets } else { 0 };
         terms.control(id, self.dst, Header { class, packets, ..Header::of(kind::NOTIFICATION) })
     }
 
-    fn finish(&self, id: FlowId, terms: &Terms) -> Packet {
+    fn finish(&self, id: FlowId, terms: &Params) -> Packet {
         terms.control(id, self.dst, Header { packets: self.packets, ..Header::of(kind::SENDER_FINISH) })
     }
 }

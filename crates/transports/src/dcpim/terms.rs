@@ -4,7 +4,7 @@ use units::{Duration, FlowId, HostId, Time};
 use super::{Config, Departure, Departures, Header};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     /// r.
     pub rounds: u8,
@@ -36,8 +36,8 @@ pub(super) const CONTROL: u8 = 0;
 /// Priority class of short flows.
 const SHORT: u8 = 1;
 
-impl Terms {
-    pub fn new(config: &Config, site: &Site) -> Terms {
+impl Params {
+    pub fn new(config: &Config, site: &Site) -> Params {
         let departures = config.departures;
         let even = departures.has(Departure::EvenPhase);
         let stage = Duration::from_ps((site.control_rtt.ps() as f64 / 2.0 * config.beta) as u64);
@@ -50,7 +50,7 @@ impl Terms {
         let window_bytes = config.token_window.map_or(bdp_bytes, |bytes| bytes.get());
         let longer =
             if departures.has(Departure::LooseWindow) { packet_time * u64::from(channels) } else { Duration::ZERO };
-        Terms {
+        Params {
             rounds: config.rounds,
             channels,
             stage,

@@ -2,7 +2,7 @@
 //! (3.2 ns onto the wire, and again out of the switch) and a full data packet 2.74 us.
 
 use node::{Clock, Event, Packet};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::header::kind;
@@ -160,8 +160,8 @@ fn a_full_window_is_clocked_by_arrivals() {
     // All 4 channels: a window of 46 packets (68,500 bytes / 1,500, rounded up), however long nothing comes back.
     let mut scene = scene(2, Config::default());
     scene.spoil(|_, packet| match packet.header::<Header>().kind {
-        kind::DATA => Fate::Drop,
-        _ => Fate::Pass,
+        kind::DATA => PacketFate::Drop,
+        _ => PacketFate::Pass,
     });
     scene.send(Time::ZERO, 0, 1, packets(1000));
     scene.run_until(stage(18) - Duration::from_ps(1));
@@ -180,9 +180,9 @@ fn a_lost_packet_of_a_long_flow_is_sent_once_more_after_the_next_matching() {
         let header: Header = packet.header();
         if header.kind == kind::DATA && header.packet == 10 && !lost {
             lost = true;
-            return Fate::Drop;
+            return PacketFate::Drop;
         }
-        Fate::Pass
+        PacketFate::Pass
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(ms(1));
@@ -199,9 +199,9 @@ fn a_lost_packet_of_a_short_flow_is_admitted_through_matching() {
     scene.spoil(move |_, packet| {
         if packet.header::<Header>().kind == kind::DATA && !lost {
             lost = true;
-            return Fate::Drop;
+            return PacketFate::Drop;
         }
-        Fate::Pass
+        PacketFate::Pass
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(ms(1));
@@ -218,9 +218,9 @@ fn a_notification_and_a_finish_are_sent_again_after_one_round_trip_until_they_ar
         scene.spoil(move |_, packet| {
             if packet.header::<Header>().kind == lost_kind && losses < times {
                 losses += 1;
-                return Fate::Drop;
+                return PacketFate::Drop;
             }
-            Fate::Pass
+            PacketFate::Pass
         });
         let flow = scene.send(Time::ZERO, 0, 1, packets(100));
         scene.run_until(ms(1));
@@ -258,8 +258,8 @@ fn a_token_from_a_receiver_that_is_not_matched_is_not_obeyed() {
     // The accept is lost: the receiver thinks that it is matched, the sender does not (section 3.5).
     let lose_accepts = |scene: &mut Scene| {
         scene.spoil(|now, packet| match packet.header::<Header>().kind {
-            kind::ACCEPT if now < stage(9) => Fate::Drop,
-            _ => Fate::Pass,
+            kind::ACCEPT if now < stage(9) => PacketFate::Drop,
+            _ => PacketFate::Pass,
         });
         scene.send(Time::ZERO, 0, 1, packets(61));
         scene.run_until(stage(17));
@@ -278,8 +278,8 @@ fn a_token_from_a_receiver_that_is_not_matched_is_not_obeyed() {
 fn a_grant_that_comes_more_than_a_round_late_is_ignored() {
     let mut scene = scene(2, Config::default());
     scene.spoil(|now, packet| match packet.header::<Header>().kind {
-        kind::GRANT if now < stage(9) => Fate::Delay(STAGE * 4),
-        _ => Fate::Pass,
+        kind::GRANT if now < stage(9) => PacketFate::Delay(STAGE * 4),
+        _ => PacketFate::Pass,
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(ms(1));
@@ -310,7 +310,7 @@ fn a_lost_packet_stalls_a_flow_at_the_authors_timer_and_not_in_the_mended_varian
             let header: Header = packet.header();
             let drop = header.kind == kind::DATA && header.packet == 10 && !lost;
             lost |= drop;
-            if drop { Fate::Drop } else { Fate::Pass }
+            if drop { PacketFate::Drop } else { PacketFate::Pass }
         });
         let flow = scene.send(Time::ZERO, 0, 1, packets(400));
         scene.run_until(ms(1));
@@ -421,7 +421,7 @@ fn a_paused_class_holds_back_no_other() {
 #[test]
 fn late_duplicates_of_a_finished_flow_change_nothing() {
     let mut scene = scene(2, Config::default());
-    scene.spoil(|_, _| Fate::Duplicate);
+    scene.spoil(|_, _| PacketFate::Duplicate);
     let flows: Vec<FlowId> = (1..=4).map(|n| scene.send(Time::ZERO, 0, 1, packets(n * 30))).collect();
     scene.run_until(ms(2));
     for flow in flows {
@@ -478,10 +478,10 @@ proptest::proptest! {
             // The authors' program has no answer to the loss of a control packet.
             let control = packet.payload_bytes == 0;
             match state >> 59 {
-                0 | 1 if now < ms(1) && !(preset && control) => Fate::Drop,
-                2 if now < ms(1) => Fate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < ms(1) => Fate::Duplicate,
-                _ => Fate::Pass,
+                0 | 1 if now < ms(1) && !(preset && control) => PacketFate::Drop,
+                2 if now < ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
+                3 if now < ms(1) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
             }
         });
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {
@@ -503,7 +503,9 @@ proptest::proptest! {
 fn a_short_flow_that_is_lost_whole_is_admitted_whole() {
     // More packets than a channel's window: none of them counts as unanswered.
     let mut scene = scene(2, Config::default());
-    scene.spoil(|now, packet| if packet.payload_bytes > 0 && now < stage(3) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(
+        |now, packet| if packet.payload_bytes > 0 && now < stage(3) { PacketFate::Drop } else { PacketFate::Pass },
+    );
     let flow = scene.send(Time::ZERO, 0, 1, packets(40));
     scene.run_until(ms(1));
     assert_eq!(resent(&scene, flow), 40);

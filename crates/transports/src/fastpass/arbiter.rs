@@ -16,7 +16,7 @@ use units::{Duration, FlowId, HostId, LinkId, PortId, SwitchId, Time};
 
 use super::Granularity;
 use super::calendar::{Calendar, Train};
-use super::terms::{Passage, Terms};
+use super::terms::{Params, Passage};
 
 /// What a sender asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) struct Allocation {
 }
 
 pub(super) struct Arbiter {
-    terms: Terms,
+    terms: Params,
     /// By link.
     calendars: Vec<Calendar>,
     /// By link, until when it is avoided.
@@ -118,7 +118,7 @@ struct Search<'a> {
 }
 
 impl Arbiter {
-    pub fn new(terms: Terms) -> Arbiter {
+    pub fn new(terms: Params) -> Arbiter {
         let links = terms.fabric.links.len();
         Arbiter {
             calendars: vec![Calendar::default(); links],

@@ -10,10 +10,10 @@ use super::arbiter::{Allocation, Answer, Arbiter, Request};
 use super::header::{about, kind};
 use super::receiver::Receiver;
 use super::sender::{Outbox, Sender};
-use super::terms::{CONTROL, DATA, Terms};
+use super::terms::{CONTROL, DATA, Params};
 
 pub(super) struct Fastpass {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     arbiter: Option<Box<Arbiter>>,
@@ -24,7 +24,7 @@ pub(super) struct Fastpass {
 }
 
 impl Fastpass {
-    pub fn new(terms: Terms) -> Fastpass {
+    pub fn new(terms: Params) -> Fastpass {
         let arbiter = (terms.site.host == terms.arbiter).then(|| Box::new(Arbiter::new(terms.clone())));
         Fastpass {
             sender: Sender::default(),

@@ -6,7 +6,7 @@ use units::Time;
 use super::Header;
 use super::header::kind;
 use super::sender::Outbox;
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 use crate::finished::Finished;
 
@@ -24,7 +24,7 @@ impl Receiver {
         now: Time,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         out: &mut Outbox,
         events: &mut Vec<Event>,
     ) {

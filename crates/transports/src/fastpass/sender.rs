@@ -9,7 +9,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{about, kind};
-use super::terms::{DATA, Terms};
+use super::terms::{DATA, Params};
 
 #[derive(Default)]
 pub(super) struct Sender {
@@ -75,7 +75,7 @@ pub(super) type Outbox = Vec<(FlowId, HostId, Header)>;
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, out: &mut Outbox) {
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, out: &mut Outbox) {
         let flow = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
@@ -102,7 +102,7 @@ impl Sender {
         id: FlowId,
         from: HostId,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         out: &mut Outbox,
     ) {
         let now = cx.now;
@@ -144,7 +144,7 @@ impl Sender {
         }
     }
 
-    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Terms) {
+    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let end = u64::from(header.first) + u64::from(header.packets);
         if header.packets == 0 || header.first < flow.granted || end > u64::from(flow.packets) || header.argument == 0 {
@@ -184,7 +184,7 @@ impl Sender {
     }
 
     /// Asks for slots for the packets from `first` on.
-    fn ask(&mut self, now: Time, slot: u32, first: u32, about: u8, terms: &Terms, out: &mut Outbox) {
+    fn ask(&mut self, now: Time, slot: u32, first: u32, about: u8, terms: &Params, out: &mut Outbox) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.phase = Phase::Asking;
         flow.attempt = flow.attempt.wrapping_add(1);
@@ -197,7 +197,7 @@ impl Sender {
     }
 
     /// Asks again whoever has not answered, or gives up.
-    pub fn deadline(&mut self, now: Time, terms: &Terms, out: &mut Outbox, events: &mut Vec<Event>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, out: &mut Outbox, events: &mut Vec<Event>) {
         self.wake(now);
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
@@ -239,7 +239,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, now: Time, terms: &Terms) -> Option<Packet> {
+    pub fn poll_data(&mut self, now: Time, terms: &Params) -> Option<Packet> {
         self.wake(now);
         loop {
             let (slot, entered) = self.ready.pop_front()?;
@@ -277,7 +277,7 @@ impl Outgoing {
     }
 
     /// When the packet with this place among a grant's leaves.
-    fn due(&self, grant: &Grant, place: u32, terms: &Terms) -> Time {
+    fn due(&self, grant: &Grant, place: u32, terms: &Params) -> Time {
         let Grant { at, stride, .. } = *grant;
         let strides = terms.slot_of(terms.site.host, self.dst, stride, at, u64::from(place));
         let after = Duration::from_ps(terms.slot.ps().saturating_mul(stride).saturating_mul(strides));
@@ -289,7 +289,7 @@ impl Outgoing {
         (now + span * (1 << self.silences.min(6))).min(self.give_up.max(now))
     }
 
-    fn data(&mut self, id: FlowId, number: u32, path: u64, terms: &Terms) -> Packet {
+    fn data(&mut self, id: FlowId, number: u32, path: u64, terms: &Params) -> Packet {
         let payload_max = u64::from(terms.site.payload_max());
         let at = u64::from(number) * payload_max;
         let header =

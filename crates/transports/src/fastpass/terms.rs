@@ -7,7 +7,7 @@ use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 use super::{Clocks, Config, Granularity, Header};
-use contract::Ground;
+use contract::NetworkView;
 
 /// Priority class of data packets.
 pub(super) const DATA: u8 = 0;
@@ -20,7 +20,7 @@ pub(super) const CONTROL: u8 = 1;
 const LANES_MAX: u64 = 16;
 
 #[derive(Clone)]
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     pub fabric: Arc<Fabric>,
     pub routes: Arc<Routes>,
@@ -60,9 +60,9 @@ impl Passage {
     }
 }
 
-impl Terms {
-    pub fn new(config: &Config, site: &Site, ground: &Ground) -> Terms {
-        let (fabric, routes) = (ground.fabric.clone(), ground.routes.clone());
+impl Params {
+    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Params {
+        let (fabric, routes) = (network.fabric.clone(), network.routes.clone());
         let mtu = u64::from(site.mtu_bytes);
         let slowest = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host))).min().expect("a fabric has hosts");
         let paced = paced(slowest.transmit(mtu), config.control_share);
@@ -75,7 +75,7 @@ impl Terms {
         // left to control.
         let slack = config.slack.unwrap_or(slot * (u64::from(config.control_slots) + switches));
         let data_way = site.data_rtt - control_way;
-        Terms {
+        Params {
             site: site.clone(),
             fabric,
             routes,
@@ -95,8 +95,8 @@ impl Terms {
             avoid_for: config.avoid_for,
             control_slots: u64::from(config.control_slots),
             control_share: config.control_share,
-            host_delay: ground.host_delay,
-            head_bytes: ground.head_bytes,
+            host_delay: network.host_delay,
+            head_bytes: network.head_bytes,
             answer: data_way + control_way + slack * 2,
         }
     }

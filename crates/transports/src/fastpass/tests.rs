@@ -2,14 +2,14 @@
 
 use fabric::{FabricSpec, Quotient};
 use node::{Clock, Event, Header as _, Packet, Site};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::header::kind;
 use super::*;
 
 /// A network as a plan describes it.
-pub(super) fn ground(spec: FabricSpec) -> Ground {
+pub(super) fn network(spec: FabricSpec) -> NetworkView {
     let fabric = spec.build().expect("a sound fabric");
     let quotient = Quotient::new(&fabric);
     let data_rtts: Vec<(u8, Duration)> =
@@ -26,7 +26,7 @@ pub(super) fn ground(spec: FabricSpec) -> Ground {
         clock: Clock::default(),
         transport: 0,
     };
-    Ground::new(fabric, &site)
+    NetworkView::new(fabric, &site)
 }
 
 fn scene(hosts: u32, config: Config) -> Scene {
@@ -136,7 +136,7 @@ fn complete_without_first(of: u8) -> (Option<Time>, u64) {
     scene.spoil(move |_, packet| {
         let hit = !lost && packet.header::<Header>().kind == of;
         lost |= hit;
-        if hit { Fate::Drop } else { Fate::Pass }
+        if hit { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(5));
@@ -160,7 +160,7 @@ fn whatever_is_lost_is_made_up_for() {
 #[test]
 fn a_dead_arbiter_fails_messages_after_their_patience() {
     let mut scene = scene(3, Config::default());
-    scene.spoil(|_, packet| if packet.dst == HostId(0) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|_, packet| if packet.dst == HostId(0) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(100));
     let failed = Event::Failed { flow, reason: "no slots: the arbiter did not answer" };
@@ -170,7 +170,7 @@ fn a_dead_arbiter_fails_messages_after_their_patience() {
 #[test]
 fn a_dead_receiver_fails_messages_after_their_patience() {
     let mut scene = scene(3, Config::default());
-    scene.spoil(|_, packet| if packet.dst == HostId(2) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|_, packet| if packet.dst == HostId(2) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(100));
     let failed = Event::Failed { flow, reason: "no answer: the receiver did not get on" };
@@ -188,27 +188,27 @@ fn hosts_with_clocks_of_their_own_send_by_them() {
     scene.run_until(ms(1));
     let begin = of_kind(&scene, kind::DATA)[0].0;
     assert_eq!(begin + Duration::from_ns(300), first_slot(Time::ZERO + CONTROL_WAY));
-    assert!(config.guarantee(&ground(FabricSpec::default())).is_none());
+    assert!(config.guarantee(&network(FabricSpec::default())).is_none());
 }
 
 #[test]
 fn nothing_waits_for_more_than_what_is_being_sent() {
-    let guarantee = Config::default().guarantee(&ground(FabricSpec::default())).unwrap();
+    let guarantee = Config::default().guarantee(&network(FabricSpec::default())).unwrap();
     // Of another transport, a full packet on two links of 100 Gbps and two of 400.
     assert_eq!(guarantee.wait, Duration::from_ns(2 * 120 + 2 * 30));
     assert!(guarantee.queue_bytes.iter().all(|&bytes| bytes == 10 * 1500 || bytes == 3 * 1500));
     // Of its own, control packets.
-    assert_eq!(lateness(&ground(FabricSpec::default()), 40), Duration::from_ps(2 * 3_200 + 2 * 800));
+    assert_eq!(lateness(&network(FabricSpec::default()), 40), Duration::from_ps(2 * 3_200 + 2 * 800));
 }
 
 #[test]
 fn fabrics_that_allocations_can_t_describe_are_refused() {
     let torus =
-        |dims: &[u32]| ground(FabricSpec::Torus(fabric::Grid { dims: dims.to_vec(), ..fabric::Grid::default() }));
+        |dims: &[u32]| network(FabricSpec::Torus(fabric::Grid { dims: dims.to_vec(), ..fabric::Grid::default() }));
     let config = Config::default();
     assert_eq!(config.check_on(&torus(&[4, 4])), Ok(()));
     assert!(config.check_on(&torus(&[20, 4])).unwrap_err().message.contains("room for the ports of 8"));
-    let star = ground(FabricSpec::Star(fabric::Star { hosts: 300, ..fabric::Star::default() }));
+    let star = network(FabricSpec::Star(fabric::Star { hosts: 300, ..fabric::Star::default() }));
     assert!(config.check_on(&star).unwrap_err().message.contains("300 ports"));
     let nobody = Config { arbiter: 16, ..Config::default() }.check_on(&torus(&[4, 4])).unwrap_err();
     assert_eq!(nobody.key, "arbiter");
@@ -232,10 +232,10 @@ proptest::proptest! {
         scene.spoil(move |now, _| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match state >> 59 {
-                0 | 1 if now < ms(2) => Fate::Drop,
-                2 if now < ms(2) => Fate::Delay(Duration::from_us(state >> 40 & 63)),
-                3 if now < ms(2) => Fate::Duplicate,
-                _ => Fate::Pass,
+                0 | 1 if now < ms(2) => PacketFate::Drop,
+                2 if now < ms(2) => PacketFate::Delay(Duration::from_us(state >> 40 & 63)),
+                3 if now < ms(2) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
             }
         });
         let flows: Vec<FlowId> = sizes

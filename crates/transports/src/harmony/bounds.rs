@@ -57,7 +57,7 @@ use units::{Duration, HostId, LinkId, PerByte, Rate};
 
 use super::position::Chains;
 use super::{Config, Service};
-use contract::Ground;
+use contract::NetworkView;
 
 /// Switches that a source route can name, one byte each.
 pub const SWITCHES_MAX: u32 = 8;
@@ -104,14 +104,14 @@ struct Known {
 
 impl Bounds {
     /// Those of a network.
-    pub fn new(config: &Config, ground: &Ground) -> Bounds {
-        let known = ground.common.get::<Known>();
+    pub fn new(config: &Config, network: &NetworkView) -> Bounds {
+        let known = network.common.get::<Known>();
         let mut all = known.bounds.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = |(of, site, _): &&(Config, Site, Bounds)| (of, site) == (config, &ground.site);
+        let asked = |(of, site, _): &&(Config, Site, Bounds)| (of, site) == (config, &network.site);
         if let Some((.., bounds)) = all.iter().find(asked) {
             return bounds.clone();
         }
-        let (fabric, site) = (&*ground.fabric, &ground.site);
+        let (fabric, site) = (&*network.fabric, &network.site);
         let hosts = (0..fabric.hosts).map(|host| fabric.host_rate(HostId(host)));
         let access = hosts.min().unwrap_or(site.nic_rate);
         let queues = fabric.links.iter().filter(|link| fabric.as_switch(link.from).is_some()).map(|link| link.rate);
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_link_s_bound_hangs_on_what_lies_before_it() {
-        let ground = |spec: FabricSpec| Ground::new(spec.build().unwrap(), &site());
+        let network = |spec: FabricSpec| NetworkView::new(spec.build().unwrap(), &site());
         let leaf_spine = LeafSpine {
             racks: 9,
             hosts_per_rack: 16,
@@ -481,7 +481,7 @@ mod tests {
             spine_rate: Rate::from_gbps(400),
             ..Default::default()
         };
-        let ground_of = ground(FabricSpec::LeafSpine(leaf_spine));
+        let ground_of = network(FabricSpec::LeafSpine(leaf_spine));
         let bounds = Bounds::new(&Config::default(), &ground_of);
         let fabric = &ground_of.fabric;
         let of = |tier| {
@@ -504,7 +504,7 @@ mod tests {
         assert!(spine.comes > spine.goes);
         // Where links lie in circles, nothing is proven of the order of arrival.
         let torus = || FabricSpec::Torus(Grid { dims: vec![4, 3], ..Default::default() });
-        let proven = |service| Bounds::new(&Config { service, ..Config::default() }, &ground(torus())).are_proven();
+        let proven = |service| Bounds::new(&Config { service, ..Config::default() }, &network(torus())).are_proven();
         assert_eq!([Service::Fifo, Service::RoundRobin].map(proven), [false, true]);
     }
 

@@ -5,11 +5,11 @@ use node::{Cx, Endpoint, Input, Packet, PollAt};
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Control, Header, SIGNALS, URGENT};
 
 pub(super) struct Harmony {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     control: Control,
@@ -18,7 +18,7 @@ pub(super) struct Harmony {
 }
 
 impl Harmony {
-    pub fn new(terms: Terms) -> Harmony {
+    pub fn new(terms: Params) -> Harmony {
         let (sender, receiver) = (Sender::new(&terms), Receiver::new(&terms));
         Harmony { terms, sender, receiver, control: Control::default(), strangers: 0 }
     }

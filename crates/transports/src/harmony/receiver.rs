@@ -16,7 +16,7 @@ use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::header::{ADDITIONAL, ENDED, kind};
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -111,7 +111,7 @@ impl Incoming {
 }
 
 impl Receiver {
-    pub fn new(terms: &Terms) -> Receiver {
+    pub fn new(terms: &Params) -> Receiver {
         Receiver {
             messages: FlowMap::default(),
             slots: (0..terms.slots).map(|_| Slot::default()).collect(),
@@ -127,7 +127,14 @@ impl Receiver {
     }
 
     /// A packet from a sender, or a reject from a switch.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Params,
+        control: &mut Control,
+    ) {
         match header.kind {
             kind::REQUEST => self.requested(cx.now, packet, header, terms, control),
             kind::DATA => return self.data(cx, packet, header, terms, control),
@@ -137,7 +144,7 @@ impl Receiver {
         self.assign(cx.now, terms, control);
     }
 
-    fn requested(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    fn requested(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
         let flow = packet.flow;
         let Some(packets) = terms.packets(header.bytes) else {
             self.counts.malformed += 1;
@@ -194,7 +201,7 @@ impl Receiver {
     }
 
     /// The message waits for its main slot.
-    fn wait(&mut self, key: u32, now: Time, terms: &Terms) {
+    fn wait(&mut self, key: u32, now: Time, terms: &Params) {
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.state = State::Pending;
         let place = message.place(key);
@@ -206,7 +213,7 @@ impl Receiver {
     }
 
     /// Gives free slots: to pending messages, and if there is none to active ones, the oldest first.
-    fn assign(&mut self, now: Time, terms: &Terms, control: &mut Control) {
+    fn assign(&mut self, now: Time, terms: &Params, control: &mut Control) {
         while !self.free.is_empty()
             && let Some(key) = self.next_pending(now)
         {
@@ -244,7 +251,7 @@ impl Receiver {
     /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much before a rsvp
     /// that goes now gets there. A message of which nothing flows once its time is over gets none: one rsvp after the other would be on its
     /// way in vain, each the main one when that before it was refused, and the message neither begun nor rejected.
-    fn is_useful(&self, key: u32, now: Time, terms: &Terms) -> bool {
+    fn is_useful(&self, key: u32, now: Time, terms: &Params) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
         let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
         let flowing = u64::from(message.flowing) * terms.slot_bdp_bytes;
@@ -253,7 +260,7 @@ impl Receiver {
         in_time && message.not_before <= now && missing > flowing + waiting
     }
 
-    fn give(&mut self, key: u32, main: bool, now: Time, terms: &Terms, control: &mut Control) {
+    fn give(&mut self, key: u32, main: bool, now: Time, terms: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         let Some(index) = self.free.pop() else { return };
         let slot = &mut self.slots[index as usize];
@@ -293,7 +300,7 @@ impl Receiver {
     }
 
     /// A rsvp leaves: its first data have until then.
-    pub fn departed(&mut self, now: Time, header: &Header, terms: &Terms) {
+    pub fn departed(&mut self, now: Time, header: &Header, terms: &Params) {
         if let Some(held) = self.held(header.id) {
             held.until = now + terms.bounds.hold(header.bytes);
             let expected = if held.draining { held.until } else { now + terms.bounds.first_data() };
@@ -306,7 +313,7 @@ impl Receiver {
         slot.held.as_mut().filter(|held| held.id == id)
     }
 
-    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
         let payload = u64::from(packet.payload_bytes);
         let mut began = false;
         if let Some(held) = self.held(header.id).filter(|held| held.flow == packet.flow) {
@@ -342,7 +349,7 @@ impl Receiver {
         key: u32,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut Control,
     ) {
         self.retire_slots(key);
@@ -371,7 +378,7 @@ impl Receiver {
     }
 
     /// The sender has sent all that it will in a slot.
-    fn slot_complete(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    fn slot_complete(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
@@ -388,7 +395,7 @@ impl Receiver {
     }
 
     /// A switch or the sender had nothing free, or (conclusive) the sender has given this attempt up, or has no such message any more.
-    fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(packet.flow) else { return };
@@ -414,7 +421,7 @@ impl Receiver {
 
     /// Its main slot is none: one that it has besides is in its place, for its sender goes on in the last that it has. So a message that
     /// has begun is not rejected. Without one it waits again.
-    fn promote(&mut self, key: u32, now: Time, terms: &Terms) {
+    fn promote(&mut self, key: u32, now: Time, terms: &Params) {
         let Some((flow, _)) = self.messages.get(key) else { return };
         let others = || held_for_ref(&self.slots, flow).filter(|held| !held.1.draining);
         // One of which data have come has been accepted.
@@ -429,7 +436,7 @@ impl Receiver {
     }
 
     /// Whether a pending message's time is over: then it is not tried again, and rejected once no slot carries it.
-    fn reconsider(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
+    fn reconsider(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key).filter(|(_, message)| message.state == State::Pending)
         else {
             return;
@@ -447,13 +454,13 @@ impl Receiver {
     }
 
     /// Something has not come that had to: the message is lost until its sender asks again.
-    fn fail(&mut self, now: Time, key: u32, terms: &Terms, control: &mut Control) {
+    fn fail(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
         self.counts.failures_seen += 1;
         self.tell_failure(key, terms, control);
         self.lose(now, key, terms);
     }
 
-    fn lose(&mut self, now: Time, key: u32, terms: &Terms) {
+    fn lose(&mut self, now: Time, key: u32, terms: &Params) {
         self.retire_slots(key);
         self.unlist(key);
         if let Some((_, message)) = self.messages.get_mut(key) {
@@ -462,7 +469,7 @@ impl Receiver {
         }
     }
 
-    fn tell_failure(&self, key: u32, terms: &Terms, control: &mut Control) {
+    fn tell_failure(&self, key: u32, terms: &Params, control: &mut Control) {
         if let Some((flow, message)) = self.messages.get(key) {
             let header = Header { attempt: message.attempt, ..Header::of(kind::FAILURE) };
             control.push(terms.control(flow, message.src, header));
@@ -482,7 +489,7 @@ impl Receiver {
     }
 
     /// Nothing comes by a slot's way any more, and nobody has said so to the switches on it behind a link that died.
-    fn free_way(&self, held: &Held, terms: &Terms, control: &mut Control) {
+    fn free_way(&self, held: &Held, terms: &Params, control: &mut Control) {
         if held.began {
             let header = Header { attempt: held.attempt, id: held.id, ..Header::of(kind::FAILURE) };
             control.push(terms.routed(held.flow, held.src, header, held.back));
@@ -503,7 +510,7 @@ impl Receiver {
         self.messages.remove(key);
     }
 
-    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut Control) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut Control) {
         while let Some(index) = self.expected.expire(now) {
             let Some(&Held { id, flow, draining, .. }) = self.slots[index as usize].held.as_ref() else { continue };
             if !draining && let Some(key) = self.messages.slot(flow) {

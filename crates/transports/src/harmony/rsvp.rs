@@ -3,13 +3,13 @@
 //! A host sends and receives one message at a time and a link carries one, each at the whole rate; so there is nothing to
 //! share, no queue but that of control packets, and a rsvp is refused wherever its way meets another's. The code is Harmony's.
 
-use node::{Agent, Endpoint, Site};
+use node::{Endpoint, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
 
 use super::{Header, Refused};
-use contract::{About, Asks, Ground, Guarantee, Scheme};
+use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
 
 /// What a scenario may set: as in Harmony's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,27 +61,27 @@ impl Scheme for Config {
         self.harmony().endpoint(site)
     }
 
-    fn asks(&self, site: &Site) -> Asks {
-        self.harmony().asks(site)
+    fn requirements(&self, site: &Site) -> SwitchRequirements {
+        self.harmony().requirements(site)
     }
 
-    fn check_on(&self, ground: &Ground) -> Result<(), Problem> {
+    fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
         let no_slots = |problem: Problem| match problem.key.as_str() {
             "slots" => Problem::new("", format!("RSVP has one slot a host: {}, which is harmony's", problem.message)),
             _ => problem,
         };
-        self.harmony().check_on(ground).map_err(no_slots)
+        self.harmony().check_on(network).map_err(no_slots)
     }
 
-    fn endpoint_on(&self, site: &Site, ground: &Ground) -> Box<dyn Endpoint> {
-        self.harmony().endpoint_on(site, ground)
+    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        self.harmony().endpoint_on(site, network)
     }
 
-    fn agent(&self, ground: &Ground, switch: SwitchId) -> Option<Box<dyn Agent>> {
-        self.harmony().agent(ground, switch)
+    fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
+        self.harmony().agent(network, switch)
     }
 
-    fn guarantee(&self, ground: &Ground) -> Option<Guarantee> {
-        self.harmony().guarantee(ground)
+    fn guarantee(&self, network: &NetworkView) -> Option<Guarantee> {
+        self.harmony().guarantee(network)
     }
 }

@@ -18,7 +18,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::header::{ADDITIONAL, ENDED, kind};
-use super::terms::Terms;
+use super::terms::Params;
 use super::{Control, Header, URGENT};
 use contract::Guarantee;
 
@@ -96,13 +96,13 @@ struct Outgoing {
 
 impl Outgoing {
     /// Message bytes in its next packet.
-    fn next_payload(&self, terms: &Terms) -> u16 {
+    fn next_payload(&self, terms: &Params) -> u16 {
         (self.bytes - self.next).min(u64::from(terms.site.payload_max())) as u16
     }
 }
 
 impl Sender {
-    pub fn new(terms: &Terms) -> Sender {
+    pub fn new(terms: &Params) -> Sender {
         Sender {
             messages: FlowMap::default(),
             waiting: 0,
@@ -116,7 +116,7 @@ impl Sender {
     }
 
     /// A message to send.
-    pub fn start(&mut self, message: &Message, terms: &Terms, control: &mut Control) {
+    pub fn start(&mut self, message: &Message, terms: &Params, control: &mut Control) {
         let outgoing = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
@@ -142,7 +142,7 @@ impl Sender {
         self.attempts
     }
 
-    fn request(&mut self, key: u32, terms: &Terms, control: &mut Control) {
+    fn request(&mut self, key: u32, terms: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         message.tries += 1;
         self.counts.requests += 1;
@@ -151,7 +151,7 @@ impl Sender {
     }
 
     /// A request leaves: its answer has until then.
-    pub fn departed(&mut self, now: Time, request: &Packet, terms: &Terms) {
+    pub fn departed(&mut self, now: Time, request: &Packet, terms: &Params) {
         let Some(key) = self.messages.slot(request.flow) else { return };
         if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
             self.answers.set(key, now + terms.bounds.answer());
@@ -159,7 +159,14 @@ impl Sender {
     }
 
     /// A control packet from a receiver or a switch.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms, control: &mut Control) {
+    pub fn receive(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        header: &Header,
+        terms: &Params,
+        control: &mut Control,
+    ) {
         let known = self.messages.slot(packet.flow);
         let known = known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.dst == packet.src));
         let current =
@@ -188,7 +195,7 @@ impl Sender {
         key: u32,
         rsvp: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut Control,
     ) {
         let loads = || self.slots.iter().filter_map(|slot| slot.load);
@@ -238,7 +245,7 @@ impl Sender {
         }
     }
 
-    fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, terms: &Terms, control: &mut Control) {
+    fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, terms: &Params, control: &mut Control) {
         self.end_slots(key, kind::COMPLETE, terms, control);
         if let Some(message) = self.remove(key) {
             let Outgoing { sent_packets, resent_packets, .. } = message;
@@ -253,7 +260,7 @@ impl Sender {
     }
 
     /// A switch had nothing free for the message's rsvp: its receiver has the request, and tries again.
-    fn heard(&mut self, now: Time, key: u32, terms: &Terms) {
+    fn heard(&mut self, now: Time, key: u32, terms: &Params) {
         self.counts.refusals_heard += 1;
         if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
             self.answers.set(key, now + terms.bounds.answer());
@@ -277,7 +284,7 @@ impl Sender {
     }
 
     /// This attempt is over: what it holds is given back, and there is another, or none.
-    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Terms, control: &mut Control) {
+    fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Params, control: &mut Control) {
         self.counts.attempts_failed += 1;
         self.end_slots(key, kind::REJECT, terms, control);
         let attempt = self.next_attempt();
@@ -303,7 +310,7 @@ impl Sender {
     }
 
     /// Takes all slots of a message from it, and says so on the ways of its data.
-    fn end_slots(&mut self, key: u32, kind: u8, terms: &Terms, control: &mut Control) {
+    fn end_slots(&mut self, key: u32, kind: u8, terms: &Params, control: &mut Control) {
         for index in 0..self.slots.len() as u32 {
             if self.slots[index as usize].load.is_some_and(|load| load.message == key) {
                 self.end_slot(index, kind, terms, control);
@@ -311,7 +318,7 @@ impl Sender {
         }
     }
 
-    fn end_slot(&mut self, index: u32, kind: u8, terms: &Terms, control: &mut Control) {
+    fn end_slot(&mut self, index: u32, kind: u8, terms: &Params, control: &mut Control) {
         let Some(load) = self.slots[index as usize].load.take() else { return };
         self.pacing.clear(index);
         self.due.retain(|&due| due != index);
@@ -334,7 +341,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut Control) -> Option<Packet> {
         self.tick(cx.now);
         if self.due.is_empty() || !cx.gate.open(URGENT) {
             return None;
@@ -367,7 +374,7 @@ impl Sender {
         }
     }
 
-    fn data(&mut self, now: Time, index: u32, terms: &Terms, control: &mut Control) -> Packet {
+    fn data(&mut self, now: Time, index: u32, terms: &Params, control: &mut Control) -> Packet {
         let slot = &mut self.slots[index as usize];
         let load = slot.load.as_mut().expect("a slot that is due has a load");
         let (flow, message) = self.messages.get_mut(load.message).expect("a load is of a message that is known");
@@ -415,7 +422,7 @@ impl Sender {
     }
 
     /// Something is due, or had to come and has not.
-    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Terms, control: &mut Control) {
+    pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut Control) {
         self.tick(cx.now);
         while let Some(key) = self.answers.expire(cx.now) {
             let Some((_, message)) = self.messages.get(key) else { continue };
@@ -440,7 +447,7 @@ impl Sender {
 }
 
 /// Answers a rsvp that is of no use: what it reserved is free again.
-fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Terms, control: &mut Control) {
+fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Params, control: &mut Control) {
     if rsvp.has(flags::SOURCE_ROUTED) {
         let answer = Header { attempt: header.attempt, id: header.id, ..answer };
         control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));

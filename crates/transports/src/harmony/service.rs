@@ -18,7 +18,7 @@
 
 use node::link::{Cause, Dequeued, LinkCx, QueueView};
 use node::pool::PacketId;
-use node::{FlowControl, Packet, Port};
+use node::{Packet, Port, QueueDiscipline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, PortId};
@@ -108,7 +108,7 @@ impl PortTurns {
     }
 }
 
-impl FlowControl for Turns {
+impl QueueDiscipline for Turns {
     fn enqueue(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> u32 {
         let packet = &cx.pool.get(id).packet;
         let (class, bytes) = (packet.class, u32::from(packet.wire_bytes));

@@ -21,7 +21,7 @@
 //! has it ([`Bounds::lateness`]), as where a way around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;
-use node::{Agent, AgentCx, Packet};
+use node::{AgentCx, Packet, SwitchAgent};
 use units::{HostId, PortId, Time};
 
 use super::bounds::{Bounds, PORTS_MAX, PortLateness, SWITCHES_MAX};
@@ -209,7 +209,7 @@ fn tell(cx: &mut AgentCx<'_>, mut rsvp: Packet) {
     }
 }
 
-impl Agent for SwitchPart {
+impl SwitchAgent for SwitchPart {
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
         if self.ports.is_empty() {
             let links = cx.ports.iter().map(|port| self.bounds.virtual_links(port.rate()));

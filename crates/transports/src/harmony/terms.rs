@@ -7,7 +7,7 @@ use super::header::kind;
 use super::{Config, Header, Refused, SIGNALS, URGENT};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     pub bounds: Bounds,
     /// This host's slots: K, more where its link is faster than the slowest host's.
@@ -22,11 +22,11 @@ pub(super) struct Terms {
     delta_admission: Duration,
 }
 
-impl Terms {
-    pub fn new(config: &Config, site: &Site, bounds: Bounds) -> Terms {
+impl Params {
+    pub fn new(config: &Config, site: &Site, bounds: Bounds) -> Params {
         let payload = u64::from(site.payload_max());
         let additional = config.additional.map_or(bounds.access_rate.bytes_in(site.data_rtt), |bytes| bytes.get());
-        Terms {
+        Params {
             slots: bounds.virtual_links(site.nic_rate).clamp(1, super::SLOTS_MAX),
             additional: additional.div_ceil(payload).saturating_mul(payload),
             slot_bdp_bytes: bounds.slot_rate.bytes_in(site.data_rtt),

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use fabric::Star;
-use node::{Agent, AgentCx, Clock, Event, Packet, Site};
-use testing::{Fate, Scene, Wire};
+use node::{AgentCx, Clock, Event, Packet, Site, SwitchAgent};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::bounds::Bounds;
 use super::header::{ADDITIONAL, kind};
 use super::{Config, Header, Refused, SwitchPart, rsvp};
-use contract::{Ground, Scheme};
+use contract::{NetworkView, Scheme};
 
 /// What one control packet takes from host to host, and one full data packet.
 const CONTROL: Duration = Duration::from_ps(2_506_400);
@@ -24,7 +24,7 @@ const PACKET: Duration = Duration::from_ns(120);
 /// A switch's part that is looked at after every packet: no link has more reservations than virtual links.
 struct Watched(Arc<Mutex<SwitchPart>>);
 
-impl Agent for Watched {
+impl SwitchAgent for Watched {
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
         let mut part = self.0.lock().unwrap();
         let out = part.handle(cx, in_port, packet);
@@ -33,18 +33,18 @@ impl Agent for Watched {
     }
 }
 
-fn ground(site: &Site) -> Ground {
+fn network(site: &Site) -> NetworkView {
     let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
-    Ground::new(fabric, site)
+    NetworkView::new(fabric, site)
 }
 
 /// Hosts of these clocks, and the switch's part to look at.
 fn watched(clocks: &[Clock], config: &Config) -> (Scene, Arc<Mutex<SwitchPart>>) {
     let part = Mutex::new(None);
     let scene = Scene::with_clocks(Wire::default(), clocks, |site| {
-        let bounds = Bounds::new(config, &ground(site));
+        let bounds = Bounds::new(config, &network(site));
         *part.lock().unwrap() = Some(SwitchPart::new(bounds, site.hosts));
-        config.endpoint_on(site, &ground(site))
+        config.endpoint_on(site, &network(site))
     });
     let part = Arc::new(Mutex::new(part.into_inner().unwrap().unwrap()));
     (scene.with_agent(Box::new(Watched(part.clone()))), part)
@@ -84,7 +84,7 @@ fn lose(scene: &mut Scene, kind: u8, which: std::ops::Range<usize>) {
     scene.spoil(move |_, packet| {
         let hit = packet.header::<Header>().kind == kind;
         seen += usize::from(hit);
-        if hit && which.contains(&(seen - 1)) { Fate::Drop } else { Fate::Pass }
+        if hit && which.contains(&(seen - 1)) { PacketFate::Drop } else { PacketFate::Pass }
     });
 }
 
@@ -105,7 +105,7 @@ fn a_lone_message_takes_a_round_trip_and_then_all_slots() {
 #[test]
 fn with_one_slot_it_is_sent_at_the_whole_rate_less_what_is_control_s() {
     let config = rsvp::Config::default();
-    let mut scene = Scene::new(2, Wire::default(), |site| config.endpoint_on(site, &ground(site)));
+    let mut scene = Scene::new(2, Wire::default(), |site| config.endpoint_on(site, &network(site)));
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(Time::from_ms(1));
     // 120 ns / 0.99 a packet.
@@ -276,7 +276,7 @@ fn a_message_s_delay_is_measured_beside_its_bound() {
         .collect();
     // Nine packets in eight slots: from the rsvp's arrival a period, the last packet's way and the complete's.
     let delay = PERIOD + DATA + CONTROL;
-    let bound = Bounds::new(&slots(8), &ground(&site())).message_delay(packets(9));
+    let bound = Bounds::new(&slots(8), &network(&site())).message_delay(packets(9));
     assert_eq!(measured, [("message_delay_ps", delay.ps()), ("message_delay_bound_ps", bound.ps())]);
     assert!(bound > PERIOD * 9 + DATA + CONTROL);
 }
@@ -322,14 +322,14 @@ fn a_lost_request_is_sent_again_when_no_answer_can_come_any_more() {
     lose(&mut scene, kind::REQUEST, 0..1);
     let flow = scene.send(Time::ZERO, 0, 1, packets(1));
     scene.run_until(Time::from_ms(1));
-    let answer = Bounds::new(&slots(8), &ground(&site())).answer();
+    let answer = Bounds::new(&slots(8), &network(&site())).answer();
     assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + answer + CONTROL * 2 + DATA));
     assert_eq!((count(&scene, 0, "requests_again"), count(&scene, 0, "attempts_failed")), (1, 0));
 }
 
 #[test]
 fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
-    let bounds = Bounds::new(&slots(8), &ground(&site()));
+    let bounds = Bounds::new(&slots(8), &network(&site()));
     // The rsvp: no data come. The sender asks again as soon as it is told.
     let mut lost_rsvp = scene(2, slots(8));
     lose(&mut lost_rsvp, kind::RSVP, 0..1);
@@ -362,14 +362,14 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
             if data && seen > 40 && now < Time::from_us(20)
                 || packet.header::<Header>().kind == kind::COMPLETE && now < Time::from_us(20)
             {
-                Fate::Drop
+                PacketFate::Drop
             } else {
-                Fate::Pass
+                PacketFate::Pass
             }
         }
     });
     silence.run_until(Time::from_ms(1));
-    let one = Bounds::new(&slots(1), &ground(&site()));
+    let one = Bounds::new(&slots(1), &network(&site()));
     let last = Time::ZERO + CONTROL * 2 + Duration::from_ps(121_213) * 39 + DATA;
     let failure = of_kind(&silence, kind::FAILURE)[0].0;
     assert_eq!(failure, last + one.next_data());
@@ -433,10 +433,10 @@ proptest::proptest! {
         let (mut scene, part) = watched(&[Clock::default(); 4], &Config { refused, ..slots(k) });
         let mut random = units::Stream::new(seed, 0, "fate");
         scene.spoil(move |_, _| match random.below(100) {
-            draw if draw < loss => Fate::Drop,
-            draw if draw < loss + twice => Fate::Duplicate,
-            draw if draw < loss + twice + late => Fate::Delay(Duration::from_ns(random.below(30_000))),
-            _ => Fate::Pass,
+            draw if draw < loss => PacketFate::Drop,
+            draw if draw < loss + twice => PacketFate::Duplicate,
+            draw if draw < loss + twice + late => PacketFate::Delay(Duration::from_ns(random.below(30_000))),
+            _ => PacketFate::Pass,
         });
         let send = |scene: &mut Scene, &(at, src, by, count): &(u64, u32, u32, u64)| {
             scene.send(Time::from_us(at), src, (src + by) % 4, packets(count) - 7)
@@ -510,13 +510,13 @@ fn what_can_t_be_right_is_refused_with_advice() {
     // A link of 10 Gbps among hosts of 100: a slot of an eighth is 12.5.
     let fabric =
         fabric::FabricSpec::Dumbbell(fabric::Dumbbell { bottleneck_rate: Rate::from_gbps(10), ..Default::default() });
-    let ground = Ground::new(fabric.build().unwrap(), &site());
-    let problem = Config::default().check_on(&ground).unwrap_err();
+    let network = NetworkView::new(fabric.build().unwrap(), &site());
+    let problem = Config::default().check_on(&network).unwrap_err();
     assert!(problem.key == "slots" && problem.message.contains("slots = 10 or more"), "{problem:?}");
-    assert_eq!(slots(10).check_on(&ground), Ok(()));
-    let problem = rsvp::Config::default().check_on(&ground).unwrap_err();
+    assert_eq!(slots(10).check_on(&network), Ok(()));
+    let problem = rsvp::Config::default().check_on(&network).unwrap_err();
     assert!(problem.key.is_empty() && problem.message.contains("harmony"), "{problem:?}");
     let far = Site { data_rtts: vec![(9, Duration::from_us(9))], ..site() };
-    let problem = slots(10).check_on(&Ground { site: far, ..ground }).unwrap_err();
+    let problem = slots(10).check_on(&NetworkView { site: far, ..network }).unwrap_err();
     assert!(problem.message.contains("pass 9"), "{problem:?}");
 }

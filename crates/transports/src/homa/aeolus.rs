@@ -14,8 +14,8 @@ use units::{Bytes, Problem};
 
 use super::Header;
 use super::host::Homa;
-use super::terms::Terms;
-use contract::{About, Asks, Scheme};
+use super::terms::Params;
+use contract::{About, Scheme, SwitchRequirements};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,12 +69,12 @@ impl Scheme for Config {
     }
 
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(Homa::new(Terms::new(&self.homa, Some(self.queue), site)))
+        Box::new(Homa::new(Params::new(&self.homa, Some(self.queue), site)))
     }
 
-    fn asks(&self, site: &Site) -> Asks {
+    fn requirements(&self, site: &Site) -> SwitchRequirements {
         let at = Marking::Step { threshold: self.threshold };
         let by_port = self.queue == Queue::Port;
-        Asks { early_drop: Some(EarlyDrop { at, by_port }), ..self.homa.asks(site) }
+        SwitchRequirements { early_drop: Some(EarlyDrop { at, by_port }), ..self.homa.requirements(site) }
     }
 }

@@ -8,10 +8,10 @@ use super::Header;
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Terms;
+use super::terms::Params;
 
 pub(super) struct Homa {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     /// Packets without payload for the NIC.
@@ -19,7 +19,7 @@ pub(super) struct Homa {
 }
 
 impl Homa {
-    pub fn new(terms: Terms) -> Homa {
+    pub fn new(terms: Params) -> Homa {
         Homa { sender: Sender::default(), receiver: Receiver::new(&terms), control: VecDeque::new(), terms }
     }
 }

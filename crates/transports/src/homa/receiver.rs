@@ -10,7 +10,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::kind;
-use super::terms::Terms;
+use super::terms::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
 
@@ -77,13 +77,13 @@ impl Incoming {
         self.in_flight().min(self.allowed)
     }
 
-    fn bytes_missing(&self, terms: &Terms) -> u64 {
+    fn bytes_missing(&self, terms: &Params) -> u64 {
         self.bytes.saturating_sub(terms.bytes(self.received.count))
     }
 }
 
 impl Receiver {
-    pub fn new(terms: &Terms) -> Receiver {
+    pub fn new(terms: &Params) -> Receiver {
         Receiver {
             flows: FlowMap::default(),
             peers: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if packet.has(flags::TRIMMED) {
@@ -154,7 +154,7 @@ impl Receiver {
         self.grant(cx.now, terms, control);
     }
 
-    fn learn(&mut self, packet: &Packet, header: &Header, terms: &Terms) -> u32 {
+    fn learn(&mut self, packet: &Packet, header: &Header, terms: &Params) -> u32 {
         let packets = terms.packets(header.length);
         let unscheduled = u32::from(header.unscheduled).min(packets);
         self.note(header.length, packets, unscheduled, terms);
@@ -175,7 +175,7 @@ impl Receiver {
     }
 
     /// Notes what a message brings at unscheduled levels.
-    fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, terms: &Terms) {
+    fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, terms: &Params) {
         let first = bytes.min(terms.bytes(unscheduled));
         if !terms.graduated {
             self.traffic.saw(bytes, [(bytes, first)]);
@@ -194,7 +194,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         slot: u32,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) -> bool {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
@@ -222,7 +222,7 @@ impl Receiver {
     }
 
     /// Aeolus: what was sent before the probe and has not come by now is lost, and needs grants like all that has never been sent.
-    fn settle(&mut self, slot: u32, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn settle(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if !flow.probed {
             flow.probed = true;
@@ -238,13 +238,13 @@ impl Receiver {
     }
 
     /// Tells a sender what its message has been granted.
-    fn tell(&self, slot: u32, kind: u8, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn tell(&self, slot: u32, kind: u8, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let header = Header { class: flow.class, allowed: flow.allowed, ..Header::of(kind) };
         control.push_back(self.answer(id, flow.src, header, terms));
     }
 
-    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let src = flow.src;
         (flow.base, flow.allowed) = (flow.packets, 0);
@@ -258,7 +258,7 @@ impl Receiver {
     }
 
     /// Keeps a message where it belongs among those that need grants, and the count of what is on its way.
-    fn list(&mut self, slot: u32, terms: &Terms) {
+    fn list(&mut self, slot: u32, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         self.scheduled = self.scheduled - flow.counted + flow.scheduled();
         flow.counted = flow.scheduled();
@@ -287,7 +287,7 @@ impl Receiver {
 
     /// Sections 3.3 to 3.5: the messages with the fewest bytes missing, one of each sender and as many as the degree of
     /// overcommitment, have grants for what keeps RTTbytes of each on the way.
-    fn grant(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn grant(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let levels = self.traffic.levels();
         let degree = terms.overcommitment(&levels);
         let most = terms.scheduled_max(degree);
@@ -324,7 +324,7 @@ impl Receiver {
     }
 
     /// A receiver waits for what is on its way, and for nothing else.
-    fn arm(&mut self, slot: u32, now: Time, terms: &Terms) {
+    fn arm(&mut self, slot: u32, now: Time, terms: &Params) {
         match self.flows.get(slot) {
             Some((_, flow)) if flow.in_flight() > 0 => self.timers.set(slot, now + terms.resend_after),
             _ => self.timers.clear(slot),
@@ -332,7 +332,7 @@ impl Receiver {
     }
 
     /// Section 3.7: asks for what must be lost, one packet a gap.
-    fn ask_again(&mut self, slot: u32, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn ask_again(&mut self, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let levels = self.traffic.levels();
         let short = flow.packets <= flow.unscheduled;
@@ -359,7 +359,7 @@ impl Receiver {
     }
 
     /// Answers probes, and asks again for what should have come by now.
-    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(&(at, flow)) = self.probes.front()
             && at <= now
         {
@@ -382,7 +382,7 @@ impl Receiver {
     }
 
     /// A packet to a sender: it tells this receiver's levels too (section 3.4).
-    fn answer(&self, flow: FlowId, to: HostId, header: Header, terms: &Terms) -> Packet {
+    fn answer(&self, flow: FlowId, to: HostId, header: Header, terms: &Params) -> Packet {
         let header = if terms.tells() { header.telling(self.traffic.levels()) } else { header };
         terms.control(flow, to, header)
     }

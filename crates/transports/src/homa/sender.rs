@@ -13,7 +13,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::kind;
-use super::terms::Terms;
+use super::terms::Params;
 use super::traffic::Levels;
 use crate::bits::Bits;
 
@@ -66,22 +66,22 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// The packet to send now, and on what ground.
-    fn next_packet(&self) -> Option<(u32, Ground)> {
+    /// The packet to send now, and why.
+    fn next_packet(&self) -> Option<(u32, Reason)> {
         if let Some(&packet) = self.again.first() {
-            return Some((packet, Ground::Again));
+            return Some((packet, Reason::Again));
         }
         if self.next < self.unscheduled {
-            return Some((self.next, Ground::Unscheduled));
+            return Some((self.next, Reason::Unscheduled));
         }
         if self.spent == self.allowed {
             return None;
         }
-        let fresh = (self.next < self.packets).then_some((self.next, Ground::Granted));
-        self.lost.first().map(|&packet| (packet, Ground::Lost)).or(fresh)
+        let fresh = (self.next < self.packets).then_some((self.next, Reason::Granted));
+        self.lost.first().map(|&packet| (packet, Reason::Lost)).or(fresh)
     }
 
-    fn bytes_left(&self, terms: &Terms) -> u64 {
+    fn bytes_left(&self, terms: &Params) -> u64 {
         let again = (self.again.len() + self.lost.len()) as u32;
         self.bytes.saturating_sub(terms.bytes(self.next)) + terms.bytes(again)
     }
@@ -89,7 +89,7 @@ impl Outgoing {
 
 /// Why a packet may be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ground {
+enum Reason {
     Again,
     Unscheduled,
     Lost,
@@ -98,7 +98,7 @@ enum Ground {
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms) {
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
         let packets = terms.packets(message.bytes);
         let flow = Outgoing {
             dst: message.dst,
@@ -122,7 +122,7 @@ impl Sender {
     }
 
     /// Keeps a message where it belongs among those that have a packet to send.
-    fn list(&mut self, slot: u32, terms: &Terms) {
+    fn list(&mut self, slot: u32, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let key = flow.next_packet().map(|_| flow.bytes_left(terms));
         if key != flow.ready {
@@ -140,7 +140,7 @@ impl Sender {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if terms.tells()
@@ -185,7 +185,7 @@ impl Sender {
 
     /// Section 3.7: its receiver misses packets that it thinks were sent. If they were, they are sent again; if they wait for
     /// shorter messages, the receiver is told so.
-    fn resend(&mut self, slot: u32, header: &Header, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn resend(&mut self, slot: u32, header: &Header, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let payload = u64::from(terms.site.payload_max());
         let end = header.offset.saturating_add(header.length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
@@ -224,32 +224,32 @@ impl Sender {
         &mut self,
         cx: &Cx<'_>,
         levels: Levels,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Option<Packet> {
         let choice = self.ready.iter().find_map(|&(_, _, slot)| {
             let (_, flow) = self.flows.get(slot)?;
-            let (packet, ground) = flow.next_packet()?;
-            let class = self.class(flow, packet, ground, &levels, terms);
-            cx.gate.open(class).then_some((slot, packet, ground, class))
+            let (packet, reason) = flow.next_packet()?;
+            let class = self.class(flow, packet, reason, &levels, terms);
+            cx.gate.open(class).then_some((slot, packet, reason, class))
         });
-        let (slot, packet, ground, class) = choice?;
+        let (slot, packet, reason, class) = choice?;
         let (id, flow) = self.flows.get_mut(slot).expect("just found");
-        match ground {
-            Ground::Again => _ = flow.again.pop_first(),
-            Ground::Lost => _ = flow.lost.pop_first(),
-            Ground::Unscheduled | Ground::Granted => flow.next += 1,
+        match reason {
+            Reason::Again => _ = flow.again.pop_first(),
+            Reason::Lost => _ = flow.lost.pop_first(),
+            Reason::Unscheduled | Reason::Granted => flow.next += 1,
         }
-        flow.spent += u32::from(matches!(ground, Ground::Lost | Ground::Granted));
+        flow.spent += u32::from(matches!(reason, Reason::Lost | Reason::Granted));
         flow.sent_packets += 1;
-        let kind = if ground == Ground::Unscheduled { kind::UNSCHEDULED } else { kind::SCHEDULED };
+        let kind = if reason == Reason::Unscheduled { kind::UNSCHEDULED } else { kind::SCHEDULED };
         let (unscheduled, length, offset) = (flow.unscheduled as u16, flow.bytes, terms.bytes(packet));
         let header = Header { unscheduled, length, ..Header::of(kind) };
         let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
         let mut data = terms.packet(id, flow.dst, class, Header { offset, ..header });
         data.payload_bytes = payload;
         data.wire_bytes += payload;
-        if ground == Ground::Unscheduled {
+        if reason == Reason::Unscheduled {
             data.flags &= !flags::ECT;
             if terms.aeolus.is_some() && flow.next == flow.unscheduled {
                 // In the queue of the packets that it must not overtake.
@@ -257,18 +257,18 @@ impl Sender {
                 self.counts.probes += 1;
             }
         }
-        match ground {
-            Ground::Unscheduled => self.counts.unscheduled += 1,
-            Ground::Granted => self.counts.scheduled += 1,
-            Ground::Again | Ground::Lost => self.counts.resent += 1,
+        match reason {
+            Reason::Unscheduled => self.counts.unscheduled += 1,
+            Reason::Granted => self.counts.scheduled += 1,
+            Reason::Again | Reason::Lost => self.counts.resent += 1,
         }
         self.list(slot, terms);
         self.timers.set(slot, cx.now + terms.ask_after);
         Some(data)
     }
 
-    fn class(&self, flow: &Outgoing, packet: u32, ground: Ground, levels: &Levels, terms: &Terms) -> u8 {
-        if ground != Ground::Unscheduled {
+    fn class(&self, flow: &Outgoing, packet: u32, reason: Reason, levels: &Levels, terms: &Params) -> u8 {
+        if reason != Reason::Unscheduled {
             return flow.class;
         }
         let bytes = if terms.graduated { flow.bytes - terms.bytes(packet) } else { flow.bytes };
@@ -276,7 +276,7 @@ impl Sender {
     }
 
     /// Asks receivers that have said nothing for too long though it is their turn.
-    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get(slot) else { continue };
             if flow.next_packet().is_none() {

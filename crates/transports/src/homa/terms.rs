@@ -7,7 +7,7 @@ use super::traffic::{Levels, Traffic};
 use super::{Config, Header};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     /// RTTbytes, in full packets.
     pub rtt_packets: u32,
@@ -30,12 +30,12 @@ pub(super) const CONTROL: u8 = 0;
 /// Aeolus in one queue: the class of all data.
 const DATA: u8 = 1;
 
-impl Terms {
-    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site) -> Terms {
+impl Params {
+    pub fn new(config: &Config, aeolus: Option<Queue>, site: &Site) -> Params {
         let bytes = config.rtt_bytes.map(|bytes| bytes.get().div_ceil(u64::from(site.payload_max())));
         let packets = bytes.unwrap_or_else(|| site.bdp_bytes().div_ceil(u64::from(site.mtu_bytes)));
         let fixed = (!config.cutoffs.is_empty()).then_some(config.cutoffs.len() as u8 + 1);
-        Terms {
+        Params {
             site: site.clone(),
             rtt_packets: packets.clamp(1, u64::from(u16::MAX)) as u32,
             priorities: config.priorities,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use node::packet::flags;
 use node::{Endpoint, Event, Packet, Site};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
 use super::header::kind;
@@ -62,7 +62,7 @@ const CONTROL_WAY: Duration = Duration::from_ps(2_506_400);
 
 /// What is lost once.
 fn lose(scene: &mut Scene, mut what: impl FnMut(&Packet, &Header) -> bool + 'static) {
-    scene.spoil(move |_, packet| if what(packet, &packet.header()) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(move |_, packet| if what(packet, &packet.header()) { PacketFate::Drop } else { PacketFate::Pass });
 }
 
 #[test]
@@ -206,7 +206,9 @@ fn a_lost_packet_is_asked_for_after_the_timeout_and_comes_once_more() {
 #[test]
 fn a_message_of_which_nothing_came_is_asked_about_by_its_sender() {
     let mut scene = scene(2, four());
-    scene.spoil(|now, packet| if is_data(packet) && now < Time::from_ms(1) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(
+        |now, packet| if is_data(packet) && now < Time::from_ms(1) { PacketFate::Drop } else { PacketFate::Pass },
+    );
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(Time::from_ms(10));
     // 2 ms and two round trips after its last packet left, a probe; the receiver asks for everything.
@@ -249,7 +251,7 @@ fn a_lost_grant_is_made_up_for_by_the_next_and_lost_grants_by_a_resend() {
     let mut scene = self::scene(2, four());
     scene.spoil(|now, packet| {
         let grant = packet.header::<Header>().kind == kind::GRANT;
-        if grant && now < Time::from_us(100) { Fate::Drop } else { Fate::Pass }
+        if grant && now < Time::from_us(100) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(400));
     scene.run_until(Time::from_ms(10));
@@ -364,7 +366,7 @@ fn a_lost_probe_is_sent_again() {
     let mut scene = aeolus_scene(2);
     scene.spoil(|now, packet| {
         let first = matches!(packet.header::<Header>().kind, kind::UNSCHEDULED | kind::PROBE);
-        if first && now < Time::from_ms(1) { Fate::Drop } else { Fate::Pass }
+        if first && now < Time::from_ms(1) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(Time::from_ms(10));
@@ -433,10 +435,10 @@ proptest::proptest! {
         scene.spoil(move |now, _| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match state >> 59 {
-                0 | 1 if now < Time::from_ms(1) => Fate::Drop,
-                2 if now < Time::from_ms(1) => Fate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < Time::from_ms(1) => Fate::Duplicate,
-                _ => Fate::Pass,
+                0 | 1 if now < Time::from_ms(1) => PacketFate::Drop,
+                2 if now < Time::from_ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
+                3 if now < Time::from_ms(1) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
             }
         });
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {

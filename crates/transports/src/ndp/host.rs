@@ -11,10 +11,10 @@ use super::header::{kind, marks};
 use super::paths::{Order, Paths};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, DATA, Terms};
+use super::terms::{CONTROL, DATA, Params};
 
 pub(super) struct Ndp {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     /// None where switches choose.
@@ -24,7 +24,7 @@ pub(super) struct Ndp {
 }
 
 impl Ndp {
-    pub fn new(terms: Terms, paths: Option<Paths>) -> Ndp {
+    pub fn new(terms: Params, paths: Option<Paths>) -> Ndp {
         Ndp { sender: Sender::default(), receiver: Receiver::default(), paths, control: VecDeque::new(), terms }
     }
 

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use units::{HostId, PortId, Problem, Stream, SwitchId};
 
 use super::Config;
-use contract::Ground;
+use contract::NetworkView;
 
 /// Where there are more paths than this, a host takes so many at random: a torus has millions.
 const PATHS_MAX: u64 = 256;
@@ -89,8 +89,8 @@ struct Counts {
 }
 
 /// Whether all paths of a network fit into a packet's label.
-pub(super) fn check(ground: &Ground) -> Result<(), Problem> {
-    let fabric = &*ground.fabric;
+pub(super) fn check(network: &NetworkView) -> Result<(), Problem> {
+    let fabric = &*network.fabric;
     if let Some(host) = fabric.several_links() {
         let (name, links) = (&fabric.names[host.index()], fabric.uplinks(host).len());
         let message = format!(
@@ -101,7 +101,7 @@ pub(super) fn check(ground: &Ground) -> Result<(), Problem> {
     }
     let switches = (0..fabric.switches).map(|switch| fabric.switch_node(SwitchId(switch)));
     let ports = switches.map(|node| fabric.ports[node.index()].len()).max().unwrap_or(0);
-    let longest = ground.site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(0);
+    let longest = network.site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(0);
     if port_bits(ports, longest).is_none() {
         let message = format!(
             "a route names 8 switches of up to 256 ports, or 21 of up to 8; here a path passes {longest}, and a switch has {ports}. \
@@ -122,12 +122,12 @@ fn port_bits(ports: usize, switches: u32) -> Option<u32> {
 }
 
 impl Paths {
-    pub fn new(config: &Config, site: &Site, ground: &Ground) -> Paths {
+    pub fn new(config: &Config, site: &Site, network: &NetworkView) -> Paths {
         Paths {
             me: site.host,
             penalty: config.path_penalty,
-            fabric: ground.fabric.clone(),
-            routes: ground.routes.clone(),
+            fabric: network.fabric.clone(),
+            routes: network.routes.clone(),
             era: 0,
             boards: FxHashMap::default(),
             left_out: 0,
@@ -339,8 +339,8 @@ mod tests {
             clock: Clock::default(),
             transport: 0,
         };
-        let ground = Ground::new(spec.build().unwrap(), &site);
-        (Paths::new(&Config::default(), &site, &ground), ground.fabric)
+        let network = NetworkView::new(spec.build().unwrap(), &site);
+        (Paths::new(&Config::default(), &site, &network), network.fabric)
     }
 
     fn fat_tree() -> FabricSpec {

@@ -9,7 +9,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{kind, marks};
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let packets = terms.packets(header.message_bytes);
@@ -158,7 +158,7 @@ impl Receiver {
     }
 
     /// The only pull in the queue is this flow's and may go now: it goes with the answer (section 3.2, "a combined PULLACK").
-    fn take_own(&mut self, slot: u32, now: Time, terms: &Terms) -> bool {
+    fn take_own(&mut self, slot: u32, now: Time, terms: &Params) -> bool {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if flow.queued != 1 || now < self.pull_at {
             return false;
@@ -171,14 +171,14 @@ impl Receiver {
     }
 
     /// A pull goes: the next when its packet has come in. One that is late by less than that does not make all others late.
-    fn pace(&mut self, now: Time, terms: &Terms) {
+    fn pace(&mut self, now: Time, terms: &Params) {
         let due = if now < self.pull_at + terms.packet_time { self.pull_at } else { now };
         self.pull_at = due + terms.packet_time;
         self.counts.pulls += 1;
     }
 
     /// Sends the pulls that are due.
-    pub fn send_pulls(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn send_pulls(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while self.queued > 0 && self.pull_at <= now {
             let (id, slot) = self.take_turn();
             let (_, flow) = self.flows.get_mut(slot).expect("it has a pull");

@@ -8,7 +8,7 @@ use units::{Duration, FlowId, HostId, Time};
 use super::Header;
 use super::header::{kind, marks};
 use super::paths::{Order, Outcome, PathId, Paths};
-use super::terms::{DATA, Terms};
+use super::terms::{DATA, Params};
 use crate::bits::Bits;
 
 /// A message is silent when everything that was sent has been answered and what was promised does not come: its last pulls are lost. In a
@@ -162,7 +162,7 @@ impl Outgoing {
         stuck
     }
 
-    fn timeout(&self, terms: &Terms) -> Option<Time> {
+    fn timeout(&self, terms: &Params) -> Option<Time> {
         let times = 1u64 << self.timeouts.min(BACKOFF_MAX);
         let wait: Duration = terms.rto * times;
         match self.in_flight.front() {
@@ -175,7 +175,7 @@ impl Outgoing {
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms) {
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Params) {
         let packets = terms.packets(message.bytes);
         let slot = self.flows.insert(
             message.flow,
@@ -207,7 +207,7 @@ impl Sender {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         mut paths: Option<&mut Paths>,
     ) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
@@ -264,7 +264,7 @@ impl Sender {
 
     /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for anything, or if
     /// most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and the window is smaller by one.
-    pub fn returned(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms, paths: Option<&mut Paths>) {
+    pub fn returned(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, paths: Option<&mut Paths>) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         // The switch has swapped the addresses.
@@ -286,7 +286,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC.
-    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Terms, paths: Option<&mut Paths>) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params, paths: Option<&mut Paths>) -> Option<Packet> {
         while let Some((id, slot)) = self.ready.next() {
             // The slot of a flow that has ended may be another's by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
@@ -300,7 +300,7 @@ impl Sender {
         None
     }
 
-    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, terms: &Terms, paths: Option<&mut Paths>) -> Packet {
+    fn data(cx: &mut Cx<'_>, id: FlowId, flow: &mut Outgoing, terms: &Params, paths: Option<&mut Paths>) -> Packet {
         let (number, avoid) = match flow.again.pop_first() {
             Some((number, again)) => (number, again.avoid),
             None => {
@@ -333,7 +333,7 @@ impl Sender {
     }
 
     /// What neither ACK nor NACK nor return came for is lost and goes again, unasked: it brings no pull either.
-    pub fn deadline(&mut self, now: Time, terms: &Terms, mut paths: Option<&mut Paths>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, mut paths: Option<&mut Paths>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
             let wait = terms.rto * (1u64 << flow.timeouts.min(BACKOFF_MAX));
@@ -360,7 +360,7 @@ impl Sender {
     }
 
     /// Lists a flow that may send, and sets its timer.
-    fn settle(&mut self, slot: u32, terms: &Terms) {
+    fn settle(&mut self, slot: u32, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let places = if terms.in_order { flow.credit.min(flow.work()) } else { u32::from(flow.may_send()) };
         if places > flow.listed {

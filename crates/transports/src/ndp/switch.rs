@@ -9,7 +9,7 @@
 //! the data queue and are neither cut nor returned; the paper would give them a queue of their own (section 3.2.5), which here is
 //! another run.
 
-use node::link::{Admission, Cause, Dequeued, FlowControl, LinkCx, QueueView};
+use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::flags;
 use node::pool::{Fifo, PacketId, Pool};
 use node::{Packet, Port, Site};
@@ -110,7 +110,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let packet = cx.pool.get(id).packet;
         if !self.is_data(&packet) {

@@ -4,7 +4,7 @@ use units::{Duration, FlowId, HostId, Rate};
 use super::{Config, Departure, Header, PullOrder};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     /// IW, in packets.
     pub window: u32,
@@ -25,9 +25,9 @@ pub(super) const CONTROL: u8 = 0;
 /// Priority class of data, where NDP's own two queues are not in between: at the host.
 pub(super) const DATA: u8 = 1;
 
-impl Terms {
+impl Params {
     /// At `site` of a network whose slowest link has such a rate.
-    pub fn new(config: &Config, site: &Site, slowest: Rate) -> Terms {
+    pub fn new(config: &Config, site: &Site, slowest: Rate) -> Params {
         let mtu = u64::from(site.mtu_bytes);
         let queue_bytes = u64::from(config.queue_packets) * mtu;
         // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay product is 8.
@@ -43,7 +43,7 @@ impl Terms {
         let turn = packet + header * u64::from(config.headers_per_packet);
         let turns = (queue_bytes / u64::from(site.header_bytes)).div_ceil(u64::from(config.headers_per_packet));
         let waiting = turn * (turns + u64::from(config.queue_packets)) * switches;
-        Terms {
+        Params {
             window: window_bytes.div_ceil(mtu).clamp(1, 1 << 24) as u32,
             packet_time: site.nic_rate.transmit(u64::from(config.counted_bytes(site))),
             rto: config.rto.unwrap_or(site.data_rtt + waiting),

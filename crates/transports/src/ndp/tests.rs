@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use node::packet::flags;
 use node::{Event, Packet};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{kind, marks};
@@ -99,7 +99,7 @@ fn one_packet_needs_no_handshake() {
 #[test]
 fn a_window_is_pushed_at_line_rate_and_then_nothing_until_pulled() {
     let mut scene = scene(2);
-    scene.spoil(|_, packet| if packet.src == HostId(1) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|_, packet| if packet.src == HostId(1) { PacketFate::Drop } else { PacketFate::Pass });
     scene.send(Time::ZERO, 0, 1, packets(500));
     scene.run_until(Time::ZERO + RTO - Duration::from_ps(1));
     let sent: Vec<Time> = of_kind(&scene, kind::DATA).iter().map(|sent| sent.0).collect();
@@ -157,11 +157,9 @@ fn a_trimmed_packet_is_announced_at_once_and_sent_first_when_pulled() {
 fn what_nothing_is_heard_of_goes_again_after_the_timeout() {
     let mut scene = scene(2);
     let mut first_time = first_time();
-    scene.spoil(
-        move |_, packet| {
-            if first_time(packet) && packet.header::<Header>().packet == 5 { Fate::Drop } else { Fate::Pass }
-        },
-    );
+    scene.spoil(move |_, packet| {
+        if first_time(packet) && packet.header::<Header>().packet == 5 { PacketFate::Drop } else { PacketFate::Pass }
+    });
     let flow = scene.send(Time::ZERO, 0, 1, packets(30));
     scene.run_until(ms(1));
     let (sent, again) = (Time::ZERO + PACKET * 5, Time::ZERO + PACKET * 5 + RTO);
@@ -177,7 +175,7 @@ fn lost_pulls_are_made_up_for_by_later_ones() {
     scene.spoil(move |now, packet| {
         let pull = packet.header::<Header>().kind == kind::PULL && now < Time::from_us(50);
         pulls += u32::from(pull);
-        if pull && pulls % 3 != 0 { Fate::Drop } else { Fate::Pass }
+        if pull && pulls % 3 != 0 { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flows = [scene.send(Time::ZERO, 0, 2, packets(400)), scene.send(Time::ZERO, 1, 2, packets(400))];
     scene.run_until(ms(1));
@@ -397,10 +395,10 @@ proptest::proptest! {
         });
         let mut random = units::Stream::new(u64::from(seed), 0, "fates");
         scene.spoil(move |_, _| match random.below(400) {
-            at if at < spoilt => Fate::Drop,
-            at if at < 2 * spoilt => Fate::Duplicate,
-            at if at < 4 * spoilt => Fate::Delay(Duration::from_ns(random.below(6_000))),
-            _ => Fate::Pass,
+            at if at < spoilt => PacketFate::Drop,
+            at if at < 2 * spoilt => PacketFate::Duplicate,
+            at if at < 4 * spoilt => PacketFate::Delay(Duration::from_ns(random.below(6_000))),
+            _ => PacketFate::Pass,
         });
         let mut random = units::Stream::new(u64::from(seed), 1, "cuts");
         let seen = Rc::new(RefCell::new((0u64, BTreeMap::<FlowId, u32>::new())));

@@ -8,17 +8,17 @@ use super::Header;
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::Terms;
+use super::terms::Params;
 
 pub(super) struct Pfabric {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     acks: VecDeque<Packet>,
 }
 
 impl Pfabric {
-    pub fn new(terms: Terms) -> Pfabric {
+    pub fn new(terms: Params) -> Pfabric {
         Pfabric { terms, sender: Sender::default(), receiver: Receiver::default(), acks: VecDeque::new() }
     }
 }

@@ -5,7 +5,7 @@
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueView};
 use node::pool::{Fifo, PacketId};
-use node::{FlowControl, Packet, Port};
+use node::{Packet, Port, QueueDiscipline};
 use units::{FlowId, HostId, PortId};
 
 use super::Header;
@@ -126,7 +126,7 @@ impl SwitchPart {
     }
 }
 
-impl FlowControl for SwitchPart {
+impl QueueDiscipline for SwitchPart {
     fn admit(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let label = self.label(&cx.pool.get(id).packet);
         match self.ports[out.index()].offer(label) {

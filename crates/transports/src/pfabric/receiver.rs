@@ -7,7 +7,7 @@ use units::{FlowId, HostId};
 
 use super::Header;
 use super::header::{NONE, kind};
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ const AHEAD_MAX: u32 = 1 << 24;
 
 impl Receiver {
     /// A packet from a sender; the answer.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms) -> Option<Packet> {
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) -> Option<Packet> {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
         let known = self.flows.slot(packet.flow);
         let answer = |number, acked| {

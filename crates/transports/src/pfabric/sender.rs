@@ -5,7 +5,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::header::{NONE, kind};
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ struct Outgoing {
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, message: &Message, terms: &Terms) {
+    pub fn start(&mut self, message: &Message, terms: &Params) {
         let flow = Outgoing {
             dst: message.dst,
             bytes: message.bytes,
@@ -74,7 +74,7 @@ impl Sender {
     }
 
     /// An acknowledgement.
-    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms) {
+    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if flow.dst != packet.src || header.acked > flow.packets {
@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// The next packet for the NIC: of the flow with the least remaining that may send.
-    pub fn poll(&mut self, now: Time, terms: &Terms) -> Option<Packet> {
+    pub fn poll(&mut self, now: Time, terms: &Params) -> Option<Packet> {
         let mut best: Option<(u64, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.ready.get(index) {
@@ -135,7 +135,7 @@ impl Sender {
     }
 
     /// Timers that have run out.
-    pub fn deadline(&mut self, now: Time, terms: &Terms) {
+    pub fn deadline(&mut self, now: Time, terms: &Params) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };
             self.counts.timeouts += 1;
@@ -157,13 +157,13 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn payload(&self, number: u32, terms: &Terms) -> (u64, u16) {
+    fn payload(&self, number: u32, terms: &Params) -> (u64, u16) {
         let payload_max = u64::from(terms.site.payload_max());
         let offset = u64::from(number) * payload_max;
         (offset, (self.bytes - offset).min(payload_max) as u16)
     }
 
-    fn acknowledge(&mut self, number: u32, terms: &Terms) {
+    fn acknowledge(&mut self, number: u32, terms: &Params) {
         if self.acked.insert(number) {
             self.remaining -= u64::from(self.payload(number, terms).1);
             self.on_the_way -= u32::from(number < self.next);
@@ -171,7 +171,7 @@ impl Outgoing {
     }
 
     /// An acknowledgement of all up to a further packet has come.
-    fn grow(&mut self, terms: &Terms) {
+    fn grow(&mut self, terms: &Params) {
         if self.window >= self.threshold {
             self.credit += 1;
             if self.credit < self.window {
@@ -182,7 +182,7 @@ impl Outgoing {
         self.window = (self.window + 1).min(terms.window_max);
     }
 
-    fn time_out(&mut self, terms: &Terms) {
+    fn time_out(&mut self, terms: &Params) {
         self.timeouts += 1;
         self.threshold = (self.window / 2).max(2);
         (self.window, self.credit) = (1, 0);
@@ -190,14 +190,14 @@ impl Outgoing {
         self.probe = self.timeouts >= terms.probe_after;
     }
 
-    fn may_send(&mut self, terms: &Terms) -> bool {
+    fn may_send(&mut self, terms: &Params) -> bool {
         if self.timeouts >= terms.probe_after {
             return self.probe;
         }
         self.acked.next_missing(self.next) < self.packets && self.on_the_way < self.window
     }
 
-    fn send(&mut self, id: FlowId, terms: &Terms) -> Packet {
+    fn send(&mut self, id: FlowId, terms: &Params) -> Packet {
         let (packets, remaining) = (self.packets, self.remaining);
         if std::mem::take(&mut self.probe) {
             let header = Header { packet: NONE, packets, remaining, ..Header::of(kind::PROBE) };

@@ -4,7 +4,7 @@ use units::{Duration, FlowId, HostId};
 use super::{Config, Header};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     /// Window that a flow starts with, in packets, and the greatest.
     pub window: u32,
@@ -18,11 +18,11 @@ pub(super) struct Terms {
 /// The class of all packets: switches look at what remains.
 const CLASS: u8 = 0;
 
-impl Terms {
-    pub fn new(config: &Config, site: &Site) -> Terms {
+impl Params {
+    pub fn new(config: &Config, site: &Site) -> Params {
         let window_bytes = config.initial_window.map_or(site.bdp_bytes(), |bytes| bytes.get());
         let window = window_bytes.div_ceil(u64::from(site.mtu_bytes)).clamp(1, 1 << 20) as u32;
-        Terms {
+        Params {
             window,
             window_max: (f64::from(window) * config.window_max).min(f64::from(1 << 20)) as u32,
             timeout: site.data_rtt.mul_f64(config.timeout),

@@ -3,7 +3,7 @@
 //! queue's scenes are its own.)
 
 use node::{Event, Packet};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, Time};
 
 use super::header::kind;
@@ -49,11 +49,11 @@ fn lose(scene: &mut Scene, lost: impl Fn(u32, u32) -> bool + 'static) {
     scene.spoil(move |_, packet| {
         let header: Header = packet.header();
         if header.kind != kind::DATA {
-            return Fate::Pass;
+            return PacketFate::Pass;
         }
         let before = sent.entry(header.packet).or_insert(0);
         *before += 1;
-        if lost(header.packet, *before - 1) { Fate::Drop } else { Fate::Pass }
+        if lost(header.packet, *before - 1) { PacketFate::Drop } else { PacketFate::Pass }
     });
 }
 
@@ -141,8 +141,8 @@ fn the_window_stays_within_its_bound() {
     // Acknowledgements are held up, so that all that the window lets out is out.
     let mut scene = scene(2, Config { timeout: 100.0, ..Config::default() });
     scene.spoil(|now, packet| match packet.header::<Header>().kind {
-        kind::ACK if now > Time::from_us(100) => Fate::Drop,
-        _ => Fate::Pass,
+        kind::ACK if now > Time::from_us(100) => PacketFate::Drop,
+        _ => PacketFate::Pass,
     });
     scene.send(Time::ZERO, 0, 1, packets(10_000));
     scene.run_until(Time::from_us(300));
@@ -155,7 +155,7 @@ fn the_window_stays_within_its_bound() {
 fn after_five_timeouts_a_flow_probes_with_headers_until_it_is_answered() {
     let mut scene = scene(2, Config::default());
     let until = Time::from_us(150);
-    scene.spoil(move |now, _| if now < until { Fate::Drop } else { Fate::Pass });
+    scene.spoil(move |now, _| if now < until { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(ms(1));
     let timeout = RTT * 3;
@@ -183,7 +183,7 @@ fn a_lost_acknowledgement_costs_nothing_but_the_last() {
             let header: Header = packet.header();
             let hit = left > 0 && header.kind == kind::ACK && header.packet == lost;
             left -= i32::from(hit);
-            if hit { Fate::Drop } else { Fate::Pass }
+            if hit { PacketFate::Drop } else { PacketFate::Pass }
         });
         let flow = scene.send(Time::ZERO, 0, 1, packets(10));
         scene.run_until(ms(1));
@@ -221,10 +221,10 @@ proptest::proptest! {
         scene.spoil(move |now, _| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match state >> 59 {
-                0 | 1 if now < ms(1) => Fate::Drop,
-                2 if now < ms(1) => Fate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < ms(1) => Fate::Duplicate,
-                _ => Fate::Pass,
+                0 | 1 if now < ms(1) => PacketFate::Drop,
+                2 if now < ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
+                3 if now < ms(1) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
             }
         });
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {

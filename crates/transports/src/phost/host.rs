@@ -8,10 +8,10 @@ use super::Header;
 use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::terms::{CONTROL, Terms};
+use super::terms::{CONTROL, Params};
 
 pub(super) struct Phost {
-    terms: Terms,
+    terms: Params,
     sender: Sender,
     receiver: Receiver,
     /// Control packets for the NIC.
@@ -19,7 +19,7 @@ pub(super) struct Phost {
 }
 
 impl Phost {
-    pub fn new(terms: Terms) -> Phost {
+    pub fn new(terms: Params) -> Phost {
         Phost { terms, sender: Sender::default(), receiver: Receiver::default(), control: VecDeque::new() }
     }
 }

@@ -10,7 +10,7 @@ use units::{FlowId, HostId, Time};
 use super::Header;
 use super::header::kind;
 use super::policy::Turns;
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Incoming {
     }
 
     /// When it may have a token.
-    fn eligible_at(&self, terms: &Terms) -> Time {
+    fn eligible_at(&self, terms: &Params) -> Time {
         let downgraded = self.unanswered() >= terms.window;
         let upgraded_at = if downgraded { self.due_at + terms.timeout.saturating_sub(terms.rtt) } else { Time::ZERO };
         if !self.anew {
@@ -82,7 +82,7 @@ impl Incoming {
     }
 
     /// Gives a token, and says for which packet.
-    fn give(&mut self, now: Time, terms: &Terms) -> u32 {
+    fn give(&mut self, now: Time, terms: &Params) -> u32 {
         let packet = self.received.next_missing(self.next);
         self.tokens += 1;
         self.due_at = now + terms.rtt;
@@ -107,7 +107,7 @@ impl Receiver {
         cx: &mut Cx<'_>,
         packet: &Packet,
         header: &Header,
-        terms: &Terms,
+        terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
@@ -148,7 +148,7 @@ impl Receiver {
     }
 
     /// The slot of a new flow.
-    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Terms) -> u32 {
+    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params) -> u32 {
         let free = header.free.min(header.packets).min(FREE_MAX);
         let mut flow = Incoming {
             src: packet.src,
@@ -177,7 +177,7 @@ impl Receiver {
     }
 
     /// Something has changed: there may be a flow for the next token.
-    fn wake(&mut self, now: Time, terms: &Terms) {
+    fn wake(&mut self, now: Time, terms: &Params) {
         // The packet that a token admits is there a round trip later, behind what is booked.
         let free_at = (self.booked + terms.packet_time).since(Time::ZERO).saturating_sub(terms.rtt);
         self.next_at = Some(now.max(Time::ZERO + free_at));
@@ -185,7 +185,7 @@ impl Receiver {
     }
 
     /// Gives the tokens that are due.
-    pub fn send_tokens(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn send_tokens(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while self.next_at.is_some_and(|at| at <= now) {
             if self.stalled {
                 self.wake(now, terms);
@@ -198,7 +198,7 @@ impl Receiver {
         }
     }
 
-    fn send_token(&mut self, slot: u32, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    fn send_token(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
         if flow.unanswered() >= terms.window {
             // Its timeout is over: one token to see whether the source answers.
@@ -221,7 +221,7 @@ impl Receiver {
 
     /// The flow for the next token: of those that may have one, the one that the policy likes best. If there is none, when to look
     /// again though nothing comes.
-    fn choose(&self, now: Time, terms: &Terms) -> Result<u32, Option<Time>> {
+    fn choose(&self, now: Time, terms: &Params) -> Result<u32, Option<Time>> {
         let mut retry_at: Option<Time> = None;
         let mut best: Option<(u64, u32, FlowId, u32)> = None;
         for &slot in &self.pending {

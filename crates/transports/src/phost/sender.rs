@@ -8,7 +8,7 @@ use units::{FlowId, HostId, Time};
 use super::Header;
 use super::header::kind;
 use super::policy::Turns;
-use super::terms::Terms;
+use super::terms::Params;
 use crate::bits::Bits;
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ const DOUBLINGS_MAX: u32 = 6;
 
 impl Sender {
     /// A message to send.
-    pub fn start(&mut self, now: Time, message: &Message, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn start(&mut self, now: Time, message: &Message, terms: &Params, control: &mut VecDeque<Packet>) {
         let packets = terms.packets(message.bytes);
         let free = terms.free(packets);
         let flow = Outgoing {
@@ -91,7 +91,7 @@ impl Sender {
     }
 
     /// A control packet from a receiver.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Terms) {
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if flow.dst != packet.src {
@@ -121,7 +121,7 @@ impl Sender {
     }
 
     /// The next data packet for the NIC: of the flow that the policy likes best among those with tokens.
-    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Terms) -> Option<Packet> {
+    pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Params) -> Option<Packet> {
         let mut best: Option<(u64, u32, FlowId, u32)> = None;
         let mut index = 0;
         while let Some(&slot) = self.admitted.get(index) {
@@ -147,14 +147,14 @@ impl Sender {
     }
 
     /// A flow is not silent.
-    fn heard(&mut self, slot: u32, now: Time, terms: &Terms) {
+    fn heard(&mut self, slot: u32, now: Time, terms: &Params) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.repeated = 0;
         self.timers.set(slot, now + terms.silence);
     }
 
     /// Repeats the requests of flows that have been silent for too long.
-    pub fn deadline(&mut self, now: Time, terms: &Terms, control: &mut VecDeque<Packet>) {
+    pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
             control.push_back(flow.request(id, terms));
@@ -170,7 +170,7 @@ impl Sender {
 }
 
 impl Outgoing {
-    fn request(&self, id: FlowId, terms: &Terms) -> Packet {
+    fn request(&self, id: FlowId, terms: &Params) -> Packet {
         let (tenant, packets, free) = (self.tenant, self.packets, self.free);
         terms.control(id, self.dst, Header { tenant, packets, free, ..Header::of(kind::RTS) })
     }
@@ -185,13 +185,13 @@ impl Outgoing {
     }
 
     /// The class of the packet that it would send next, if it may send one.
-    fn next_class(&mut self, terms: &Terms) -> Option<u8> {
+    fn next_class(&mut self, terms: &Params) -> Option<u8> {
         self.next_free = self.sent.next_missing(self.next_free);
         let free = (self.next_free < self.free).then(|| terms.class(self.packets));
         self.tokens.front().map(|token| token.class).or(free)
     }
 
-    fn data(&mut self, id: FlowId, terms: &Terms) -> Packet {
+    fn data(&mut self, id: FlowId, terms: &Params) -> Packet {
         let (number, token, class) = match self.tokens.pop_front() {
             Some(token) => (token.packet, token.number, token.class),
             None => (self.next_free, self.next_free, terms.class(self.packets)),

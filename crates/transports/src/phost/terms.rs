@@ -4,7 +4,7 @@ use units::{Duration, FlowId, HostId};
 use super::{Config, FreeTokensFor, Header, Policy};
 
 /// What follows from the configuration and the place, worked out once.
-pub(super) struct Terms {
+pub(super) struct Params {
     pub site: Site,
     pub policy: Policy,
     /// From a token to the data packet that answers it, over the longest way.
@@ -32,13 +32,13 @@ pub(super) const CONTROL: u8 = 0;
 /// Priority class of short flows' packets.
 const SHORT: u8 = 1;
 
-impl Terms {
-    pub fn new(config: &Config, site: &Site) -> Terms {
+impl Params {
+    pub fn new(config: &Config, site: &Site) -> Params {
         let packet_time = site.nic_rate.transmit(u64::from(site.mtu_bytes));
         let bdp_bytes = site.bdp_bytes();
         let packets = |bytes: u64| bytes.div_ceil(u64::from(site.mtu_bytes)).min(1 << 24) as u32;
         let lifetime = packet_time.mul_f64(config.token_lifetime);
-        Terms {
+        Params {
             policy: config.policy,
             rtt: site.data_rtt,
             data_lag: site.data_rtt.saturating_sub(site.control_rtt),

@@ -2,7 +2,7 @@
 //! 2.74 us. From a token to its packet are 5.2464 us, 43.72 packet times: a bandwidth-delay product is 44 packets.
 
 use node::{Event, Packet};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, Time};
 
 use super::header::kind;
@@ -62,9 +62,9 @@ fn lose(scene: &mut Scene, lost_kind: u8, times: u32) {
     scene.spoil(move |_, packet| match packet.header::<Header>().kind {
         kind if kind == lost_kind && left > 0 => {
             left -= 1;
-            Fate::Drop
+            PacketFate::Drop
         }
-        _ => Fate::Pass,
+        _ => PacketFate::Pass,
     });
 }
 
@@ -270,7 +270,11 @@ fn a_lost_packet_is_admitted_again_when_its_answer_is_overdue() {
 #[test]
 fn a_flow_that_is_lost_whole_is_admitted_whole() {
     let mut scene = scene(2, Config::default());
-    scene.spoil(|now, packet| if packet.payload_bytes > 0 && now < Time::from_us(8) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(
+        |now, packet| {
+            if packet.payload_bytes > 0 && now < Time::from_us(8) { PacketFate::Drop } else { PacketFate::Pass }
+        },
+    );
     let flow = scene.send(Time::ZERO, 0, 1, packets(u64::from(BDP)));
     scene.run_until(ms(1));
     assert_eq!(resent(&scene, flow), u64::from(BDP));
@@ -292,7 +296,7 @@ fn a_paused_class_holds_back_no_other() {
 #[test]
 fn late_duplicates_of_a_finished_flow_change_nothing() {
     let mut scene = scene(2, Config::default());
-    scene.spoil(|_, _| Fate::Duplicate);
+    scene.spoil(|_, _| PacketFate::Duplicate);
     let flows: Vec<FlowId> = (1..=4).map(|n| scene.send(Time::ZERO, 0, 1, packets(n * 30))).collect();
     scene.run_until(ms(2));
     for flow in flows {
@@ -324,10 +328,10 @@ proptest::proptest! {
         scene.spoil(move |now, _| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             match state >> 59 {
-                0 | 1 if now < ms(1) => Fate::Drop,
-                2 if now < ms(1) => Fate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < ms(1) => Fate::Duplicate,
-                _ => Fate::Pass,
+                0 | 1 if now < ms(1) => PacketFate::Drop,
+                2 if now < ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
+                3 if now < ms(1) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
             }
         });
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {

@@ -12,7 +12,7 @@ use super::network::{Calculators, Networks};
 use super::plane::Plane;
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::view::{Key, Terms};
+use super::view::{Key, Params};
 use super::{Control, Header};
 
 pub(super) struct R2c2 {
@@ -103,7 +103,7 @@ impl R2c2 {
             return;
         }
         self.plane.unicast_bytes += far(packet);
-        let terms = Terms { weight: header.weight, priority: header.priority, demand_kbps: header.word, routing };
+        let terms = Params { weight: header.weight, priority: header.priority, demand_kbps: header.word, routing };
         let news = match header.kind {
             kind::ANNOUNCE => self.plane.view.hear(key, terms, header.version, now),
             _ => self.plane.view.finish(key, header.version),

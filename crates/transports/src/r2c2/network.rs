@@ -201,7 +201,7 @@ impl Calculator {
 }
 
 /// What the rate computation asks of a flow.
-pub fn flow<'a>(terms: &super::view::Terms, links: &'a [LinkWeight]) -> Flow<'a> {
+pub fn flow<'a>(terms: &super::view::Params, links: &'a [LinkWeight]) -> Flow<'a> {
     Flow { links, weight: f64::from(terms.weight), priority: terms.priority, demand: terms.demand_bps() }
 }
 

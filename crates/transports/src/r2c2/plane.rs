@@ -11,7 +11,7 @@ use super::header::kind;
 use super::network::Calculator;
 use super::selection::assignments::{self, Assignment, Batches};
 use super::switch::broadcast;
-use super::view::{Key, Terms, View};
+use super::view::{Key, Params, View};
 use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, travel, wire};
 
 pub(super) struct Plane {
@@ -38,20 +38,20 @@ pub(super) struct Plane {
 pub(super) struct News {
     pub flow: FlowId,
     pub key: Key,
-    pub terms: Terms,
+    pub terms: Params,
     pub version: u8,
     pub tree: u8,
 }
 
 impl Plane {
     /// What a flow of a class is given, and the rate at which it is produced.
-    pub fn terms(&self, class: u16) -> (Terms, Option<Rate>) {
+    pub fn terms(&self, class: u16) -> (Params, Option<Rate>) {
         let routing = self.config.routing;
-        let plain = Terms { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing };
+        let plain = Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing };
         match self.allocations.get(usize::from(class)).and_then(Option::as_ref) {
             None => (plain, None),
             Some(&Allocation { weight, priority, produced_at, routing: own, .. }) => {
-                (Terms { weight, priority, routing: own.unwrap_or(routing), ..plain }, produced_at)
+                (Params { weight, priority, routing: own.unwrap_or(routing), ..plain }, produced_at)
             }
         }
     }

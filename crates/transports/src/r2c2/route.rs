@@ -12,7 +12,7 @@ use units::PortId;
 
 use super::Header;
 use super::wire::WIDE;
-use contract::Ground;
+use contract::NetworkView;
 
 /// Hops of a route of 128 bits.
 pub const HOPS_MAX: usize = 42;
@@ -21,14 +21,14 @@ pub(super) const COMPACT_MAX: usize = 21;
 pub(super) const WIDE_MAX: usize = 8;
 
 /// Whether a protocol's longest route fits; if not, why.
-pub(super) fn check(ground: &Ground, routing: Routing) -> Result<(), String> {
-    let shortest = ground.site.data_rtts.iter().map(|of| usize::from(of.0)).max().unwrap_or(1);
-    let switches = match (routing, &ground.fabric.lattice) {
+pub(super) fn check(network: &NetworkView, routing: Routing) -> Result<(), String> {
+    let shortest = network.site.data_rtts.iter().map(|of| usize::from(of.0)).max().unwrap_or(1);
+    let switches = match (routing, &network.fabric.lattice) {
         (Routing::RandomPacketSpraying | Routing::DestinationTag, _) => shortest,
         (Routing::Wlb, Some(lattice)) => lattice.dims.iter().map(|&length| length as usize - 1).sum::<usize>() + 1,
         _ => 2 * shortest - 1,
     };
-    let ports = ground.fabric.ports.iter().map(Vec::len).max().unwrap_or(0);
+    let ports = network.fabric.ports.iter().map(Vec::len).max().unwrap_or(0);
     let (most, of) = if ports <= 8 { (HOPS_MAX, "8") } else { (WIDE_MAX, "256") };
     if switches <= most && ports <= 256 {
         return Ok(());

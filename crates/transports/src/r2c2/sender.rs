@@ -21,7 +21,7 @@ use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 use super::demand::{self, Demand};
 use super::header::{UNLIMITED, kind};
 use super::plane::{News, Plane};
-use super::view::{Key, Terms, next_version};
+use super::view::{Key, Params, next_version};
 use super::wire::DATA_BYTES;
 use super::{FirstRate, Header, route};
 
@@ -81,7 +81,7 @@ struct Numbers {
 
 struct Outgoing {
     key: Key,
-    terms: Terms,
+    terms: Params,
     version: u8,
     tree: u8,
     bytes: u64,

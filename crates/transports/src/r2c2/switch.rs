@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Routes};
 use node::packet::flags;
-use node::{Agent, AgentCx, Packet};
+use node::{AgentCx, Packet, SwitchAgent};
 use units::{HostId, PortId};
 
 use super::header::kind;
@@ -50,7 +50,7 @@ impl SwitchPart {
     }
 }
 
-impl Agent for SwitchPart {
+impl SwitchAgent for SwitchPart {
     fn handle(&mut self, cx: &mut AgentCx<'_>, _: PortId, packet: &mut Packet) -> Option<PortId> {
         let header: Header = packet.header();
         let out = match header.kind {

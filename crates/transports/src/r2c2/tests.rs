@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use fabric::Star;
 use node::packet::flags;
 use node::{Event, Packet, Site};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Rate, SwitchId, Time};
 
 use super::*;
@@ -17,7 +17,7 @@ const DATA: Duration = Duration::from_ps(2_740_000);
 fn scene(hosts: u32, config: Config, classes: &[&str]) -> Scene {
     let star = |site: &Site| {
         let fabric = fabric::FabricSpec::Star(Star { hosts: site.hosts, ..Star::default() }).build().unwrap();
-        Ground { classes: classes.iter().map(|&name| name.to_owned()).collect(), ..Ground::new(fabric, site) }
+        NetworkView { classes: classes.iter().map(|&name| name.to_owned()).collect(), ..NetworkView::new(fabric, site) }
     };
     let agent = Mutex::new(None);
     let scene = Scene::new(hosts, Wire::default(), |site| {
@@ -104,7 +104,7 @@ fn what_is_lost_is_asked_for_and_sent_again() {
     let mut seen = 0;
     scene.spoil(move |_, packet| {
         seen += u32::from(packet.payload_bytes > 0);
-        if packet.payload_bytes > 0 && [3, 4, 9, 10].contains(&seen) { Fate::Drop } else { Fate::Pass }
+        if packet.payload_bytes > 0 && [3, 4, 9, 10].contains(&seen) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(10));
     scene.run_until(Time::from_ms(10));
@@ -141,7 +141,7 @@ fn a_packet_whose_payload_was_cut_off_is_asked_for() {
 #[test]
 fn a_receiver_that_is_not_there_fails_a_flow_in_the_end() {
     let mut scene = scene(2, Config { probes: 3, ..Config::default() }, &[]);
-    scene.spoil(|_, packet| if packet.src == HostId(0) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|_, packet| if packet.src == HostId(0) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, packets(3));
     scene.run_until(Time::from_ms(100));
     let ends: Vec<Event> = scene.events.iter().map(|event| event.2).collect();
@@ -178,13 +178,13 @@ fn a_broadcast_that_was_dropped_is_sent_again_by_another_tree() {
 /// Sixteen nodes that take their network for a 4 x 4 torus, on the wire of all scenes.
 fn rack_scene(config: Config) -> Scene {
     let torus = fabric::FabricSpec::Torus(fabric::Grid { dims: vec![4, 4], ..Default::default() }).build().unwrap();
-    let (agent, ground) = (Mutex::new(None), Mutex::new(None));
+    let (agent, network_view) = (Mutex::new(None), Mutex::new(None));
     let scene = Scene::new(16, Wire::default(), |site| {
         let star = Star { hosts: site.hosts, ..Star::default() };
-        let star = Ground::new(fabric::FabricSpec::Star(star).build().unwrap(), site);
+        let star = NetworkView::new(fabric::FabricSpec::Star(star).build().unwrap(), site);
         *agent.lock().unwrap() = config.agent(&star, SwitchId(0));
-        let mut ground = ground.lock().unwrap();
-        config.endpoint_on(site, ground.get_or_insert_with(|| Ground::new(torus.clone(), site)))
+        let mut network_view = network_view.lock().unwrap();
+        config.endpoint_on(site, network_view.get_or_insert_with(|| NetworkView::new(torus.clone(), site)))
     });
     scene.with_agent(agent.into_inner().unwrap().expect("a part in switches"))
 }
@@ -198,7 +198,7 @@ fn assignments_that_were_dropped_are_said_again_by_another_tree() {
     let mut first = true;
     scene.spoil(move |_, packet| {
         let lost = kind_of(packet) == kind::ASSIGN && std::mem::replace(&mut first, false);
-        if lost { Fate::Drop } else { Fate::Pass }
+        if lost { PacketFate::Drop } else { PacketFate::Pass }
     });
     scene.run_until(Time::from_us(1_100));
     let [(_, said)] = of_kind(&scene, kind::ASSIGN)[..] else { panic!("one search, one packet") };
@@ -251,13 +251,13 @@ fn what_can_t_be_right_is_refused_with_advice() {
         });
         site.into_inner().unwrap().unwrap()
     };
-    let ground = Ground { classes: vec!["rpc".into()], ..Ground::new(fabric, &site) };
-    let on = |config: Config| config.check_on(&ground).unwrap_err();
+    let network_view = NetworkView { classes: vec!["rpc".into()], ..NetworkView::new(fabric, &site) };
+    let on = |config: Config| config.check_on(&network_view).unwrap_err();
     let problem = on(Config { allocations: vec![Allocation { weight: 1, ..own }], ..Config::default() });
     assert!(problem.key == "allocations[0].traffic" && problem.message.contains("\"rpc\""), "{problem:?}");
     assert_eq!(on(Config { routing: Routing::Wlb, ..Config::default() }).key, "routing");
     let site = Site { mtu_bytes: 35, header_bytes: 1, ..site };
-    let small = Ground::new(fabric::FabricSpec::Star(Star::default()).build().unwrap(), &site);
+    let small = NetworkView::new(fabric::FabricSpec::Star(Star::default()).build().unwrap(), &site);
     let problem = Config::default().check_on(&small).unwrap_err();
     assert!(problem.message.contains("35 bytes") && problem.message.contains("host.mtu"), "{problem:?}");
     let control = Control::Centralised { controller: 1_000_000 };
@@ -278,11 +278,11 @@ proptest::proptest! {
         let mut random = units::Stream::new(seed, 0, "fate");
         // The burst ends; then a flow of each host shows that all know of all.
         scene.spoil(move |now, _| match random.below(100) {
-            _ if now > Time::from_ms(3) => Fate::Pass,
-            draw if draw < loss => Fate::Drop,
-            draw if draw < loss + twice => Fate::Duplicate,
-            draw if draw < loss + twice + late => Fate::Delay(Duration::from_ns(random.below(30_000))),
-            _ => Fate::Pass,
+            _ if now > Time::from_ms(3) => PacketFate::Pass,
+            draw if draw < loss => PacketFate::Drop,
+            draw if draw < loss + twice => PacketFate::Duplicate,
+            draw if draw < loss + twice + late => PacketFate::Delay(Duration::from_ns(random.below(30_000))),
+            _ => PacketFate::Pass,
         });
         let sent: Vec<FlowId> = flows.iter().map(|&(at, src, by, count)| {
             scene.send(Time::from_us(at), src, (src + by) % 4, packets(count) - 7)

@@ -41,7 +41,7 @@ impl Key {
 
 /// What rates depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct Params {
     /// Its share relative to others of its priority; at least 1.
     pub weight: u8,
     /// 0 is served first.
@@ -52,7 +52,7 @@ pub struct Terms {
     pub routing: Routing,
 }
 
-impl Terms {
+impl Params {
     /// The demand in bits per second, infinite without one.
     pub fn demand_bps(&self) -> f64 {
         if self.demand_kbps == UNLIMITED { f64::INFINITY } else { f64::from(self.demand_kbps) * 1_000.0 }
@@ -63,7 +63,7 @@ impl Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its terms.
-    pub terms: Terms,
+    pub terms: Params,
     /// When it was heard of first.
     pub since: Time,
     heard: Time,
@@ -92,7 +92,7 @@ pub struct View {
 
 impl View {
     /// An announcement has come, or a node's own flow has news. Whether anything that rates depend on has changed.
-    pub fn hear(&mut self, key: Key, terms: Terms, version: u8, now: Time) -> bool {
+    pub fn hear(&mut self, key: Key, terms: Params, version: u8, now: Time) -> bool {
         let fresh = Known { terms, since: now, heard: now, version };
         let Some(known) = self.flows.get_mut(&key) else {
             self.flows.insert(key, fresh);
@@ -166,7 +166,7 @@ impl View {
     }
 }
 
-fn digest(Key { src, dst, number }: Key, terms: Terms) -> u128 {
+fn digest(Key { src, dst, number }: Key, terms: Params) -> u128 {
     let ends = u64::from(src.0) << 32 | u64::from(dst.0);
     let [number, weight, priority, code] = [number, terms.weight, terms.priority, terms.routing.code()].map(u64::from);
     let rest = number << 56 | weight << 48 | priority << 40 | code << 32 | u64::from(terms.demand_kbps);
@@ -178,8 +178,8 @@ fn digest(Key { src, dst, number }: Key, terms: Terms) -> u128 {
 mod tests {
     use super::*;
 
-    const TERMS: Terms =
-        Terms { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing: Routing::RandomPacketSpraying };
+    const TERMS: Params =
+        Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing: Routing::RandomPacketSpraying };
 
     fn key(src: u32, number: u8) -> Key {
         Key { src: HostId(src), dst: HostId(9), number }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_later_version_counts_whichever_comes_first() {
         let mut view = View::default();
-        let wide = Terms { weight: 2, ..TERMS };
+        let wide = Params { weight: 2, ..TERMS };
         assert!(view.hear(key(1, 0), wide, 15, Time::ZERO));
         assert!(view.hear(key(1, 0), TERMS, next_version(15), Time::ZERO), "0 is after 15");
         assert!(!view.hear(key(1, 0), wide, 15, Time::ZERO), "late");
@@ -226,7 +226,7 @@ mod tests {
                 let routing = Routing::from_code(code).unwrap();
                 match ends {
                     true => view.finish(key(src, number), step as u8 % VERSIONS),
-                    false => view.hear(key(src, number), Terms { weight, routing, ..TERMS }, step as u8 % VERSIONS, Time::ZERO),
+                    false => view.hear(key(src, number), Params { weight, routing, ..TERMS }, step as u8 % VERSIONS, Time::ZERO),
                 };
                 if step % 5 == 0 {
                     view.assign(key(src, number), routing);
@@ -239,7 +239,7 @@ mod tests {
             }
             proptest::prop_assert_eq!(view.digest(), other.digest());
             if let Some((first, known)) = view.iter().next() {
-                other.hear(first, Terms { weight: known.terms.weight + 1, ..known.terms }, 1, Time::ZERO);
+                other.hear(first, Params { weight: known.terms.weight + 1, ..known.terms }, 1, Time::ZERO);
                 proptest::prop_assert_ne!(view.digest(), other.digest());
             }
         }

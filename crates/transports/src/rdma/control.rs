@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, Time};
 
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// A rate control's settings, from which each queue pair's [`Control`] is made.
 pub trait Algorithm:
@@ -34,7 +34,7 @@ pub trait Algorithm:
     }
 
     /// How switches shall tell it of congestion, where the scenario leaves it open.
-    fn feedback(&self, site: &Site) -> Feedback;
+    fn signal(&self, site: &Site) -> CongestionSignal;
 
     /// How receivers report congestion marks; none if its packets are not ECN-capable.
     fn cnp(&self) -> Option<Cnp> {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate, Time};
 
 use super::control::{Algorithm, Cnp, Control, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,12 +106,12 @@ impl Algorithm for Config {
     }
 
     /// Proportional to the rate of the link; at least a packet, since no queue is shorter.
-    fn feedback(&self, site: &Site) -> Feedback {
+    fn signal(&self, site: &Site) -> CongestionSignal {
         let min = self.mark_min.get().max(u64::from(site.mtu_bytes));
         let max = self.mark_max.get().max(2 * min);
         let per = Some(Rate::from_gbps(100));
         let probability_max = self.mark_probability_max;
-        Feedback::Ecn(Marking::Ramp { min: Bytes(min), max: Bytes(max), probability_max, per })
+        CongestionSignal::Ecn(Marking::Ramp { min: Bytes(min), max: Bytes(max), probability_max, per })
     }
 
     fn cnp(&self) -> Option<Cnp> {

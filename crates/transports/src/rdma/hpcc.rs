@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,8 +78,8 @@ impl Algorithm for Config {
         Ok(())
     }
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Drop
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Drop
     }
 
     fn start(&self, start: Start) -> Hpcc {

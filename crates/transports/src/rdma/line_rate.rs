@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use units::Rate;
 
 use super::control::{Algorithm, Control, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// Nothing to set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,8 +24,8 @@ impl Algorithm for Config {
         needs: "a lossless network, or little loss",
     };
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Drop
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Drop
     }
 
     fn start(&self, start: Start) -> LineRate {

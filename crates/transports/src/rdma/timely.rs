@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 
 use super::control::{Ack, Algorithm, Control, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,8 +82,8 @@ impl Algorithm for Config {
         Ok(())
     }
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Delay
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Delay
     }
 
     fn start(&self, start: Start) -> Timely {

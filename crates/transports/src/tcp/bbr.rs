@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set, by the draft's names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,8 +95,8 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Drop
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Drop
     }
 
     fn start(&self, start: Start) -> Bbr {

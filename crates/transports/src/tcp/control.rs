@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use units::{Duration, Problem, Rate, Time};
 
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// A congestion control's settings, from which each flow's [`Control`] is made.
 pub trait Algorithm:
@@ -30,7 +30,7 @@ pub trait Algorithm:
     fn ecn(&self) -> Ecn;
 
     /// How switches shall tell it of congestion, where the scenario leaves it open.
-    fn feedback(&self, site: &Site) -> Feedback;
+    fn signal(&self, site: &Site) -> CongestionSignal;
 
     /// The control of a new flow.
     fn start(&self, start: Start) -> Self::Control;

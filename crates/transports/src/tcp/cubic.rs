@@ -14,7 +14,7 @@ use units::{Bytes, Duration, Problem, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::newreno::slow_start;
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,9 +64,13 @@ impl Algorithm for Config {
 
     /// `1 / beta - 1` bandwidth-delay products: a window that fills the path and this queue still fills the path when
     /// multiplied by beta.
-    fn feedback(&self, site: &Site) -> Feedback {
+    fn signal(&self, site: &Site) -> CongestionSignal {
         let queue = site.bdp_bytes() as f64 * (1.0 / self.beta - 1.0);
-        if self.ecn { Feedback::Ecn(Marking::Step { threshold: Bytes(queue as u64) }) } else { Feedback::Drop }
+        if self.ecn {
+            CongestionSignal::Ecn(Marking::Step { threshold: Bytes(queue as u64) })
+        } else {
+            CongestionSignal::Drop
+        }
     }
 
     fn start(&self, start: Start) -> Cubic {

@@ -10,7 +10,7 @@ use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,9 @@ impl Algorithm for Config {
 
     /// A seventh of the bandwidth-delay product, in whole packets: the least at which, by the paper's equation 13, the
     /// queue never runs empty, however many flows share it.
-    fn feedback(&self, site: &Site) -> Feedback {
+    fn signal(&self, site: &Site) -> CongestionSignal {
         let packet = u64::from(site.mtu_bytes);
-        Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
+        CongestionSignal::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes().div_ceil(7 * packet) * packet) })
     }
 
     fn start(&self, start: Start) -> Dctcp {

@@ -16,7 +16,7 @@ use units::{Duration, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use super::newreno::slow_start;
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// The paper's parameters. Delays `d_1`, `d_2`, `d_3` are given as the fractions `eta_1`, `eta_2`, `eta_3` of `d_m`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -108,8 +108,8 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Drop
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Drop
     }
 
     fn start(&self, start: Start) -> Illinois {

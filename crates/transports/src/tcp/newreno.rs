@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +39,12 @@ impl Algorithm for Config {
     }
 
     /// A bandwidth-delay product: a window that fills the path and this queue still fills the path when halved.
-    fn feedback(&self, site: &Site) -> Feedback {
-        if self.ecn { Feedback::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes()) }) } else { Feedback::Drop }
+    fn signal(&self, site: &Site) -> CongestionSignal {
+        if self.ecn {
+            CongestionSignal::Ecn(Marking::Step { threshold: Bytes(site.bdp_bytes()) })
+        } else {
+            CongestionSignal::Drop
+        }
     }
 
     fn start(&self, start: Start) -> NewReno {

@@ -31,7 +31,7 @@ use units::{Duration, Problem, Rate, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::header::WINDOW_SEGMENTS;
-use contract::{About, Feedback};
+use contract::{About, CongestionSignal};
 
 /// What a scenario may set, by the paper's names. Windows are in packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,8 +125,8 @@ impl Algorithm for Config {
         Ecn::Off
     }
 
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Delay
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Delay
     }
 
     fn start(&self, start: Start) -> Swift {

@@ -9,7 +9,7 @@ use clearway_transports::rdma::header::{ACK, Header, NACK};
 use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
 use contract::Scheme;
 use node::{Event, Packet};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
 use crate::{MSS, PACKET, RTT, counter};
@@ -59,9 +59,9 @@ fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
         match due.next().filter(|_| packet.payload_bytes > 0) {
             Some(loss) => {
                 loss.1 -= 1;
-                Fate::Drop
+                PacketFate::Drop
             }
-            None => Fate::Pass,
+            None => PacketFate::Pass,
         }
     });
 }

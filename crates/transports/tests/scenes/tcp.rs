@@ -9,11 +9,11 @@ mod swift;
 use clearway_transports::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_transports::tcp::header::{ACK, Header};
 use clearway_transports::tcp::{self, Config, cubic, dctcp, illinois, newreno};
-use contract::{About, Feedback, Scheme};
+use contract::{About, CongestionSignal, Scheme};
 use node::{Packet, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testing::{Fate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
 use crate::{MSS, PACKET, RTT, counter};
@@ -57,9 +57,9 @@ fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
         match due.next().filter(|_| packet.payload_bytes > 0) {
             Some(loss) => {
                 loss.1 -= 1;
-                Fate::Drop
+                PacketFate::Drop
             }
-            None => Fate::Pass,
+            None => PacketFate::Pass,
         }
     });
 }
@@ -81,8 +81,8 @@ impl Algorithm for Fixed {
     fn ecn(&self) -> Ecn {
         Ecn::Off
     }
-    fn feedback(&self, _: &Site) -> Feedback {
-        Feedback::Drop
+    fn signal(&self, _: &Site) -> CongestionSignal {
+        CongestionSignal::Drop
     }
     fn start(&self, start: Start) -> FixedWindow {
         FixedWindow { bytes: start.window_bytes, rate: self.rate }

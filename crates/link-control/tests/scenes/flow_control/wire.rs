@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use catalogue::FlowControl;
-use contract::link_control::Ground;
+use catalogue::LinkControl;
+use contract::link_control::LinkView;
 use fabric::{Dumbbell, Fabric, FabricSpec, Failures, Routes};
 use node::balance::{Balancer, switch_seed};
 use node::link::QueueView;
@@ -46,7 +46,7 @@ impl node::Header for Number {
 
 impl TwoSwitches {
     /// Hosts 0 and 1 at `left`, 2 and 3 at `right`; every link 100 Gbps, 200 ns long, 450 ns in a switch.
-    pub fn new(control: &FlowControl) -> TwoSwitches {
+    pub fn new(control: &LinkControl) -> TwoSwitches {
         let spec = FabricSpec::Dumbbell(Dumbbell { hosts_per_side: 2, ..Dumbbell::default() });
         let fabric = Arc::new(spec.build().unwrap());
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
@@ -62,7 +62,7 @@ impl TwoSwitches {
         });
         let balancing = vec![Balancing::Ecmp];
         let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), 1);
-        let ground = Ground {
+        let view = LinkView {
             fabric: &fabric,
             downstream: &downstream,
             balancing: &balancing,
@@ -78,10 +78,10 @@ impl TwoSwitches {
             let port = |_| Port::new(Rate::from_gbps(100), Hop::Up, &[]);
             let (ports, mark) = (ports.iter().map(port).collect(), Stream::new(1, 0, "mark"));
             Switch::new(id, ports, routes.clone(), vec![balancer], settings.clone(), mark, None)
-                .with_flow_control(control.switch_control(&ground, id).unwrap())
+                .with_flow_control(control.switch_control(&view, id).unwrap())
         };
         let switches = (0..2).map(switch).collect();
-        let nics = (0..4).map(|host| control.nic_control(&ground, HostId(host), PortId(0)).unwrap()).collect();
+        let nics = (0..4).map(|host| control.nic_control(&view, HostId(host), PortId(0)).unwrap()).collect();
         let pool = Pool::default();
         TwoSwitches { pool, now: Time::ZERO, nics, switches, flows: BTreeMap::new(), frames: (0, 0), fabric }
     }
@@ -168,7 +168,7 @@ impl TwoSwitches {
     /// Frames go at once.
     fn speak(&mut self) {
         for index in 0..self.switches.len() {
-            while let Some(port) = self.switches[index].take_kicked() {
+            while let Some(port) = self.switches[index].take_ready_port() {
                 let link = self.fabric.ports[self.fabric.switch_node(SwitchId(index as u32)).index()][port.index()];
                 while self.has_frame(index, port) {
                     self.transmit_on(link);

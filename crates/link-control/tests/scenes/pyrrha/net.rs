@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clearway_link_control::pyrrha::Config;
 use clearway_link_control::pyrrha::frame::{Frame, RootId, Say};
-use contract::link_control::{Ground, LinkScheme};
+use contract::link_control::{LinkScheme, LinkView};
 use fabric::{Builder, Fabric, Failures, Routes};
 use node::balance::{Balancer, switch_seed};
 use node::link::{QueueView, frame_packet};
@@ -87,7 +87,7 @@ impl Net {
         let fabric = Arc::new(builder.finish().unwrap());
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         let downstream = Downstream::new(&fabric, routes.clone(), vec![Balancing::Ecmp], SEED);
-        let ground = Ground {
+        let view = LinkView {
             fabric: &fabric,
             downstream: &downstream,
             balancing: &[Balancing::Ecmp],
@@ -97,7 +97,7 @@ impl Net {
             buffer: Bytes(1_000_000_000),
         };
         let settings = Arc::new(Settings {
-            buffer: Buffer::Shared { bytes: ground.buffer, alpha: None },
+            buffer: Buffer::Shared { bytes: view.buffer, alpha: None },
             overflow: Overflow::TailDrop,
             levels: Vec::new(),
             mark_at: Default::default(),
@@ -113,11 +113,11 @@ impl Net {
             let balancer = Balancer::new(Balancing::Ecmp, switch_seed(SEED, id), Stream::new(SEED, 0, "balance"));
             let mark = Stream::new(SEED, 0, "mark");
             Switch::new(id, ports, routes.clone(), vec![balancer], settings.clone(), mark, None)
-                .with_flow_control(Some(config.switch_control(&ground, id).unwrap()))
+                .with_flow_control(Some(config.switch_control(&view, id).unwrap()))
         };
         Net {
             switches: (0..fabric.switches).map(switch).collect(),
-            nics: (0..fabric.hosts).map(|host| config.nic_control(&ground, HostId(host), PortId(0))).collect(),
+            nics: (0..fabric.hosts).map(|host| config.nic_control(&view, HostId(host), PortId(0))).collect(),
             fabric: fabric.clone(),
             now: Time::ZERO,
             said: Vec::new(),
@@ -305,7 +305,7 @@ impl Net {
     }
 
     fn follow_up(&mut self, switch: SwitchId) {
-        while let Some(port) = self.switches[switch.index()].take_kicked() {
+        while let Some(port) = self.switches[switch.index()].take_ready_port() {
             self.open(self.fabric.out_link(switch, port));
         }
     }

@@ -40,7 +40,7 @@ fn reallocating() -> Controller {
 }
 
 fn absolute(gbps: u64) -> Request {
-    Request::new(Share::Absolute(Rate::from_gbps(gbps)), Feedback::Drop, place(0))
+    Request::new(Share::Absolute(Rate::from_gbps(gbps)), CongestionSignal::Drop, place(0))
 }
 
 fn weight(weight: u32) -> Request {
@@ -128,7 +128,7 @@ fn declines_say_why() {
     assert_eq!(why(weight(0)), Decline::NoWeight);
     assert_eq!(why(absolute(0)), Decline::Rate(Rate::ZERO));
     let ramp = Marking::Ramp { min: Bytes(9), max: Bytes(3), probability_max: 0.5, per: None };
-    let declined = why(Request { feedback: Feedback::Ecn(ramp), ..absolute(1) });
+    let declined = why(Request { feedback: CongestionSignal::Ecn(ramp), ..absolute(1) });
     assert!(matches!(&declined, Decline::Fields(problem) if problem.key == "feedback.ecn.ramp"), "{declined}");
 }
 
@@ -173,7 +173,7 @@ fn orders_are_what_has_changed_and_no_more() {
     let mut controller = plain();
     let a = ask(&mut controller, weight(1)).unwrap();
     let fixed = ask(&mut controller, absolute(2)).unwrap();
-    let policy = Policy::new(Bytes(1_000_000), Feedback::Drop).unwrap();
+    let policy = Policy::new(Bytes(1_000_000), CongestionSignal::Drop).unwrap();
     let deploy =
         |id, gbps| Order::Deploy { place: place(0), id, rate: AqRate::nearest(Rate::from_gbps(gbps)).unwrap(), policy };
     assert_eq!(orders(&mut controller), [deploy(a, 8), deploy(fixed, 2)]);

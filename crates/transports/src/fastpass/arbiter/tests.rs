@@ -7,16 +7,16 @@ use proptest::prelude::*;
 use units::Rate;
 
 use super::super::Config;
-use super::super::tests::ground;
+use super::super::tests::network;
 use super::*;
-use contract::Ground;
+use contract::NetworkView;
 
 fn arbiter(spec: FabricSpec, config: &Config) -> Arbiter {
-    arbiter_on(&ground(spec), config)
+    arbiter_on(&network(spec), config)
 }
 
-fn arbiter_on(ground: &Ground, config: &Config) -> Arbiter {
-    Arbiter::new(Terms::new(config, &ground.site, ground))
+fn arbiter_on(network: &NetworkView, config: &Config) -> Arbiter {
+    Arbiter::new(Params::new(config, &network.site, network))
 }
 
 /// One switch, and an arbiter that asks nothing of the hosts 1 and on.
@@ -255,13 +255,13 @@ proptest! {
     fn no_link_is_promised_twice(
         spec in fabrics(), demands in demands(), cut_through: bool, delayed: bool, by_packet: bool,
     ) {
-        let mut ground = ground(spec);
-        ground.head_bytes = cut_through.then_some(64);
-        ground.host_delay = if delayed { Duration::from_ns(225) } else { Duration::ZERO };
+        let mut network = network(spec);
+        network.head_bytes = cut_through.then_some(64);
+        network.host_delay = if delayed { Duration::from_ns(225) } else { Duration::ZERO };
         let granularity = if by_packet { Granularity::Packet } else { Granularity::Message };
         let config = Config { granularity, delta_admission: Duration::from_ms(10), ..Config::default() };
-        let mut arbiter = arbiter_on(&ground, &config);
-        let fabric = ground.fabric.clone();
+        let mut arbiter = arbiter_on(&network, &config);
+        let fabric = network.fabric.clone();
         let mut used: BTreeMap<LinkId, Vec<(Time, Time)>> = BTreeMap::new();
         let mut packets = 0;
         for Allocation { src, dst, packets: count, at, stride, path, .. } in run(&mut arbiter, fabric.hosts, &demands) {
@@ -276,7 +276,7 @@ proptest! {
                     used.entry(link).or_default().push((seen, gone));
                     let ends = [fabric.uplink(src), fabric::Fabric::reverse(fabric.uplink(dst))];
                     let delay = fabric.link(link).propagation + fabric.delay_after(link)
-                        + if ends.contains(&link) { ground.host_delay } else { Duration::ZERO };
+                        + if ends.contains(&link) { network.host_delay } else { Duration::ZERO };
                     let Some(switch) = fabric.as_switch(fabric.link(link).to) else { break };
                     let forwards = if cut_through { gone.min(seen + rate.transmit(64)) } else { gone };
                     (seen, tail) = (forwards + delay, gone + delay);

@@ -44,7 +44,7 @@ pub struct Lifetime {
 
 /// The network of a replay.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct NetworkView<'a> {
     /// What flows pass.
     pub tables: &'a RoutingTables,
     /// The protocol of all flows.
@@ -72,10 +72,10 @@ struct Active {
 
 /// When each of `messages` (in order of start) begins and ends, if all that are there share the network as max-min fairness has it. Rates
 /// are those of the flows that are there at the start of each `step`. The record ends with the step in which the last message starts.
-pub fn lifetimes(ground: &Ground<'_>, messages: &[Message], step: Duration) -> Vec<Lifetime> {
+pub fn lifetimes(network: &NetworkView<'_>, messages: &[Message], step: Duration) -> Vec<Lifetime> {
     let unfinished = |m: &Message| Lifetime { start: m.start, end: Time::MAX, src: m.src, dst: m.dst };
     let mut lifetimes: Vec<Lifetime> = messages.iter().map(unfinished).collect();
-    let mut allocator = Allocator::new(ground.capacity_bps);
+    let mut allocator = Allocator::new(network.capacity_bps);
     let mut active: Vec<Active> = Vec::new();
     let (mut next, mut now) = (0, Time::ZERO);
     while let Some(message) = messages.get(next) {
@@ -83,7 +83,7 @@ pub fn lifetimes(ground: &Ground<'_>, messages: &[Message], step: Duration) -> V
             now = now.max(message.start);
         }
         while let Some(message) = messages.get(next).filter(|message| message.start <= now) {
-            let links = ground.tables.weights(ground.routing, message.src, message.dst);
+            let links = network.tables.weights(network.routing, message.src, message.dst);
             active.push(Active { message: next, links, bits_left: message.bytes as f64 * 8.0 });
             next += 1;
         }
@@ -106,13 +106,13 @@ pub fn lifetimes(ground: &Ground<'_>, messages: &[Message], step: Duration) -> V
 /// Computes rates every `rho` for the flows that are there and have lasted more than `rho`, from the first flow's start to the last's, and has
 /// `time` measure each computation.
 pub fn recompute<T>(
-    ground: &Ground<'_>,
+    network: &NetworkView<'_>,
     lifetimes: &[Lifetime],
     rho: Duration,
     mut time: impl FnMut(&mut dyn FnMut()) -> T,
 ) -> Vec<Recomputation<T>> {
     let mut recomputations = Vec::new();
-    let mut allocator = Allocator::new(ground.capacity_bps);
+    let mut allocator = Allocator::new(network.capacity_bps);
     let mut known: Vec<(Lifetime, Arc<[LinkWeight]>)> = Vec::new();
     let mut coming = lifetimes.iter().peekable();
     let (Some(first), Some(last)) = (lifetimes.first(), lifetimes.last()) else {
@@ -123,7 +123,7 @@ pub fn recompute<T>(
         known.retain(|(flow, _)| flow.end > at);
         while let Some(flow) = coming.next_if(|flow| flow.start + rho <= at) {
             if flow.end > at {
-                known.push((*flow, ground.tables.weights(ground.routing, flow.src, flow.dst)));
+                known.push((*flow, network.tables.weights(network.routing, flow.src, flow.dst)));
             }
         }
         let took = time(&mut || {
@@ -139,16 +139,16 @@ pub fn recompute<T>(
 /// What nodes compute beside that, where a flow begins with its fair rate (section 3.1): the rates of all flows that are there when one begins, itself among
 /// them. One computation a flow, by the flow's source, of every `each`-th.
 pub fn at_starts<T>(
-    ground: &Ground<'_>,
+    network: &NetworkView<'_>,
     lifetimes: &[Lifetime],
     each: usize,
     mut time: impl FnMut(&mut dyn FnMut()) -> T,
 ) -> Vec<(HostId, Recomputation<T>)> {
-    let mut allocator = Allocator::new(ground.capacity_bps);
+    let mut allocator = Allocator::new(network.capacity_bps);
     let mut there: Vec<(Lifetime, Arc<[LinkWeight]>)> = Vec::new();
     let mut starts = Vec::new();
     for (index, flow) in lifetimes.iter().enumerate() {
-        there.push((*flow, ground.tables.weights(ground.routing, flow.src, flow.dst)));
+        there.push((*flow, network.tables.weights(network.routing, flow.src, flow.dst)));
         if index % each.max(1) != 0 {
             continue;
         }

@@ -137,19 +137,20 @@ fn a_replay_considers_flows_that_have_lasted_an_interval() {
     let capacity: Vec<f64> = fabric.links.iter().map(|link| link.rate.bps() as f64).collect();
     let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
     let tables = RoutingTables::new(fabric, routes);
-    let ground = replay::Ground { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity };
+    let network =
+        replay::NetworkView { tables: &tables, routing: Routing::RandomPacketSpraying, capacity_bps: &capacity };
     let message = |start_us, src, bytes| {
         let start = Time::from_us(start_us);
         replay::Message { start, src: HostId(src), dst: HostId(2), bytes }
     };
     let messages = [message(0, 1, 10_000), message(0, 1, 5_000), message(20, 1, 4_000), message(60, 1, 900)];
-    let lifetimes = replay::lifetimes(&ground, &messages, Duration::from_us(1));
+    let lifetimes = replay::lifetimes(&network, &messages, Duration::from_us(1));
     let ends: Vec<Time> = lifetimes.iter().map(|flow| flow.end).collect();
     // Half each until 5 KB have gone of either, then the rest alone.
     assert_eq!(ends, [Time::from_us(15), Time::from_us(10), Time::from_us(24), Time::from_ns(60_900)]);
 
     let mut computed = 0;
-    let recomputations = replay::recompute(&ground, &lifetimes, Duration::from_us(4), |work| {
+    let recomputations = replay::recompute(&network, &lifetimes, Duration::from_us(4), |work| {
         work();
         computed += 1;
         computed
@@ -160,7 +161,7 @@ fn a_replay_considers_flows_that_have_lasted_an_interval() {
     assert_eq!(recomputations[1], replay::Recomputation { at: Time::from_us(8), flows: 2, took: 2 });
 
     // A fair first rate is one computation a flow more, with all that are there: two at once, then each alone.
-    let starts = |each| replay::at_starts(&ground, &lifetimes, each, |work| work());
+    let starts = |each| replay::at_starts(&network, &lifetimes, each, |work| work());
     assert_eq!(starts(1).iter().map(|of| (of.0.0, of.1.flows)).collect::<Vec<_>>(), [(1, 1), (1, 2), (1, 1), (1, 1)]);
     assert_eq!(starts(3).iter().map(|of| of.1.at).collect::<Vec<_>>(), [Time::ZERO, Time::from_us(60)]);
 }
@@ -207,10 +208,10 @@ fn assert_max_min(capacity_bps: &[f64], flows: &[Flow<'_>], rates: &[f64]) {
 }
 
 /// What a flow is made of: links and weights, allocation weight, priority, demand.
-type Terms = (Vec<(u32, f32)>, f64, u8, f64);
+type Params = (Vec<(u32, f32)>, f64, u8, f64);
 
 /// Weights go from 1 down to the inverse of `spread`: many that coincide, for ties, and some that don't.
-fn terms(links: u32, priorities: u8, spread: f64) -> impl Strategy<Value = Terms> {
+fn terms(links: u32, priorities: u8, spread: f64) -> impl Strategy<Value = Params> {
     let any = 1.0 / spread as f32..2.0;
     let link_weight = prop_oneof![Just(1.0f32), Just(0.5), Just(0.25), Just(1.0 / 3.0), any];
     let passed = proptest::collection::btree_map(0..links, link_weight, 1..=links.min(6) as usize);
@@ -223,9 +224,9 @@ fn capacities(links: usize) -> impl Strategy<Value = Vec<f64>> {
     vec(prop_oneof![8 => Just(9.5 * GBPS), 1 => Just(0.0), 3 => 0.1 * GBPS..40.0 * GBPS], links)
 }
 
-fn with_flows(terms: &[Terms], test: impl FnOnce(&[Flow<'_>])) {
+fn with_flows(terms: &[Params], test: impl FnOnce(&[Flow<'_>])) {
     let links: Vec<Vec<LinkWeight>> = terms.iter().map(|(links, ..)| over(links)).collect();
-    let flow = |(links, &(_, weight, priority, demand)): (_, &Terms)| Flow { links, weight, priority, demand };
+    let flow = |(links, &(_, weight, priority, demand)): (_, &Params)| Flow { links, weight, priority, demand };
     test(&links.iter().map(Vec::as_slice).zip(terms).map(flow).collect::<Vec<_>>());
 }
 

@@ -190,12 +190,12 @@ fn deliver_over_a_bad_wire<A: Algorithm>(config: Config<A>, seed: u64, loss: f64
     let mut random = Stream::new(seed, 0, "fates");
     scene.spoil(move |_, _| {
         if random.chance(loss) {
-            return Fate::Drop;
+            return PacketFate::Drop;
         }
         match random.below(10) {
-            0 => Fate::Delay(Duration::from_ns(random.below(20_000))),
-            1 => Fate::Duplicate,
-            _ => Fate::Pass,
+            0 => PacketFate::Delay(Duration::from_ns(random.below(20_000))),
+            1 => PacketFate::Duplicate,
+            _ => PacketFate::Pass,
         }
     });
     for (index, &bytes) in sizes.iter().enumerate() {

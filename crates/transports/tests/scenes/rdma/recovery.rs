@@ -84,7 +84,7 @@ fn irn_waits_longer_while_more_than_three_packets_are_in_flight() {
 fn a_packet_that_is_only_late_is_sent_again_and_no_other() {
     let mut scene = scene(2, Wire::default(), with(IRN));
     let late = Duration::from_us(150);
-    scene.spoil(move |_, packet| if packet.payload_bytes > 0 { Fate::Delay(late) } else { Fate::Pass });
+    scene.spoil(move |_, packet| if packet.payload_bytes > 0 { PacketFate::Delay(late) } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 3 * MSS);
     scene.run_until(Time::from_ms(50));
     assert_eq!(resent(&scene, flow), [(Time::from_us(100), 0)]);
@@ -117,8 +117,8 @@ fn reordering_is_taken_for_loss_by_both() {
     let run = |recovery: Recovery| {
         let mut scene = scene(2, Wire::default(), with(recovery));
         scene.spoil(|_, packet| match packet.header::<Header>().sequence / MSS {
-            10 if packet.payload_bytes > 0 => Fate::Delay(PACKET * 5),
-            _ => Fate::Pass,
+            10 if packet.payload_bytes > 0 => PacketFate::Delay(PACKET * 5),
+            _ => PacketFate::Pass,
         });
         let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
         scene.run_until(Time::from_ms(50));
@@ -138,7 +138,7 @@ fn a_lost_last_acknowledgement_is_given_again() {
         let mut lost = false;
         scene.spoil(move |_, packet| {
             let last = packet.payload_bytes == 0 && packet.header::<Header>().sequence == 5 * MSS;
-            if last && !std::mem::replace(&mut lost, true) { Fate::Drop } else { Fate::Pass }
+            if last && !std::mem::replace(&mut lost, true) { PacketFate::Drop } else { PacketFate::Pass }
         });
         let flow = scene.send(Time::ZERO, 0, 1, 5 * MSS);
         scene.run_until(Time::from_ms(50));
@@ -161,15 +161,15 @@ proptest! {
         let (seen, wasted) = (arrived.clone(), needless.clone());
         scene.spoil(move |_, packet| {
             if packet.payload_bytes == 0 {
-                return Fate::Pass;
+                return PacketFate::Pass;
             }
             let number = packet.header::<Header>().sequence / MSS;
             *wasted.borrow_mut() += u64::from(seen.borrow().contains(&number));
             if random.chance(loss) {
-                return Fate::Drop;
+                return PacketFate::Drop;
             }
             seen.borrow_mut().insert(number);
-            Fate::Pass
+            PacketFate::Pass
         });
         let flow = scene.send(Time::ZERO, 0, 1, packets * MSS);
         scene.run_until(Time::from_ms(1_000));

@@ -171,7 +171,7 @@ fn losses_by_chance_do_not_slow_it() {
     let lossy = |seed| {
         let mut random = Stream::new(seed, 0, "loss");
         move |_: Time, packet: &Packet| {
-            if packet.payload_bytes > 0 && random.chance(0.001) { Fate::Drop } else { Fate::Pass }
+            if packet.payload_bytes > 0 && random.chance(0.001) { PacketFate::Drop } else { PacketFate::Pass }
         }
     };
     let (from, to) = (Time::from_ms(2), Time::from_ms(30));

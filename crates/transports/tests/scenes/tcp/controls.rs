@@ -15,7 +15,7 @@ fn share<A: Algorithm>(flows: u32, wire: Wire, config: Config<A>) -> Scene {
     // "On traffic phase effects in packet-switched gateways", 1992, whose remedy this is): each packet is up to one
     // packet time late.
     let mut random = Stream::new(3, 0, "phase");
-    scene.spoil(move |_, _| Fate::Delay(Duration::from_ps(random.below(PACKET.ps()))));
+    scene.spoil(move |_, _| PacketFate::Delay(Duration::from_ps(random.below(PACKET.ps()))));
     for src in 0..flows {
         scene.send(Time::from_ns(u64::from(100_000 * src / flows)), src, flows, ENDLESS);
     }
@@ -101,7 +101,7 @@ fn illinois_and_newreno_live_side_by_side() {
     });
     // Against phase effects, as above, by a packet's time at the bottleneck.
     let mut random = Stream::new(3, 0, "phase");
-    scene.spoil(move |_, _| Fate::Delay(Duration::from_ps(random.below(4 * PACKET.ps()))));
+    scene.spoil(move |_, _| PacketFate::Delay(Duration::from_ps(random.below(4 * PACKET.ps()))));
     for src in 0..2 {
         scene.send(Time::ZERO, src, 2, ENDLESS);
     }
@@ -133,7 +133,7 @@ fn shares_a_marking_queue<A: Algorithm>(config: Config<A>) {
             clock: node::Clock::default(),
             transport: 0,
         };
-        let Some(Marking::Step { threshold }) = config.asks(&site).feedback.marking() else {
+        let Some(Marking::Step { threshold }) = config.requirements(&site).signal.marking() else {
             panic!("no step asked for")
         };
         let wire = Wire { delay, mark_bytes: threshold.get(), ..Wire::default() };
@@ -280,16 +280,16 @@ fn thresholds_follow_from_the_bandwidth_delay_product() {
     assert_eq!(site.bdp_bytes(), 65_580);
     let step = |bytes| Some(Marking::Step { threshold: Bytes(bytes) });
     // 65,580 / 7 = 9,369 bytes, in whole packets of 1,500.
-    assert_eq!(Dctcp::default().asks(&site).feedback.marking(), step(10_500));
+    assert_eq!(Dctcp::default().requirements(&site).signal.marking(), step(10_500));
     let reno = NewReno { control: newreno::Config { ecn: true }, ..NewReno::default() };
     assert_eq!(
-        (reno.asks(&site).feedback.marking(), NewReno::default().asks(&site).feedback.marking()),
+        (reno.requirements(&site).signal.marking(), NewReno::default().requirements(&site).signal.marking()),
         (step(65_580), None)
     );
     let cubic = Cubic { control: cubic::Config { ecn: true, ..cubic::Config::default() }, ..Cubic::default() };
     // 3/7 of it.
     assert_eq!(
-        (cubic.asks(&site).feedback.marking(), Cubic::default().asks(&site).feedback.marking()),
+        (cubic.requirements(&site).signal.marking(), Cubic::default().requirements(&site).signal.marking()),
         (step(28_105), None)
     );
 }

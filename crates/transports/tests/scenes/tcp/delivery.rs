@@ -95,7 +95,7 @@ fn a_handshake_costs_one_round_trip() {
 #[test]
 fn a_lost_syn_is_sent_again_and_leaves_a_window_of_one() {
     let mut scene = scene(2, Wire::default(), NewReno { handshake: true, ..NewReno::default() });
-    scene.spoil(|now, _| if now < Time::from_ms(3) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|now, _| if now < Time::from_ms(3) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(10));
     let syns: Vec<Time> =
@@ -185,7 +185,7 @@ fn deliver_over_a_bad_wire<A: Algorithm>(config: Config<A>, seed: u64, loss: f64
     let seen = passed.clone();
     scene.spoil(move |_, packet| {
         if random.chance(loss) {
-            return Fate::Drop;
+            return PacketFate::Drop;
         }
         let header = packet.header::<Header>();
         if packet.payload_bytes > 0 {
@@ -193,9 +193,9 @@ fn deliver_over_a_bad_wire<A: Algorithm>(config: Config<A>, seed: u64, loss: f64
             seen.borrow_mut().entry(packet.flow.0).or_default().insert(header.sequence, bytes);
         }
         match random.below(10) {
-            0 => Fate::Delay(Duration::from_ns(random.below(20_000))),
-            1 => Fate::Duplicate,
-            _ => Fate::Pass,
+            0 => PacketFate::Delay(Duration::from_ns(random.below(20_000))),
+            1 => PacketFate::Duplicate,
+            _ => PacketFate::Pass,
         }
     });
     for (index, &bytes) in sizes.iter().enumerate() {

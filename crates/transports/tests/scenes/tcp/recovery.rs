@@ -122,8 +122,8 @@ fn reordering_below_the_threshold_is_no_loss() {
     let mut scene = scene(2, Wire::default(), NewReno::default());
     // Every tenth segment is overtaken by two.
     scene.spoil(|_, packet| match packet.header::<Header>().sequence / MSS % 10 {
-        5 if packet.payload_bytes > 0 => Fate::Delay(PACKET * 2 + Duration::from_ns(60)),
-        _ => Fate::Pass,
+        5 if packet.payload_bytes > 0 => PacketFate::Delay(PACKET * 2 + Duration::from_ns(60)),
+        _ => PacketFate::Pass,
     });
     let flow = scene.send(Time::ZERO, 0, 1, 500 * MSS);
     scene.run_until(Time::from_ms(20));
@@ -134,7 +134,7 @@ fn reordering_below_the_threshold_is_no_loss() {
 #[test]
 fn duplicates_are_harmless() {
     let mut scene = scene(2, Wire::default(), NewReno::default());
-    scene.spoil(|_, _| Fate::Duplicate);
+    scene.spoil(|_, _| PacketFate::Duplicate);
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(20));
     assert_eq!(scene.events.len(), 2, "{:?}", scene.events);
@@ -148,7 +148,7 @@ fn a_finished_flow_is_still_answered() {
     // The acknowledgement of the end is lost twice.
     scene.spoil(|now, packet| {
         let last = packet.src == HostId(1) && packet.header::<Header>().sequence == 3 * MSS;
-        if last && now < Time::from_ms(2) { Fate::Drop } else { Fate::Pass }
+        if last && now < Time::from_ms(2) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, 3 * MSS);
     scene.run_until(Time::from_ms(20));

@@ -180,7 +180,7 @@ fn a_retransmission_that_waits_for_its_turn_has_not_timed_out() {
 fn five_timeouts_in_a_row_leave_the_least_window_and_one_acknowledgement_a_packet() {
     let mut scene = scene(2, Wire::default(), Swift::default());
     // Nothing arrives for 40 ms: timeouts after 1, 2, 4, 8 and 16 ms more.
-    scene.spoil(|now, _| if now < Time::from_ms(40) { Fate::Drop } else { Fate::Pass });
+    scene.spoil(|now, _| if now < Time::from_ms(40) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(80));
     let sent = data(&scene, flow);
@@ -225,11 +225,9 @@ fn governed(flows: u32, aq: Option<Rate>, later: Duration) -> (f64, f64) {
             gap
         });
     }
-    scene.spoil(
-        move |now, packet| {
-            if packet.payload_bytes > 0 && now > Time::from_ms(1) { Fate::Delay(later) } else { Fate::Pass }
-        },
-    );
+    scene.spoil(move |now, packet| {
+        if packet.payload_bytes > 0 && now > Time::from_ms(1) { PacketFate::Delay(later) } else { PacketFate::Pass }
+    });
     for src in 0..flows {
         scene.send(Time::from_us(7 * u64::from(src)), src, flows, ENDLESS);
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use catalogue::Transport;
-use contract::Asks;
+use contract::SwitchRequirements;
 use fabric::{Fabric, Quotient};
 use node::{Balancing, Clock, Site};
 use units::{HostId, Problem, Stream, Time};
@@ -11,7 +11,7 @@ use scenario::{Again, Carriers, Scenario};
 
 /// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long each flow would
 /// take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
-pub struct Outline {
+pub struct WorkloadPlan {
     /// The network.
     pub fabric: Arc<Fabric>,
     /// The same, folded along its symmetries.
@@ -25,7 +25,7 @@ pub struct Outline {
     /// What each host is told of its place.
     pub sites: Vec<Site>,
     /// What each transport asks of switches; the last may be that of limiters' own packets.
-    pub asks: Vec<Asks>,
+    pub requirements: Vec<SwitchRequirements>,
     /// How each transport's packets choose among equal paths.
     pub balancing: Vec<Balancing>,
     /// All flows.
@@ -36,18 +36,20 @@ pub struct Outline {
     pub horizon: Time,
 }
 
-impl Outline {
+impl WorkloadPlan {
     /// Works out as much of a scenario, or says which key can't be right.
-    pub fn new(scenario: &Scenario) -> Result<Outline, Problem> {
+    pub fn new(scenario: &Scenario) -> Result<WorkloadPlan, Problem> {
         scenario.check()?;
         let fabric = Arc::new(scenario.fabric.build().map_err(|problem| problem.under("fabric"))?);
         let quotient = Quotient::new(&fabric);
         let Carriers { transports, keys, of_class, again } = scenario.carriers();
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &quotient);
-        let mut asks: Vec<Asks> = transports.iter().map(|transport| transport.asks(&sites[0])).collect();
-        asks.extend(scenario.sharing.asks());
-        let balancing = asks.iter().map(|asks| scenario.switch.balancing.unwrap_or(asks.balancing)).collect();
+        let mut requirements: Vec<SwitchRequirements> =
+            transports.iter().map(|transport| transport.requirements(&sites[0])).collect();
+        requirements.extend(scenario.sharing.requirements());
+        let balancing =
+            requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
         let flows = flows(scenario, &fabric, &quotient, &of_class)?;
         // A transport's packets may have headers of their own length.
         let ideal = |transport: &Transport| {
@@ -64,7 +66,19 @@ impl Outline {
             None => last_start.saturating_add(scenario.measure.drain),
         };
         check_samples(scenario, &fabric, last_start.min(horizon))?;
-        Ok(Outline { fabric, quotient, transports, keys, again, sites, asks, balancing, flows, ideal_ps, horizon })
+        Ok(WorkloadPlan {
+            fabric,
+            quotient,
+            transports,
+            keys,
+            again,
+            sites,
+            requirements,
+            balancing,
+            flows,
+            ideal_ps,
+            horizon,
+        })
     }
 }
 
@@ -121,7 +135,7 @@ fn clock(scenario: &Scenario, host: HostId) -> Clock {
 }
 
 fn flows(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient, of_class: &[u8]) -> Result<FlowTable, Problem> {
-    let generated = workload::generate(&scenario.traffic, &ground(fabric, quotient), scenario.seed)
+    let generated = workload::generate(&scenario.traffic, &fabric_view(fabric, quotient), scenario.seed)
         .map_err(|problem| problem.under("traffic"))?;
     let info = |flow: workload::Flow| FlowInfo {
         src: flow.src,
@@ -136,9 +150,9 @@ fn flows(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient, of_class: &[
 }
 
 /// What traffic needs to know of a fabric.
-pub(crate) fn ground(fabric: &Fabric, quotient: &Quotient) -> workload::Ground {
+pub(crate) fn fabric_view(fabric: &Fabric, quotient: &Quotient) -> workload::FabricView {
     let hosts = || (0..fabric.hosts).map(HostId);
-    workload::Ground {
+    workload::FabricView {
         rack_of: hosts().map(|host| fabric.rack_of(host).0).collect(),
         host_rate: hosts().map(|host| fabric.host_rate(host)).collect(),
         bisection: fabric.bisection(quotient),

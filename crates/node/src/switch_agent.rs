@@ -13,7 +13,7 @@ use units::{PortId, Stream, SwitchId, Time};
 use crate::{Packet, Port};
 
 /// A transport's part of a switch.
-pub trait Agent: Send {
+pub trait SwitchAgent: Send {
     /// A packet flagged [`ROUTER_ALERT`](crate::packet::flags::ROUTER_ALERT) has come in by `in_port`. Where it goes on, or none if
     /// it ends here. It may be rewritten, but not in its size on the wire.
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId>;
