@@ -1,4 +1,4 @@
-//! Augmented Queue beyond its paper's evaluation: the scenarios of `papers/augmented-queue/beyond-*.toml`, some of them
+//! Augmented Queue beyond its paper's evaluation: the scenarios of `python/clearway/papers/augmented_queue/beyond-*.toml`, some of them
 //! shortened, and what `beyond.md` beside them claims.
 
 use clearway_sim::{RunResult, run};
@@ -6,7 +6,7 @@ use scenario::read;
 
 use crate::{check, column, names, of_flows, table};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/augmented-queue");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/clearway/papers/augmented_queue");
 
 /// A scenario of the folder with some keys set.
 fn run_file(threads: usize, name: &str, sets: &[(&str, &str)]) -> RunResult {
