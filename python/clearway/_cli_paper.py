@@ -41,7 +41,9 @@ def paper(
             autocompletion=_figures,
         ),
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="All figures of the paper; of all papers, if none is named.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All figures of the paper; of all papers, if none is named.")
+    ] = False,
     write: Annotated[
         bool,
         typer.Option(
@@ -58,9 +60,7 @@ def paper(
         list[str] | None,
         typer.Option(help="Of the schemes only this one, beside the paper's own (again for more).", metavar="SCHEME"),
     ] = None,
-    in_turn: Annotated[
-        bool, typer.Option("--in-turn", help="Harmony: links serve virtual links in turn.")
-    ] = False,
+    in_turn: Annotated[bool, typer.Option("--in-turn", help="Harmony: links serve virtual links in turn.")] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for runs, tables and pictures; out/PAPER if not given.", metavar="DIR"),
@@ -109,7 +109,9 @@ def _list(*groups: list[Paper]) -> None:
             typer.secho(f"{of.name}: {of.title}{f'   [{taken.strip()}]' if taken else ''}", bold=True)
             for figure, function in of.figures.items():
                 typer.echo(f"  {figure:20} {title(function)}")
-    typer.echo("\nclearway paper PAPER FIGURE runs, draws and checks one; clearway paper --all runs everything, in hours.")
+    typer.echo(
+        "\nclearway paper PAPER FIGURE runs, draws and checks one; clearway paper --all runs everything, in hours."
+    )
 
 
 def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> bool:

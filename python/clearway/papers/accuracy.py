@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -65,7 +66,7 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for (scheme, against, kind, *_), group in groups:
-        worst = group["error"].loc[group["error"].abs().idxmax()]
+        worst = max(group["error"], key=abs)
         outside = int((group["error"].abs() > group["within"]).sum())
         median = group["error"].abs().median()
         errors = f"{median:.1%} | {worst:+.1%} | {outside or 'none'}"
@@ -78,6 +79,7 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
     for (scheme, against, kind, seeds, command, commit), group in groups:
         text.append(f"## {scheme}: {against}\n\n{kind}; `{command}`, commit {commit}, seeds {seeds}.\n")
         table = ["| flows | statistic | ours | theirs | error | allowed |", "|---|---|---|---|---|---|"]
+        row: Any
         for row in group.itertuples():
             mark = "" if abs(row.error) <= row.within else " **outside**"
             numbers = f"{row.ours:.4g} | {row.theirs:.4g} | {row.error:+.1%}{mark} | {row.within:.0%}"

@@ -47,14 +47,19 @@ class Held:
         return self.rows["ours"].astype(float) / self.rows["theirs"].astype(float) - 1
 
     @property
+    def ok(self) -> list[bool]:
+        """Of each row, whether ours is within what was allowed."""
+        return [bool(abs(off) <= within) for off, within in zip(self.error, self.rows["within"].astype(float))]
+
+    @property
     def checks(self) -> dict[str, bool]:
         """A check a row."""
-        return {
-            f"{self.scheme}, {row.bucket}, {row.statistic}: {row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {100 * row.within:g}%)": bool(
-                abs(off) <= row.within
-            )
-            for row, off in zip(self.rows.itertuples(), self.error)
-        }
+        found = {}
+        row: Any
+        for row, off, ok in zip(self.rows.itertuples(), self.error, self.ok):
+            numbers = f"{row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {100 * row.within:g}%)"
+            found[f"{self.scheme}, {row.bucket}, {row.statistic}: {numbers}"] = ok
+        return found
 
 
 @dataclass
@@ -167,8 +172,8 @@ def by_size(
     for bucket, (low, high) in buckets.items():
         chosen = packets.between(low, high)
         a, b = ours[chosen], theirs[chosen]
-        rows.append((bucket, "mean slowdown", a.mean(), b.mean(), mean))
-        rows.append((bucket, "p99 slowdown", a.quantile(0.99), b.quantile(0.99), tail))
+        rows.append((bucket, "mean slowdown", float(a.mean()), float(b.mean()), mean))
+        rows.append((bucket, "p99 slowdown", float(a.quantile(0.99)), float(b.quantile(0.99)), tail))
     return pd.DataFrame(rows, columns=list(Held.COLUMNS))
 
 

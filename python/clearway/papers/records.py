@@ -65,7 +65,8 @@ def checks(shown: Shown) -> list[Record]:
     of_numbers: set[str] = set()
     for held in shown.held:
         of_numbers |= set(held.checks)
-        for row, ok in zip(held.rows.itertuples(), held.checks.values()):
+        row: Any
+        for row, ok in zip(held.rows.itertuples(), held.ok):
             found.append(
                 {
                     "statement": f"{held.scheme}: {row.bucket}, {row.statistic}",
@@ -77,7 +78,9 @@ def checks(shown: Shown) -> list[Record]:
                 }
             )
     found += [
-        {"statement": statement, "ok": bool(ok)} for statement, ok in shown.checks.items() if statement not in of_numbers
+        {"statement": statement, "ok": bool(ok)}
+        for statement, ok in shown.checks.items()
+        if statement not in of_numbers
     ]
     return found
 

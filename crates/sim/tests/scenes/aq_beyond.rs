@@ -1,5 +1,5 @@
-//! Augmented Queue beyond its paper's evaluation: the scenarios of `python/clearway/papers/augmented_queue/beyond-*.toml`, some of them
-//! shortened, and what `beyond.md` beside them claims.
+//! Augmented Queue beyond its paper's evaluation: the scenarios `beyond-*.toml` of
+//! `python/clearway/papers/augmented_queue`, some of them shortened, and what `papers/augmented-queue/beyond.md` claims.
 
 use clearway_sim::{RunResult, run};
 use scenario::read;

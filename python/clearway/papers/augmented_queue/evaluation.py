@@ -393,7 +393,7 @@ def table_3() -> Shown:
         # PRL has all VMs limited, the others' limits follow from A's.
         others = {"entity.1.request": [{"share": {"absolute": "5Gbps"}, "position": "ingress"}]} if way == "PRL" else {}
         result = run("table-3", way, {**WAYS[way], **others})
-        row = {}
+        row: dict[str, Any] = {}
         data = [result.entity_rates(received=received)["A"] / PAYLOAD / 1e9 for received in (False, True)]
         for direction, theirs, sent, answered in zip(("out", "in"), ranges, data, reversed(data)):
             # Each full packet of the other direction is answered with a header.

@@ -67,7 +67,7 @@ def figure_3a() -> Shown:
                 (here[rivals] <= here["dcPIM"]).all()
             )
             checks[f"{words}: all sustain 0.6"] = bool((here[rivals] >= 0.6).all())
-    panels = [lambda axes, words=words: pictures.loads(axes, table.loc[words], words) for words in WORKLOADS.values()]  # type: ignore[misc]
+    panels = [lambda axes, words=words: pictures.loads(axes, table.loc[words], words) for words in WORKLOADS.values()]
     return Shown(table, checks, draw(panels))
 
 
@@ -180,7 +180,7 @@ def figure_3b() -> Shown:
                 )
             )
     table = pd.DataFrame(rows).T.rename_axis(["workload", "load"])
-    panels = [lambda axes, words=words: pictures.beside(axes, table.loc[words], words) for words in WORKLOADS.values()]  # type: ignore[misc]
+    panels = [lambda axes, words=words: pictures.beside(axes, table.loc[words], words) for words in WORKLOADS.values()]
     return Shown(table, {}, draw(panels), held)
 
 
@@ -322,4 +322,4 @@ def clocks() -> Shown:
                 for column in ("all mean", "medium mean", "all p99")
             ]
         ),
-    )  # type: ignore[misc]
+    )

@@ -199,7 +199,7 @@ def _marks(fabric: str, load: float, table: pd.DataFrame) -> dict[tuple[str, str
     """The published mean and 99th percentile of all flows, a workload and scheme that there is."""
     said = published(fabric)
     found = {}
-    for (workload, at, flows, scheme), row in said.iterrows():  # type: ignore[misc]
+    for (workload, at, flows, scheme), row in said.iterrows():
         for where in [(WORKLOADS[workload], name) for name, key in KEYS.items() if key == scheme]:
             if (at, flows) == (load, "all") and where in table.index:
                 found[where] = {"all mean": float(row["mean"]), "all p99": float(row["p99"])}
@@ -239,22 +239,24 @@ def figure_6() -> Shown:
     table = pd.DataFrame(rows).T.rename_axis(["parameter", "value"])
     mean = table["all mean"].astype(float)
     carried = {rounds: _carried(rounds) for rounds in (1, 2)}
-    gain = carried[2] / carried[1] - 1
+    # Points of the links' capacity, as the authors' own table of figure 6a has them (GRID): 20 to 22.
+    gain = carried[2] - carried[1]
     table["carried at 0.8"] = [carried.get(int(value)) if key == "rounds" else None for key, value in rows]
     beta = mean["beta"]
     checks = {
-        f"offered 0.8, two rounds carry {gain:.0%} more than one ({carried[1]:.3f} and {carried[2]:.3f}; paper: 18-24% more)": gain
-        >= 0.18,
+        f"offered 0.8, two rounds carry {carried[2]:.3f}, one {carried[1]:.3f} (paper: 18 to 24 points more)": bool(
+            0.18 <= gain <= 0.24
+        ),
         "from one round to two the tail gets better": table.loc[("rounds", "2"), "all p99"]
         < table.loc[("rounds", "1"), "all p99"],
-        "from two on more rounds cost latency": bool(mean["rounds"].loc["2":].is_monotonic_increasing),  # type: ignore[misc]
+        "from two on more rounds cost latency": bool(mean.xs("rounds").loc["2":].is_monotonic_increasing),
         "2 to 4 channels are no worse than 1 or 8": mean["channels"][["2", "4"]].max()
         <= mean["channels"][["1", "8"]].min() * 1.01,
         f"beta above 1.1 costs no more than its longer phases: {beta['1.1']:.3g} to {beta['1.3']:.3g}": beta["1.3"]
         / beta["1.1"]
         < 1.3 / 1.1,
     }
-    panels = [lambda axes, key=key: pictures.sensitivity(axes, table.loc[key], key) for key in SENSITIVITY]  # type: ignore[misc]
+    panels = [lambda axes, key=key: pictures.sensitivity(axes, table.loc[key], key) for key in SENSITIVITY]
     return Shown(table, checks, draw(panels))
 
 
@@ -274,13 +276,13 @@ def figure_6a() -> Shown:
             }
             wanted_here = base.with_({**keys, **lasting})
             found = figures.sustain(wanted_here, setting.OUT, low=0.4, high=0.94, resolution=STEP)
-            ours = 100 * (found.load or 0.0)
-            rows[rounds, channels] = {"ours": ours, "paper": theirs}
+            sustained = 100 * (found.load or 0.0)
+            rows[rounds, channels] = {"ours": sustained, "paper": theirs}
             held.append(
                 {
                     "bucket": f"r = {rounds}, k = {channels}",
                     "statistic": "sustained load, %",
-                    "ours": ours,
+                    "ours": sustained,
                     "theirs": theirs,
                     "within": 0.06,
                 }
@@ -288,10 +290,12 @@ def figure_6a() -> Shown:
     table = pd.DataFrame(rows).T.rename_axis(["r", "k"])
     ours = table["ours"]
     checks = {
-        f"k = {k}: two rounds sustain at least 18% more than one": bool(ours.loc[(2, k)] >= 1.18 * ours.loc[(1, k)])
+        f"k = {k}: two rounds sustain 18 to 24 points more than one": bool(
+            18 <= ours.loc[(2, k)] - ours.loc[(1, k)] <= 24
+        )
         for k in (1, 2, 4, 8)
     }
-    panels = [lambda axes, who=who: pictures.grid(axes, table[who].unstack(), who) for who in table.columns]  # type: ignore[misc]
+    panels = [lambda axes, who=who: pictures.grid(axes, table[who].unstack(), who) for who in table.columns]
     return Shown(
         table.unstack(),
         checks,

@@ -73,7 +73,7 @@ def by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, fl
             axes.legend(fontsize=6.5, ncols=2)
 
     cells = [(workload, statistic) for workload in WORKLOADS.values() for statistic in ("mean", "p99")]
-    return draw([lambda axes, cell=cell: panel(axes, *cell) for cell in cells], columns=2)  # type: ignore[misc]
+    return draw([lambda axes, cell=cell: panel(axes, *cell) for cell in cells], columns=2)
 
 
 def loads(axes: Axes, rows: pd.DataFrame, title: str) -> None:

@@ -235,9 +235,12 @@ def figure_6a() -> Shown:
     checks = {}
     for limit in (6, 9, 12, 15, 20):
         ours, theirs = (setting.reached(edges[name], "slowdown max", limit) for name in ("harmony", "fastpass"))
-        checks[f"worst slowdown up to {limit}: Harmony {ours:.2f}, Fastpass {theirs:.2f}, within 10%"] = (
-            ours >= 0.9 * theirs > 0
+        # "Closely matches": a tenth, or one step of the search where that is more, either way.
+        near = max(0.1 * theirs, SEARCH["resolution"]) + 1e-9
+        said = (
+            f"worst slowdown up to {limit}: Harmony {ours:.2f} and Fastpass {theirs:.2f} match, a tenth or a step apart"
         )
+        checks[said] = bool(theirs > 0 and abs(ours - theirs) <= near)
     return Shown(
         table, checks, draw([setting.regions("144 hosts, 128 KB RPCs", edges, "slowdown max", "worst slowdown")])
     )
@@ -265,22 +268,14 @@ def figure_6b() -> Shown:
     }
     table = table_of(rows, ["load", "scheme"])
     ratios = table.xs("Harmony", level=1) / table.xs("Fastpass", level=1)
-    checks = {
-        f"Harmony's mean is above Fastpass's at each load: {', '.join(f'{of:.2f}' for of in ratios['mean'])} times": bool(
-            (ratios["mean"] > 1).all()
-        ),
-        f"and its p99: {', '.join(f'{of:.2f}' for of in ratios['p99'])} times": bool((ratios["p99"] > 1).all()),
-    }
-    # The paper does not say at which load.
+    # The paper does not say at which load, so that it must hold at each.
     said = [
-        ("load 0.6", "mean slowdown / Fastpass's", ratios.loc[0.6, "mean"], 2.0, 0.25),
-        ("load 0.6", "p99 slowdown / Fastpass's", ratios.loc[0.6, "p99"], 1.3, 0.25),
+        (f"load {load:g}", f"{column} slowdown / Fastpass's", float(ratios.loc[load, column]), theirs, 0.25)
+        for load in ratios.index
+        for column, theirs in (("mean", 2.0), ("p99", 1.3))
     ]
-    held = [
-        figures.Held(
-            "harmony", "section 5.2: beside Fastpass", "paper", pd.DataFrame(said, columns=list(figures.Held.COLUMNS))
-        )
-    ]
+    rows_held = pd.DataFrame(said, columns=list(figures.Held.COLUMNS))
+    held = [figures.Held("harmony", "section 5.2: beside Fastpass", "paper", rows_held)]
     panels = [
         setting.whiskers(
             f"load {load:g}",
@@ -289,7 +284,7 @@ def figure_6b() -> Shown:
         )
         for load in (0.4, 0.6)
     ]
-    return Shown(table, checks, draw(panels, sharey=True), held)
+    return Shown(table, {}, draw(panels, sharey=True), held)
 
 
 def where(result: cw.Result) -> pd.Series[float]:
@@ -323,8 +318,8 @@ def figure_6c() -> Shown:
     ours, theirs = (table.xs(name, level=1) for name in ("Harmony", "Fastpass"))
     checks = {
         "Fastpass queues nowhere": bool((theirs["queueing"] < 0.05).all()),
-        f"Harmony queues a little: at most {ours['queueing'].max():.2f} us on average": bool(
-            (ours["queueing"] < 2).all()
+        f"Harmony queues a little: at most {ours['queueing'].max():.2f} us, a twentieth of the mean completion": bool(
+            (ours["queueing"] < 0.05 * ours.sum(axis=1)).all()
         ),
         "a message begins earlier with Harmony": bool((ours["until it begins"] < theirs["until it begins"]).all()),
     }
@@ -344,6 +339,10 @@ BESIDE = {
     "Harmony, HPCC": {"traffic.1.transport": "hpcc"},
 }
 
+# What the checks are of: web search beneath Harmony in the scenario's own transport, whichever metric is looked at.
+BENEATH = "Harmony, dcPIM"
+# "Significantly better" is a tenth at least.
+SIGNIFICANT = 0.9
 MIXES = ((0.3, 0.3), (0.4, 0.2), (0.5, 0.1))
 
 
@@ -381,18 +380,20 @@ def figure_7() -> Shown:
     checks = {}
     for mix in dict.fromkeys(table.index.get_level_values(0)):
         of = table.loc[mix]
+        ours = of.loc[BENEATH]
         for rival in ("HPCC", "dcPIM"):
-            checks[
-                f"{mix}: RPCs' tail is shorter with Harmony than with {rival}: p99.9 {of.loc['Harmony, dcPIM', 'rpcs p99.9']:.1f} to {of.loc[rival, 'rpcs p99.9']:.1f}"
-            ] = bool(of.loc["Harmony, dcPIM", "rpcs p99.9"] < of.loc[rival, "rpcs p99.9"])
-            for column in ("mean", "p99"):
-                best = of.filter(like="Harmony", axis=0)[f"web {column}"].min()
-                checks[
-                    f"{mix}: web search's {column} is lower beneath Harmony than with {rival}: {best:.2f} to {of.loc[rival, f'web {column}']:.2f}"
-                ] = bool(best < of.loc[rival, f"web {column}"])
-            checks[f"{mix}: web search sustains as much beneath Harmony as with {rival}"] = bool(
-                of.filter(like="Harmony", axis=0)["web sustained"].max() >= of.loc[rival, "web sustained"]
-            )
+            theirs = of.loc[rival]
+            for column, words in (
+                ("rpcs p99.9", "RPCs' 99.9th percentile"),
+                ("web mean", "web search's mean"),
+                ("web p99", "web search's 99th percentile"),
+            ):
+                numbers = f"{ours[column]:.2f} to {theirs[column]:.2f}"
+                said = f"{mix}: {words} is a tenth or more below {rival}'s: {numbers}"
+                checks[said] = bool(ours[column] <= SIGNIFICANT * theirs[column])
+            sustained = f"{ours['web sustained']:.1f} and {theirs['web sustained']:.1f}"
+            said = f"{mix}: web search sustains as much beneath Harmony as with {rival}: {sustained}"
+            checks[said] = bool(ours["web sustained"] >= theirs["web sustained"])
     names = list(BESIDE)
     by_mix = {column: table[column].unstack("scheme")[names] for column in ("web sustained", "web mean", "web p99")}
     mixes = list(by_mix["web mean"].index)
@@ -498,8 +499,8 @@ def figure_8b() -> Shown:
     for spines in SPINES:
         of = table.loc[spines]
         checks[
-            f"{spines}: bounds on waits are within 20%: {', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"
-        ] = bool(of["wait bound"].max() < 1.2 * of["wait bound"].min())
+            f"{spines}: bounds on waits are near-identical, within 10%: {', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"
+        ] = bool(of["wait bound"].max() < 1.1 * of["wait bound"].min())
         checks[
             f"{spines}: a slower core sustains as large a share of its rate: {', '.join(f'{load:.2f}' for load in of['sustained'])}"
         ] = bool(of["sustained"].min() >= of.loc["1:1", "sustained"])
@@ -538,8 +539,8 @@ def figure_8c() -> Shown:
         f"the fat-tree sustains {table.loc['fat-tree', 'sustained']:.2f}, the leaf-spine {table.loc['leaf-spine', 'sustained']:.2f}": bool(
             table.loc["fat-tree", "sustained"] >= 0.8 * table.loc["leaf-spine", "sustained"]
         ),
-        f"p99 slowdown within 25%: {table.loc['fat-tree', 'p99']:.2f} and {table.loc['leaf-spine', 'p99']:.2f}": bool(
-            table.loc["fat-tree", "p99"] < 1.25 * table.loc["leaf-spine", "p99"]
+        f"p99 slowdown within 10%: {table.loc['fat-tree', 'p99']:.2f} and {table.loc['leaf-spine', 'p99']:.2f}": bool(
+            table.loc["fat-tree", "p99"] < 1.1 * table.loc["leaf-spine", "p99"]
         ),
     }
     return Shown(

@@ -37,6 +37,9 @@ IDEAL = {"100ns": "50us"}
 # How far ours may be off either way. Of a simulation, of which the paper leaves open how many flows, which TCP and what buffers: a quarter. Of
 # what follows from sizes and hops: a twentieth or so, for the paper rounds its 8,176 bytes to 8 KB and its 6.012 hops to 6.
 WITHIN, WITHIN_ARITHMETIC = 0.25, 0.06
+# Of ratios to TCP, which the paper prints with three digits: a twentieth, which is what draws of the flows leave. They are of the one TCP and
+# the one buffer that SCHEMES names, whatever else would come nearer.
+WITHIN_TCP = 0.05
 # The numbers of sections 3.2, 5 and 6, by figure: what, and which flows.
 Rows = list[tuple[str, str, float, float]]
 
@@ -53,10 +56,10 @@ def held(rows: Rows, scheme: str = "r2c2", within: float = WITHIN, kind: figures
     return Held(scheme, against, kind, table, seeds)
 
 
-def of_both(say: Callable[[str], Rows]) -> list[Held]:
+def of_both(say: Callable[[str], Rows], within: float = WITHIN) -> list[Held]:
     """The same of either reading."""
     names = {"R2C2": "r2c2", "R2C2 alone": 'r2c2, first_rate = "alone"'}
-    return [held(say(scheme), names[scheme]) for scheme in READINGS]
+    return [held(say(scheme), names[scheme], within) for scheme in READINGS]
 
 
 def near(ours: float, paper: float, within: float = WITHIN) -> bool:
@@ -162,15 +165,16 @@ def figure_10() -> Shown:
 
     def like_pfq(scheme: str) -> tuple[str, bool]:
         times = p99[scheme] / p99["PFQ"], p50[scheme] / p50["PFQ"]
-        return f"p99 and median are {times[0]:.2f} and {times[1]:.2f} times PFQ's (paper: closely matches)", near(
-            max(times), 1, 0.1
+        text = (
+            f"p99 and median are {times[0]:.2f} and {times[1]:.2f} times PFQ's, within a tenth (paper: closely matches)"
         )
+        return text, all(near(each, 1, 0.1) for each in times)
 
     checks = {**both(like_pfq), "all flows complete": bool((table["unfinished"] == 0).all())}
     panel = cdf(
         "Short flows, one every 1 us", {scheme: runs(scheme).short_us for scheme in SCHEMES}, "FCT (us)", log_x=True
     )
-    return Shown(table, checks, draw([panel]), of_both(papers))
+    return Shown(table, checks, draw([panel]), of_both(papers, WITHIN_TCP))
 
 
 def figure_11() -> Shown:
@@ -191,7 +195,7 @@ def figure_11() -> Shown:
         {scheme: runs(scheme).long_gbps for scheme in SCHEMES},
         "average throughput (Gbps)",
     )
-    return Shown(table, both(below_pfq), draw([panel]), of_both(papers))
+    return Shown(table, both(below_pfq), draw([panel]), of_both(papers, WITHIN_TCP))
 
 
 def over_intervals(column: str) -> pd.DataFrame:
@@ -489,13 +493,12 @@ def tcp() -> Shown:
         table[f"{scheme}'s / long p99"] = ours["long p99 Gbps"] / table["long p99 Gbps"]
     curves = {control: table.sort_index().loc[(control, "1ms")] for control in ("newreno", "cubic")}
 
-    def crossed(scheme: str) -> tuple[str, bool]:
-        ratios = curves["newreno"][f"short p99 / {scheme}'s"]
-        signs = np.sign(ratios.to_numpy() - 3.21)
-        between = [f"{ratios.index[at]:g} and {ratios.index[at + 1]:g}" for at in np.flatnonzero(np.diff(signs))]
-        text = f"TCP's p99 is {ratios.min():.2f} to {ratios.max():.1f} times as long; the paper's 3.21 lies between {' KB, and between '.join(between) or 'no'} KB a port"
-        # The curve falls to its least and rises again.
-        return text, len(between) == 2 and near(float(ratios.min()), 3.21)
+    def papers(scheme: str) -> Rows:
+        at = table.loc[("newreno", "1ms", 150)]
+        return [
+            ("below 100 KB", "TCP's p99 FCT over ours, 150 KB a port", float(at[f"short p99 / {scheme}'s"]), 3.21),
+            ("above 1 MB", "p99 throughput over TCP's, 150 KB a port", float(at[f"{scheme}'s / long p99"]), 2.55),
+        ]
 
     panels = [
         lines(
@@ -506,7 +509,7 @@ def tcp() -> Shown:
         )
         for control, of in curves.items()
     ]
-    return Shown(table, both(crossed), draw(panels, sharey=True))
+    return Shown(table, {}, draw(panels, sharey=True), of_both(papers, WITHIN_TCP))
 
 
 def pfq() -> Shown:

@@ -145,7 +145,8 @@ def simulate(client: Client, design: Design, reads: Reads, apps: int, count: int
 
 def _polled(client: Client, design: Design, delays: list[Iterator[float]], count: int) -> Load:
     """The core is never idle: an application that has it looks until it is out of time, or once."""
-    now, late, latency = 0.0, 0, []
+    latency: list[float] = []
+    now, late = 0.0, 0
     submitted: list[float | None] = [None] * len(delays)
     there = [0.0] * len(delays)
     turn, shared = 0, len(delays) > 1
@@ -177,7 +178,8 @@ def _slept(client: Client, design: Design, delays: list[Iterator[float]], count:
     """An application sleeps until something wakes it."""
     how, timed = design.how, design.how in ("hybrid", "timer")
     now = busy = 0.0
-    late, latency, last = 0, [], -1
+    latency: list[float] = []
+    late, last = 0, -1
     ready = deque(range(len(delays)))
     submitted: list[float | None] = [None] * len(delays)
     there = [0.0] * len(delays)
