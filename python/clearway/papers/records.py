@@ -10,6 +10,7 @@ import json
 import math
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -168,27 +169,31 @@ def render(record: Mapping[str, Any] | None, of: str, figure: str) -> str:
     """The region of a figure."""
     if record is None:
         return f"Not yet run on this build: `clearway paper {of} {figure}`.\n"
-    parts = [f"*{record['title']}*", *_rendered_checks(record["checks"])]
+    parts = [_wrapped(f"*{record['title']}*"), *_rendered_checks(record["checks"])]
     if record["table"] is not None and record["table"]["rows"]:
         parts.append(_rendered_table(record["table"]))
     parts.append(_provenance(record))
     return "\n\n".join(parts) + "\n"
 
 
+def _wrapped(text: str, later: str = "") -> str:
+    return textwrap.fill(text, 120, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
 def _rendered_checks(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     numbers = [check for check in found if "paper" in check]
-    if numbers:
+    for against in dict.fromkeys(check["against"] for check in numbers):
         lines = ["| statement | theirs | ours | off | allowed | |", "|---|---|---|---|---|---|"]
-        for check in numbers:
+        for check in (check for check in numbers if check["against"] == against):
             theirs, ours = check["paper"], check["ours"]
             off = f"{ours / theirs - 1:+.1%}" if theirs and ours is not None else "-"
-            cells = [number(check["statement"]), number(theirs), number(ours), off, f"{check['within']:.3g}"]
-            cells[4] = f"{100 * check['within']:.3g}%"
+            cells = [number(check["statement"]), number(theirs), number(ours), off, f"{100 * check['within']:.3g}%"]
             lines.append(f"| {' | '.join(cells)} | {'holds' if check['ok'] else '**fails**'} |")
-        yield "\n".join(lines)
+        yield _wrapped(f"Held against {against}:") + "\n\n" + "\n".join(lines)
     others = [check for check in found if "paper" not in check]
     if others:
-        yield "\n".join(f"- {'holds' if check['ok'] else '**fails**'}: {check['statement']}" for check in others)
+        said = [f"- {'holds' if check['ok'] else '**fails**'}: {check['statement']}" for check in others]
+        yield "\n".join(_wrapped(each, "  ") for each in said)
 
 
 def _rendered_table(of: Mapping[str, Any]) -> str:
@@ -202,8 +207,9 @@ def _rendered_table(of: Mapping[str, Any]) -> str:
 
 def _provenance(record: Mapping[str, Any]) -> str:
     if record.get("earlier"):
-        said = f"`{command(record)}`: of an earlier build, commit {record['commit']}; not yet run on this one"
-        return f"{said}; seeds {record['seeds']}." if record["seeds"] else f"{said}."
+        seeds = f", seeds {record['seeds']}" if record["seeds"] not in ("", "none") else ""
+        said = f"of an earlier build, commit {record['commit']}{seeds}; not yet run on this one"
+        return _wrapped(f"`{command(record)}`: {said}.")
     words = [f"commit {record['commit']}"]
     seeds = record["seeds"]
     if seeds:
@@ -211,7 +217,7 @@ def _provenance(record: Mapping[str, Any]) -> str:
     if record["runs"]:
         words.append(f"{record['runs']:,} run{'s' * (record['runs'] > 1)}, digest {record['digest']}")
     words.append(f"{record['cpu_seconds']:,.0f} s of CPU")
-    return f"`{command(record)}`: {'; '.join(words)}."
+    return _wrapped(f"`{command(record)}`: {'; '.join(words)}.")
 
 
 MARK = re.compile(r"<!-- ([\w-]+) ([\w-]+): begin -->\n(.*?)<!-- \1 \2: end -->\n", re.DOTALL)
