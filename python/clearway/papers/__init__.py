@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from clearway.papers.figures import Shown
     from clearway.papers._paper import Options, Paper
+    from clearway.papers.figures import Shown
 
 __all__ = ["PAPERS", "RIVALS", "paper", "run"]
 

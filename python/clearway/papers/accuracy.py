@@ -1,6 +1,7 @@
 """The page docs/accuracy.md: every scheme beside the numbers from outside that it was held against.
 
-A figure leaves what it compared in `papers/accuracy/PAPER-FIGURE.csv` of the repository; this puts all of that on one page.
+A figure leaves what it compared in `papers/accuracy/PAPER-FIGURE.csv` of the repository; this puts all of that on one
+page.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ Kind = Literal["authors' run", "paper", "closed form", "linear program"]
 class Held:
     """A scheme held against numbers that are not ours.
 
-    `rows` has a row a number: `bucket` (which flows: "vulnerable, up to 1 KB"; "all"), `statistic` ("mean FCT, us"), `ours`, `theirs`,
-    and `within`, how far ours may be off either way as a share of theirs, chosen before the run. Each row is a check of the figure.
+    `rows` has a row a number: `bucket` (which flows: "vulnerable, up to 1 KB"; "all"), `statistic` ("mean FCT, us"),
+    `ours`, `theirs`, and `within`, how far ours may be off either way as a share of theirs, chosen before the run. Each
+    row is a check of the figure.
     """
 
     scheme: str

@@ -1,4 +1,5 @@
-"""Augmented Queue (SIGCOMM 2023): figures and tables of its evaluation, and the least limit that its section 6 leaves open."""
+"""Augmented Queue (SIGCOMM 2023): figures and tables of its evaluation, and the least limit that its section 6
+leaves open."""
 
 from __future__ import annotations
 

@@ -27,8 +27,9 @@ from clearway.papers.figures import Held, Keys, Shown
 HERE = Path(__file__).parent
 OUT = Path("out/augmented-queue")
 
-# The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, which marks
-# with a probability that grows from 0 at 50 packets to 1/50 at 150 and to 1 at 300, and drops what can't be marked.
+# The physical queue is that of ns-3's own example of DCTCP at 10 Gbps and 10 us: RED on the queue as it is now, which
+# marks with a probability that grows from 0 at 50 packets to 1/50 at 150 and to 1 at 300, and drops what can't be
+# marked.
 RED = {"gentle_ramp": {"min": f"{50 * 1538}B", "max": f"{150 * 1538}B", "probability_max": 0.02}}
 PQ: Keys = {"sharing": "physical_queue", "switch.marking": RED}
 # Under AQ it only drops, and only when it is full.
@@ -82,6 +83,7 @@ def evenness(result: cw.Result) -> float:
 
 
 def within(value: float, expected: float, share: float = 0.04) -> bool:
+    """Whether a value is what is expected, give or take a share of it."""
     return abs(value / expected - 1) <= share
 
 
@@ -132,6 +134,7 @@ def two_by_two(first: tuple[int, str], second: tuple[int, str], sharing: Keys) -
 
 
 def hosts(first: int, count: int) -> str:
+    """So many hosts from the first on, as a scenario has them."""
     return f"{first}-{first + count - 1}"
 
 
@@ -235,7 +238,8 @@ def figure_6() -> Shown:
 
 
 def figure_7() -> Shown:
-    """Fairness between entity A of one VM and entity B of several: by completion times, and by rates while both send."""
+    """Fairness between entity A of one VM and entity B of several: by completion times, and by rates while both
+    send."""
     vms = pd.Index(range(1, 9), name="VMs of B")
     times, rates = (pd.DataFrame(index=vms, columns=list(BOTH), dtype=float) for _ in range(2))
     fixed = {}

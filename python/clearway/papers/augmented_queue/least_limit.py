@@ -40,6 +40,8 @@ AFTER_S = 0.1
 
 
 class Case(NamedTuple):
+    """What the least limit is looked for: a control, its rate, its links, how many flows."""
+
     control: str
     rate_gbps: float
     link_gbps: int
@@ -100,7 +102,8 @@ def draw(table: pd.DataFrame) -> Picture:
 
 
 def least_limit() -> Shown:
-    """The least AQ limit at which a control gets 95% of its rate, in packets and bandwidth-delay products (section 6's open question)."""
+    """The least AQ limit at which a control gets 95% of its rate, in packets and bandwidth-delay products (section
+    6's open question)."""
     cases = [Case(*case) for case in product(CONTROLS, RATES_GBPS, LINKS_GBPS, FLOWS)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(least, cases))

@@ -29,12 +29,14 @@ def loss() -> Shown:
 
 
 def congestion() -> Shown:
-    """Queues and rates at rest: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery, HPCC's utilisation."""
+    """Queues and rates at rest: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery, HPCC's
+    utilisation."""
     return _shown([tcp.dctcp(), tcp.swift(), rdma.dcqcn(), rdma.timely(), rdma.hpcc()])
 
 
 def flow_control() -> Shown:
-    """Flow control between neighbours: PFC's threshold and headroom, per-flow queues' shares, BFC's threshold, who is not held back."""
+    """Flow control between neighbours: PFC's threshold and headroom, per-flow queues' shares, BFC's threshold, who
+    is not held back."""
     return _shown([links.pfc(), links.per_flow_queues(), links.bfc(), links.bfc_full(), links.congestion_isolation()])
 
 

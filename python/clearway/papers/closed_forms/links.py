@@ -1,4 +1,5 @@
-"""Laws of flow control between neighbours: PFC's threshold and headroom, max-min shares of queues by flow, and who is not held back."""
+"""Laws of flow control between neighbours: PFC's threshold and headroom, max-min shares of queues by flow, and who
+is not held back."""
 
 from __future__ import annotations
 
@@ -32,19 +33,22 @@ flows = 1
 def pfc() -> Held:
     """PFC of one paused port (IEEE 802.1Qbb, annex O for headroom; Choudhury and Hahne 1998 for the threshold).
 
-    A pause is sent when the port's count is above alpha times what is free, alpha = 2: so 2/3 of the memory without headroom. Headroom is what may
-    still come: a pause frame of 64 B and 200 ns of cable there, 200 ns and 450 ns of the switch back, a packet that each end has begun.
+    A pause is sent when the port's count is above alpha times what is free, alpha = 2: so 2/3 of the memory without
+    headroom. Headroom is what may still come: a pause frame of 64 B and 200 ns of cable there, 200 ns and 450 ns of the
+    switch back, a packet that each end has begun.
     """
     headroom = (200 + 200 + 450) / BYTE_NS + 2 * PACKET + 64
     threshold = 2 / 3 * (300e3 - headroom)
-    # The packet that passes the threshold and the one begun at the host are half there on the average; in that time the link out takes 1%.
+    # The packet that passes the threshold and the one begun at the host are half there on the average; in that time the
+    # link out takes 1%.
     beyond = ((200 + 200 + 450) / BYTE_NS + 64) * 0.99 + PACKET
     result = setting.run(PAUSED)
     queue = float(setting.link(result, "left", "right")["queued_bytes_max"])
     rows: list[Row] = [
         ("a port 100 times too fast", "longest queue, KB", queue / 1e3, (threshold + beyond) / 1e3, 0.01)
     ]
-    # Nothing is lost, and the host is held back but for the time that its own bytes take: what is in the queue when it is done goes on alone.
+    # Nothing is lost, and the host is held back but for the time that its own bytes take: what is in the queue when it
+    # is done goes on alone.
     wire = 14.6e6 / PAYLOAD * PACKET
     paused = (wire - threshold) * BYTE_NS * 100 - wire * BYTE_NS
     rows.append(
@@ -62,8 +66,8 @@ def pfc() -> Held:
     return setting.held("pfc", "threshold and headroom by arithmetic (IEEE 802.1Qbb)", rows)
 
 
-# Three racks of four hosts under one spine, all links 100 Gbps. Some flows are held at 33 Gbps, so that others have 50, and one has 100. Links are
-# long beside a packet, as a threshold of less than one keeps no queue busy.
+# Three racks of four hosts under one spine, all links 100 Gbps. Some flows are held at 33 Gbps, so that others have 50,
+# and one has 100. Links are long beside a packet, as a threshold of less than one keeps no queue busy.
 NETWORK = """
 transport = {{ udp = {{ patience = "1s" }} }}
 flow_control = {flow_control}
@@ -84,7 +88,8 @@ FLOWS = ((0, 4), (1, 8), (9, 5), (10, 6), (11, 2), (5, 9), (1, 3), (6, 7))
 
 
 def max_min(capacity: Mapping[Any, float], paths: Sequence[Sequence[Any]]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): all rates grow until a link is full, whose flows then stay."""
+    """Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): all rates grow until a link is
+    full, whose flows then stay."""
     rates, left, open_ = np.zeros(len(paths)), dict(capacity), set(range(len(paths)))
     while open_:
         users = {link: [flow for flow in open_ if link in paths[flow]] for link in left}
@@ -122,7 +127,8 @@ def shares(flow_control: str) -> list[Row]:
     ]
 
 
-# Two racks under one spine. Hosts 4, 5 and 6 send to host 0 for 1.2 ms; host 7, later, to host 1, over links that are not full.
+# Two racks under one spine. Hosts 4, 5 and 6 send to host 0 for 1.2 ms; host 7, later, to host 1, over links that are
+# not full.
 VICTIM = """
 transport = {{ udp = {{ patience = "1s" }} }}
 flow_control = {flow_control}
@@ -147,7 +153,8 @@ flows = 1
 
 
 def victim(flow_control: str) -> Row:
-    """A flow whose links are not full takes what it takes alone where flow control holds back only flows that meet a full one."""
+    """A flow whose links are not full takes what it takes alone where flow control holds back only flows that meet a
+    full one."""
     result = setting.run(VICTIM.format(flow_control=flow_control))
     slowdown = float(np.asarray(result.flows["slowdown"])[np.asarray(result.flows["dst"]) == 1][0])
     return ("a flow beside an incast", "FCT over that alone", slowdown, 1.0, 0.03)
@@ -187,8 +194,8 @@ def bfc_incast(flows: int, propagation: str) -> cw.Result:
 def bfc() -> Held:
     """BFC pauses a queue that is longer than HRTT mu / N_active (Goyal et al., NSDI 2022, section 3.3).
 
-    Of n flows that begin together a queue passes that by half a packet, and then grows at what comes and does not leave, 1 - 1/n of the
-    rate, for the round trip of the link and the rest of a packet that has begun.
+    Of n flows that begin together a queue passes that by half a packet, and then grows at what comes and does not
+    leave, 1 - 1/n of the rate, for the round trip of the link and the rest of a packet that has begun.
     """
     rows: list[Row] = []
     round_trip_ns = 2 * 4000 + 450
@@ -203,10 +210,11 @@ def bfc() -> Held:
 
 
 def bfc_full() -> Held:
-    """The same threshold is what a queue sends until its neighbour has heard that it may go on: the link is never idle, if all queues stay in step.
+    """The same threshold is what a queue sends until its neighbour has heard that it may go on: the link is never idle,
+    if all queues stay in step.
 
-    They do not: when one of two is empty first, the other sends at the whole rate, and is empty half a round trip before anything comes.
-    So this does not hold, here by a sixth.
+    They do not: when one of two is empty first, the other sends at the whole rate, and is empty half a round trip
+    before anything comes. So this does not hold, here by a sixth.
     """
     ends = setting.delivered_us(bfc_incast(2, "200ns"))
     return setting.held(
@@ -217,7 +225,8 @@ def bfc_full() -> Held:
 
 
 def congestion_isolation() -> Held:
-    """Congestion Isolation takes flows that meet a long queue out of others' way (IEEE 802.1Qcz, clause 49): the others are not held back."""
+    """Congestion Isolation takes flows that meet a long queue out of others' way (IEEE 802.1Qcz, clause 49): the
+    others are not held back."""
     return setting.held(
         "congestion_isolation",
         "what isn't congested goes as if alone (IEEE 802.1Qcz)",

@@ -33,7 +33,8 @@ DCQCN = {
 def dcqcn_rests_at(
     flows: int, gbps: float, cnp_s: float = 50e-6, alpha_s: float = 55e-6, timer_s: float = 55e-6
 ) -> float:
-    """The share of marked packets at which DCQCN rests (Zhu et al., "ECN or Delay", CoNEXT 2016, equation 10): F = 5, no byte counter."""
+    """The share of marked packets at which DCQCN rests (Zhu et al., "ECN or Delay", CoNEXT 2016, equation 10): F =
+    5, no byte counter."""
     packet = PACKET * 8.0
     rate, additive = gbps * 1e9 / flows / packet, 40e6 / packet
 
@@ -60,7 +61,8 @@ def jain(result: cw.Result, flows: int) -> float:
 
 
 def dcqcn() -> Held:
-    """The SIGCOMM 2015 settings at 40 Gbps, with a ramp to 10%: 16 flows rest at 1.6%, above the paper's 1% at the most."""
+    """The SIGCOMM 2015 settings at 40 Gbps, with a ramp to 10%: 16 flows rest at 1.6%, above the paper's 1% at the
+    most."""
     rows: list[Row] = []
     marking = 'switch.marking.ramp = { min = "20KB", max = "200KB", probability_max = 0.1 }'
     for flows in (8, 16):
@@ -98,10 +100,11 @@ flows = 1
 
 
 def timely() -> Held:
-    """TIMELY's Algorithm 1 after a burst that has brought a flow to its least rate: a step of 10 Mbps each round trip below T_low.
+    """TIMELY's Algorithm 1 after a burst that has brought a flow to its least rate: a step of 10 Mbps each round trip
+    below T_low.
 
-    Mittal et al., SIGCOMM 2015. A step comes with the answer to the first packet that was sent after the last step: (RTT / gap, rounded
-    down, + 1) gaps later, where a gap is a packet's time at the rate of now.
+    Mittal et al., SIGCOMM 2015. A step comes with the answer to the first packet that was sent after the last step:
+    (RTT / gap, rounded down, + 1) gaps later, where a gap is a packet's time at the rate of now.
     """
     result = setting.run(BURST)
     rates = setting.sampled(result, "utilisation", "utilisation", tier="to_host") * 30 / (1 + setting.CONTROL / PACKET)
@@ -112,7 +115,8 @@ def timely() -> Held:
         gap = PACKET * 8 / gbps / 1e3
         took += (math.floor(rtt_us / gap) + 1) * gap
         gbps += 0.01
-    # The burst takes 0.8 ms beside the flow; samples are of 100 us, so both ends are known to that and a straight line between.
+    # The burst takes 0.8 ms beside the flow; samples are of 100 us, so both ends are known to that and a straight line
+    # between.
     after = rates[rates.index > 3_000]
 
     def reaches(level: float) -> float:
@@ -125,7 +129,8 @@ def timely() -> Held:
 
 
 def hpcc() -> Held:
-    """HPCC rests at eta and its additive steps (Li et al., SIGCOMM 2019, section 3.2): R = R eta / U + AI gives U = eta + n AI / C."""
+    """HPCC rests at eta and its additive steps (Li et al., SIGCOMM 2019, section 3.2): R = R eta / U + AI gives U =
+    eta + n AI / C."""
     rows: list[Row] = []
     for flows in (2, 16):
         result = queue_of("hpcc", flows, "100Gbps", "4us", "30ms", interval="5us")

@@ -23,7 +23,8 @@ receivers = "0"
 
 
 def udp() -> Held:
-    """Four hosts send 10,000 packets each at the rate of the link that they share: it carries 10,000 meanwhile and then what the buffer holds."""
+    """Four hosts send 10,000 packets each at the rate of the link that they share: it carries 10,000 meanwhile and
+    then what the buffer holds."""
     result = setting.run(OVERLOAD)
     link = setting.link(result, "switch0", "host0")
     carried = 10_000 + 150e3 / PACKET
@@ -40,7 +41,11 @@ sharing = {sharing}
 measure = {{ end = "{end}", interval = "{interval}" }}
 host = {{ mtu = "1500B", header = "40B" }}
 switch.buffer.per_port.bytes = "1MB"
-fabric.dumbbell = {{ hosts_per_side = 10, host_rate = "10Gbps", bottleneck_rate = "10Gbps", propagation = "10us", switch_delay = "0s" }}
+fabric.dumbbell.hosts_per_side = 10
+fabric.dumbbell.host_rate = "10Gbps"
+fabric.dumbbell.bottleneck_rate = "10Gbps"
+fabric.dumbbell.propagation = "10us"
+fabric.dumbbell.switch_delay = "0s"
 """
 TENANT = """
 [[entity]]
@@ -81,9 +86,11 @@ def shared(
 
 
 def rate_limiter() -> Held:
-    """A token bucket passes a burst and then its rate (Turner 1986): r t + b in any time, of a host that has always more to send.
+    """A token bucket passes a burst and then its rate (Turner 1986): r t + b in any time, of a host that has always
+    more to send.
 
-    Two tenants of equal weight, one of a host and one of four: what a host may have of the half is a quarter less for each host more.
+    Two tenants of equal weight, one of a host and one of four: what a host may have of the half is a quarter less for
+    each host more.
     """
     rows: list[Row] = []
     for burst in (3_000, 300_000):
@@ -99,7 +106,8 @@ def rate_limiter() -> Held:
 
 
 def elastic_switch() -> Held:
-    """ElasticSwitch keeps guarantees of its hose model (Popa et al., SIGCOMM 2013, section 3): of weights 1 and 3, a quarter and the rest."""
+    """ElasticSwitch keeps guarantees of its hose model (Popa et al., SIGCOMM 2013, section 3): of weights 1 and 3, a
+    quarter and the rest."""
     sharing = '{ elastic_switch = { rate_allocation = "guarantees_only", period = "2ms" } }'
     got = shared(sharing, {"a": ("{ weight = 1 }", '"udp"', "0"), "b": ("{ weight = 3 }", '"udp"', "1-4")})
     return setting.held(
@@ -110,7 +118,8 @@ def elastic_switch() -> Held:
 
 
 def aq() -> Held:
-    """Weighted shares of a link that is full, as of generalised processor sharing (Parekh and Gallager 1993), whatever a tenant's control; and a cap.
+    """Weighted shares of a link that is full, as of generalised processor sharing (Parekh and Gallager 1993), whatever
+    a tenant's control; and a cap.
 
     Each tenant's hosts send more than its share, or turn at the losses of its AQ.
     """

@@ -15,8 +15,8 @@ from clearway.papers.figures import Held
 from . import setting
 from .setting import PACKET, PAYLOAD, Row
 
-# One flow through a star whose links damage so many bits that a packet of 1,500 B is lost with the probability named, on a path that no window
-# fills. A lost acknowledgement, 40 times as rare, takes nothing: the next says the same.
+# One flow through a star whose links damage so many bits that a packet of 1,500 B is lost with the probability named,
+# on a path that no window fills. A lost acknowledgement, 40 times as rare, takes nothing: the next says the same.
 LOSSY = """
 transport = "newreno"
 measure = {{ end = "{end}", interval = "0s" }}
@@ -45,7 +45,8 @@ class Lossy:
     rate: str = "100Gbps"
 
     def measured(self, expected: float) -> tuple[float, float]:
-        """Packets sent a round trip, and the share of them that was lost, in a run long enough for its losses if `expected` is right."""
+        """Packets sent a round trip, and the share of them that was lost, in a run long enough for its losses if
+        `expected` is right."""
         trips = self.losses / self.probability / expected
         bit_error_rate = -math.expm1(math.log1p(-self.probability) / (8 * PACKET))
         text = LOSSY.format(
@@ -60,13 +61,14 @@ class Lossy:
 
 
 def aimd_window(increase: float, decrease: float, probability: float) -> float:
-    """Packets in flight on the average of time, of a window that adds `increase` a round trip and loses the share `decrease` at a loss, each
-    packet being lost with a small `probability`.
+    """Packets in flight on the average of time, of a window that adds `increase` a round trip and loses the share
+    `decrease` at a loss, each packet being lost with a small `probability`.
 
-    Its square Y grows by 2 a packet and falls to (1 - b)² Y, so before a loss Y = 2 a / p times Z, a sum of exponentials, each weighted
-    (1 - b)² of the one before. Packets see that Y too, and a packet takes 1/W of a round trip: W = 1 / E[Y^-1/2] (Ott, Kemperman,
-    Mathis, "The stationary behavior of ideal TCP congestion avoidance", 1996: 1.31 / √p for a = 1, b = 1/2. Mathis, Semke, Mahdavi
-    and Ott, 1997, have √(3/2) / √p = 1.22 / √p with a loss at every 1/p-th packet).
+    Its square Y grows by 2 a packet and falls to (1 - b)² Y, so before a loss Y = 2 a / p times Z, a sum of
+    exponentials, each weighted (1 - b)² of the one before. Packets see that Y too, and a packet takes 1/W of a round
+    trip: W = 1 / E[Y^-1/2] (Ott, Kemperman, Mathis, "The stationary behavior of ideal TCP congestion avoidance", 1996:
+    1.31 / √p for a = 1, b = 1/2. Mathis, Semke, Mahdavi and Ott, 1997, have √(3/2) / √p = 1.22 / √p with a loss at
+    every 1/p-th packet).
     """
     weights = (1 - decrease) ** (2 * np.arange(400))
     # E[Z^-1/2] = 1/Γ(1/2) ∫ s^-1/2 E[e^-sZ] ds, with s = u².
@@ -81,11 +83,12 @@ Growth = Callable[[float, float, Times], Times]
 
 
 def window_under_loss(growth: Growth, decrease: float, probability: float, first: float) -> float:
-    """The same with what RFC 5681 and RFC 6675 make of a loss: a round trip until its sender knows, in which the window still grows and further
-    losses are one with the first; then a round trip of recovery, in which it stands. And in whole packets, half a one less on the average.
+    """The same with what RFC 5681 and RFC 6675 make of a loss: a round trip until its sender knows, in which the window
+    still grows and further losses are one with the first; then a round trip of recovery, in which it stands. And in
+    whole packets, half a one less on the average.
 
-    `growth(after, before, t)` is the window at so many round trips after recovery, from the windows after and before the cut. Drawn
-    over 20,000 losses, so good to 0.5%.
+    `growth(after, before, t)` is the window at so many round trips after recovery, from the windows after and before
+    the cut. Drawn over 20,000 losses, so good to 0.5%.
     """
     random = np.random.default_rng(1)
     step = 0.05
@@ -108,7 +111,8 @@ def aimd(increase: float) -> Growth:
 
 
 def cubic(round_trip_s: float) -> Growth:
-    """RFC 9438, section 4.2, figure 1, with section 4.3's friendly window and fast convergence (section 4.7): C = 0.4, beta = 0.7."""
+    """RFC 9438, section 4.2, figure 1, with section 4.3's friendly window and fast convergence (section 4.7): C =
+    0.4, beta = 0.7."""
 
     last = {"top": 0.0}
 
@@ -153,7 +157,8 @@ def cubic_lossy() -> Held:
 
 
 def cubic_friendly() -> Held:
-    """RFC 9438, section 4.3, where its estimate of Reno decides: 0.53 packets a round trip until it is where it was, then one."""
+    """RFC 9438, section 4.3, where its estimate of Reno decides: 0.53 packets a round trip until it is where it was,
+    then one."""
 
     def growth(after: float, before: float, t: Times) -> Times:
         slow = 3 * (1 - 0.7) / (1 + 0.7)
@@ -167,7 +172,8 @@ def cubic_friendly() -> Held:
 
 
 def illinois() -> Held:
-    """TCP-Illinois where there is no queue: alpha is alpha_max = 10, beta is beta_min = 1/8 (Liu, Basar, Srikant 2006, section III)."""
+    """TCP-Illinois where there is no queue: alpha is alpha_max = 10, beta is beta_min = 1/8 (Liu, Basar, Srikant
+    2006, section III)."""
     lossy = Lossy("illinois", 2e-4, 1e-3, 1_000)
     return response(
         "illinois",
@@ -179,13 +185,14 @@ def illinois() -> Held:
     )
 
 
-# The last does not hold: RACK (RFC 8985) is absent, so that a repeat that is lost waits for the timeout, after which all is sent again. At
-# 5% that is two repeats of each window of 833 packets.
+# The last does not hold: RACK (RFC 8985) is absent, so that a repeat that is lost waits for the timeout, after which
+# all is sent again. At 5% that is two repeats of each window of 833 packets.
 BBR_LOSSES = (0.001, 0.01, 0.05)
 
 
 def bbr(losses: Sequence[float] = BBR_LOSSES) -> Held:
-    """BBR answers no loss: what is delivered is the link's rate less what is lost (Cardwell et al., ACM Queue 2016, figure 8: 100 Mbps, 100 ms)."""
+    """BBR answers no loss: what is delivered is the link's rate less what is lost (Cardwell et al., ACM Queue 2016,
+    figure 8: 100 Mbps, 100 ms)."""
     rows: list[Row] = []
     for lost in losses:
         bit_error_rate = -math.expm1(math.log1p(-lost) / (8 * PACKET))
@@ -227,13 +234,15 @@ def queue_of(
 
 
 def full(result: cw.Result, links: int, from_ms: float) -> float:
-    """Share of the receiver's link that carries data, of a star with so many links; acknowledgements of 40 B go over the others."""
+    """Share of the receiver's link that carries data, of a star with so many links; acknowledgements of 40 B go over
+    the others."""
     shares = setting.sampled(result, "utilisation", "utilisation", from_ms, tier="to_host")
     return float(shares.mean()) * links / (1 + setting.CONTROL / PACKET)
 
 
 def dctcp() -> Held:
-    """DCTCP's sawtooth: Alizadeh et al., SIGCOMM 2010, section 3.3, of two flows in step on 10 Gbps and 100 us (its figure 12)."""
+    """DCTCP's sawtooth: Alizadeh et al., SIGCOMM 2010, section 3.3, of two flows in step on 10 Gbps and 100 us (its
+    figure 12)."""
     flows, product, threshold = 2, 10e9 * 100e-6 / 8 / PACKET, 40
     # W* fills path and threshold; alpha from (6), the amplitude A = N D from (7) and (8).
     window = (product + threshold) / flows
@@ -268,13 +277,16 @@ def dctcp() -> Held:
 
 
 def swift() -> Held:
-    """Swift's queue is what its target leaves beyond the unloaded round trip (Kumar et al., SIGCOMM 2020, sections 3.2 and 3.5).
+    """Swift's queue is what its target leaves beyond the unloaded round trip (Kumar et al., SIGCOMM 2020, sections 3.2
+    and 3.5).
 
-    A decrease of beta (delay - target) / delay at most once a round trip, beta = 0.8, brings the delay down to the target and not below, and
-    nothing grows above it. With flow scaling the target is higher by alpha / sqrt(cwnd) + beta, where cwnd is a flow's share of it.
+    A decrease of beta (delay - target) / delay at most once a round trip, beta = 0.8, brings the delay down to the
+    target and not below, and nothing grows above it. With flow scaling the target is higher by alpha / sqrt(cwnd) +
+    beta, where cwnd is a flow's share of it.
     """
     rows: list[Row] = []
-    # A law of many packets a window: where 16 flows have 3.5 each, every round trip of growth adds a third, and the queue stands 8% higher.
+    # A law of many packets a window: where 16 flows have 3.5 each, every round trip of growth adds a third, and the
+    # queue stands 8% higher.
     for flows, rate_gbps, scaling_us in ((4, 10, 0.0), (16, 10, 0.0), (4, 10, 60.0), (16, 100, 60.0)):
         rtt_us = 4 * 2 + (PACKET + setting.CONTROL) * 8 * 2 / rate_gbps / 1e3
         target = 60.0

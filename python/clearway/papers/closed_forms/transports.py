@@ -1,8 +1,9 @@
-"""Laws that hold for any transport: a packet alone, a message alone, equal messages that share a link, one packet each from many hosts.
+"""Laws that hold for any transport: a packet alone, a message alone, equal messages that share a link, one packet each
+from many hosts.
 
-Alone, a packet is stored and forwarded by each switch. A long message goes at line rate, less what its transport keeps free. Messages over
-one link are there together where the transport shares it evenly, and one after the other where it serves the shortest or the oldest
-first; either way the last is there when the link has carried all.
+Alone, a packet is stored and forwarded by each switch. A long message goes at line rate, less what its transport keeps
+free. Messages over one link are there together where the transport shares it evenly, and one after the other where it
+serves the shortest or the oldest first; either way the last is there when the link has carried all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .setting import BYTE_NS, CONTROL, PACKET, PAYLOAD, SLOT_US, Row
 
 LAW = "arithmetic: store and forward, and what the transport asks or keeps free"
 
-# The default leaf-spine: four links of 200 ns, three switches of 450 ns, 100 Gbps to hosts and 400 Gbps to spines. And a star.
+# The default leaf-spine: four links of 200 ns, three switches of 450 ns, 100 Gbps to hosts and 400 Gbps to spines. And
+# a star.
 FLIGHT_US = (4 * 200 + 3 * 450) / 1e3
 STAR_FLIGHT_US = (2 * 200 + 450) / 1e3
 
@@ -37,8 +39,9 @@ def star_way_us(size: int) -> float:
     return STAR_FLIGHT_US + size * BYTE_NS * 2 / 1e3
 
 
-# Fastpass (SIGCOMM 2014): its arbiter works by slots, here of a packet and 1% for control; what it gives begins at the earliest when the
-# allocation has come, for which it leaves the way and, as docs/schemes/fastpass.md says, eight slots and one a switch.
+# Fastpass (SIGCOMM 2014): its arbiter works by slots, here of a packet and 1% for control; what it gives begins at the
+# earliest when the allocation has come, for which it leaves the way and, as docs/schemes/fastpass.md says, eight slots
+# and one a switch.
 FASTPASS_SLOT_US = SLOT_US * 1.01
 
 
@@ -47,9 +50,10 @@ def fastpass_us(to_arbiter: float, from_arbiter: float, switches: int) -> float:
     return to_arbiter + FASTPASS_SLOT_US * (0.5 + 8 + switches) + from_arbiter
 
 
-# dcPIM (SIGCOMM 2022, sections 3.3 and 3.4): a phase is 2 r + 1 stages of beta cRTT / 2, r = 4 and beta = 1.3. Messages above a
-# bandwidth-delay product have data in the phase after the one that matches them.
+# dcPIM (SIGCOMM 2022, sections 3.3 and 3.4): a phase is 2 r + 1 stages of beta cRTT / 2, r = 4 and beta = 1.3. Messages
+# above a bandwidth-delay product have data in the phase after the one that matches them.
 def phase_us(control_round_trip: float) -> float:
+    """How long a phase of dcPIM is: its stages, by a control round trip."""
     return (2 * 4 + 1) * 1.3 * control_round_trip / 2
 
 
@@ -81,9 +85,10 @@ class Expected:
     """What the scenario sets."""
 
 
-# Harmony (NSDI 2024, section 3.2): a slot has 0.99 B / K, K = 8. Additional slots are for a BDP each, and reservations are not
-# pipelined: a slot's first packet comes a control packet's and a data packet's way after its reservation has been sent, the others a period
-# apart, and then it is reserved anew. So one slot of eight is always used, and seven but for a round trip each BDP.
+# Harmony (NSDI 2024, section 3.2): a slot has 0.99 B / K, K = 8. Additional slots are for a BDP each, and reservations
+# are not pipelined: a slot's first packet comes a control packet's and a data packet's way after its reservation has
+# been sent, the others a period apart, and then it is reserved anew. So one slot of eight is always used, and seven but
+# for a round trip each BDP.
 BDP_US = way_us(PACKET) + way_us(CONTROL)
 _PERIOD_US = 8 * SLOT_US / 0.99
 _BDP_PACKETS = math.ceil(BDP_US / (BYTE_NS / 1e3) / PAYLOAD)
@@ -91,27 +96,30 @@ HARMONY_RAMP = 8 / (1 + 7 * _BDP_PACKETS * _PERIOD_US / (BDP_US + (_BDP_PACKETS 
 _RESERVATION_US = 2 * way_us(CONTROL)
 _PATIENT = "delta_admission"
 
-# HPCC (SIGCOMM 2019, section 3.2): flows reduce to eta = 95% of a link and add W_AI each: R = R eta / U + AI rests at U = eta + n AI / C.
-# A data packet carries 42 B of telemetry inside the MTU.
+# HPCC (SIGCOMM 2019, section 3.2): flows reduce to eta = 95% of a link and add W_AI each: R = R eta / U + AI rests at U
+# = eta + n AI / C. A data packet carries 42 B of telemetry inside the MTU.
 HPCC_PAYLOAD = PAYLOAD - 42
-# Section 3.3: W_AI = W_init (1 - eta) / N keeps n <= N flows below the link's rate. Here N = 2 n. The default, for 100 flows, is too
-# little for 8: which of a neighbour's paced packets a flow's telemetry is behind moves its rate by more, and one keeps 16% for 12.5%.
+# Section 3.3: W_AI = W_init (1 - eta) / N keeps n <= N flows below the link's rate. Here N = 2 n. The default, for 100
+# flows, is too little for 8: which of a neighbour's paced packets a flow's telemetry is behind moves its rate by more,
+# and one keeps 16% for 12.5%.
 HPCC_STEP_GBPS = 100 * (1 - 0.95) / (2 * 8)
 
 
 def hpcc_slot(flows: int) -> float:
+    """The time of a packet where HPCC's flows leave of the link what they do."""
     step_gbps = 0.05 if flows == 1 else HPCC_STEP_GBPS
     return SLOT_US / (0.95 + flows * step_gbps / 100)
 
 
-# Swift (SIGCOMM 2020) has no slow start: from 10 packets it adds one a round trip until the window fills the path, and what is missing
-# from the path until then is lost.
+# Swift (SIGCOMM 2020) has no slow start: from 10 packets it adds one a round trip until the window fills the path, and
+# what is missing from the path until then is lost.
 _PATH = BDP_US / SLOT_US
 SWIFT_LOSES_US = (_PATH - 10) ** 2 / 2 * SLOT_US
 
 
 def _slow_start_us() -> float:
-    """What slow start from 10 packets leaves of the path: a window of w takes w of each round trip (RFC 5681, RFC 6928)."""
+    """What slow start from 10 packets leaves of the path: a window of w takes w of each round trip (RFC 5681, RFC
+    6928)."""
     window, lost = 10.0, 0.0
     while window < _PATH:
         lost, window = lost + _PATH - window, 2 * window
@@ -227,7 +235,8 @@ def lone_message(name: str) -> Row:
     return ("a message of 20,000 packets alone", "goodput, Gbps", ours, size * 8 / took / 1e3, 0.02)
 
 
-# As many as Harmony has slots, so that each has one. Where the shortest goes first, each is 1% longer than the one before: no two tie.
+# As many as Harmony has slots, so that each has one. Where the shortest goes first, each is 1% longer than the one
+# before: no two tie.
 SHARING = 8
 MESSAGE = """
 [[traffic]]
@@ -239,7 +248,8 @@ receivers = "1"
 flows = 1
 """
 SHARED_PACKETS = 5_000
-# Time for flows to become even, where that is what a control does slowly; deep buffers for those that lose nothing or turn at full ones.
+# Time for flows to become even, where that is what a control does slowly; deep buffers for those that lose nothing or
+# turn at full ones.
 PACKETS = {"bbr": 20_000, "hpcc": 20_000, "illinois": 20_000}
 BUFFERS = {"rdma": "20MB", "timely": "20MB", "hpcc": "20MB", "r2c2": "20MB", "illinois": "1MB"}
 SETTINGS: dict[str, Any] = {
@@ -256,7 +266,8 @@ SETTINGS: dict[str, Any] = {
     # It answers nothing: each sends an eighth.
     "udp": {"rate": f"{100_000 // SHARING}Mbps"},
 }
-# HPCC leaves more free where a flow's share of the path is less than some packets (docs/schemes/rdma.md): a path of 17 us.
+# HPCC leaves more free where a flow's share of the path is less than some packets (docs/schemes/rdma.md): a path of 17
+# us.
 FLIGHTS = {"hpcc": "4us"}
 
 

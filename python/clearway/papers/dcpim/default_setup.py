@@ -1,4 +1,5 @@
-"""The default setup of dcPIM's evaluation (SIGCOMM 2022, section 4.1): figure 3, its authors' program on the same flows, and clocks."""
+"""The default setup of dcPIM's evaluation (SIGCOMM 2022, section 4.1): figure 3, its authors' program on the same
+flows, and clocks."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ from .setting import (
 
 
 def figure_3a() -> Shown:
-    """The highest load that each scheme sustains, of three workloads: where unfinished work does not grow. Over seeds, with confidence."""
+    """The highest load that each scheme sustains, of three workloads: where unfinished work does not grow. Over
+    seeds, with confidence."""
     rows = {}
     said = published_loads()
     for workload, words in WORKLOADS.items():
@@ -71,7 +73,8 @@ def figure_3a() -> Shown:
     return Shown(table, checks, draw(panels))
 
 
-# Loads are tried in such steps, over what lasts so long: until long flows' backlog has settled, which the first half is for.
+# Loads are tried in such steps, over what lasts so long: until long flows' backlog has settled, which the first half is
+# for.
 STEP = 0.02
 
 LASTS_MS = {"imc10": 60, "websearch": 120, "datamining": 1_000}
@@ -105,7 +108,8 @@ def _confidence(values: Sequence[float]) -> tuple[float, float]:
 
 
 def figure_3() -> Shown:
-    """Slowdown at load 0.6 on the leaf-spine by the ideal time of the paper's plots: all flows (3b), and by size (3c to 3e)."""
+    """Slowdown at load 0.6 on the leaf-spine by the ideal time of the paper's plots: all flows (3b), and by size (3c
+    to 3e)."""
     ours = {
         (workload, words, scheme): by_class(as_plotted(scheme, as_run(f"figure-3-{workload}", scheme, keys)))
         for workload, words in WORKLOADS.items()
@@ -147,14 +151,14 @@ def figure_3() -> Shown:
     )
 
 
-# How many flows the runs behind their plots have. With fewer the backlog of long flows has not built up: with 10,000 IMC10 flows the mean
-# is 3% below theirs at load 0.5 and 26% at 0.8.
+# How many flows the runs behind their plots have. With fewer the backlog of long flows has not built up: with 10,000
+# IMC10 flows the mean is 3% below theirs at load 0.5 and 26% at 0.8.
 THEIR_FLOWS = 1_000_000
 
 
 def figure_3b() -> Shown:
-    """dcPIM's slowdown at loads 0.5 to 0.8, three workloads, by the ideal time of the paper's plots; their numbers beside. Hours; --scale
-    makes it shorter, and slowdowns at high loads smaller."""
+    """dcPIM's slowdown at loads 0.5 to 0.8, three workloads, by the ideal time of the paper's plots; their numbers
+    beside. Hours; --scale makes it shorter, and slowdowns at high loads smaller."""
     theirs = published()
     rows, held = {}, []
     for workload, words in WORKLOADS.items():
@@ -169,8 +173,11 @@ def figure_3b() -> Shown:
             )
             said = theirs.loc[workload, load].xs("dcpim", level="scheme")
             rows[words, load] = {
-                "mean": ours.loc["all", "mean"], "paper's": said.loc["all", "mean"], "p99": ours.loc["all", "p99"], "paper's p99": said.loc["all", "p99"],
-            }  # fmt: skip
+                "mean": ours.loc["all", "mean"],
+                "paper's": said.loc["all", "mean"],
+                "p99": ours.loc["all", "p99"],
+                "paper's p99": said.loc["all", "p99"],
+            }
             held.append(
                 Held(
                     "dcpim",
@@ -185,7 +192,8 @@ def figure_3b() -> Shown:
 
 
 def reference() -> Shown:
-    """The authors' program on the same flows: 144 lone ones, and 10,000 of web search; with its departures, and as the paper says."""
+    """The authors' program on the same flows: 144 lone ones, and 10,000 of web search; with its departures, and as
+    the paper says."""
     lone, listed = (
         pd.read_csv(REFERENCE / name) for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv")
     )
@@ -232,8 +240,9 @@ def reference() -> Shown:
     return Shown(pd.concat(tables), {}, None, held)
 
 
-# Runs of their program on flows of its own drawing: load, how many flows, and mean and 99th percentile of slowdown by its ideal, a row a
-# class (reference/README.md). A number of flows of its own each: at 0.8 the backlog still grows after 100,000.
+# Runs of their program on flows of its own drawing: load, how many flows, and mean and 99th percentile of slowdown by
+# its ideal, a row a class (reference/README.md). A number of flows of its own each: at 0.8 the backlog still grows
+# after 100,000.
 THEIR_RUNS = {
     (0.8, 100_000): {"short": (1.044, 1.111), "medium": (3.677, 7.25), "long": (6.614, 28.7), "all": (1.800, 13.90)},
     (0.6, 1_000_000): {"short": (1.035, 1.098), "medium": (3.529, 7.25), "long": (3.651, 14.38), "all": (1.504, 6.85)},
@@ -267,7 +276,8 @@ def _fct_us(result: cw.Result, theirs: pd.Series[float]) -> pd.DataFrame:
 
 
 def trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PAPER)) -> dict[str, bool]:
-    """What section 4.1 says of short flows; its numbers are of the default setup, elsewhere it says that the trend is the same."""
+    """What section 4.1 says of short flows; its numbers are of the default setup, elsewhere it says that the trend
+    is the same."""
     said = {
         "dcPIM": ((1.03, 1.04), (1.09, 1.16)),
         "Homa Aeolus": ((2.5, 2.7), (3.0, 6.1)),
@@ -290,7 +300,8 @@ def trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PAP
 
 
 def clocks() -> Shown:
-    """Clocks that don't agree (section 3.5): IMC10 at load 0.6 with each host's ahead by up to so much, and running fast or slow."""
+    """Clocks that don't agree (section 3.5): IMC10 at load 0.6 with each host's ahead by up to so much, and running
+    fast or slow."""
     rows = {}
     for drift in DRIFTS_PPM:
         for offset in OFFSETS_US:

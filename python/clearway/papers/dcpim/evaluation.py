@@ -39,8 +39,8 @@ from .setting import (
 
 
 def figure_4a() -> Shown:
-    """A shuffle from rack to rack, with an incast of 50 every 100 us at first: data that comes for the first time, over what the receivers'
-    links could carry. The authors' traffic and metric."""
+    """A shuffle from rack to rack, with an incast of 50 every 100 us at first: data that comes for the first time,
+    over what the receivers' links could carry. The authors' traffic and metric."""
     used = {
         scheme: _use(run("figure-4a-bursty", scheme, keys, flows=False)) * 144 / 16
         for scheme, keys in wanted(ALL).items()
@@ -77,8 +77,8 @@ def figure_4a() -> Shown:
 
 
 def _use(result: cw.Result, every_us: int = 20) -> pd.Series[float]:
-    """Share of the capacity of all links to hosts that data took which came for the first time, headers counted, as the authors count;
-    by the end of the time that it is of, in us."""
+    """Share of the capacity of all links to hosts that data took which came for the first time, headers counted, as
+    the authors count; by the end of the time that it is of, in us."""
     table = result.utilisation
     of_tier = table["tier"] == "to_host"
     values = pd.Series(table["data_share"][of_tier], index=table["time_ps"][of_tier] / 1e6)
@@ -92,7 +92,8 @@ def _settles(use: pd.Series[float], level: float) -> float:
 
 
 def figure_4b() -> Shown:
-    """All flows of BDP + 1, dcPIM's worst case: mean and 99th percentile of slowdown by the ideal time of the paper's plots."""
+    """All flows of BDP + 1, dcPIM's worst case: mean and 99th percentile of slowdown by the ideal time of the
+    paper's plots."""
     runs = {scheme: as_run("figure-4b-worst-case", scheme, keys) for scheme, keys in wanted(BOTH).items()}
     table = pd.DataFrame(
         {scheme: by_class(as_plotted(scheme, result)).loc["all", ["mean", "p99"]] for scheme, result in runs.items()}
@@ -148,8 +149,8 @@ def _ndp_in_4b() -> list[Held]:
 
 
 def figure_4c() -> Shown:
-    """A traffic matrix that is not sparse, each host to each other: data that comes for the first time, as a share of the links to hosts. The
-    authors' traffic and metric."""
+    """A traffic matrix that is not sparse, each host to each other: data that comes for the first time, as a share
+    of the links to hosts. The authors' traffic and metric."""
     used = {scheme: _use(run("figure-4c-dense", scheme, keys, flows=False)) for scheme, keys in wanted(ALL).items()}
     used["dcPIM, their program's"] = _use(run("figure-4c-dense", "as its program", PROGRAM, flows=False))
     table = pd.DataFrame(used).rename_axis("us")
@@ -171,7 +172,8 @@ def figure_4c() -> Shown:
 
 
 def figure_5ab() -> Shown:
-    """The leaf-spine oversubscribed 2:1, load 0.5: slowdown of all flows, and by size. The paper has no Homa Aeolus here."""
+    """The leaf-spine oversubscribed 2:1, load 0.5: slowdown of all flows, and by size. The paper has no Homa Aeolus
+    here."""
     table = all_to_all("figure-5-oversubscribed", wanted(ALL))
     marks = _marks("oversubscribed", 0.5, table)
     schemes = tuple(name for name in wanted(PAPER) if name != "Homa Aeolus")
@@ -264,7 +266,8 @@ GRID = {1: (54, 56, 56, 56), 2: (74, 76, 78, 78), 3: (76, 80, 82, 84), 4: (74, 8
 
 
 def figure_6a() -> Shown:
-    """The load of IMC10 that dcPIM sustains with r rounds and k channels, in percent; what its authors list beside it."""
+    """The load of IMC10 that dcPIM sustains with r rounds and k channels, in percent; what its authors list beside
+    it."""
     rows, held = {}, []
     lasting = {"traffic.all.duration": f"{round(60_000 * setting.scale)}us", "measure.drain": "0us"}
     base = cw.Scenario.load(setting.HERE / "figure-3a-sustained.toml")
@@ -337,7 +340,8 @@ def figure_7() -> Shown:
     rivals = ratio.loc[["DCTCP", "TCP CUBIC"]]
     mean, tail, long = rivals["short mean"], rivals["short p99"], rivals["long mean"]
     checks = {
-        f"{size} flows, {statistic}: DCTCP {rivals.loc['DCTCP', f'{size} {statistic}']:.2f}, CUBIC {rivals.loc['TCP CUBIC', f'{size} {statistic}']:.2f} "
+        f"{size} flows, {statistic}: DCTCP {rivals.loc['DCTCP', f'{size} {statistic}']:.2f}, "
+        f"CUBIC {rivals.loc['TCP CUBIC', f'{size} {statistic}']:.2f} "
         "times dcPIM's, in this order": bool(
             1 < rivals.loc["DCTCP", f"{size} {statistic}"] < rivals.loc["TCP CUBIC", f"{size} {statistic}"]
         )

@@ -25,6 +25,7 @@ def log(axes: Axes) -> None:
 
 
 def bars(axes: Axes, values: pd.Series[float], title: str, log: bool = False) -> None:
+    """A bar a scheme, with its number."""
     colours = [COLOURS.get(str(name), "#8a8f98") for name in values.index]
     axes.bar(range(len(values)), values.to_numpy(dtype=float), 0.7, color=colours)
     axes.set_xticks(range(len(values)), [str(name).replace(" ", "\n") for name in values.index], fontsize=7.5)
@@ -105,6 +106,7 @@ def beside(axes: Axes, rows: pd.DataFrame, title: str) -> None:
 
 
 def over_offsets(axes: Axes, table: pd.DataFrame, column: str) -> None:
+    """A line a drift, over how far clocks are apart."""
     for drift, colour in zip(DRIFTS_PPM, ("#0072b2", "#009e73", "#d55e00")):
         rows = table.loc[drift]
         axes.plot(
@@ -132,6 +134,7 @@ def grid(axes: Axes, cells: pd.DataFrame, title: str) -> None:
 
 
 def over_time(axes: Axes, used: Mapping[str, pd.Series[float]], title: str) -> None:
+    """A line a scheme: the share of capacity that data takes."""
     for scheme, values in used.items():
         axes.plot(
             values.index,
@@ -147,6 +150,7 @@ def over_time(axes: Axes, used: Mapping[str, pd.Series[float]], title: str) -> N
 
 
 def sensitivity(axes: Axes, rows: pd.DataFrame, key: str) -> None:
+    """Slowdowns over a parameter."""
     for column, colour in (
         ("all mean", "#0072b2"),
         ("short mean", "#009e73"),

@@ -1,7 +1,7 @@
 """What dcPIM's authors published, and ours counted as theirs.
 
-`reference/published.csv` holds the numbers behind their plots (`simulator/py/analysis/gnuplot/data` of their repository) and
-`reference/` what their program gave on lists of flows; reference/README.md says more.
+`reference/published.csv` holds the numbers behind their plots (`simulator/py/analysis/gnuplot/data` of their
+repository) and `reference/` what their program gave on lists of flows; reference/README.md says more.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def published(fabric: str = "leaf_spine") -> pd.DataFrame:
 
 
 def plotted(result: cw.Result, hosts_per_rack: int = 16, payload: int = 1_460) -> pd.DataFrame:
-    """Each completed flow's bytes, and slowdown by the ideal time of the authors' plots, on the leaf-spine: it counts no header of the
-    message's packets, so that long flows read 2.7% higher than by ours. Where packets carry `payload` bytes in place of 1,460, those of as
-    many packets of 1,460."""
+    """Each completed flow's bytes, and slowdown by the ideal time of the authors' plots, on the leaf-spine: it
+    counts no header of the message's packets, so that long flows read 2.7% higher than by ours. Where packets carry
+    `payload` bytes in place of 1,460, those of as many packets of 1,460."""
     flows = result.flows
     size, fct_us = np.asarray(flows["bytes"], float) * 1_460 / payload, np.asarray(flows["fct_ps"], float) / 1e6
     across = np.asarray(flows["src"]) // hosts_per_rack != np.asarray(flows["dst"]) // hosts_per_rack
@@ -46,8 +46,8 @@ def plotted(result: cw.Result, hosts_per_rack: int = 16, payload: int = 1_460) -
 
 
 def one_way(result: cw.Result, hosts_per_rack: int = 16) -> pd.DataFrame:
-    """The same until the message is received, without the way back in either time: what a message of one packet to another rack takes alone
-    is 2.9 us."""
+    """The same until the message is received, without the way back in either time: what a message of one packet to
+    another rack takes alone is 2.9 us."""
     flows = result.flows
     size = np.asarray(flows["bytes"], float)
     took_us = (np.asarray(flows["delivered_ps"], float) - np.asarray(flows["start_ps"], float)) / 1e6
@@ -58,7 +58,8 @@ def one_way(result: cw.Result, hosts_per_rack: int = 16) -> pd.DataFrame:
 
 
 def by_their_program(result: cw.Result, hosts_per_rack: int = 16) -> pd.DataFrame:
-    """The same by the ideal time of their program (reference/README.md): each of the message's packets has a header, each link 0.65 us."""
+    """The same by the ideal time of their program (reference/README.md): each of the message's packets has a header,
+    each link 0.65 us."""
     flows = result.flows
     size, fct_us = np.asarray(flows["bytes"], float), np.asarray(flows["fct_ps"], float) / 1e6
     across = np.asarray(flows["src"]) // hosts_per_rack != np.asarray(flows["dst"]) // hosts_per_rack

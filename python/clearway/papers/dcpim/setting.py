@@ -26,8 +26,8 @@ seeds = 3
 
 only: frozenset[str] = frozenset()
 
-# The paper's protocols, in its order, then those that its section 5 and its rivals' papers speak of. HPCC stands on PFC, with the 16 MB a
-# switch that table 1 has; NDP brings its queues of 8 packets.
+# The paper's protocols, in its order, then those that its section 5 and its rivals' papers speak of. HPCC stands on
+# PFC, with the 16 MB a switch that table 1 has; NDP brings its queues of 8 packets.
 PFC: Keys = {"flow_control": "pfc", "switch.buffer": {"shared": {"bytes": "16MB"}}}
 
 PAPER: Mapping[str, Keys] = {
@@ -45,9 +45,10 @@ MORE: Mapping[str, Keys] = {
 
 ALL = {**PAPER, **MORE}
 
-# The rivals as dcPIM's authors ran them, where that is known, beside those by their own papers (papers/ndp/reference, docs/schemes/homa.md):
-# NDP's program of 2017 with `-cwnd 48`, whose packets have 1,500 B of payload and 64 of headers; Homa Aeolus's simulation with one unscheduled
-# level and RTTbytes of 72,000, whose times end where a message is received.
+# The rivals as dcPIM's authors ran them, where that is known, beside those by their own papers (papers/ndp/reference,
+# docs/schemes/homa.md): NDP's program of 2017 with `-cwnd 48`, whose packets have 1,500 B of payload and 64 of headers;
+# Homa Aeolus's simulation with one unscheduled level and RTTbytes of 72,000, whose times end where a message is
+# received.
 AS_RUN: Mapping[str, Keys] = {
     "NDP (as run)": {
         "transport": {
@@ -100,7 +101,8 @@ OF_PLOTS = {"mean": 0.05, "p99": 0.15}
 # Of rivals, whose settings there are known in part.
 OF_RIVALS = {"mean": 0.1, "p99": 0.2}
 
-# Of what their program gave on the very same flows: that program's own spread when ties fall in another order is 0.6% and 6%.
+# Of what their program gave on the very same flows: that program's own spread when ties fall in another order is 0.6%
+# and 6%.
 OF_PROGRAM = {"mean": 0.02, "p99": 0.06}
 
 
@@ -119,7 +121,8 @@ def run(scenario: str, name: str, keys: Keys, flows: bool = True) -> cw.Result:
 
 
 def as_run(scenario: str, scheme: str, keys: Keys, name: str = "") -> cw.Result:
-    """A run of a figure of the leaf-spine. NDP's program is given each message as so many of its own, larger packets, at the same times."""
+    """A run of a figure of the leaf-spine. NDP's program is given each message as so many of its own, larger
+    packets, at the same times."""
     if scheme == "NDP (as run)":
         traffic = cw.Scenario.load(HERE / f"{scenario}.toml").to_dict()["traffic"][0]
         load = traffic["arrivals"]["poisson"]["load"] * 1_564 / 1_500
@@ -163,12 +166,13 @@ def all_to_all(prefix: str, schemes: Mapping[str, Keys]) -> pd.DataFrame:
 
 
 def within(values: pd.Series[float], low: float, high: float, spread: float = 0.1, least: float = 0.0) -> bool:
-    """Whether all are within the paper's range, give or take a tenth of its ends; of what they are above `least`, where no value can be
-    below it: a slowdown of 1.14 is no tenth off from 1.04."""
+    """Whether all are within the paper's range, give or take a tenth of its ends; of what they are above `least`,
+    where no value can be below it: a slowdown of 1.14 is no tenth off from 1.04."""
     return bool(values.between(least + (low - least) * (1 - spread), least + (high - least) * (1 + spread)).all())
 
 
 def span(values: pd.Series[float]) -> str:
+    """The least and the most of some values."""
     return f"{values.min():.3g}-{values.max():.3g}"
 
 

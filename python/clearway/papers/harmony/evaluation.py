@@ -49,8 +49,8 @@ def parameters_of(k: int, delta_us: float, scheme: str = "harmony", **more: Any)
 def region(
     scenario: str, grid: list[tuple[str, int, float]], us: float, **search: Any
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """The maximum sustainable load of each scheme, K and delta_admission, and each scheme's feasibility region: its edge over all
-    runs in which no message was rejected."""
+    """The maximum sustainable load of each scheme, K and delta_admission, and each scheme's feasibility region: its
+    edge over all runs in which no message was rejected."""
     rows, points = [], []
     for scheme, k, delta_us in grid:
         name, keys = parameters_of(k, delta_us, scheme)
@@ -79,7 +79,8 @@ def region(
 def message_bound_us(
     result: cw.Result, k: int, delta_us: float, rate_gbps: float, switches: int, size: int = 128_000
 ) -> float:
-    """The most from a message's arrival to its delivery, with one slot all along: its request's way, delta_admission, and from rsvp to complete."""
+    """The most from a message's arrival to its delivery, with one slot all along: its request's way,
+    delta_admission, and from rsvp to complete."""
     rtt_us = result.info["data_rtt_ps"] / 1e6
     wire = size + 40 * -(-size // 1460)
     sending = harmony.message_delay_max_us(
@@ -133,9 +134,8 @@ def figure_5c() -> Shown:
         f"no delay above the bound: at most {table['max'].max():.0f} of {bound:.0f} us": bool(
             (table["max"] <= bound).all()
         ),
-        f"no wait above what is proven: at most {table['wait max'].max():.1f} of {table['wait bound'].max():.1f} us": bool(
-            (table["wait max"] <= table["wait bound"]).all()
-        ),
+        f"no wait above what is proven: at most {table['wait max'].max():.1f} "
+        f"of {table['wait bound'].max():.1f} us": bool((table["wait max"] <= table["wait bound"]).all()),
     }
     spreads = {f"{load:g}": row[SPREAD] for load, row in table.iterrows()}
     waits = table[["wait max", "wait bound"]]
@@ -150,7 +150,8 @@ SIZES_5D = (2, 4, 8, 16, 32, 64, 128)
 
 
 def figure_5d() -> Shown:
-    """Testbed at one bound on delay for all RPC sizes: messages rejected, of some thousand, by Harmony and by ideal matching (Fastpass)."""
+    """Testbed at one bound on delay for all RPC sizes: messages rejected, of some thousand, by Harmony and by ideal
+    matching (Fastpass)."""
     rows = {}
     # What 128 KB have with delta_admission 630 us.
     most = 630 + sending_us(128)
@@ -187,7 +188,7 @@ def figure_5d() -> Shown:
                 )
     table = table_of(rows, ["KB", "scheme", "load"])
     share = table["share %"].unstack(["scheme", "load"])
-    ours, ideal = (table.xs(scheme, level="scheme") for scheme in ("harmony", "fastpass"))
+    ours = table.xs("harmony", level="scheme")
     sustained = {
         kb: [load for load in (0.4, 0.65, 0.9) if table.loc[(kb, "harmony", load), "rejected"] == 0] for kb in SIZES_5D
     }
@@ -226,6 +227,7 @@ def sending_us(kb: float) -> float:
 
 
 def grid_6a() -> list[tuple[str, int, float]]:
+    """Scheme, K and delta_admission of each point of figure 6a."""
     return [("harmony", k, delta) for k in LINKS for delta in DELTAS] + [("fastpass", 0, delta) for delta in DELTAS]
 
 
@@ -347,6 +349,7 @@ MIXES = ((0.3, 0.3), (0.4, 0.2), (0.5, 0.1))
 
 
 def beside(scheme: str, rpcs: float, web: float) -> tuple[str, dict[str, Any]]:
+    """The name and keys of a run of RPCs above web search, at these loads."""
     us = 2_000 * setting.scale
     both: dict[str, Any] = {f"traffic.{index}.duration": f"{us:g}us" for index in (0, 1)}
     loads = {"traffic.0.arrivals.poisson.load": rpcs, "traffic.1.arrivals.poisson.load": web}
@@ -356,7 +359,8 @@ def beside(scheme: str, rpcs: float, web: float) -> tuple[str, dict[str, Any]]:
 
 
 def figure_7() -> Shown:
-    """RPCs and web search beneath them: web search's maximum sustainable load, RPCs' slowdown spread, web search's mean and tail."""
+    """RPCs and web search beneath them: web search's maximum sustainable load, RPCs' slowdown spread, web search's
+    mean and tail."""
     rows = {}
     for rpcs, web in MIXES:
         for scheme in BESIDE:
@@ -411,7 +415,8 @@ def figure_7() -> Shown:
 
 
 def figure_8a() -> Shown:
-    """RPC sizes from 0.5 to 512 KB: sustained load and the worst delay in unloaded round trips, over K and delta_admission."""
+    """RPC sizes from 0.5 to 512 KB: sustained load and the worst delay in unloaded round trips, over K and
+    delta_admission."""
     rows = {}
     # So long do messages arrive. A slot is idle for a round trip between two messages, so small ones need more of them.
     for kb, us, links in (
@@ -443,9 +448,8 @@ def figure_8a() -> Shown:
     targets = table["worst / RTT at 0.5"].groupby(["KB", "K"]).min()
     loads = table["load"].groupby(["KB", "K"]).max()
     checks = {
-        f"4 KB at load 0.5 take {targets[4.0].loc[K]:.0f} unloaded round trips at worst, and fewer with K = 32: {targets[4.0].loc[32]:.0f}": bool(
-            targets[4.0].loc[32] < targets[4.0].loc[K]
-        ),
+        f"4 KB at load 0.5 take {targets[4.0].loc[K]:.0f} unloaded round trips at worst, "
+        f"and fewer with K = 32: {targets[4.0].loc[32]:.0f}": bool(targets[4.0].loc[32] < targets[4.0].loc[K]),
         "K = 8: small RPCs sustain less": bool(loads[0.5].loc[K] <= loads[4.0].loc[K] <= loads[128.0].loc[K]),
     }
     edges = {
@@ -481,7 +485,8 @@ SPINES = {
 
 
 def figure_8b() -> Shown:
-    """Oversubscription 1:1, 2:1 and 4:1: maximum sustainable load (of the slower core), slowdowns and the bound on waits."""
+    """Oversubscription 1:1, 2:1 and 4:1: maximum sustainable load (of the slower core), slowdowns and the bound on
+    waits."""
     rows = {}
     name, keys = parameters_of(K, DELTA_US)
     for spines, more in SPINES.items():
@@ -499,10 +504,12 @@ def figure_8b() -> Shown:
     for spines in SPINES:
         of = table.loc[spines]
         checks[
-            f"{spines}: bounds on waits are near-identical, within 10%: {', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"
+            f"{spines}: bounds on waits are near-identical, within 10%: "
+            f"{', '.join(f'{bound:.1f}' for bound in of['wait bound'])} us"
         ] = bool(of["wait bound"].max() < 1.1 * of["wait bound"].min())
         checks[
-            f"{spines}: a slower core sustains as large a share of its rate: {', '.join(f'{load:.2f}' for load in of['sustained'])}"
+            f"{spines}: a slower core sustains as large a share of its rate: "
+            f"{', '.join(f'{load:.2f}' for load in of['sustained'])}"
         ] = bool(of["sustained"].min() >= of.loc["1:1", "sustained"])
     panels = [
         setting.whiskers(
@@ -536,7 +543,8 @@ def figure_8c() -> Shown:
             "fat-tree", "rejected at 0.6"
         ]
         == 0,
-        f"the fat-tree sustains {table.loc['fat-tree', 'sustained']:.2f}, the leaf-spine {table.loc['leaf-spine', 'sustained']:.2f}": bool(
+        f"the fat-tree sustains {table.loc['fat-tree', 'sustained']:.2f}, "
+        f"the leaf-spine {table.loc['leaf-spine', 'sustained']:.2f}": bool(
             table.loc["fat-tree", "sustained"] >= 0.8 * table.loc["leaf-spine", "sustained"]
         ),
         f"p99 slowdown within 10%: {table.loc['fat-tree', 'p99']:.2f} and {table.loc['leaf-spine', 'p99']:.2f}": bool(
@@ -553,7 +561,8 @@ def figure_8c() -> Shown:
 
 
 def parameters() -> Shown:
-    """Over K and delta_admission, where what is refused waits again and where it gives up: maximum sustainable load; rejected at 0.6."""
+    """Over K and delta_admission, where what is refused waits again and where it gives up: maximum sustainable load;
+    rejected at 0.6."""
     rows = {}
     for k in (1, *LINKS):
         for delta in DELTAS:
@@ -603,7 +612,8 @@ def parameters() -> Shown:
 
 
 def services() -> Shown:
-    """Links that serve packets in the order of arrival and virtual links in turn: slowdowns, rejections, and waits beside what is proven."""
+    """Links that serve packets in the order of arrival and virtual links in turn: slowdowns, rejections, and waits
+    beside what is proven."""
     rows = {}
     kept = setting.service
     for load in (0.5, 0.6, 0.8):
@@ -621,9 +631,8 @@ def services() -> Shown:
     table = table_of(rows, ["load", "service"])
     fifo, in_turn = (table.xs(service, level="service") for service in ("fifo", "round_robin"))
     checks = {
-        f"in turn the bound on waits is a third: {in_turn['wait bound'].iloc[0]:.2f} of {fifo['wait bound'].iloc[0]:.2f} us": bool(
-            (in_turn["wait bound"] < 0.34 * fifo["wait bound"]).all()
-        ),
+        f"in turn the bound on waits is a third: {in_turn['wait bound'].iloc[0]:.2f} "
+        f"of {fifo['wait bound'].iloc[0]:.2f} us": bool((in_turn["wait bound"] < 0.34 * fifo["wait bound"]).all()),
         "both keep their bounds": bool((table["wait max"] <= table["wait bound"]).all()),
         "slowdowns are within 5%, mean and p99": bool(
             ((in_turn[["mean", "p99"]] / fifo[["mean", "p99"]] - 1).abs() < 0.05).all(axis=None)

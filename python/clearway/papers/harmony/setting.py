@@ -1,4 +1,5 @@
-"""What the figures of Harmony's paper share: runs and searches of its setting, and how slowdowns and regions are told and drawn."""
+"""What the figures of Harmony's paper share: runs and searches of its setting, and how slowdowns and regions are
+told and drawn."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def threads_of(scenario: str) -> int | None:
 
 
 def sustain(scenario: str, name: str, sets: Keys, seeds: Sequence[int] = (1, 2), **search: Any) -> cw.Sustained:
-    """The maximum sustainable load as the paper has it, where every message completes; an error if the audit of any run finds anything."""
+    """The maximum sustainable load as the paper has it, where every message completes; an error if the audit of any
+    run finds anything."""
     name = name if service == "fifo" else f"{name} in turn"
     wanted = cw.Scenario.load(HERE / f"{scenario}.toml").with_({"name": f"{scenario} {name}", **sets})
     return figures.sustain(wanted, OUT, seeds=seeds, keeps_up=None, threads=threads_of(scenario), **search)
@@ -134,7 +136,8 @@ def regions(
 def whiskers(
     title: str, spreads: Mapping[str, pd.Series[float]], y: str, bound: float | None = None
 ) -> Callable[[Axes], None]:
-    """Spreads as the paper draws them: a box from mean to 99.9%-ile with the 99%-ile as its line, whiskers to minimum and maximum."""
+    """Spreads as the paper draws them: a box from mean to 99.9%-ile with the 99%-ile as its line, whiskers to
+    minimum and maximum."""
 
     def panel(axes: Axes) -> None:
         boxes = [

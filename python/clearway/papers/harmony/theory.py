@@ -1,4 +1,5 @@
-"""Harmony's theory and what follows by arithmetic (NSDI 2024, sections 2 and 3): numbers beside the paper's, and lone messages."""
+"""Harmony's theory and what follows by arithmetic (NSDI 2024, sections 2 and 3): numbers beside the paper's, and
+lone messages."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def below_bdp(file: str, gbps: float) -> float:
 
 
 def figure_1() -> Shown:
-    """Why congestion-free: unloaded round trips and full buffers' delays, messages below one bandwidth-delay product, buffers by capacity."""
+    """Why congestion-free: unloaded round trips and full buffers' delays, messages below one bandwidth-delay
+    product, buffers by capacity."""
     rows = {
         name: pd.Series(
             {
@@ -73,9 +75,8 @@ def figure_1() -> Shown:
         "none",
     )
     checks = {
-        f"a full buffer delays {(table['full buffer us'] / table['unloaded RTT us']).min():.0f} times an unloaded round trip, or more": bool(
-            (table["full buffer us"] > 100 * table["unloaded RTT us"]).all()
-        ),
+        f"a full buffer delays {(table['full buffer us'] / table['unloaded RTT us']).min():.0f} times "
+        "an unloaded round trip, or more": bool((table["full buffer us"] > 100 * table["unloaded RTT us"]).all()),
         "buffers grow more slowly than capacities": table["buffer / capacity us"].is_monotonic_decreasing,
     }
     delays = table.groupby("Gbps")[["unloaded RTT us", "full buffer us"]].max()
@@ -88,7 +89,8 @@ def figure_1() -> Shown:
 
 
 def figure_4() -> Shown:
-    """Slots filled, as a share of what an ideal arbiter fills, over K: the theorem, drawings of its model, and the protocol's rule."""
+    """Slots filled, as a share of what an ideal arbiter fills, over K: the theorem, drawings of its model, and the
+    protocol's rule."""
     rows = {}
     for k in (1, 2, 4, 8, 16, 32, 64):
         drawn = harmony.allocation(k, cores=32, trials=1000).loc[1]
@@ -135,7 +137,8 @@ def figure_4() -> Shown:
 
 
 def adversary() -> Shown:
-    """Packets that wait at each switch of a path if all meets as badly as an adversary arranges, Theorem 3.1, and what is proven."""
+    """Packets that wait at each switch of a path if all meets as badly as an adversary arranges, Theorem 3.1, and
+    what is proven."""
     tables = {k: harmony.adversary(k, 5) for k in (2, 4, 8, 16)}
     table = pd.concat(tables, names=["K"])
     checks = {
@@ -154,7 +157,8 @@ def adversary() -> Shown:
     return Shown(table, checks, draw(panels))
 
 
-# Of all packets and of control packets, in ps: on links of 100 and 400 Gbps, and section 5's delays of four links and three switches.
+# Of all packets and of control packets, in ps: on links of 100 and 400 Gbps, and section 5's delays of four links and
+# three switches.
 FULL_PS, CONTROL_PS, FLIGHT_PS = 2 * (120_000 + 30_000), 2 * (3_200 + 800), 4 * 200_000 + 3 * 450_000
 
 # Within a rack, to Fastpass's arbiter.
@@ -165,8 +169,8 @@ def lone_ps(scheme: str, packets: int) -> int:
     """What a lone message of full packets to another rack takes."""
     last = packets - 1
     if scheme == "fastpass":
-        # A slot has 1% for control, and is a multiple of the four lanes of a spine's links; the first begins behind the longest way of an
-        # allocation and eleven slots of slack.
+        # A slot has 1% for control, and is a multiple of the four lanes of a spine's links; the first begins behind the
+        # longest way of an allocation and eleven slots of slack.
         slot = 121_216
         begin = -(-(NEAR_PS + CONTROL_PS + FLIGHT_PS + 11 * slot) // slot) * slot
         return begin + last * slot + FULL_PS + FLIGHT_PS
@@ -177,7 +181,8 @@ def lone_ps(scheme: str, packets: int) -> int:
 
 
 def lone() -> Shown:
-    """Lone messages of 1 to 88 packets between racks, over each scheme that reserves, beside arithmetic; and the unloaded round trip."""
+    """Lone messages of 1 to 88 packets between racks, over each scheme that reserves, beside arithmetic; and the
+    unloaded round trip."""
     rows = {}
     for scheme in ("harmony", "rsvp", "fastpass"):
         for packets in (1, 8, 9, 24, 88):
@@ -245,7 +250,8 @@ def theory() -> Shown:
 
 
 def counterexample() -> Shown:
-    """27 messages, one a host, for which Theorem 3.1 is false in the order of arrival: packets that wait at each switch of a path."""
+    """27 messages, one a host, for which Theorem 3.1 is false in the order of arrival: packets that wait at each
+    switch of a path."""
     k, packet = 3, 1_500
     rows, over_time = {}, {}
     for service in ("fifo", "round_robin"):
@@ -270,7 +276,8 @@ def counterexample() -> Shown:
     # Control packets wait beside data: a few of 40 bytes.
     few = 10 * 40 / packet
     checks = {
-        f"in the order of arrival {fifo.loc[3, 'packets']:.2f} packets wait, above Theorem 3.1's {fifo.loc[3, 'theorem 3.1']:g}": bool(
+        f"in the order of arrival {fifo.loc[3, 'packets']:.2f} packets wait, "
+        f"above Theorem 3.1's {fifo.loc[3, 'theorem 3.1']:g}": bool(
             int(fifo.loc[3, "packets"]) == 7 and fifo.loc[3, "theorem 3.1"] == 6
         ),
         "and no more than is proven of it, at each switch": bool((fifo["packets"] <= fifo["proven"] + few).all()),

@@ -8,19 +8,21 @@ import numpy as np
 import pandas as pd
 
 from clearway.papers import figures
-from clearway.papers.figures import Held, Shown
 from clearway.papers._paper import Options, Paper
+from clearway.papers.figures import Held, Shown
 
 HERE = Path(__file__).parent
 
 OUT = Path("out/homa")
 WORKLOADS = {"figure-12-w3": "W3", "figure-12-w4": "W4"}
-# Section 5.2: at 80% load the 99th percentile slowdown of the shortest half of all messages is never above 2.2, over all workloads.
+# Section 5.2: at 80% load the 99th percentile slowdown of the shortest half of all messages is never above 2.2, over
+# all workloads.
 PAPER_P99 = 2.2
 
 
 def figure_12() -> Shown:
-    """The 99th percentile of slowdown by deciles of message size at 80% load: 2.2 for the worst of the shortest half, within 5%."""
+    """The 99th percentile of slowdown by deciles of message size at 80% load: 2.2 for the worst of the shortest
+    half, within 5%."""
     table = {}
     for scenario, workload in WORKLOADS.items():
         result = figures.run(HERE / f"{scenario}.toml", "paper", {}, OUT)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from clearway.papers import figures
-from clearway.papers.figures import Held, Shown
 from clearway.papers._paper import Options, Paper
+from clearway.papers.figures import Held, Shown
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,8 @@ BUCKETS = {"up to 8 packets": (1, 8), "longer": (9, np.inf), "all": (1, np.inf)}
 
 
 def reference() -> Shown:
-    """Their simulator's times of 5,000 IMC10 flows and ours, by size: within 5% in the mean and 10% at the 99th percentile."""
+    """Their simulator's times of 5,000 IMC10 flows and ours, by size: within 5% in the mean and 10% at the 99th
+    percentile."""
     theirs = pd.read_csv(HERE / "reference/imc10_0.6.csv")
     held, means = [], {}
     for scheme in ("phost", "pfabric"):

@@ -2,8 +2,8 @@
 
     python papers/pyrrha/reproduce.py figure-11
 
-Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in `out/pyrrha`.
-What this build has run before is not run again.
+Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in
+`out/pyrrha`. What this build has run before is not run again.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ MOE_STARTS = ("0s", "300us", "500us", "1ms", "2ms")
 
 
 def moe(name: str, start: str) -> Shown:
-    """The authors' two groups, the second of which starts so much later; marks from 50 to 200 KB in both (section 6.2.1)."""
+    """The authors' two groups, the second of which starts so much later; marks from 50 to 200 KB in both (section
+    6.2.1)."""
     results = {
         (pair, seed): run(
             "moe", f"{name} {pair} {seed}", {**keys(pair, control={}), "traffic.1.start": start, "seed": seed}
@@ -109,8 +110,10 @@ def moe(name: str, start: str) -> Shown:
 
 
 def figure_3() -> Shown:
-    """MoE: two groups of all-to-all of the authors' scene, phases collided: times in us over three seeds, by when group 2 starts."""
-    # The check is of 1 ms. The authors' configuration, which is not public, has another start, or the same: so others are shown.
+    """MoE: two groups of all-to-all of the authors' scene, phases collided: times in us over three seeds, by when
+    group 2 starts."""
+    # The check is of 1 ms. The authors' configuration, which is not public, has another start, or the same: so others
+    # are shown.
     by_start = {start: moe("collided" if start == "1ms" else f"{start} later", start) for start in MOE_STARTS}
     accelerated = gain(by_start["1ms"].table, "DCQCN + PFC", "DCQCN + Pyrrha", "all p99")
     rows = [("all", "p99 FCT over PFC, times less", accelerated, 1.46, 0.1)]
@@ -131,7 +134,8 @@ def figure_21() -> Shown:
 
 
 def isolation_queues(result: cw.Result) -> pd.DataFrame:
-    """Isolation queues that hold packets, a row a sample and port: by where their roots are (up, down, to_host), and in all."""
+    """Isolation queues that hold packets, a row a sample and port: by where their roots are (up, down, to_host), and
+    in all."""
     links, seen = result.links.to_pandas(), result.congestion.to_pandas()
     seen = seen[seen["root_link"].notna() & (seen["role"] != "root") & (seen["bytes"] > 0)]
     tier = links["tier"].astype(str)
@@ -141,7 +145,8 @@ def isolation_queues(result: cw.Result) -> pd.DataFrame:
 
 
 def storm(parts: int, name: str, starts: list[int], sets: Any) -> cw.Result:
-    """A storm of (parts - 1) / parts of the hosts upon the others, in the authors' pairs: neighbours send to one host."""
+    """A storm of (parts - 1) / parts of the hosts upon the others, in the authors' pairs: neighbours send to one
+    host."""
     receivers = 432 // parts
     pairs = [(sender, (sender - receivers) // (parts - 1)) for sender in range(receivers, 432)]
     flows = [(*pair, 90_000, start) for start in starts for pair in pairs]
@@ -153,9 +158,11 @@ def storm(parts: int, name: str, starts: list[int], sets: Any) -> cw.Result:
 
 
 def figure_7() -> Shown:
-    """Isolation queues of a port when a share of the racks of a fat-tree (k = 12) storms the others: most in use, over time, by root."""
+    """Isolation queues of a port when a share of the racks of a fat-tree (k = 12) storms the others: most in use,
+    over time, by root."""
     number = round(40 * scenes.scale)
-    # The text: 40 flows a host, one after the other. Its program: the first, and a round trip later all others (`time_offset`).
+    # The text: 40 flows a host, one after the other. Its program: the first, and a round trip later all others
+    # (`time_offset`).
     settings: dict[str, tuple[list[int], Any]] = {
         "paper": ([7_400 * index for index in range(number)], {}),
         "published": ([0] + [7_400] * (number - 1), PUBLISHED),
@@ -242,7 +249,8 @@ def figure_9() -> Shown:
 
 
 def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-    """Goodput on the testbed when the three flows start in this order, and in the end. The seed has VS share a port with S2 alone."""
+    """Goodput on the testbed when the three flows start in this order, and in the end. The seed has VS share a port
+    with S2 alone."""
     starts = {f"traffic.{('S1', 'S2', 'VS').index(name)}.start": at for name, at in zip(order, ("1ms", "4ms", "7ms"))}
     over_time = {
         pair: rates(run("testbed", f"{figure} {pair}", {**keys(pair, window="unlimited"), **starts, "seed": seed}))
@@ -264,7 +272,8 @@ def figure_10() -> Shown:
         ("incast", "Gbps on the wire", float(table.loc["Pyrrha", "incast"]), 100.0, 0.05),
         ("all", "Gbps more than PFC", more, 26.7, 0.1),
     ]
-    # Under PFC the core serves VS and S2 as they come, and S2 gets half of R1's link: both get 50 Gbps, so that all get 150 of 166.7.
+    # Under PFC the core serves VS and S2 as they come, and S2 gets half of R1's link: both get 50 Gbps, so that all get
+    # 150 of 166.7.
     closed = [("all", "Gbps more than PFC", more, 100 / 6, 0.1)]
     held = [
         against_paper("pyrrha", "figure 10", rows),
@@ -365,7 +374,8 @@ def figure_25() -> Shown:
 
 
 def figure_14() -> Shown:
-    """Most that waits at each hop at once, in KB, with DCQCN; Pyrrha by the paper and as the authors' program does it."""
+    """Most that waits at each hop at once, in KB, with DCQCN; Pyrrha by the paper and as the authors' program does
+    it."""
     pairs = ("DCQCN + PFC", "Pyrrha", "DCQCN + Pyrrha")
     sampled = {"measure.interval": "10us"}
     tables = {}
@@ -512,6 +522,7 @@ EIGHT = {"fabric.fat_tree.k": 8, "traffic.0.senders": "racks 1-31", "traffic.1.s
 
 
 def eight(name: str, sets: Any) -> cw.Result:
+    """A run on the fat-tree with k = 8."""
     return run("fat-tree", f"k=8 {name}", {**EIGHT, "traffic.1.duration": f"{500 * scenes.scale:g}us", **sets})
 
 

@@ -1,5 +1,5 @@
-"""The authors' own ns-3 runs, flow by flow (reference/README.md): ours held against theirs by class and by size, and what each
-setting of their program does."""
+"""The authors' own ns-3 runs, flow by flow (reference/README.md): ours held against theirs by class and by size, and
+what each setting of their program does."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ BUCKETS = {
 WITHIN = 0.1
 # A 99th percentile is compared where at least so many flows lie above it.
 FLOWS_ABOVE = 10
-# Of ECMP: their hash is another. Theirs is one draw, and of ours the median of these, since draws have two humps: where Memcached's
-# incast happens to meet at one core, PFC's pauses reach background flows, in four seeds of ten.
+# Of ECMP: their hash is another. Theirs is one draw, and of ours the median of these, since draws have two humps: where
+# Memcached's incast happens to meet at one core, PFC's pauses reach background flows, in four seeds of ten.
 SEEDS = (1, 2, 3)
 
 WEB_SERVER, MEMCACHED = "webserver-incastmix.parquet", "memcached-incastmix.parquet"
@@ -207,7 +207,8 @@ def reference() -> Shown:
 
 
 def settings() -> Shown:
-    """What each setting of the authors' program does to the runs of `reference`, by leaving it out: ours over theirs, with seed 1."""
+    """What each setting of the authors' program does to the runs of `reference`, by leaving it out: ours over
+    theirs, with seed 1."""
     rows = {}
     for name, them in RUNS.items():
         theirs = them.statistics()

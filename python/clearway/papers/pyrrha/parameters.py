@@ -42,9 +42,8 @@ def figure_27() -> Shown:
     pause, resume = tables["K_pause"], tables["K_resume"]
     flat = pause.loc[2:35, "30 us later"]
     checks = {
-        f"flat for K_pause from 2 to 35, 30 us after the incast's start: within {flat.max() / flat.min():.2f} times": bool(
-            flat.max() < 1.25 * flat.min()
-        ),
+        "flat for K_pause from 2 to 35, 30 us after the incast's start: "
+        f"within {flat.max() / flat.min():.2f} times": bool(flat.max() < 1.25 * flat.min()),
         "higher at K_pause 100": bool(pause.loc[100, "30 us later"] > 1.25 * flat.min()),
         "without merging higher between 2 and 35": bool(
             (pause.loc[2:35, "no merging"] > 1.05 * pause.loc[2:35, "merging"]).any()
@@ -89,7 +88,8 @@ def figure_28() -> Shown:
 
 
 def figure_29() -> Shown:
-    """Pyrrha for downstream roots alone, by the paper and as its authors' program does, on a fat-tree with k = 8: times in us by size."""
+    """Pyrrha for downstream roots alone, by the paper and as its authors' program does, on a fat-tree with k = 8:
+    times in us by size."""
     downstream = {"flow_control": {"pyrrha": {"roots": "downstream", "tiers": "single"}}}
     # Their program for this figure: ports down alone are roots, in a hierarchy of queues.
     published = {"flow_control": {"pyrrha": {"departures": "published"}}}
@@ -171,7 +171,8 @@ ON_CURVES = [
 
 
 def figure_31() -> Shown:
-    """SRAM in MB of 2^20 bytes over the size of a fat-tree: path calculation, congestion root table, queue assignment."""
+    """SRAM in MB of 2^20 bytes over the size of a fat-tree: path calculation, congestion root table, queue
+    assignment."""
     ks = range(8, 129, 4)
     names = [name for curve in CURVES.values() for name in curve]
     sizes = {k: _core.pyrrha_resources(k) for k in ks}

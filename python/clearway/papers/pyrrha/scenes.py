@@ -1,4 +1,5 @@
-"""What the figures of Pyrrha's paper share: pairs of flow control and congestion control, runs of them, and how they are drawn."""
+"""What the figures of Pyrrha's paper share: pairs of flow control and congestion control, runs of them, and how they
+are drawn."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ OUT = Path("out/pyrrha")
 # Arrivals are this many times as long as by default.
 scale = 1.0
 
-# PFC as in the authors' code, which shifts the free memory right by 2 for ports of 100 Gbps (the paper's "alpha = 2") and by less
-# for faster ones.
+# PFC as in the authors' code, which shifts the free memory right by 2 for ports of 100 Gbps (the paper's "alpha = 2")
+# and by less for faster ones.
 FLOW_CONTROLS: dict[str, Any] = {
     "PFC": {"pfc": {"alpha": 0.25, "per_rate": "100Gbps", "headroom_bdps": 4.0}},
     "BFC-32": "bfc",
@@ -45,12 +46,14 @@ COLOUR = dict(
 CLASSES = ("vulnerable", "background", "incast")
 TIERS = {"SrcToR": "up", "core": "down", "DstToR": "to_host"}
 WORKLOADS = {"Memcached": "memcached", "Web Server": "webserver", "Web Search": "websearch"}
-# As the authors' code has it: 50,000 flows of Memcached are 6 us of arrivals, of Web Server 2 ms. Those of Web Search would be 50.
+# As the authors' code has it: 50,000 flows of Memcached are 6 us of arrivals, of Web Server 2 ms. Those of Web Search
+# would be 50.
 ARRIVALS_US = {"Memcached": 6, "Web Server": 2_000, "Web Search": 2_000}
 
 
 def keys(pair: str, **transport: Any) -> Keys:
-    """The keys of a pair such as "DCQCN + Pyrrha", or of a flow control alone, which has the window but no rate control."""
+    """The keys of a pair such as "DCQCN + Pyrrha", or of a flow control alone, which has the window but no rate
+    control."""
     control, _, flow_control = pair.rpartition(" + ")
     settings = {"ack_class": 3, **transport}
     if flow_control.endswith("(published)"):
@@ -58,7 +61,8 @@ def keys(pair: str, **transport: Any) -> Keys:
     if flow_control == "IRN":
         settings["recovery"] = "irn"
     if control == "DCQCN" and flow_control != "Pyrrha":
-        # Section 6.2.1 has 50 and 200 KB for Pyrrha, which keeps queues short; the authors' settings without it are these.
+        # Section 6.2.1 has 50 and 200 KB for Pyrrha, which keeps queues short; the authors' settings without it are
+        # these.
         settings.setdefault("control", {"mark_min": "400KB", "mark_max": "1600KB"})
     sets: dict[str, Any] = {
         "flow_control": FLOW_CONTROLS[flow_control],
@@ -110,6 +114,7 @@ def by_size(result: cw.Result, wanted: Sequence[str], limits: Sequence[float]) -
 
 
 def volume(size: float) -> str:
+    """A number of bytes as people write it."""
     for unit, power in (("MB", 1e6), ("KB", 1e3)):
         if size >= power:
             return f"{size / power:g} {unit}"
@@ -124,8 +129,8 @@ def longest(result: cw.Result) -> pd.Series[float]:
 
 
 def buffers(result: cw.Result) -> pd.Series[float]:
-    """The most that waits at a hop at once, in KB, as the authors' `getBuffer.sh` adds it up: at all ports up of a ToR, at all ports
-    of a core, at all ports down of a ToR; samples 10 us apart, as theirs."""
+    """The most that waits at a hop at once, in KB, as the authors' `getBuffer.sh` adds it up: at all ports up of a
+    ToR, at all ports of a core, at all ports down of a ToR; samples 10 us apart, as theirs."""
     queues = result.queues.to_pandas()
     tor = queues["switch"].astype(str).str.startswith("leaf")
     most = {

@@ -2,8 +2,8 @@
 
     python papers/r2c2/reproduce.py figure-10
 
-Each prints a table and whether it shows what the paper says, and leaves a CSV and a picture in `out/r2c2`. What this build has run before is
-not run again.
+Each prints a table and whether it shows what the paper says, and leaves a CSV and a picture in `out/r2c2`. What this
+build has run before is not run again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from clearway.papers import figures
@@ -29,16 +28,18 @@ FABRICS = {
 RHOS = ("50us", "100us", "250us", "500us", "1ms", "2ms")
 HEADROOMS = (0.0, 0.05, 0.1, 0.2)
 RHO = "500us"
-# Rates at every event are the ideal of figures 15 and 16. At 100 ns that is 20 events a microsecond, each of which takes as long to be heard
-# by all, so that hundreds of nodes have different views of hundreds of flows: there it is an interval a tenth of what is judged.
+# Rates at every event are the ideal of figures 15 and 16. At 100 ns that is 20 events a microsecond, each of which
+# takes as long to be heard by all, so that hundreds of nodes have different views of hundreds of flows: there it is an
+# interval a tenth of what is judged.
 IDEAL = {"100ns": "50us"}
 
 
-# How far ours may be off either way. Of a simulation, of which the paper leaves open how many flows, which TCP and what buffers: a quarter. Of
-# what follows from sizes and hops: a twentieth or so, for the paper rounds its 8,176 bytes to 8 KB and its 6.012 hops to 6.
+# How far ours may be off either way. Of a simulation, of which the paper leaves open how many flows, which TCP and what
+# buffers: a quarter. Of what follows from sizes and hops: a twentieth or so, for the paper rounds its 8,176 bytes to 8
+# KB and its 6.012 hops to 6.
 WITHIN, WITHIN_ARITHMETIC = 0.25, 0.06
-# Of ratios to TCP, which the paper prints with three digits: a twentieth, which is what draws of the flows leave. They are of the one TCP and
-# the one buffer that SCHEMES names, whatever else would come nearer.
+# Of ratios to TCP, which the paper prints with three digits: a twentieth, which is what draws of the flows leave. They
+# are of the one TCP and the one buffer that SCHEMES names, whatever else would come nearer.
 WITHIN_TCP = 0.05
 # The numbers of sections 3.2, 5 and 6, by figure: what, and which flows.
 Rows = list[tuple[str, str, float, float]]
@@ -99,7 +100,8 @@ def figure_7() -> Shown:
 
 
 def figure_9() -> Shown:
-    """Broadcasts, to the bytes of flows on links, over the share of bytes that small flows carry: by arithmetic, and measured."""
+    """Broadcasts, to the bytes of flows on links, over the share of bytes that small flows carry: by arithmetic, and
+    measured."""
     shares = (0.05, 0.25, 0.5, 0.75, 1.0)
     table = pd.DataFrame(index=pd.Index(shares, name="bytes in small flows"))
     for name, (kind, dims) in FABRICS.items():
@@ -128,7 +130,8 @@ def figure_9() -> Shown:
 
 
 def broadcast_share(name: str, kind: str, dims: tuple[int, ...], share: float) -> float:
-    """What links carried of broadcasts, to the flows' bytes times the hops of an average flow: of so few long flows chance decides the hops."""
+    """What links carried of broadcasts, to the flows' bytes times the hops of an average flow: of so few long flows
+    chance decides the hops."""
     long_flows = 0 if share == 1 else max(round(2 * rack.scale), 1)
     small_bytes = 70e6 * rack.scale if share == 1 else long_flows * overhead.LONG_BYTES * share / (1 - share)
     classes = {
@@ -213,7 +216,8 @@ def figure_12() -> Shown:
 
     def to_pfq(scheme: str) -> tuple[str, bool]:
         times = normal[scheme] / normal["PFQ"]
-        text = f"{', '.join(f'{each:.2f}' for each in times)} times PFQ's at {', '.join(INTERVALS)} (paper: converges to it)"
+        each = ", ".join(f"{one:.2f}" for one in times)
+        text = f"{each} times PFQ's at {', '.join(INTERVALS)} (paper: converges to it)"
         return text, bool(times["100ns"] > times["1us"] and near(times["100us"], 1, 0.1))
 
     panel = bars("Short flows, p99", normal[["PFQ", *READINGS]], "a flow every", "FCT / TCP's")
@@ -236,7 +240,8 @@ def figure_13() -> Shown:
 
 
 def figure_14() -> Shown:
-    """The longest that queues between nodes have been under R2C2: median and 99th percentile, over inter-arrival times."""
+    """The longest that queues between nodes have been under R2C2: median and 99th percentile, over inter-arrival
+    times."""
     columns = ["queue p50 KB", "queue p99 KB", "queue max KB", "at once"]
     table = table_of(
         {(scheme, every): runs(scheme, every).row()[columns] for scheme in READINGS for every in INTERVALS},
@@ -245,7 +250,8 @@ def figure_14() -> Shown:
 
     def papers(scheme: str) -> Rows:
         at = table.loc[scheme]
-        # "For inter-arrival times of 1 us and above, the 99th percentile is lower than 27 KB": the most of these, which is that at 1 us.
+        # "For inter-arrival times of 1 us and above, the 99th percentile is lower than 27 KB": the most of these, which
+        # is that at 1 us.
         longest = at["queue p99 KB"][["1us", "10us", "100us"]].max()
         return [
             ("queues between nodes", "p99 of the longest, 1 us and above (KB)", longest, 27),
@@ -287,7 +293,8 @@ def reordering() -> Shown:
 
 
 def reordered(scheme: str) -> dict[str, pd.Series[float]]:
-    """The most packets that waited for an earlier one: of each flow, of each that is not short, and of the worst of all flows to a node."""
+    """The most packets that waited for an earlier one: of each flow, of each that is not short, and of the worst of
+    all flows to a node."""
     columns = ["flow", "dst", "bytes"]
     runs_of = [
         result.flows.to_pandas()[columns].set_index("flow").join(rack.measures(result)["reordered_max_packets"])
@@ -331,8 +338,8 @@ def length() -> Shown:
 
 
 def rate_errors(scheme: str, every: str, rho: str) -> pd.Series[float]:
-    """By how much the mean rates of flows are off what they are if rates are computed at every event, to that: in percent, of all flows and of
-    those that are not short, which are most of the bytes. One seed has flows enough."""
+    """By how much the mean rates of flows are off what they are if rates are computed at every event, to that: in
+    percent, of all flows and of those that are not short, which are most of the bytes. One seed has flows enough."""
     ours, ideal = (
         rack.rack(f"{scheme} rho {each}", rack.keys_of(scheme, recompute=each), every, rack.SEEDS[0])
         for each in (rho, IDEAL.get(every, "0s"))
@@ -348,6 +355,7 @@ def rate_errors(scheme: str, every: str, rho: str) -> pd.Series[float]:
 
 
 def error_panels(table: pd.DataFrame, x: str) -> list[Any]:
+    """A panel a reading: rates off those computed at every event."""
     return [
         lines(f"{scheme}: to rates computed at every event", table.loc[scheme], x, "rate error (%)")
         for scheme in READINGS
@@ -395,7 +403,8 @@ def figure_16() -> Shown:
 
 
 def figure_17() -> Shown:
-    """99th percentile of short flows' completion times and throughput of long ones, over the headroom; a flow every 1 us."""
+    """99th percentile of short flows' completion times and throughput of long ones, over the headroom; a flow every
+    1 us."""
     columns = ["short p99 us", "long mean Gbps", "queue p99 KB"]
     rows = {
         (scheme, 100 * headroom): runs(scheme, headroom=headroom).row()[columns]
@@ -425,7 +434,8 @@ def figure_17() -> Shown:
 
 
 def figure_19() -> Shown:
-    """Control traffic of a flow's start or finish, centralised and not, over long flows a node: by arithmetic, and measured."""
+    """Control traffic of a flow's start or finish, centralised and not, over long flows a node: by arithmetic, and
+    measured."""
     hops = overhead.mean_hops((8, 8, 8), wraps=True)
     rows = {}
     for long_flows in (1, 2, 5, 10):
@@ -452,7 +462,8 @@ def figure_19() -> Shown:
 
 
 def clos() -> Shown:
-    """R2C2 atop a two-level folded Clos of 32-port switches, 512 hosts (section 6): what a broadcast makes links carry."""
+    """R2C2 atop a two-level folded Clos of 32-port switches, 512 hosts (section 6): what a broadcast makes links
+    carry."""
     flows = round(200 * max(rack.scale, 0.1))
     result = rack.run("clos", f"{flows}", {"traffic.0.flows": flows})
     table, links = result.flows.to_pandas(), result.links.to_pandas()
@@ -473,7 +484,8 @@ BUFFERS_KB = (22.5, 37.5, 75, 150, 300, 500, 1_000, 2_000, 100_000)
 
 
 def tcp() -> Shown:
-    """The ratio to TCP over TCP's buffer: what TCP comes to by its buffers, its least timeout and its congestion control, beside R2C2; a flow every 1 us."""
+    """The ratio to TCP over TCP's buffer: what TCP comes to by its buffers, its least timeout and its congestion
+    control, beside R2C2; a flow every 1 us."""
     grid = [("newreno", buffer, "1ms") for buffer in BUFFERS_KB]
     grid += [("newreno", 150, rto) for rto in ("200us", "10ms")] + [("cubic", buffer, "1ms") for buffer in BUFFERS_KB]
     rows = {}

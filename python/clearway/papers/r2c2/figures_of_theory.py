@@ -1,5 +1,5 @@
-"""The figures of R2C2's paper that need no packets: what protocols put on links, and the rates that follow (figures 2, 4, 8 and 18, and rates held
-against linear programs)."""
+"""The figures of R2C2's paper that need no packets: what protocols put on links, and the rates that follow (figures
+2, 4, 8 and 18, and rates held against linear programs)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def figure_2() -> Shown:
 
 
 def figure_4() -> Shown:
-    """Rates of two flows under the paths that routing gives, and what is feasible if each may divide its packets as it likes."""
+    """Rates of two flows under the paths that routing gives, and what is feasible if each may divide its packets as
+    it likes."""
     # The paper's text does not say which links have a capacity of two; these would limit nothing with one either.
     capacities = {"1-4": 1, "1-3": 2, "2-3": 2, "3-4": 1}
     f1, f2 = {"1-4": 0.5, "1-3": 0.5, "3-4": 0.5}, {"2-3": 1, "3-4": 1}
@@ -105,7 +106,8 @@ def feasible(title: str, corners: list[tuple[float, float]], fair: tuple[float, 
 
 
 def rates_by_linear_programs() -> Shown:
-    """Rates of flows on a 4 x 4 torus, of all weights and some with demands, and what linear programs say of the same flows."""
+    """Rates of flows on a 4 x 4 torus, of all weights and some with demands, and what linear programs say of the
+    same flows."""
     fabric = {"torus": {"dims": [4, 4], "rate": "10Gbps", "host_rate": "40Gbps"}}
     draws = np.random.default_rng(16)
     rows = {
@@ -131,7 +133,8 @@ def rates_by_linear_programs() -> Shown:
             )
         ]
     )
-    against = "the MP algorithm's linear programs (Radunovic, Le Boudec, ToN 2007), 92 flows a routing protocol on a 4 x 4 torus"
+    program = "the MP algorithm's linear programs (Radunovic, Le Boudec, ToN 2007)"
+    against = f"{program}, 92 flows a routing protocol on a 4 x 4 torus"
     return Shown(table, held=[Held("r2c2", against, "linear program", held, seeds="16")])
 
 
@@ -182,8 +185,8 @@ def against_linear_program(
 
 
 def figure_8() -> Shown:
-    """CPU overhead of computing rates on a core of this machine, over the interval rho, beside the paper's on a Xeon of 2.4 GHz; and with what
-    the fair first rate of flows adds."""
+    """CPU overhead of computing rates on a core of this machine, over the interval rho, beside the paper's on a Xeon
+    of 2.4 GHz; and with what the fair first rate of flows adds."""
     # The traffic of section 5.2: of flows of 10 MB, as in the emulator, all would last longer than any rho.
     scenario = cw.Scenario.load(rack.HERE / "rack.toml").with_({"traffic.0.flows": round(100_000 * rack.scale)})
     times = r2c2.recompute_times(scenario, RHOS_US)
@@ -212,9 +215,8 @@ def figure_8() -> Shown:
     checks = {
         "a longer interval costs less of a core": table["overhead %"].is_monotonic_decreasing,
         "a longer interval has fewer flows": table["flows"].is_monotonic_decreasing,
-        f"500 us is feasible, {at['overhead p99 %']:.1f}% at the 99th percentile (paper: 7.9% on a Xeon, 71.4% on an Atom)": bool(
-            at["overhead p99 %"] < 100
-        ),
+        f"500 us is feasible, {at['overhead p99 %']:.1f}% at the 99th percentile "
+        "(paper: 7.9% on a Xeon, 71.4% on an Atom)": bool(at["overhead p99 %"] < 100),
         f"and with the computations at flow starts, {at['with starts p99 %']:.1f}%": bool(
             at["with starts p99 %"] < 100
         ),
@@ -226,8 +228,8 @@ NODES = 512
 
 
 def overhead_with_starts(at_intervals: pd.DataFrame, starts: pd.DataFrame, rho_us: float) -> npt.NDArray[np.float64]:
-    """What a node's core is busy for of each interval, a number a node and interval: the computation at its end, which all nodes do, and one at the start of
-    each of its own flows in it."""
+    """What a node's core is busy for of each interval, a number a node and interval: the computation at its end,
+    which all nodes do, and one at the start of each of its own flows in it."""
     ends = at_intervals["at_us"].to_numpy()
     interval = np.searchsorted(ends, starts["at_us"].to_numpy())
     within = interval < len(ends)
@@ -266,7 +268,8 @@ def overheads(table: pd.DataFrame) -> Callable[[Axes], None]:
 
 
 def figure_18() -> Shown:
-    """Aggregate throughput with a protocol selected for each flow, to all RPS, all VLB, and each at random, over the share of nodes that send."""
+    """Aggregate throughput with a protocol selected for each flow, to all RPS, all VLB, and each at random, over the
+    share of nodes that send."""
     with ThreadPoolExecutor() as workers:
         rows = dict(zip(LOADS, workers.map(partial(selected, nodes_along=max(round(8 * rack.scale), 3)), LOADS)))
     table = table_of(rows, "L")

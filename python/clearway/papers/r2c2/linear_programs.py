@@ -1,8 +1,10 @@
-"""Max-min fair rates by linear programs, to hold R2C2's allocations against (section 3.3): the MP algorithm that the paper names.
+"""Max-min fair rates by linear programs, to hold R2C2's allocations against (section 3.3): the MP algorithm that the
+paper names.
 
-Radunovic and Le Boudec (ToN 2007, section 4.1): maximise the least rate; find the flows that can't have more while all others have that much; fix
-them; repeat. It shares nothing with the water-filling of `crates/schemes/src/r2c2/rates.rs` but the problem. The tests there hold rates against the
-same programs solved by `microlp`; here a simplex of forty lines solves them, so that a figure needs no solver.
+Radunovic and Le Boudec (ToN 2007, section 4.1): maximise the least rate; find the flows that can't have more while all
+others have that much; fix them; repeat. It shares nothing with the water-filling of `crates/schemes/src/r2c2/rates.rs`
+but the problem. The tests there hold rates against the same programs solved by `microlp`; here a simplex of forty lines
+solves them, so that a figure needs no solver.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ NOTHING = 1e-9
 
 
 def maximise(aim: Array, rows: Array, most: Array) -> float:
-    """The most that `aim @ x` can be while `rows @ x <= most` and `x >= 0`. `most` is nowhere below 0, so that x = 0 is a place to begin."""
+    """The most that `aim @ x` can be while `rows @ x <= most` and `x >= 0`. `most` is nowhere below 0, so that x = 0
+    is a place to begin."""
     constraints, variables = rows.shape
     tableau = np.zeros((constraints + 1, variables + constraints + 1))
     tableau[:-1, :variables] = rows
@@ -26,7 +29,8 @@ def maximise(aim: Array, rows: Array, most: Array) -> float:
     tableau[-1, :variables] = -aim
     basis = np.arange(variables, variables + constraints)
     while True:
-        # Bland's rule, by which no program goes in circles: the first column that gains, and of equal rows that of the first variable.
+        # Bland's rule, by which no program goes in circles: the first column that gains, and of equal rows that of the
+        # first variable.
         gaining = np.flatnonzero(tableau[-1, :-1] < -NOTHING)
         if not len(gaining):
             return float(tableau[-1, -1])
@@ -44,8 +48,8 @@ def maximise(aim: Array, rows: Array, most: Array) -> float:
 
 
 def max_min(capacity: Array, loads: Array, weights: Array, demands: Array) -> Array:
-    """The weighted max-min fair rates of flows (columns of `loads`: what a unit of a flow's rate puts on each link, its row), none of which has more than
-    its demand."""
+    """The weighted max-min fair rates of flows (columns of `loads`: what a unit of a flow's rate puts on each link,
+    its row), none of which has more than its demand."""
     flows = len(weights)
     of_level = loads * weights
     levels = np.full(flows, np.nan)

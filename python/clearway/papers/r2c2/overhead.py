@@ -39,8 +39,8 @@ def all_pairs_bytes(dims: Sequence[int]) -> float:
 
 
 def clos_broadcast_bytes(hosts: int, ports: int) -> int:
-    """The same in a two-level folded Clos of switches with so many ports, half of a leaf's to hosts. The tree has each host's link, and
-    one link of each leaf to the spine that it goes by."""
+    """The same in a two-level folded Clos of switches with so many ports, half of a leaf's to hosts. The tree has
+    each host's link, and one link of each leaf to the spine that it goes by."""
     leaves = hosts // (ports // 2)
     return (hosts + leaves) * BROADCAST_BYTES
 
@@ -56,8 +56,8 @@ def relative_of_mix(small_share: float, nodes: int, hops: float) -> float:
 
 
 def rate_message_bytes(flows: int) -> int:
-    """Of the centralised design to a node with so many flows. The paper does not give its format: 12 B of a broadcast's fields that it needs,
-    and 4 B a flow, as much as its demand has in a broadcast."""
+    """Of the centralised design to a node with so many flows. The paper does not give its format: 12 B of a
+    broadcast's fields that it needs, and 4 B a flow, as much as its demand has in a broadcast."""
     return 12 + 4 * flows
 
 

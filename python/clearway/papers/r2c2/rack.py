@@ -1,4 +1,5 @@
-"""What the figures of R2C2's paper share: who carries the rack's flows, runs, what is measured of them, and how it is drawn."""
+"""What the figures of R2C2's paper share: who carries the rack's flows, runs, what is measured of them, and how it
+is drawn."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
         "switch.buffer": UNLIMITED,
         "switch.balancing": "spray",
     },
-    # A flow begins with its fair share as its sender sees it (section 3.1), or at the rate that it would have alone (section 3.3.2).
+    # A flow begins with its fair share as its sender sees it (section 3.1), or at the rate that it would have alone
+    # (section 3.3.2).
     "R2C2": {"transport": {"r2c2": {"first_rate": "fair"}}, "switch.buffer": UNLIMITED},
     "R2C2 alone": {"transport": {"r2c2": {"first_rate": "alone"}}, "switch.buffer": UNLIMITED},
 }
@@ -190,8 +192,8 @@ def events(result: cw.Result) -> int:
 
 
 def control_bytes_of_event(long_flows: int, control: str) -> float:
-    """What an event makes links carry while each node has so many long flows: what a run with ten more flows has more, to how many more
-    events it has."""
+    """What an event makes links carry while each node has so many long flows: what a run with ten more flows has
+    more, to how many more events it has."""
     who = {"centralised": {"controller": 0}} if control == "centralised" else control
     sets = {"traffic.0.flows": 512 * long_flows, "transport.r2c2.control": who}
     with_events = run("control", f"{control} {long_flows}", sets)

@@ -1,14 +1,16 @@
 """Efficient failure detectors (section 6): a host is probed by a request; no rsvp by the bound means a failure.
 
-*False positives.* The host is alive, and each of the prober's tries has met a dead link between switches before routes are mended. A
-request goes by the switches' tables, a random spine each time. A rsvp is sent by switches that know their own ports: the receiver's
-leaf takes a spine that it reaches, and that spine, if it can't reach the sender, refuses at once, and the receiver tries again
-while delta_admission lasts. So a try fails with the share of spines that do not reach the receiver's leaf from the sender's
-(a rsvp has tries enough), or, at the worst, if either packet meets a dead link (it has one). Runs lie between the two. All tries of
-a probe meet the same dead links: the expectation is of the power, not the power of the expectation.
+*False positives.* The host is alive, and each of the prober's tries has met a dead link between switches before routes
+are mended. A request goes by the switches' tables, a random spine each time. A rsvp is sent by switches that know their
+own ports: the receiver's leaf takes a spine that it reaches, and that spine, if it can't reach the sender, refuses at
+once, and the receiver tries again while delta_admission lasts. So a try fails with the share of spines that do not
+reach the receiver's leaf from the sender's (a rsvp has tries enough), or, at the worst, if either packet meets a dead
+link (it has one). Runs lie between the two. All tries of a probe meet the same dead links: the expectation is of the
+power, not the power of the expectation.
 
-*Detection time.* What Harmony takes to say that a dead host does not answer, against how long a detector over best effort must wait, on the
-same traffic, for no more of its probes of living hosts to be late than a rate that is asked for.
+*Detection time.* What Harmony takes to say that a dead host does not answer, against how long a detector over best
+effort must wait, on the same traffic, for no more of its probes of living hosts to be late than a rate that is asked
+for.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from .network import HOST_US, Bound, draw, log_scale, run, slots
 
 RACKS, HOSTS_PER_RACK = 16, 2
 SPINES, TRIES = [1, 2, 4, 8, 16], [1, 2, 3, 4]
-# A link is dead for so long each time, and for this share of the time: far more than in any network, so that some thousand
-# probes tell, and for longer than all tries take. The analysis is for any share.
+# A link is dead for so long each time, and for this share of the time: far more than in any network, so that some
+# thousand probes tell, and for longer than all tries take. The analysis is for any share.
 MEND_US, DEAD = 2_000.0, 0.1
 SPAN_US = 40_000.0
 
@@ -51,7 +53,8 @@ def false_positives(spines: int, dead: float, tries: int) -> float:
 
 
 def false_positives_both(spines: int, dead: float, tries: int) -> float:
-    """The same if a rsvp has one try, too: by one of the N spines that the receiver's leaf reaches, E[(1 - G/S · G/N)^tries]."""
+    """The same if a rsvp has one try, too: by one of the N spines that the receiver's leaf reaches, E[(1 - G/S ·
+    G/N)^tries]."""
     total = 0.0
     for reached, p in enumerate(_binomial(spines, 1 - dead)):
         for good, q in enumerate(_binomial(reached, 1 - dead)):

@@ -1,6 +1,8 @@
-"""What the three applications share: the networks that they run over, Harmony's bound on a message, how pictures are laid out.
+"""What the three applications share: the networks that they run over, Harmony's bound on a message, how pictures are
+laid out.
 
-Delays are those of runs, of Harmony and of best effort on the same traffic. The host's part is modelled, in microseconds.
+Delays are those of runs, of Harmony and of best effort on the same traffic. The host's part is modelled, in
+microseconds.
 """
 
 from __future__ import annotations
@@ -44,11 +46,12 @@ def slots(k: int, delta_us: float, **more: Any) -> dict[str, Any]:
 
 
 class Bound:
-    """What Harmony promises on the network of a run, in microseconds, with K slots and a wait of delta_admission at most.
+    """What Harmony promises on the network of a run, in microseconds, with K slots and a wait of delta_admission at
+    most.
 
-    `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: a packet of best effort at each
-    meeting, and the control packets of all virtual links. A request and a reject have no virtual link; they are taken to wait twice as long
-    each. So hosts reckon, too, when they conclude that an answer is missing.
+    `wait` is Equation 1's, for the link that makes it longest, with what the paper leaves out of it: a packet of best
+    effort at each meeting, and the control packets of all virtual links. A request and a reject have no virtual link;
+    they are taken to wait twice as long each. So hosts reckon, too, when they conclude that an answer is missing.
     """
 
     CONTROL_SHARE = 0.01
@@ -75,7 +78,8 @@ class Bound:
 
     @property
     def answer(self) -> float:
-        """Or to a reject: the receiver may have tried last just before delta_admission, and learns a round trip later that it was in vain."""
+        """Or to a reject: the receiver may have tried last just before delta_admission, and learns a round trip
+        later that it was in vain."""
         return self.admission + self.rtt
 
     def transfer(self, size: int) -> float:

@@ -1,13 +1,16 @@
-"""Efficient host packet processing (section 6): packets of a connection are held until there is a batch, as Reframer does.
+"""Efficient host packet processing (section 6): packets of a connection are held until there is a batch, as Reframer
+does.
 
-A core that turns to another connection finds that connection's state in no cache; the packets behind the first of a batch find it
-there. Reframer (Ghasemirahni et al., NSDI 2022) holds packets for a fixed time. Over best effort nobody knows how long a batch takes to
-come: a short time cuts batches, a long one delays what comes alone. Over Harmony a connection's packets come a slot's period apart, or
-closer, and none is later than the bound on waiting: (batch - 1) periods and that bound are always enough for a batch.
+A core that turns to another connection finds that connection's state in no cache; the packets behind the first of a
+batch find it there. Reframer (Ghasemirahni et al., NSDI 2022) holds packets for a fixed time. Over best effort nobody
+knows how long a batch takes to come: a short time cuts batches, a long one delays what comes alone. Over Harmony a
+connection's packets come a slot's period apart, or closer, and none is later than the bound on waiting: (batch - 1)
+periods and that bound are always enough for a batch.
 
-The packets' arrivals are those of runs (`measure.arrivals`). The core is modelled: a batch takes the misses of its connection's state
-once, unless that is among the last few connections', and a fixed time a packet. A connection is a pair of hosts. Batches end early with
-a message, over any network, as a host's stack knows its messages: the original, which sits before the host, does not.
+The packets' arrivals are those of runs (`measure.arrivals`). The core is modelled: a batch takes the misses of its
+connection's state once, unless that is among the last few connections', and a fixed time a packet. A connection is a
+pair of hosts. Batches end early with a message, over any network, as a host's stack knows its messages: the original,
+which sits before the host, does not.
 """
 
 from __future__ import annotations
@@ -34,8 +37,8 @@ from .network import HOST_US, Bound, draw, log_scale, run, slots
 class Core:
     """What packets cost a core."""
 
-    # Cai et al., "Understanding host network stack overheads" (SIGCOMM 2021): one core takes in 42 Gbps of one flow with all that batches,
-    # a packet of 1,500 B in 0.29 us.
+    # Cai et al., "Understanding host network stack overheads" (SIGCOMM 2021): one core takes in 42 Gbps of one flow
+    # with all that batches, a packet of 1,500 B in 0.29 us.
     packet_us: float = 0.29
     # A Linux TCP socket's state is about 2 KB (struct tcp_sock): 32 cache lines of 64 B.
     lines: int = 32
@@ -43,7 +46,8 @@ class Core:
     miss_us: float = 0.085
     # Misses in flight at once: assumed, less than a core's ten line fill buffers as some wait for others.
     parallel: int = 4
-    # Connections whose state stays in caches: the last one only, as an application runs between them and takes the rest.
+    # Connections whose state stays in caches: the last one only, as an application runs between them and takes the
+    # rest.
     warm: int = 1
     # Packets of a batch: DPDK's and Reframer's burst.
     batch: int = 32
@@ -89,7 +93,8 @@ def packets_of(result: cw.Result) -> list[Packets]:
 
 
 def batch(packets: Packets, core: Core, timeout_us: float) -> Batched:
-    """Holds each connection's packets until there is a batch, its message's last packet, or the timeout; then a core has them."""
+    """Holds each connection's packets until there is a batch, its message's last packet, or the timeout; then a core
+    has them."""
     held: OrderedDict[int, list[float]] = OrderedDict()
     released: list[tuple[float, int, list[float]]] = []
     cut = 0
@@ -223,7 +228,8 @@ def reframer() -> Shown:
 
 
 def gains(ours: pd.Series[float], fixed: pd.DataFrame) -> tuple[float, float]:
-    """How many times as much a core takes in as with fixed timeouts: with none, and with the best whose mean delay is no longer."""
+    """How many times as much a core takes in as with fixed timeouts: with none, and with the best whose mean delay
+    is no longer."""
     within = fixed[fixed["mean us"] <= ours["mean us"]]["Gbps a core"]
     same = float(ours["Gbps a core"] / within.max()) if len(within) else np.inf
     return float(ours["Gbps a core"] / fixed["Gbps a core"].iloc[0]), same

@@ -1,19 +1,21 @@
-"""CPU-efficient storage stacks (section 6): one client core, shared by applications that read 128 KB from remote devices.
+"""CPU-efficient storage stacks (section 6): one client core, shared by applications that read 128 KB from remote
+devices.
 
-Each application has one read outstanding: it submits a command, the command crosses the network, the device reads, the data cross the
-network, the application touches them and submits the next. How does the core learn that the data are there?
+Each application has one read outstanding: it submits a command, the command crosses the network, the device reads, the
+data cross the network, the application touches them and submits the next. How does the core learn that the data are
+there?
 
 - *Polling*: the application looks until they are. It has the core meanwhile, until its time slice ends.
 - *Polling that yields*: it looks and lets the next one have the core, a context switch each.
 - *Hybrid polling*: it sleeps half the mean time that reads have taken (Linux, io_poll_delay = 0), then looks.
 - *Interrupts*: it sleeps; the NIC interrupts, at once or so long after the first completion (coalescing).
-- *Timer*: it sleeps until the bound. Who dispatches the applications looks at the clock, at which they were to run again, when one of
-  them goes to sleep; a timer interrupt is needed only where the core would be idle. Over best effort there is no bound: the timer is
-  there set to a quantile of what was seen, to see what the bound is worth.
+- *Timer*: it sleeps until the bound. Who dispatches the applications looks at the clock, at which they were to run
+  again, when one of them goes to sleep; a timer interrupt is needed only where the core would be idle. Over best effort
+  there is no bound: the timer is there set to a quantile of what was seen, to see what the bound is worth.
 
-Threads that can run wait in order and nobody is preempted by one that wakes, which spares interrupts a context switch. A read's two
-messages take what the next two of a run took. Not modelled: threads that never sleep beside these, several cores, the storage server's
-CPU (it has the same choice), devices that are late.
+Threads that can run wait in order and nobody is preempted by one that wakes, which spares interrupts a context switch.
+A read's two messages take what the next two of a run took. Not modelled: threads that never sleep beside these, several
+cores, the storage server's CPU (it has the same choice), devices that are late.
 """
 
 from __future__ import annotations
@@ -50,16 +52,19 @@ Floats = npt.NDArray[np.float64]
 class Client:
     """What the client's core and the device take, in microseconds."""
 
-    # A ring and a doorbell in user space, and a PDU to make or to check: assumed, well below a system call's path through the kernel.
+    # A ring and a doorbell in user space, and a PDU to make or to check: assumed, well below a system call's path
+    # through the kernel.
     submit: float = 1.0
     complete: float = 1.0
     # The application reads once what came, at 10 GB/s: assumed, about what one core copies from memory.
     touch: float = READ / 10e3
-    # Between two processes at a pipe: 2.4 us (Linux 6.6, a Core i7 of the 11th generation, pinned). What a switch does to caches comes on
-    # top, and is not counted: Li, Ding and Shen, "Quantifying the cost of context switch" (ExpCS 2007).
+    # Between two processes at a pipe: 2.4 us (Linux 6.6, a Core i7 of the 11th generation, pinned). What a switch does
+    # to caches comes on top, and is not counted: Li, Ding and Shen, "Quantifying the cost of context switch" (ExpCS
+    # 2007).
     switch: float = 2.4
-    # Larsen et al., "Architectural breakdown of end-to-end latency in a TCP/IP network" (IJPP 2009): more than 3 us of interrupt
-    # processing a frame; what Yang, Minturn and Hady, "When poll is better than interrupt" (FAST 2012), spare by polling.
+    # Larsen et al., "Architectural breakdown of end-to-end latency in a TCP/IP network" (IJPP 2009): more than 3 us of
+    # interrupt processing a frame; what Yang, Minturn and Hady, "When poll is better than interrupt" (FAST 2012), spare
+    # by polling.
     interrupt: float = 3.0
     # A timer's interrupt is an interrupt.
     timer: float = 3.0
@@ -71,7 +76,8 @@ class Client:
     time_slice: float = 2_800.0
     # mlx5's default moderation where it counts from the completion.
     coalesce: float = 8.0
-    # Intel Optane P5800X: 6 us, and 7.2 GB/s for what is read (its product brief). Spread evenly over the 5 us that follow: assumed.
+    # Intel Optane P5800X: 6 us, and 7.2 GB/s for what is read (its product brief). Spread evenly over the 5 us that
+    # follow: assumed.
     device: float = 6.0 + READ / 7.2e3
     device_spread: float = 5.0
 
@@ -94,6 +100,7 @@ class Load(NamedTuple):
 
     @property
     def kiops(self) -> float:
+        """Thousands of reads a second."""
         return 1e3 * len(self.latency) / self.span
 
     @property
@@ -128,6 +135,7 @@ class Reads:
         return (sum(parts) for parts in network)
 
     def mean(self, client: Client) -> float:
+        """The mean time of a read, in us."""
         return float(self.reads.mean() + self.commands.mean() + client.device + client.device_spread / 2)
 
 
@@ -279,6 +287,7 @@ def p999(client: Client, reads: Reads) -> float:
 
 
 def row(load: Load) -> dict[str, float]:
+    """A row of the table: latencies, CPU and rates."""
     p50, p99, p999 = np.quantile(load.latency, [0.5, 0.99, 0.999])
     cpu = {"core busy": load.busy / load.span, "CPU us/read": load.cpu}
     return {"kIOPS": load.kiops, **cpu, "p50 us": p50, "p99 us": p99, "p99.9 us": p999, "late": load.late}
