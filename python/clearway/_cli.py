@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _core
+from clearway import _cli_paper, _core
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, check_result, held, slug
 
@@ -570,6 +570,9 @@ def report(
             f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})"
         ) from None
     typer.echo(page)
+
+
+app.command()(_cli_paper.paper)
 
 
 @app.command()

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
-
-sys.path.insert(0, str(Path("papers").resolve()))
-
-import accuracy
-import figures
+from clearway.papers import accuracy, figures
 
 
 def held(ours: float, within: float = 0.1) -> figures.Held:
@@ -26,16 +21,11 @@ def test_a_number_may_be_off_either_way_by_what_was_allowed(ours: float, ok: boo
     assert list(figures.Shown(pd.DataFrame(), held=[held(ours)]).checks.values()) == [ok]
 
 
-def test_the_page_names_each_comparison_and_who_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "RECORDS", tmp_path / "papers" / "accuracy")
-    monkeypatch.setattr(accuracy, "HERE", tmp_path / "papers")
-    monkeypatch.setattr(
-        sys, "argv", [str(tmp_path / "papers" / "pyrrha" / "reproduce.py"), "reference", "--scale", "3"]
-    )
-    (tmp_path / "papers").mkdir()
-    figures._record("reference", [held(105.0), held(150.0)])
-    text = accuracy.page(accuracy.records(), ["hpcc", "pfc", "bfc"])
+def test_the_page_names_each_comparison_and_who_has_none(tmp_path: Path) -> None:
+    command = "clearway paper pyrrha reference --scale 3"
+    accuracy.record("pyrrha", "reference", [held(105.0), held(150.0)], command, tmp_path)
+    text = accuracy.page(accuracy.records(tmp_path), ["hpcc", "pfc", "bfc"])
     assert "| up to 1 KB | mean FCT, us | 105 | 100 | +5.0% | 10% |" in text
     assert "| +50.0% **outside** |" in text
-    assert "`python papers/pyrrha/reproduce.py reference --scale 3`" in text
+    assert f"`{command}`" in text
     assert "**No outside number yet:** `bfc`." in text

@@ -1,27 +1,21 @@
-"""The runner of the Augmented Queue paper's figures, on a short row of its Table 2."""
+"""The figures of the Augmented Queue paper, on a short row of its Table 2."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import clearway as cw
 import pytest
+from clearway.papers.augmented_queue import evaluation
 
-PAPER = Path("papers/augmented-queue").resolve()
+PAPER = evaluation.HERE
 
 
 @pytest.fixture
 def reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reproduce", PAPER / "reproduce.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "reproduce", module)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "OUT", tmp_path)
-    return module
+    monkeypatch.setattr(evaluation, "OUT", tmp_path)
+    return evaluation
 
 
 def test_a_row_of_table_2(reproduce: ModuleType) -> None:

@@ -1,19 +1,15 @@
-"""Every scheme beside what can be derived, by `papers/closed_forms.py`; and Homa beside its paper."""
+"""Every scheme beside what can be derived, by `clearway paper closed-forms`; and Homa beside its paper."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-
-sys.path.insert(0, str(Path("papers").resolve()))
-
-from figures import Held
-from laws import links, rdma, setting, sharing, tcp, transports
+from clearway.papers import homa
+from clearway.papers.closed_forms import links, rdma, setting, sharing, tcp, transports
+from clearway.papers.figures import Held
 
 
 def assert_held(held: Held) -> None:
@@ -58,9 +54,8 @@ def test_a_window_under_random_loss_is_what_its_rule_makes_of_it(law: Callable[[
 
 @pytest.mark.slow
 def test_homa_s_short_messages_take_at_most_what_its_paper_says(
-    load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    homa = load_runner("homa")
     monkeypatch.setattr(homa, "OUT", tmp_path)
     [held] = homa.figure_12().held
     assert_held(held)

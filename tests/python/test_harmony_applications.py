@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,23 +10,12 @@ import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
+from clearway.papers.harmony.applications import detector, network, reframer, storage
 
-PAPER = Path("papers/harmony").resolve()
 
-
-@pytest.fixture(scope="module")
-def of() -> Iterator[dict[str, ModuleType]]:
-    import importlib
-
-    before, known = list(sys.path), set(sys.modules)
-    sys.path[:0] = [str(PAPER), str(PAPER.parent)]
-    yield {
-        name: importlib.import_module(f"applications.{name}") for name in ("network", "storage", "reframer", "detector")
-    }
-    sys.path[:] = before
-    for name in set(sys.modules) - known:
-        if name.partition(".")[0] in ("applications", "figures"):
-            del sys.modules[name]
+@pytest.fixture
+def of() -> dict[str, ModuleType]:
+    return {"network": network, "storage": storage, "reframer": reframer, "detector": detector}
 
 
 class Steady:
@@ -179,7 +166,7 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
 
 
 def test_every_scenario_of_the_applications_is_sound() -> None:
-    found = sorted((PAPER / "applications").glob("*.toml"))
+    found = sorted(network.HERE.glob("*.toml"))
     assert found
     for path in found:
         assert cw.Scenario.load(path).check()[1] > 0, path

@@ -1,22 +1,19 @@
-"""The runner of Pyrrha's figures, on those that take a second or two."""
+"""Pyrrha's figures: on those that take a second or two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import clearway as cw
 import pytest
-
-PAPER = Path("papers/pyrrha").resolve()
+from clearway.papers.figures import Figures
+from clearway.papers.pyrrha import PAPER, scenes
 
 
 @pytest.fixture
-def reproduce(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = load_runner("pyrrha")
-    monkeypatch.setattr(module.scenes, "OUT", tmp_path)
-    return module
+def figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Figures:
+    monkeypatch.setattr(scenes, "OUT", tmp_path)
+    return PAPER.figures
 
 
 # What does not come out, and why, is in papers/pyrrha/README.md: PFC loses less on the testbed than in the paper, and the table of
@@ -29,8 +26,8 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("figure", KNOWN)
-def test_what_the_paper_says_holds(reproduce: ModuleType, figure: str) -> None:
-    shown = reproduce.FIGURES[figure]()
+def test_what_the_paper_says_holds(figures: Figures, figure: str) -> None:
+    shown = figures[figure]()
     failed = [check for check, ok in shown.checks.items() if not ok]
     assert len(failed) == len(KNOWN[figure]), shown.checks
     for check, known in zip(failed, KNOWN[figure]):
@@ -38,19 +35,19 @@ def test_what_the_paper_says_holds(reproduce: ModuleType, figure: str) -> None:
 
 
 @pytest.mark.slow
-def test_moe_s_tail_falls_as_in_the_paper(reproduce: ModuleType) -> None:
+def test_moe_s_tail_falls_as_in_the_paper(figures: Figures) -> None:
     """Figure 3: 1.46 times, within 10% either way."""
-    shown = reproduce.FIGURES["figure-3"]()
+    shown = figures["figure-3"]()
     assert all(shown.checks.values()) and len(shown.checks) == 1, shown.checks
 
 
-def test_memcached_flows_beside_an_incast(reproduce: ModuleType) -> None:
+def test_memcached_flows_beside_an_incast(figures: Figures) -> None:
     """Sections 1 and 6.1.1: vulnerable flows wait for the incast under PFC, and under Pyrrha for next to nothing."""
-    pfc, pyrrha = (reproduce.fct(reproduce.mix("Memcached", pair)) for pair in ("PFC", "Pyrrha"))
+    pfc, pyrrha = (scenes.fct(scenes.mix("Memcached", pair)) for pair in ("PFC", "Pyrrha"))
     assert pfc.loc["vulnerable", "p99"] > 20 * pyrrha.loc["vulnerable", "p99"]
     assert pyrrha.loc["incast", "mean"] == pytest.approx(pfc.loc["incast", "mean"], rel=0.1)
 
 
 def test_every_scenario_of_the_paper_is_sound() -> None:
-    for path in sorted(PAPER.glob("*.toml")):
+    for path in sorted(scenes.HERE.glob("*.toml")):
         assert cw.Scenario.load(path).check()[1] > 0, path

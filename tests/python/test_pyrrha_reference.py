@@ -1,19 +1,19 @@
-"""Ours against the runs of Pyrrha's authors, by class and by size (papers/pyrrha/ns3.py)."""
+"""Ours against the runs of Pyrrha's authors, by class and by size (clearway.papers.pyrrha.ns3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from clearway.papers.pyrrha import ns3 as runs
+from clearway.papers.pyrrha import scenes
 
 
 @pytest.fixture
-def ns3(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = load_runner("pyrrha")
-    monkeypatch.setattr(module.scenes, "OUT", tmp_path)
-    return module.ns3
+def ns3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setattr(scenes, "OUT", tmp_path)
+    return runs
 
 
 # What may be off by more than a tenth, with the reason in papers/pyrrha/README.md.

@@ -1,8 +1,8 @@
-"""The runner of R2C2's figures: its arithmetic, and those that take a second or two."""
+"""R2C2's figures: their arithmetic, and those that take a second or two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -11,18 +11,17 @@ import clearway as cw
 import numpy as np
 import pandas as pd
 import pytest
-
-PAPER = Path("papers/r2c2").resolve()
+from clearway.papers.r2c2 import evaluation, rack
 
 
 @pytest.fixture
-def reproduce(load_runner: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = load_runner("r2c2")
-    monkeypatch.setattr(module.rack, "OUT", tmp_path)
-    monkeypatch.setattr(module.rack, "scale", 0.02)
-    monkeypatch.setattr(module.rack, "SEEDS", (1,))
-    module.rack.runs.cache_clear()
-    return module
+def reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.setattr(rack, "OUT", tmp_path)
+    monkeypatch.setattr(rack, "scale", 0.02)
+    monkeypatch.setattr(rack, "SEEDS", (1,))
+    rack.forget()
+    yield evaluation
+    rack.forget()
 
 
 def test_broadcasts_cost_what_sections_3_2_5_1_and_6_say(reproduce: ModuleType) -> None:
@@ -88,5 +87,5 @@ def test_what_links_carry_of_broadcasts_is_what_arithmetic_says(reproduce: Modul
 
 
 def test_every_scenario_of_the_paper_is_sound() -> None:
-    for path in sorted(PAPER.glob("*.toml")):
+    for path in sorted(rack.HERE.glob("*.toml")):
         assert cw.Scenario.load(path).check()[1] > 0, path

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
-
-PAPER = Path("papers/r2c2").resolve()
+from clearway.papers.r2c2 import figures_of_theory
 
 
 @pytest.fixture
-def theory(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(PAPER))
-    for name in ("figures_of_theory", "linear_programs", "rack"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    return importlib.import_module("figures_of_theory")
+def theory() -> ModuleType:
+    return figures_of_theory
 
 
 def test_figure_2_has_the_papers_cells_but_three(theory: ModuleType) -> None:

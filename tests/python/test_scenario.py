@@ -106,7 +106,9 @@ SWEEPS = [Path("examples/sweep.toml")]
 
 
 @pytest.mark.parametrize(
-    "path", sorted(set(Path("examples").glob("*.toml")).difference(SWEEPS)) + sorted(Path("papers").glob("*/*.toml"))
+    "path",
+    sorted(set(Path("examples").glob("*.toml")).difference(SWEEPS))
+    + sorted(Path("python/clearway/papers").rglob("*.toml")),
 )
 def test_every_scenario_in_the_tree_is_sound(path: Path) -> None:
     hosts, flows = cw.Scenario.load(path).check()

@@ -1,12 +1,12 @@
-//! Augmented Queue beyond its paper's evaluation: the scenarios of `papers/augmented-queue/beyond-*.toml`, some of them
-//! shortened, and what `beyond.md` beside them claims.
+//! Augmented Queue beyond its paper's evaluation: the scenarios `beyond-*.toml` of
+//! `python/clearway/papers/augmented_queue`, some of them shortened, and what `papers/augmented-queue/beyond.md` claims.
 
 use clearway_sim::{RunResult, run};
 use scenario::read;
 
 use crate::{check, column, names, of_flows, table};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers/augmented-queue");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/clearway/papers/augmented_queue");
 
 /// A scenario of the folder with some keys set.
 fn run_file(threads: usize, name: &str, sets: &[(&str, &str)]) -> RunResult {

@@ -1,4 +1,4 @@
-//! RDMA's rate controls in whole networks. Their closed forms are `papers/laws/rdma.py`.
+//! RDMA's rate controls in whole networks. Their closed forms are `clearway.papers.closed_forms.rdma`.
 
 use crate::{column, run_both, table};
 

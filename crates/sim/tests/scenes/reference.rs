@@ -1,5 +1,5 @@
-//! Schemes against their authors' own programs, on the same flows. `papers/NAME/reference/` holds what those programs gave and says how it
-//! came about.
+//! Schemes against their authors' own programs, on the same flows. `python/clearway/papers/NAME/reference/` holds what
+//! those programs gave and says how it came about.
 
 mod dcpim;
 mod ndp;
@@ -15,7 +15,7 @@ use crate::of_flows;
 
 /// A file of a paper's folder.
 fn paper(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/clearway/papers").join(path)
 }
 
 /// Columns of a list of flows, by name, a row a flow.

@@ -1,0 +1,178 @@
+"""The command `clearway paper`: what papers show, run, drawn and checked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from clearway.papers._paper import Options, Paper
+
+EXIT_FAILS, EXIT_USAGE = 1, 2
+
+
+def _papers(incomplete: str) -> list[str]:
+    from clearway import papers
+
+    return [name for name in [*papers.PAPERS, *papers.RIVALS] if name.startswith(incomplete)]
+
+
+def _figures(context: typer.Context, incomplete: str) -> list[str]:
+    from clearway import papers
+
+    chosen = context.params.get("name")
+    return [name for name in papers.paper(chosen).figures if name.startswith(incomplete)] if chosen else []
+
+
+def paper(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A paper, such as pyrrha; none lists them.", metavar="PAPER", autocompletion=_papers),
+    ] = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Its figures and tables, such as figure-11; none lists them.",
+            metavar="FIGURE...",
+            autocompletion=_figures,
+        ),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="All figures of the paper; of all papers, if none is named.")
+    ] = False,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write",
+            help="Write what comes out into the pages of the repository, with commit, seeds and digest; all figures of "
+            "the paper if none is named.",
+        ),
+    ] = False,
+    scale: Annotated[
+        float, typer.Option(help="So many times the flows, or the time for which they arrive.", metavar="FACTOR")
+    ] = 1.0,
+    seeds: Annotated[int, typer.Option(help="Seeds of what is given with confidence.", metavar="N")] = 3,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Of the schemes only this one, beside the paper's own (again for more).", metavar="SCHEME"),
+    ] = None,
+    in_turn: Annotated[bool, typer.Option("--in-turn", help="Harmony: links serve virtual links in turn.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for runs, tables and pictures; out/PAPER if not given.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """Run, draw and check figures and tables of the papers, the papers' numbers beside ours.
+
+    What this build has run before is not run again. Exits with 1 if something that a paper says does not come out.
+    """
+    from clearway import papers
+    from clearway.papers._paper import Options
+
+    options = Options(scale, seeds, tuple(only or ()), in_turn, out)
+    if name is None:
+        if not (all_ or write):
+            _list([papers.paper(each) for each in papers.PAPERS], [papers.paper(each) for each in papers.RIVALS])
+            return
+        wanted = [papers.paper(each) for each in [*papers.PAPERS, *papers.RIVALS]]
+        # An option goes to those that take it.
+        chosen = [(of, _fitting(of, options), list(of.figures)) for of in wanted]
+    else:
+        of = papers.paper(name)
+        if all_ and figures:
+            raise ValueError(f"--all is all figures of {name}: name none")
+        if not (figures or all_ or write):
+            _list([of])
+            return
+        chosen = [(of, options, of.names(figures or []))]
+    if not _run_all(chosen, write):
+        raise typer.Exit(EXIT_FAILS)
+
+
+def _fitting(of: Paper, options: Options) -> Options:
+    """The options that a paper takes, in a folder of its own."""
+    default = type(options)()
+    kept = {key: getattr(options if key in of.takes else default, key) for key in ("scale", "seeds", "only", "in_turn")}
+    return replace(options, **kept, out=None if options.out is None else options.out / of.name)
+
+
+def _list(*groups: list[Paper]) -> None:
+    from clearway.papers._paper import title
+
+    for group in groups:
+        for of in group:
+            taken = "".join(f" --{option.replace('_', '-')}" for option in sorted(of.takes))
+            typer.secho(f"{of.name}: {of.title}{f'   [{taken.strip()}]' if taken else ''}", bold=True)
+            for figure, function in of.figures.items():
+                typer.echo(f"  {figure:20} {title(function)}")
+    typer.echo(
+        "\nclearway paper PAPER FIGURE runs, draws and checks one; clearway paper --all runs everything, in hours."
+    )
+
+
+def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> bool:
+    """Whether all that was run shows what the papers say."""
+    from clearway.papers import figures, records
+
+    root = records.root() if write else None
+    figures.telling = True
+    began, total, at, ok = time.monotonic(), sum(len(names) for *_, names in chosen), 0, True
+    for of, options, names in chosen:
+        folder = of.use(options)
+        for name in names:
+            at += 1
+            if total > 1:
+                typer.echo(f"{of.name} {name}: {at} of {total}, after {time.monotonic() - began:,.0f} s", err=True)
+            try:
+                ok &= _run(of, name, options, folder, root)
+            except ValueError as error:
+                if total == 1:
+                    raise
+                typer.secho(f"error: {of.name} {name}: {error}", err=True, fg=typer.colors.RED)
+                ok = False
+    if root is not None:
+        _write_pages(root)
+    if total > 1:
+        typer.echo(f"{total} figures in {time.monotonic() - began:,.0f} s", err=True)
+    return ok
+
+
+def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None) -> bool:
+    """One figure or table; whether it shows what the paper says."""
+    from clearway.papers import accuracy, figures, records
+    from clearway.papers._paper import title
+
+    typer.secho(f"\n{of.name} {name}: {title(of.figures[name])}", bold=True)
+    began, cpu = time.perf_counter(), time.process_time()
+    with figures.listened() as ran:
+        shown = of.figures[name]()
+    spent = time.process_time() - cpu, time.perf_counter() - began
+    typer.echo(shown.table.map(records.number).to_string())
+    for check, holds in shown.checks.items():
+        typer.secho(f"  {'pass' if holds else 'FAIL'}  {check}", fg=None if holds else typer.colors.RED)
+    folder = folder / of.elsewhere.get(name, "")
+    folder.mkdir(parents=True, exist_ok=True)
+    shown.table.to_csv(folder / f"{name}.csv")
+    typer.echo(f"  {folder / name}.csv")
+    if shown.picture is not None:
+        shown.picture.savefig(folder / f"{name}.png", dpi=150)
+        typer.echo(f"  {folder / name}.png")
+    if root is not None:
+        record = records.make(of, name, shown, ran, options, spent)
+        typer.echo(f"  {records.save(record, root)}")
+        if shown.held:
+            accuracy.record(of.name, name, shown.held, records.command(record), root)
+        if shown.picture is not None and name in records.shown_pictures(of, root):
+            shown.picture.savefig(root / "papers" / of.name / f"{name}.png", dpi=150)
+    return all(shown.checks.values())
+
+
+def _write_pages(root: Path) -> None:
+    from clearway.papers import accuracy, records
+
+    for page in [*records.write_pages(root), accuracy.write(root)]:
+        typer.echo(f"page: {page}")

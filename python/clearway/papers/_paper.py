@@ -1,0 +1,100 @@
+"""What a paper is to the command: its figures, its pages, and which options they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from clearway.papers import unknown
+from clearway.papers.figures import Figures, Shown
+
+
+@dataclass(frozen=True)
+class Options:
+    """What changes a figure's runs. A paper takes some of these; the defaults are those of its page."""
+
+    scale: float = 1.0
+    """So many times the flows, or the time for which they arrive."""
+    seeds: int = 3
+    """Of what is given with confidence: how many seeds."""
+    only: tuple[str, ...] = ()
+    """Of the schemes only these, beside the paper's own."""
+    in_turn: bool = False
+    """Links serve virtual links in turn, and not in the order of arrival."""
+    out: Path | None = None
+    """Where runs, tables and pictures go; `out/PAPER` if not given."""
+
+    @property
+    def words(self) -> list[str]:
+        """As the command has them, those that are not the default; without `--out`, which changes no number."""
+        words: list[str] = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name == "out" or value == one.default:
+                continue
+            name = f"--{one.name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words.append(name)
+            elif isinstance(value, tuple):
+                words += [word for each in value for word in (name, each)]
+            else:
+                words += [name, f"{value:g}"]
+        return words
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, or what else numbers from outside are compared with."""
+
+    name: str
+    title: str
+    figures: Figures
+    """By the name that the command has for each; the first line of a function's doc says what it shows."""
+    apply: Callable[[Options, Path], None]
+    """Makes the figures run with these options, and leave what they leave in this folder."""
+    pages: tuple[str, ...]
+    """Where its figures are written into, from the root of the repository."""
+    takes: frozenset[str] = frozenset()
+    """Names of `Options` that change its figures."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Figures whose results go into a folder of this name inside that of the paper."""
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Several figures by one name."""
+
+    @property
+    def out(self) -> Path:
+        """Where runs, tables and pictures go by default."""
+        return Path("out") / self.name
+
+    def figure(self, name: str) -> Callable[[], Shown]:
+        """A figure by its name; ValueError says which there are."""
+        if name not in self.figures:
+            raise ValueError(unknown(name, [*self.figures, *self.groups], f"figure of {self.name}"))
+        return self.figures[name]
+
+    def names(self, asked: list[str]) -> list[str]:
+        """The figures that are asked for, in that order, groups resolved; all if none are."""
+        found = [name for word in asked for name in self.groups.get(word, (word,))]
+        for name in found:
+            self.figure(name)
+        return list(dict.fromkeys(found)) or list(self.figures)
+
+    def use(self, options: Options) -> Path:
+        """Sets the options for what is run next; the folder that results go to."""
+        for one in fields(options):
+            if one.name != "out" and one.name not in self.takes and getattr(options, one.name) != one.default:
+                taken = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(self.takes)) or "none"
+                raise ValueError(f"--{one.name.replace('_', '-')} changes nothing of {self.name}; its options: {taken}")
+        if not options.scale > 0:
+            raise ValueError(f"--scale {options.scale:g}: above 0")
+        if options.seeds < 1:
+            raise ValueError(f"--seeds {options.seeds}: at least 1")
+        out = options.out or self.out
+        self.apply(options, out)
+        return out / "in-turn" if options.in_turn else out
+
+
+def title(figure: Callable[[], Shown]) -> str:
+    """What a figure shows, in one line."""
+    return " ".join((figure.__doc__ or "").split())

@@ -1,0 +1,95 @@
+"""The page docs/accuracy.md: every scheme beside the numbers from outside that it was held against.
+
+A figure leaves what it compared in `papers/accuracy/PAPER-FIGURE.csv` of the repository; this puts all of that on one
+page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clearway import _core
+from clearway._listings import schemes
+from clearway.papers.figures import Held
+
+FOLDER = Path("papers") / "accuracy"
+PAGE = Path("docs") / "accuracy.md"
+
+# Names for the lack of a mechanism.
+ABSENT = ("none", "physical_queue")
+
+INTRODUCTION = """# How accurate it is
+
+Every scheme, what outside number it was held against, and how far ours is off, bucket by bucket. An outside number is
+what the authors' own program gave on the same flows, what their paper prints, a closed form, or the optimum of a linear
+program. `allowed` was chosen before the run. The same comparison is a test (`make test`, or `make test-slow` where it
+takes long).
+
+This page is written by `clearway paper --write` from what the commands beside each table left in `papers/accuracy`;
+nothing in it is typed.
+"""
+
+
+def record(paper: str, figure: str, held: Sequence[Held], command: str, at: Path) -> Path:
+    """Leaves what a figure compared in a checkout, with the command that made it, the commit and the seeds."""
+    rows = pd.concat(
+        [
+            one.rows[list(Held.COLUMNS)].assign(
+                scheme=one.scheme, against=one.against, kind=one.kind, seeds=one.seeds, error=one.error
+            )
+            for one in held
+        ]
+    )
+    path = at / FOLDER / f"{paper}-{figure}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows.assign(command=command, commit=_core.COMMIT).to_csv(path, index=False, float_format="%.6g")
+    return path
+
+
+def records(at: Path) -> pd.DataFrame:
+    """All that was compared, a row a number."""
+    parts = [pd.read_csv(path) for path in sorted((at / FOLDER).glob("*.csv"))]
+    if not parts:
+        raise ValueError(f"{at / FOLDER} holds no record: run a figure that compares first, such as pyrrha reference")
+    return pd.concat(parts, ignore_index=True)
+
+
+def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
+    """The page: a line a comparison, the schemes that have none, then each comparison's numbers."""
+    text = [INTRODUCTION]
+    groups = list(rows.groupby(["scheme", "against", "kind", "seeds", "command", "commit"], sort=False))
+    lines = [
+        "| scheme | held against | kind | numbers | median error | worst error | outside what is allowed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (scheme, against, kind, *_), group in groups:
+        worst = max(group["error"], key=abs)
+        outside = int((group["error"].abs() > group["within"]).sum())
+        median = group["error"].abs().median()
+        errors = f"{median:.1%} | {worst:+.1%} | {outside or 'none'}"
+        lines.append(f"| {scheme} | {against} | {kind} | {len(group)} | {errors} |")
+    text.append("\n".join(lines) + "\n")
+    named = {word for scheme in rows["scheme"] for word in scheme.replace(",", " ").split()}
+    without = [name for name in known if name not in named]
+    if without:
+        text.append(f"**No outside number yet:** {', '.join(f'`{name}`' for name in without)}.\n")
+    for (scheme, against, kind, seeds, command, commit), group in groups:
+        text.append(f"## {scheme}: {against}\n\n{kind}; `{command}`, commit {commit}, seeds {seeds}.\n")
+        table = ["| flows | statistic | ours | theirs | error | allowed |", "|---|---|---|---|---|---|"]
+        row: Any
+        for row in group.itertuples():
+            mark = "" if abs(row.error) <= row.within else " **outside**"
+            numbers = f"{row.ours:.4g} | {row.theirs:.4g} | {row.error:+.1%}{mark} | {row.within:.0%}"
+            table.append(f"| {row.bucket} | {row.statistic} | {numbers} |")
+        text.append("\n".join(table) + "\n")
+    return "\n".join(text)
+
+
+def write(at: Path) -> Path:
+    """Writes the page of a checkout."""
+    (at / PAGE).write_text(page(records(at), [name for name in schemes().index if name not in ABSENT]))
+    return at / PAGE

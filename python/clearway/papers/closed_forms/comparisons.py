@@ -1,0 +1,45 @@
+"""Which scheme is compared with which law."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from clearway.papers.figures import Held, Shown
+
+from . import links, rdma, setting, sharing, tcp, transports
+
+HERE = Path(__file__).parent
+
+
+def _shown(found: list[Held]) -> Shown:
+    parts = [one.rows.assign(scheme=one.scheme, error=one.error) for one in found]
+    return Shown(pd.concat(parts).set_index(["scheme", "bucket", "statistic"]), held=found)
+
+
+def all_transports() -> Shown:
+    """Every transport: a packet alone, a message alone, eight messages over one link, a packet each from 16 hosts."""
+    return _shown([transports.transport(name) for name in setting.names("transport")])
+
+
+def loss() -> Shown:
+    """Windows under random loss: NewReno, CUBIC in both of its regions, Illinois, BBR."""
+    return _shown([tcp.newreno(), tcp.cubic_lossy(), tcp.cubic_friendly(), tcp.illinois(), tcp.bbr()])
+
+
+def congestion() -> Shown:
+    """Queues and rates at rest: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery, HPCC's
+    utilisation."""
+    return _shown([tcp.dctcp(), tcp.swift(), rdma.dcqcn(), rdma.timely(), rdma.hpcc()])
+
+
+def flow_control() -> Shown:
+    """Flow control between neighbours: PFC's threshold and headroom, per-flow queues' shares, BFC's threshold, who
+    is not held back."""
+    return _shown([links.pfc(), links.per_flow_queues(), links.bfc(), links.bfc_full(), links.congestion_isolation()])
+
+
+def shares() -> Shown:
+    """Sharing: UDP on an overloaded link, token buckets, guarantees, weighted shares."""
+    return _shown([sharing.udp(), sharing.rate_limiter(), sharing.elastic_switch(), sharing.aq()])

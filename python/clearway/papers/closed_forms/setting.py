@@ -1,0 +1,62 @@
+"""What the laws share: how a small scenario is run, and what is read of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import clearway as cw
+from clearway._listings import schemes
+from clearway.papers import figures
+from clearway.papers.figures import Held
+
+# Bytes of a full packet on the wire and of its payload, of a control packet; ns that a byte takes at 100 Gbps.
+PACKET, PAYLOAD, CONTROL = 1500, 1460, 40
+BYTE_NS = 0.08
+SLOT_US = PACKET * BYTE_NS / 1e3
+
+Row = tuple[str, str, float, float, float]
+
+
+def run(text: str, keys: Mapping[str, Any] | None = None) -> cw.Result:
+    """A small scenario with some keys set; its audit holds."""
+    result = cw.run(cw.Scenario.from_toml(text).with_(dict(keys or {})), threads=1, progress=False)
+    broken = [finding for finding in result.info["audit"] if not finding["ok"]]
+    if broken:
+        raise ValueError(f"{result.name}: audit: {broken}\n{result.scenario_toml}")
+    figures.heard(result.info)
+    return result
+
+
+def names(kind: str) -> list[str]:
+    """Schemes of a kind, as the catalogue has them."""
+    return [row.Index for row in schemes().itertuples() if row.kind == kind]
+
+
+def held(scheme: str, law: str, rows: Iterable[Row]) -> Held:
+    """A scheme's numbers beside what a law says."""
+    return Held(scheme, law, "closed form", pd.DataFrame(list(rows), columns=list(Held.COLUMNS)))
+
+
+def delivered_us(result: cw.Result) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """When each message was there; NaN for one that never was."""
+    return np.asarray(pd.Series(result.flows["delivered_ps"]).astype(float)) / 1e6
+
+
+def link(result: cw.Result, source: str, target: str) -> pd.Series[Any]:
+    """The row of a directed link."""
+    links = result.links.to_pandas()
+    [row] = [row for _, row in links[(links["from"] == source) & (links["to"] == target)].iterrows()]
+    return row
+
+
+def sampled(result: cw.Result, table: str, column: str, from_ms: float = 0.0, **where: str) -> pd.Series[Any]:
+    """A column of a table of samples from a time on, of the rows named."""
+    rows = result.tables[table].to_pandas()
+    chosen = rows["time_ps"] >= from_ms * 1e9
+    for key, value in where.items():
+        chosen &= rows[key] == value
+    return rows[chosen].set_index("time_ps")[column].astype(float)

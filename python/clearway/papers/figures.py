@@ -1,0 +1,199 @@
+"""What the figures of all papers share: a run that is not made twice, what a figure comes to, and how it is drawn."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axes import Axes
+
+import clearway as cw
+from clearway._places import slug
+from clearway._plots import STYLE, Picture
+
+Keys = Mapping[str, Any]
+Kind = Literal["authors' run", "paper", "closed form", "linear program"]
+
+
+@dataclass
+class Held:
+    """A scheme held against numbers that are not ours.
+
+    `rows` has a row a number: `bucket` (which flows: "vulnerable, up to 1 KB"; "all"), `statistic` ("mean FCT, us"),
+    `ours`, `theirs`, and `within`, how far ours may be off either way as a share of theirs, chosen before the run. Each
+    row is a check of the figure.
+    """
+
+    scheme: str
+    """As the catalogue has it, its flow control and sharing behind it where they matter: "dcqcn over pfc"."""
+    against: str
+    """What brought the numbers forth: "its authors' ns-3, 50,095 flows of web server sizes"."""
+    kind: Kind
+    rows: pd.DataFrame
+    seeds: str = "1"
+    """Of our runs: "1", "1 to 3"."""
+
+    COLUMNS = ("bucket", "statistic", "ours", "theirs", "within")
+
+    @property
+    def error(self) -> pd.Series[float]:
+        """How far ours is off, as a share of theirs: negative where ours is less."""
+        return self.rows["ours"].astype(float) / self.rows["theirs"].astype(float) - 1
+
+    @property
+    def ok(self) -> list[bool]:
+        """Of each row, whether ours is within what was allowed."""
+        return [bool(abs(off) <= within) for off, within in zip(self.error, self.rows["within"].astype(float))]
+
+    @property
+    def checks(self) -> dict[str, bool]:
+        """A check a row."""
+        found = {}
+        row: Any
+        for row, off, ok in zip(self.rows.itertuples(), self.error, self.ok):
+            numbers = f"{row.ours:.4g} for {row.theirs:.4g} ({off:+.1%}, within {100 * row.within:g}%)"
+            found[f"{self.scheme}, {row.bucket}, {row.statistic}: {numbers}"] = ok
+        return found
+
+
+@dataclass
+class Shown:
+    """What a figure or table comes to."""
+
+    table: pd.DataFrame
+    checks: dict[str, bool] = field(default_factory=dict)
+    picture: Picture | None = None
+    held: list[Held] = field(default_factory=list)
+    """What becomes part of docs/accuracy.md."""
+
+    def __post_init__(self) -> None:
+        for held in self.held:
+            self.checks |= held.checks
+
+
+Figures = Mapping[str, Callable[[], Shown]]
+
+telling: bool | None = None
+"""Whether runs say how far they are: None where standard error is a terminal, True always (the command)."""
+
+
+@dataclass
+class Ran:
+    """What a figure ran: the digests, seeds and times of its runs, those that were there already included."""
+
+    digests: list[str] = field(default_factory=list)
+    seeds: set[int] = field(default_factory=set)
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    def add(self, info: Mapping[str, Any]) -> None:
+        """A run, by the facts that its result keeps."""
+        if (digest := str(info.get("digest"))) in self.digests:
+            return
+        self.digests.append(digest)
+        if "seed" in info:
+            self.seeds.add(int(info["seed"]))
+        self.cpu_seconds += float(info.get("cpu_seconds", 0.0))
+        self.wall_seconds += float(info.get("wall_seconds", 0.0))
+
+    @property
+    def digest(self) -> str:
+        """One for all runs, whatever the order in which they were made; none where nothing ran."""
+        if not self.digests:
+            return ""
+        return hashlib.blake2b("\n".join(sorted(self.digests)).encode(), digest_size=8).hexdigest()
+
+
+_listening: list[Ran] = []
+
+
+@contextlib.contextmanager
+def listened() -> Iterator[Ran]:
+    """Collects what figures run meanwhile."""
+    ran = Ran()
+    _listening.append(ran)
+    try:
+        yield ran
+    finally:
+        _listening.remove(ran)
+
+
+def heard(info: Mapping[str, Any]) -> None:
+    """Tells of a run that was not made by `run` or `sustain`."""
+    for ran in _listening:
+        ran.add(info)
+
+
+def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = None) -> cw.Result:
+    """A scenario with some keys set; what this build has run before into `out` is not run again."""
+    wanted = cw.Scenario.load(scenario).with_({"name": f"{scenario.stem} {name}", **keys})
+    compared = cw.compare(wanted, threads=threads, folder=out / "runs", keep=True, progress=telling)
+    [result] = compared.results
+    if result.interrupted:
+        raise KeyboardInterrupt
+    for finding in result.info["audit"]:
+        if not finding["ok"]:
+            raise ValueError(f"{result.name}: audit: {finding['name']}: {finding['detail']}")
+    heard(result.info)
+    return result
+
+
+def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
+    """The highest load that a scenario sustains; what this build has run before into `out` is not run again."""
+    found = cw.sustain(wanted, folder=out / "runs", keep=True, progress=telling, **search)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    for _, row in found.runs.iterrows():
+        of = f"{wanted.name}, load {row['load']:g}, seed {row['seed']}"
+        if not row["audit"]:
+            raise ValueError(f"{of}: the audit found something")
+        kept = out / "runs" / slug(of) / "run.json"
+        if kept.exists():
+            heard(json.loads(kept.read_text()))
+    return found
+
+
+def by_size(
+    ours: pd.Series[float],
+    theirs: pd.Series[float],
+    packets: pd.Series[int],
+    buckets: Mapping[str, tuple[float, float]],
+    mean: float,
+    tail: float,
+) -> pd.DataFrame:
+    """Rows of `Held`: mean and 99th percentile of the slowdowns of the same flows, by how many packets they have."""
+    rows = []
+    for bucket, (low, high) in buckets.items():
+        chosen = packets.between(low, high)
+        a, b = ours[chosen], theirs[chosen]
+        rows.append((bucket, "mean slowdown", float(a.mean()), float(b.mean()), mean))
+        rows.append((bucket, "p99 slowdown", float(a.quantile(0.99)), float(b.quantile(0.99)), tail))
+    return pd.DataFrame(rows, columns=list(Held.COLUMNS))
+
+
+def of_flows(result: cw.Result) -> pd.DataFrame:
+    """Number, completion time and ideal of each flow, in us, in the order of the list that it is from."""
+    flows = pd.DataFrame({name: pd.Series(result.flows[name]).astype(float) for name in ("flow", "fct_ps", "ideal_ps")})
+    flows = flows.sort_values("flow").reset_index(drop=True)
+    return flows.assign(fct_us=flows["fct_ps"] / 1e6, ideal_us=flows["ideal_ps"] / 1e6)
+
+
+def draw(panels: Sequence[Callable[[Axes], object]], columns: int = 3, **shared: Any) -> Picture:
+    """Panels in rows in the style of the package."""
+    columns = min(columns, len(panels))
+    rows = -(-len(panels) // columns)
+    with mpl.rc_context(STYLE):
+        picture = Picture(figsize=(4.6 * columns, 2.9 * rows), layout="constrained")
+        places = picture.subplots(rows, columns, squeeze=False, **shared).flat
+        for axes, panel in zip(places, panels):
+            panel(axes)
+        for axes in list(places):
+            axes.set_axis_off()
+        return picture

@@ -1,0 +1,266 @@
+"""What a figure that ran leaves: its table, its checks and where they are from; and how the pages show it.
+
+A record is `papers/records/PAPER-FIGURE.json` of the repository. Pages have a region a figure, between
+`<!-- PAPER FIGURE: begin -->` and `<!-- PAPER FIGURE: end -->`, which is written from its record and never by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clearway import _core
+from clearway.papers import PAPERS, RIVALS, paper
+from clearway.papers._paper import Options, Paper, title
+from clearway.papers.figures import Ran, Shown
+
+FOLDER = Path("papers") / "records"
+# Of a longer table every so many rows stand in the record; all of them are in its CSV.
+ROWS = 40
+DIGITS = 6
+
+Record = dict[str, Any]
+
+
+def root() -> Path:
+    """The checkout that this package is part of; ValueError if it was installed without one."""
+    found = Path(__file__).resolve().parents[3]
+    if not ((found / "papers").is_dir() and (found / "docs").is_dir() and (found / "python" / "clearway").is_dir()):
+        raise ValueError(
+            "--write writes the pages of the repository, and this Clearway is installed without it: "
+            "clone it, and run `clearway paper` from its environment"
+        )
+    return found
+
+
+def make(of: Paper, figure: str, shown: Shown, ran: Ran, options: Options, spent: tuple[float, float]) -> Record:
+    """The record of a figure; `spent` is the seconds of CPU and of the clock that it took where no runs tell theirs."""
+    cpu, wall = (ran.cpu_seconds, ran.wall_seconds) if ran.digests else spent
+    return {
+        "paper": of.name,
+        "figure": figure,
+        "title": title(of.figures[figure]),
+        "commit": _core.COMMIT,
+        "options": options.words,
+        "seeds": sorted(ran.seeds),
+        "runs": len(ran.digests),
+        "digest": ran.digest,
+        "cpu_seconds": round(cpu, 1),
+        "wall_seconds": round(wall, 1),
+        "table": table(shown.table),
+        "checks": checks(shown),
+    }
+
+
+def checks(shown: Shown) -> list[Record]:
+    """Each statement: with the paper's number, ours and what was allowed, where it is of a number."""
+    found: list[Record] = []
+    of_numbers: set[str] = set()
+    for held in shown.held:
+        of_numbers |= set(held.checks)
+        row: Any
+        for row, ok in zip(held.rows.itertuples(), held.ok):
+            found.append(
+                {
+                    "statement": f"{held.scheme}: {row.bucket}, {row.statistic}",
+                    "against": held.against,
+                    "paper": _plain(row.theirs),
+                    "ours": _plain(row.ours),
+                    "within": _plain(row.within),
+                    "ok": ok,
+                }
+            )
+    found += [
+        {"statement": statement, "ok": bool(ok)}
+        for statement, ok in shown.checks.items()
+        if statement not in of_numbers
+    ]
+    return found
+
+
+def table(frame: pd.DataFrame) -> Record:
+    """A table as JSON has it; of a long one every so many rows, and all whose name is no number."""
+    columns = [_words(column) for column in frame.columns]
+    index = [str(name) if name is not None else "" for name in frame.index.names]
+    rows = []
+    every = math.ceil(len(frame) / ROWS)
+    for at, (name, row) in enumerate(zip(frame.index, frame.itertuples(index=False))):
+        names = list(name) if isinstance(name, tuple) else [name]
+        if every == 1 or at % every == 0 or isinstance(names[-1], str):
+            rows.append([*map(_plain, names), *map(_plain, row)])
+    return {"index": index, "columns": columns, "rows": rows, "of": len(frame)}
+
+
+def _words(column: object) -> str:
+    return " ".join(str(part) for part in column if str(part)) if isinstance(column, tuple) else str(column)
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it, numbers to six digits."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return None if value is pd.NA else str(value)
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """What the record's file is called."""
+    return f"{record['paper']}-{record['figure']}.json"
+
+
+def save(record: Record, at: Path) -> Path:
+    """Writes a record into a checkout; its path."""
+    path = at / FOLDER / name_of(record)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    inner = {key: value for key, value in record.items() if key not in ("table", "checks")}
+    # A row a line: what changes from run to run is seen.
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in inner.items()]
+    if record["table"] is not None:
+        of = record["table"]
+        rows = ",\n".join(f"   {json.dumps(row)}" for row in of["rows"])
+        head = ", ".join(f"{json.dumps(key)}: {json.dumps(of[key])}" for key in ("index", "columns", "of"))
+        lines.append(f' "table": {{{head}, "rows": [\n{rows}\n ]}}')
+    else:
+        lines.append(' "table": null')
+    each = ",\n".join(f"  {json.dumps(check)}" for check in record["checks"])
+    lines.append(f' "checks": [\n{each}\n ]' if each else ' "checks": []')
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return path
+
+
+def load(at: Path) -> dict[tuple[str, str], Record]:
+    """All records of a checkout, by paper and figure."""
+    found = {}
+    for path in sorted((at / FOLDER).glob("*.json")):
+        record = json.loads(path.read_text())
+        found[record["paper"], record["figure"]] = record
+    return found
+
+
+def number(value: Any) -> str:
+    """A cell as people read it: four digits."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        whole = isinstance(value, int) or abs(value) >= 10_000 or float(value).is_integer()
+        return f"{value:,.0f}" if whole else f"{value:.4g}"
+    return str(value).replace("|", "\\|")
+
+
+def command(record: Mapping[str, Any]) -> str:
+    """What runs the figure again."""
+    return shlex.join(["clearway", "paper", record["paper"], record["figure"], *record["options"]])
+
+
+def render(record: Mapping[str, Any] | None, of: str, figure: str) -> str:
+    """The region of a figure."""
+    if record is None:
+        return f"Not yet run on this build: `clearway paper {of} {figure}`.\n"
+    parts = [_wrapped(f"*{record['title']}*"), *_rendered_checks(record["checks"])]
+    if record["table"] is not None and record["table"]["rows"]:
+        parts.append(_rendered_table(record["table"]))
+    parts.append(_provenance(record))
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str, later: str = "") -> str:
+    return textwrap.fill(text, 120, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
+def _rendered_checks(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    numbers = [check for check in found if "paper" in check]
+    for against in dict.fromkeys(check["against"] for check in numbers):
+        lines = ["| statement | theirs | ours | off | allowed | |", "|---|---|---|---|---|---|"]
+        for check in (check for check in numbers if check["against"] == against):
+            theirs, ours = check["paper"], check["ours"]
+            off = f"{ours / theirs - 1:+.1%}" if theirs and ours is not None else "-"
+            cells = [number(check["statement"]), number(theirs), number(ours), off, f"{100 * check['within']:.3g}%"]
+            lines.append(f"| {' | '.join(cells)} | {'holds' if check['ok'] else '**fails**'} |")
+        yield _wrapped(f"Held against {against}:") + "\n\n" + "\n".join(lines)
+    others = [check for check in found if "paper" not in check]
+    if others:
+        said = [f"- {'holds' if check['ok'] else '**fails**'}: {check['statement']}" for check in others]
+        yield "\n".join(_wrapped(each, "  ") for each in said)
+
+
+def _rendered_table(of: Mapping[str, Any]) -> str:
+    heads = [*of["index"], *of["columns"]]
+    lines = [f"| {' | '.join(number(head) for head in heads)} |", "|" + "---|" * len(heads)]
+    lines += [f"| {' | '.join(number(cell) for cell in row)} |" for row in of["rows"]]
+    count = len(of["rows"])
+    what = "The table" if count == of["of"] else f"{count} of the table's {of['of']} rows"
+    return f"<details><summary>{what}</summary>\n\n" + "\n".join(lines) + "\n\n</details>"
+
+
+def _provenance(record: Mapping[str, Any]) -> str:
+    if record.get("earlier"):
+        seeds = f", seeds {record['seeds']}" if record["seeds"] not in ("", "none") else ""
+        said = f"of an earlier build, commit {record['commit']}{seeds}; not yet run on this one"
+        return _wrapped(f"`{command(record)}`: {said}.")
+    words = [f"commit {record['commit']}"]
+    seeds = record["seeds"]
+    if seeds:
+        words.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}")
+    if record["runs"]:
+        words.append(f"{record['runs']:,} run{'s' * (record['runs'] > 1)}, digest {record['digest']}")
+    words.append(f"{record['cpu_seconds']:,.0f} s of CPU")
+    return _wrapped(f"`{command(record)}`: {'; '.join(words)}.")
+
+
+MARK = re.compile(r"<!-- ([\w-]+) ([\w-]+): begin -->\n(.*?)<!-- \1 \2: end -->\n", re.DOTALL)
+
+
+def pages(at: Path) -> list[Path]:
+    """The pages of a checkout that may have regions."""
+    return sorted([*(at / "papers").glob("*/*.md"), *(at / "docs").rglob("*.md")])
+
+
+def filled(text: str, records: Mapping[tuple[str, str], Record]) -> str:
+    """A page with its regions as the records have them."""
+
+    def region(match: re.Match[str]) -> str:
+        of, figure = match[1], match[2]
+        if figure not in paper(of).figures:
+            raise ValueError(f"a page has a region of {of} {figure}, which there is not")
+        inner = render(records.get((of, figure)), of, figure)
+        return f"<!-- {of} {figure}: begin -->\n{inner}<!-- {of} {figure}: end -->\n"
+
+    return MARK.sub(region, text)
+
+
+def write_pages(at: Path) -> list[Path]:
+    """Writes all regions of all pages from the records; the pages that changed."""
+    known, changed = load(at), []
+    for page in pages(at):
+        before = page.read_text()
+        after = filled(before, known)
+        if after != before:
+            page.write_text(after)
+            changed.append(page)
+    return changed
+
+
+def shown_pictures(of: Paper, at: Path) -> set[str]:
+    """Names of the pictures beside a paper's page that the page shows."""
+    found: set[str] = set()
+    for page in of.pages:
+        found |= set(re.findall(r"!\[[^\]]*\]\(([\w-]+)\.png\)", (at / page).read_text()))
+    return found
+
+
+def all_papers() -> list[Paper]:
+    """The five papers, and what else is compared."""
+    return [paper(name) for name in [*PAPERS, *RIVALS]]
