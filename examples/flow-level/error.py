@@ -2,8 +2,8 @@
 
     python examples/flow-level/error.py
 
-Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some that do not. What is
-in `out/flow-level` is not run again.
+Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some
+that do not. What is in `out/flow-level` is not run again.
 """
 
 from __future__ import annotations

@@ -411,7 +411,10 @@ def sweep(
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
     json_: Json = False,
 ) -> None:
-    """Run a scenario over ranges of its keys; one dataset, one report. Go on by the same command, after whatever has ended it."""
+    """Run a scenario over ranges of its keys; one dataset, one report.
+
+    Go on by the same command, after whatever has ended it.
+    """
     read, said = cw.Sweep.load(file, out, store=store), _Said(json_)
     for place in (read.folder, read.store):
         check_folder(place)

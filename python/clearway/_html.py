@@ -17,7 +17,10 @@ from clearway._plots import Picture
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
-    """Writes a page of these parts, of which some may be empty: the whole file or nothing. What is no page is not replaced."""
+    """Writes a page of these parts, of which some may be empty: the whole file or nothing.
+
+    What is no page is not replaced.
+    """
     body = "\n".join(
         [
             *(part for part in parts if part),

@@ -142,7 +142,8 @@ class Plots:
     def guarantees(self) -> Picture:
         """What was guaranteed and what came of it: the fullest queues by tier, and how long packets waited.
 
-        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and `guaranteed_waits`.
+        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and
+        `guaranteed_waits`.
         """
         some = [(result, colour) for result, colour in _each(self._results) if "guarantees" in result.tables]
         return self._panels([lambda axes: _fullest(axes, some), lambda axes: _waits(axes, some)])

@@ -1,7 +1,7 @@
 """A report: one HTML file on one or more results that opens anywhere, without network, and prints.
 
-Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page that
-is passed on explains itself.
+Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page
+that is passed on explains itself.
 """
 
 from __future__ import annotations

@@ -45,7 +45,9 @@ class Sustained:
 
     @property
     def longer(self) -> int:
-        """How many times as long as the scenario says the longest run has lasted, since that was too short for the rule; 1 if it was not."""
+        """How many times as long as the scenario says the longest run has lasted, since that was too short for the
+        rule; 1 if it was not.
+        """
         return int(self.runs["times as long"].max()) if len(self.runs) else 1
 
     def __str__(self) -> str:
@@ -78,25 +80,28 @@ def sustain(
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Sustained:
-    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to `high`.
+    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to
+    `high`.
 
-    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or else the first,
-    if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given): no message of the class is
-    rejected or fails, and
+    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or
+    else the first, if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given):
+    no message of the class is rejected or fails, and
 
-    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the last quarter of
-      the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of what arrives in a quarter. So
-      much of what arrives is delivered. This holds for any scheme, whether its long messages are still under way when a run ends or
-      not. Traffic must last so long that what is under way of it in an empty network, each message for its ideal time, is no more than
-      that share of what arrives in a quarter: else a message more or less decides. Where it does not, the run is done again with
-      so many times the `flows`, `duration`, or both of every class that arrives by load (`times as long` of `runs`); with
-      `lengthen=False` that is a `ValueError`;
+    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the
+      last quarter of the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of
+      what arrives in a quarter. So much of what arrives is delivered. This holds for any scheme, whether its long
+      messages are still under way when a run ends or not. Traffic must last so long that what is under way of it in an
+      empty network, each message for its ideal time, is no more than that share of what arrives in a quarter: else a
+      message more or less decides. Where it does not, the run is done again with so many times the `flows`, `duration`,
+      or both of every class that arrives by load (`times as long` of `runs`); with `lengthen=False` that is a
+      `ValueError`;
     - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
     - with `slowdown` or `delay_us`, none that completes is slower than that either.
 
-    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load that another seed
-    does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
-    `told` is given the row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
+    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load
+    that another seed does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds
+    below it is taken for granted. The loads' own ends are tried only if the search comes to them. `told` is given the
+    row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
     `folder` and `keep` are as for `compare`: a search that was interrupted goes on where it was.
 
     >>> import clearway as cw
@@ -256,9 +261,10 @@ def _judge(
 def too_short(result: Result, name: str, keeps_up: float) -> float:
     """How many times as long arrivals must last for the rule to tell; 1 if they last long enough.
 
-    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal time over T, and
-    what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished work moves by some of what is under
-    way, whether it grows or not: so the ratio must not be above the share that the rule lets pass.
+    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal
+    time over T, and what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished
+    work moves by some of what is under way, whether it grows or not: so the ratio must not be above the share that the
+    rule lets pass.
     """
     flows = result.flows
     of_class = (flows["class"] == name) & ~np.isnan(flows["start_ps"].astype(float))
@@ -300,11 +306,11 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
 
 
 def kept_up(start: Any, delivered: Any, size: Any) -> float:
-    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals to the last;
-    NaN if nothing arrives then.
+    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals
+    to the last; NaN if nothing arrives then.
 
-    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to quarter, which
-    a single large message at either end moves little.
+    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to
+    quarter, which a single large message at either end moves little.
     """
     if not (~np.isnan(start)).any():
         return float("nan")

@@ -1,6 +1,7 @@
 """The tables of a result and their columns: what a result that is read must have, and what completion shows.
 
-Written by `python tests/python/column_docs.py` from what the engine says of its columns, as `docs/results.md` is; a test compares them.
+Written by `python tests/python/column_docs.py` from what the engine says of its columns, as `docs/results.md` is; a
+test compares them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Congestion trees as a picture that moves: the fabric, and at each port what waits there, for whom, and whether it may go.
+"""Congestion trees as a picture that moves: the fabric, and at each port what waits there, for whom, and whether it may
+go.
 
-A bar is a queue, drawn on the sender's half of its cable: thicker for more bytes, dashed while it is paused, blue for the share
-that is innocent. Everything is drawn here once, for the instant with most innocent bytes; where the page may run its script
-(`_trees.js`), that draws the other instants from the data in the page. Without it, and in print, that one remains.
+A bar is a queue, drawn on the sender's half of its cable: thicker for more bytes, dashed while it is paused, blue for
+the share that is innocent. Everything is drawn here once, for the instant with most innocent bytes; where the page may
+run its script (`_trees.js`), that draws the other instants from the data in the page. Without it, and in print, that
+one remains.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ class Trees:
     colour: str
     layout: Layout
     times_us: list[float]
-    # By instant, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not send, plus PART if only queues of roots
-    # or of flows may not), KB, percent of them innocent.
+    # By instant, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not send, plus PART if only queues
+    # of roots or of flows may not), KB, percent of them innocent.
     instants: list[dict[int, tuple[int, int, int]]]
     held_kb: list[float]
     innocent_kb: list[float]

@@ -1,4 +1,7 @@
-"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns. As a program: writes both."""
+"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns.
+
+As a program: writes both.
+"""
 
 from __future__ import annotations
 

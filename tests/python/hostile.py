@@ -1,7 +1,9 @@
-"""Hostile inputs, each made by a rule from a seed: scenarios, sweeps, traces, topologies, command lines, folders of results.
+"""Hostile inputs, each made by a rule from a seed: scenarios, sweeps, traces, topologies, command lines, folders of
+results.
 
-As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an exit status that the
-command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory from outside.
+As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an
+exit status that the command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory
+from outside.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def test_a_lone_flow_is_fair_and_costs_its_headers() -> None:
 
 
 def test_jain_is_of_the_rates_of_flows() -> None:
-    # Of two flows that begin at once on one link with fair queues both end together; one that waits for the other has half of its rate.
+    # Of two flows that begin at once on one link with fair queues both end together; one that waits for the other has
+    # half of its rate.
     two = (
         LONE.replace("hosts = 2", "hosts = 3")
         .replace('senders = "0"', 'senders = "0-1"')

@@ -141,7 +141,8 @@ def test_rates_of_entities_are_what_arrived_over_time() -> None:
 
 
 def test_what_aqs_drop_is_dropped() -> None:
-    # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the limit.
+    # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the
+    # limit.
     request = {"share": {"absolute": "1Gbps"}, "position": "ingress"}
     limited: dict[str, Any] = {
         "sharing": {"aq": {"limit": {"fixed": {"bytes": "10KB"}}}},

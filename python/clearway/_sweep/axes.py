@@ -16,7 +16,10 @@ from clearway._sweep.points import Label, Point
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys of a scenario that are varied together. `load` is every class's, as in `Scenario.with_`; `level` that of the run."""
+    """Keys of a scenario that are varied together.
+
+    `load` is every class's, as in `Scenario.with_`; `level` that of the run.
+    """
 
     names: Sequence[str]
     """What each key is called."""

@@ -271,7 +271,8 @@ class _File:
         return ScenarioError(str(self.path), self.line(path) if path else None, key, message)
 
     def line(self, path: Path_) -> int | None:
-        """The line at which something begins: all lines before it, and none of those behind it, are a document without it.
+        """The line at which something begins: all lines before it, and none of those behind it, are a document without
+        it.
 
         None in a file so long that looking would take seconds.
         """

@@ -1,5 +1,6 @@
-"""The report on a sweep: what became of it along its axes. The x axis is the load, or else the axis of numbers with the most values;
-a line is a transport, or else what has the most values of the rest; what is left tells figures apart, and seeds are averaged.
+"""The report on a sweep: what became of it along its axes. The x axis is the load, or else the axis of numbers with the
+most values; a line is a transport, or else what has the most values of the rest; what is left tells figures apart, and
+seeds are averaged.
 """
 
 from __future__ import annotations

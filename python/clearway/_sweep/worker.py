@@ -1,4 +1,5 @@
-"""A process that runs one task after the other: `python -m clearway._sweep.worker FD`, the descriptor of its end of a pipe.
+"""A process that runs one task after the other: `python -m clearway._sweep.worker FD`, the descriptor of its end of a
+pipe.
 
 It ends when the other end is gone: the driver may be killed at any time.
 """
