@@ -188,7 +188,7 @@ class Everything:
     runs: pd.DataFrame
     """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
     sustained: pd.Series[float]
-    """By scheme, the highest load sustained on the first of the fabrics; NaN if not even 0.3 is. Empty if it was not looked for."""
+    """By scheme, the highest load sustained on the first fabric; NaN if not even 0.3 is; empty if not looked for."""
     fairness: pd.Series[float]
     """By scheme, Jain's index of 16 flows that share a link."""
     contenders: Sequence[Contender]
@@ -231,7 +231,7 @@ def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
 
 
 def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:
-    """Where fairness is measured; and whether the fabric that is set was too small for it, so that it is the whole one."""
+    """Where fairness is measured; and whether that is the whole fabric, since the one that is set was too small."""
     ground = _base("fairness", sets)
     try:
         ground.with_(transport="udp").check()

@@ -394,8 +394,9 @@ def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
 
 # What the package itself reads of run.json, with its type.
 _INFO: dict[str, type | tuple[type, ...]] = {
-    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int, "bdp_bytes": int,
-    "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float), "peak_memory_bytes": int,
+    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int,
+    "bdp_bytes": int, "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float),
+    "peak_memory_bytes": int,
 }  # fmt: skip
 
 

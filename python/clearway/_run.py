@@ -159,7 +159,10 @@ class _Line:
         self._told = now
         spent = now - self._began
         left = f", about {spent / at.fraction - spent:,.0f} s left" if at.fraction > 0.02 else ""
-        words = f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in {spent:,.0f} s{left}"
+        words = (
+            f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in "
+            f"{spent:,.0f} s{left}"
+        )
         # A notebook shows what follows a carriage return in the same line; a shorter line must cover the longer one.
         line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"
         self._wide = max(self._wide, len(words)) if self._notebook else 0

@@ -16,7 +16,8 @@ from clearway._run import _Listener, compare
 from clearway._scenario import Scenario, Value, scenario_of
 
 COLUMNS = [
-    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit", "times as long",
+    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up",
+    "audit", "times as long",
 ]  # fmt: skip
 
 MOST_LOADS = 10_000
@@ -124,7 +125,8 @@ def sustain(
         )
     if (high - low) / resolution >= MOST_LOADS:
         raise ValueError(
-            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, and at most {MOST_LOADS:,} are possible"
+            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, "
+            f"and at most {MOST_LOADS:,} are possible"
         )
     key, name = _class(scenario, traffic)
     loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
@@ -272,7 +274,8 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
     lasted = float(np.ptp(start)) if len(start) else 0.0
     if not lasted:
         raise ValueError(
-            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give it more flows, or a longer duration"
+            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give "
+            "it more flows, or a longer duration"
         )
     under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
     return max(1.0, under_way / (1 - keeps_up))
@@ -280,9 +283,9 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
 
 def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
     return (
-        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more than {1 - keeps_up:.2g} of "
-        f"what arrives: what is under way in an empty network is more than that. They must last about {longer:,} times as long: set its flows or "
-        "duration, or judge by --all-complete (keeps_up=None)"
+        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more "
+        f"than {1 - keeps_up:.2g} of what arrives: what is under way in an empty network is more than that. They must "
+        f"last about {longer:,} times as long: set its flows or duration, or judge by --all-complete (keeps_up=None)"
     )
 
 
@@ -292,7 +295,8 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
         raise ValueError(
-            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from lasting {times:,} times as long; leave it out"
+            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from "
+            f"lasting {times:,} times as long; leave it out"
         )
     keys: dict[str, Value] = {}
     for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:

@@ -82,12 +82,15 @@ def message_delay_max_us(
     of the link less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one
     best-effort packet. The bound is the time to send the message in these slots, the unloaded round trip, and in both
     directions the bound on queueing and what each hop adds. The bound on queueing is equation 1; with `service` what is
-    proven of links that serve packets in the order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn, #H
-    (K - 1).
+    proven of links that serve packets in the order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn,
+    #H (K - 1).
 
     >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0)
     25.24
-    >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0, service="round_robin")
+    >>> message_delay_max_us(
+    ...     132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0,
+    ...     service="round_robin",
+    ... )
     20.2
     """
     if k < 1:

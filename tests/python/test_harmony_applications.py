@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import clearway as cw
 import numpy as np
@@ -163,7 +163,7 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
     """K = 8 at 100 Gbps: 90 packets a period of 12 kb / (12.5 Gbps less 1%) apart, and what else there is."""
 
     class Run:
-        info = {"data_rtt_ps": 4_600_000}
+        info: ClassVar[dict[str, int]] = {"data_rtt_ps": 4_600_000}
 
         class links:
             @staticmethod

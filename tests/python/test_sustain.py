@@ -137,7 +137,7 @@ def test_what_cannot_be_searched_is_refused() -> None:
     line = cw.Scenario.from_toml(LINE)
     with pytest.raises(ValueError, match="'line'"):
         cw.sustain(line, traffic="lime")
-    with pytest.raises(ValueError, match="low=0.5, high=0.4"):
+    with pytest.raises(ValueError, match=r"low=0\.5, high=0\.4"):
         cw.sustain(line, low=0.5, high=0.4)
     with pytest.raises(ValueError, match="arrivals by load"):
         cw.sustain(cw.Scenario.load("examples/tiny.toml"))

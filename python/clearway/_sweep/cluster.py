@@ -100,8 +100,11 @@ ARGUMENTS = frozenset(
         "zone",
     ]
 )
-"""The arguments that a file may give: sizes, names and places. Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...)
-are not among them: whoever needs these starts a scheduler and names it by `--dask`."""
+"""The arguments that a file may give: sizes, names and places.
+
+Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...) are not among them: whoever needs these
+starts a scheduler and names it by `--dask`.
+"""
 
 # What becomes part of a job script must not end its line, nor be more than a word to a shell.
 PLAIN = re.compile(r"[\w ./:=,+@%#\[\]-]*")
@@ -126,7 +129,8 @@ def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         if odd is not None:
             return (
                 "arguments",
-                f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be in it",
+                f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be "
+                "in it",
             )
     return None
 

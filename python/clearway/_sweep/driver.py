@@ -1,4 +1,4 @@
-"""The loop of a driver: claims keys while its crew has room, keeps what they bring, and waits for what others are at."""
+"""The loop of a driver: claims keys while its crew has room, keeps what they bring, waits for what others are at."""
 
 from __future__ import annotations
 

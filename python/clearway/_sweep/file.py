@@ -178,7 +178,8 @@ class _File:
             if not isinstance(values, list) or not values:
                 raise self.error(
                     place,
-                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as {{ from = 1, to = 5 }}",
+                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as "
+                    "{ from = 1, to = 5 }",
                 )
             return values
         self.known(place, long, RANGE + LONG[1:])

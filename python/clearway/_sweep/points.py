@@ -43,7 +43,7 @@ class Task(ABC):
     def row(self, folder: Path) -> dict[str, Any]:
         """What a table says of the result in `folder`."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027, most have nothing to check
         """Raises what is known to be wrong before anything runs."""
 
     def trouble(self, folder: Path) -> str:
