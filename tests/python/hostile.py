@@ -23,31 +23,16 @@ from pathlib import Path
 MEMORY_BYTES = 6 << 30
 SECONDS = 10
 
-EXAMPLES = Path("examples").resolve()
-SCENARIOS = [
-    (EXAMPLES / "tiny.toml").read_text(),
-    "transport = { dcpim = { rounds = 3 } }\nseed = 3\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\nspines = 2\n"
-    'host_rate = "100Gbps"\n'
-    '[measure]\nend = "20us"\ninterval = "5us"\n[[traffic]]\nname = "web"\nsizes = "imc10"\n'
-    "arrivals = { poisson = { load = 0.5 } }\nflows = 50\n",
-    'transport = "dctcp"\nflow_control = "pfc"\n[fabric.fat_tree]\nk = 4\n[switch]\n'
-    'buffer = { per_port = { bytes = "100KB" } }\n'
-    '[switch.marking.step]\nthreshold = "30KB"\n[[traffic]]\nsizes = { constant = "20KB" }\n'
-    "pattern = { incast = { degree = 4 } }\n"
-    'receivers = "0"\narrivals = { periodic = { load = 0.5 } }\nduration = "20us"\n[[failure]]\n'
-    'link = ["edge0", "aggregation0"]\nat = "5us"\n',
-    'transport = "udp"\nmeasure = { end = "30us", interval = "10us" }\n[fabric.star]\nhosts = 4\nrate = "10Gbps"\n'
-    "[sharing.aq]\n"
-    '[[entity]]\nname = "a"\nhosts = "0"\nrequest = [{ share = { absolute = "1Gbps" }, position = "ingress" }]\n'
-    '[[entity]]\nname = "b"\nhosts = "1-3"\n'
-    '[[traffic]]\nsizes = { constant = "1MB" }\narrivals = "all_at_once"\nsenders = "0"\n',
-    'transport = "harmony"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\nspines = 2\n[[traffic]]\nname = "all"\n'
-    'sizes = { uniform = { from = "1KB", to = "9KB" } }\n'
-    'arrivals = { poisson = { load = 0.3 } }\nresubmit = [{ times = 2, after = "100us" }, { over = "dctcp" }]\n'
-    "flows = 20\n",
-    'transport = "r2c2"\n[fabric.torus]\ndims = [3, 3]\n[[traffic]]\nsizes = { constant = "20KB" }\n'
-    'arrivals = "all_at_once"\nflows = 9\n',
-]
+# Those of the fuzz targets, which try readers by themselves.
+SEEDS = Path("fuzz/seeds").resolve()
+
+
+def _seeds(target: str) -> list[str]:
+    return [path.read_text() for path in sorted((SEEDS / target).iterdir()) if not path.name.startswith("refused")]
+
+
+TINY = Path("examples/tiny.toml").read_text()
+SCENARIOS = [TINY, *_seeds("scenario")]
 SWEEP = (
     'scenario = "tiny.toml"\n[set]\nseed = 2\n[vary]\nfabric.star.hosts = { from = 2, to = 4 }\n'
     'level = ["packet", "flow"]\n[[skip]]\nlevel = "flow"\n'
@@ -58,11 +43,8 @@ NUMBERS = [
     "1e-300", "0.1", "1_000", "0x10", "1e9", "1000000000", "true", '""', "[]", "{}", "[[[[]]]]", '"many"', "1979-05-27",
     '"1e400s"', '"0bps"', '"-5us"', '"99999999999999999999s"', '"1EB"', '"1.5B"', '"500000s"', '"\\u0000"', '"[red]"',
 ]  # fmt: skip
-TRACES = {
-    "csv": "src,dst,size_bytes,start_ns\n0,1,1000,0\n1,2,2000,10\n2,0,3000,20\n",
-    "hpcc": "2\n0 1 3 100 1000 2.0\n1 2 3 100 2000 2.1\n",
-    "htsim": "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1000\n1->2 id 2 start 10 size 2000\n",
-}
+TRACES = {kind: _seeds(f"trace_{kind}") for kind in ("csv", "hpcc", "htsim")}
+TOPOLOGIES = {kind: _seeds(f"topology_{kind}") for kind in ("graph", "hpcc", "htsim")}
 ODD = [
     "/dev/zero",
     "/dev/urandom",
@@ -214,7 +196,7 @@ def _trace(chance: random.Random, place: Path) -> list[str]:
             content[chance.randrange(len(content))] = chance.randrange(256)
         path.write_bytes(content[: chance.choice([len(content), chance.randrange(len(content))])])
     else:
-        rows = TRACES[kind].split("\n")
+        rows = chance.choice(TRACES[kind]).split("\n")
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(rows))
             cells = rows[at].replace(",", " , ").split(" ")
@@ -232,7 +214,8 @@ def _trace(chance: random.Random, place: Path) -> list[str]:
 
 
 def _topology(chance: random.Random, place: Path) -> list[str]:
-    rows = ["4 1 3", "3", "0 3 100Gbps 1000ns 0", "1 3 100Gbps 1000ns 0", "2 3 100Gbps 1000ns 0"]
+    kind = chance.choice(list(TOPOLOGIES))
+    rows = chance.choice(TOPOLOGIES[kind]).split("\n")
     for _ in range(chance.randint(1, 2)):
         at = chance.randrange(len(rows))
         cells = rows[at].split(" ")
@@ -241,7 +224,7 @@ def _topology(chance: random.Random, place: Path) -> list[str]:
     (place / "topology").write_text("\n".join(rows))
     where = "topology" if chance.random() < 0.7 else chance.choice(ODD)
     text = (
-        f'transport = "udp"\n[fabric.file]\npath = "{where}"\nformat = "hpcc"\n[[traffic]]\n'
+        f'transport = "udp"\n[fabric.file]\npath = "{where}"\nformat = "{kind}"\n[[traffic]]\n'
         f'sizes = {{ constant = "1KB" }}\narrivals = "all_at_once"\n'
     )
     (place / "wired.toml").write_text(text)
