@@ -51,7 +51,7 @@ docs:
 # Each reader of what comes from outside gets bytes from libFuzzer for FUZZ_SECONDS. What breaks one is left in
 # fuzz/artifacts. FUZZ_TARGETS="scenario frame" tries these alone. The dev profile is optimised and checks overflows.
 fuzz: $(TOOLS)/bin/cargo-fuzz
-	@cargo +$(NIGHTLY) --version || { echo "rustup toolchain install $(NIGHTLY), or NIGHTLY=NAME of one there is"; exit 1; }
+	@cargo --version || { echo "rustup toolchain install $(NIGHTLY), or NIGHTLY=NAME of one there is"; exit 1; }
 	$(TOOLS)/bin/cargo-fuzz build --dev --features libfuzzer reader
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
@@ -73,7 +73,7 @@ $(TOOLS)/bin/cargo-fuzz:
 $(TOOLS)/bin/cargo-deny:
 	cargo install cargo-deny --version $(DENY) --locked --root $(TOOLS) --target-dir target
 
-# One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. WHEEL="--zig" and so on is for maturin.
+# One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. WHEEL holds more for maturin.
 wheel: $(VENV)/.packages
 	$(WITHIN) $(BIN)/maturin build --release --locked $(WHEEL)
 

@@ -304,7 +304,8 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
         if traffic.get("flows") is not None:
             keys[f"traffic.{index}.flows"] = int(traffic["flows"]) * times
         if traffic.get("duration") is not None:
-            number, unit = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", traffic["duration"]).groups()  # type: ignore[union-attr]
+            parts = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", traffic["duration"])
+            number, unit = parts.groups()  # type: ignore[union-attr]
             keys[f"traffic.{index}.duration"] = f"{float(number) * times:.15g}{unit}"
     return scenario.with_(keys, name=f"{scenario.name}, {times} times as long")
 

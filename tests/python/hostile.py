@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 MEMORY_BYTES = 6 << 30
@@ -99,7 +100,11 @@ def cases(place: Path, count: int) -> Iterator[Callable[[], Case]]:
     kinds = [_scenario, _command, _trace, _result, _scenario, _sweep, _topology, _scenario]
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        yield lambda number=number, kind=kind: (f"{number} {kind.__name__[1:]}", kind(random.Random(number), place))  # type: ignore[misc]
+        yield partial(_case, number, kind, place)
+
+
+def _case(number: int, kind: Callable[[random.Random, Path], list[str]], place: Path) -> Case:
+    return f"{number} {kind.__name__[1:]}", kind(random.Random(number), place)
 
 
 def _mutated(chance: random.Random, text: str) -> str:
