@@ -51,7 +51,7 @@ docs:
 # Each reader of what comes from outside gets bytes from libFuzzer for FUZZ_SECONDS. What breaks one is left in
 # fuzz/artifacts. FUZZ_TARGETS="scenario frame" tries these alone. The dev profile is optimised and checks overflows.
 fuzz: $(TOOLS)/bin/cargo-fuzz
-	@cargo --version || { echo "rustup toolchain install $(NIGHTLY), or NIGHTLY=NAME of one there is"; exit 1; }
+	@cargo --version >/dev/null 2>&1 || rustup toolchain install $(NIGHTLY) --profile minimal
 	$(TOOLS)/bin/cargo-fuzz build --dev --features libfuzzer reader
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
