@@ -4,10 +4,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+WITHIN := VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH"
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test test-rust test-python test-slow bench clean
+# Tools that few need: who needs one installs it, in this version.
+TOOLS := target/tools
+DENY := 0.20.2
+CARGO_FUZZ := 0.13.2
+NIGHTLY ?= nightly
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
+
+.PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -15,12 +23,13 @@ run: $(VENV)/.release
 
 test: test-rust test-python
 
-test-rust:
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+test-rust: lint
 	cargo test --workspace --locked
 
-test-python: $(VENV)/.built
+test-python: $(VENV)/.packages
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(MAKE) $(VENV)/.built
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest clearway._core --mypy-config-file pyproject.toml
 	$(BIN)/pytest -q
@@ -29,25 +38,68 @@ test-slow: $(VENV)/.built
 	cargo test --workspace --locked --profile fast-build -- --ignored
 	$(BIN)/pytest -q -m slow
 
+# From what fails soonest to what takes longest.
+lint:
+	cargo fmt --all --check
+	$(PYTHON) tests/width.py
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(MAKE) docs
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# Each reader of what comes from outside gets bytes from libFuzzer for FUZZ_SECONDS. What breaks one is left in
+# fuzz/artifacts. FUZZ_TARGETS="scenario frame" tries these alone. The dev profile is optimised and checks overflows.
+fuzz: $(TOOLS)/bin/cargo-fuzz
+	@cargo --version >/dev/null 2>&1 || rustup toolchain install $(NIGHTLY) --profile minimal
+	$(TOOLS)/bin/cargo-fuzz build --dev --features libfuzzer reader
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
+		echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		FUZZ_TARGET=$$target $(TOOLS)/bin/cargo-fuzz run --dev --features libfuzzer reader \
+			fuzz/corpus/$$target fuzz/seeds/$$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 \
+			-print_final_stats=1 -verbosity=0 -artifact_prefix=fuzz/artifacts/$$target/ || exit 1; \
+	done
+
+fuzz: export RUSTUP_TOOLCHAIN = $(NIGHTLY)
+
+# Licences, advisories and sources of dependencies. It asks the database of advisories: not part of `make test`.
+deny: $(TOOLS)/bin/cargo-deny
+	$(TOOLS)/bin/cargo-deny --all-features check
+
+$(TOOLS)/bin/cargo-fuzz:
+	cargo install cargo-fuzz --version $(CARGO_FUZZ) --locked --root $(TOOLS) --target-dir target
+
+$(TOOLS)/bin/cargo-deny:
+	cargo install cargo-deny --version $(DENY) --locked --root $(TOOLS) --target-dir target
+
+# One wheel for every Python from 3.10 on, of this machine's kind, in target/wheels. WHEEL holds more for maturin.
+wheel: $(VENV)/.packages
+	$(WITHIN) $(BIN)/maturin build --release --locked $(WHEEL)
+
 bench:
 	cargo run --release --locked -p clearway-sim --example bench
 
 $(VENV)/.packages: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed"; exit 1; }
 	@command -v cargo >/dev/null || { echo "A Rust toolchain is needed: cargo is not in PATH"; exit 1; }
+	@echo "Installing Python packages into $(VENV): about half a minute, once"
 	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "On Debian: apt install python3-venv"; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
 # One module at a time in the environment: the one for tests is built in half the time, the other is the faster.
 $(VENV)/.built: $(VENV)/.packages $(RUST)
+	@echo "Building the extension module for tests, optimised in part: some minutes on two cores, the first time"
 	rm -f $(VENV)/.release
-	MATURIN_PEP517_ARGS="--locked --profile fast-build" $(INSTALL)
+	$(WITHIN) $(BIN)/maturin develop --locked --profile fast-build
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
+	@echo "Building the extension module, optimised as a whole: about five minutes on two cores, the first time;"
+	@echo "cargo says nothing for most of them while it compiles the last crate, clearway-python"
 	rm -f $(VENV)/.built
-	MATURIN_PEP517_ARGS="--locked --profile release" $(INSTALL)
+	$(WITHIN) $(BIN)/maturin develop --locked --profile release
 	touch $@
 
 clean:

@@ -2,8 +2,8 @@
 
     python examples/flow-level/error.py
 
-Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some that do not. What is
-in `out/flow-level` is not run again.
+Each scenario is run at both levels with those transports that come nearest to sharing links fairly at once, and some
+that do not. What is in `out/flow-level` is not run again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ R2C2 = {"r2c2": {"transport": "r2c2", "switch.balancing": "spray"}}
 
 
 def poisson(sizes: str, load: float) -> str:
+    """A class of traffic that arrives as a Poisson process."""
     return f'[[traffic]]\nsizes = "{sizes}"\narrivals.poisson.load = {load}\nflows = {FLOWS[sizes]}\n'
 
 
@@ -50,9 +51,15 @@ def scenarios() -> Iterator[tuple[str, str, dict[str, dict[str, Any]]]]:
     yield "fat-tree, websearch at 0.5", FAT_TREE + poisson("websearch", 0.5), FAIR
     yield "2:1 leaf-spine, websearch at 0.3", HALF + poisson("websearch", 0.3), FAIR
     yield "torus of 64, imc10 at 0.3", TORUS + poisson("imc10", 0.3), R2C2
-    dense = '[[traffic]]\nsizes.constant = "200KB"\npattern = "dense"\narrivals = "all_at_once"\nsenders = "0-35"\nreceivers = "36-71"\n'
+    dense = (
+        '[[traffic]]\nsizes.constant = "200KB"\npattern = "dense"\narrivals = "all_at_once"\nsenders = "0-35"\n'
+        'receivers = "36-71"\n'
+    )
     yield "leaf-spine, dense (36 to 36, 200 KB each)", LEAF_SPINE + dense, ALL
-    incast = '[[traffic]]\nsizes.constant = "100KB"\narrivals = "all_at_once"\nflows = 50\nsenders = "16-65"\nreceivers = "0"\n'
+    incast = (
+        '[[traffic]]\nsizes.constant = "100KB"\narrivals = "all_at_once"\nflows = 50\nsenders = "16-65"\n'
+        'receivers = "0"\n'
+    )
     yield "leaf-spine, incast (50 to 1, 100 KB each)", LEAF_SPINE + incast, ALL
 
 
@@ -81,6 +88,7 @@ def compared() -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame, what: str) -> list[str]:
+    """A table of slowdowns by size at both levels, and how far the flow level is off."""
     lines = [f"| scenario | transport | {' | '.join(SIZES)} |", f"| --- | --- |{' ---: |' * len(SIZES)}"]
     for (scenario, transport), group in frame.groupby(["scenario", "transport"], sort=False):
         by_size = group.set_index("size")
@@ -99,6 +107,7 @@ SIZES = ("all", "short", "medium", "long")
 
 
 def speed(frame: pd.DataFrame) -> list[str]:
+    """A table of the CPU time that each level takes."""
     once = frame[frame["size"] == "all"]
     lines = ["| scenario | packet level, s | flow level, s | ratio |", "| --- | ---: | ---: | ---: |"]
     for scenario, group in once.groupby("scenario", sort=False):
@@ -108,6 +117,7 @@ def speed(frame: pd.DataFrame) -> list[str]:
 
 
 def main() -> None:
+    """Runs what has not been run, and writes the tables into the page."""
     frame = compared()
     lines = ["Mean slowdown, packet level / flow level (error of flow level):", "", *table(frame, "mean"), ""]
     lines += ["99th percentile:", "", *table(frame, "p99"), ""]

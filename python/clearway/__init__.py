@@ -58,7 +58,8 @@ __all__ = [
     "workloads",
 ]
 
-# Where each name is. Imported when it is asked for, so that the command's help does not wait for data frames and pictures.
+# Where each name is. Imported when it is asked for, so that the command's help does not wait for data frames and
+# pictures.
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),

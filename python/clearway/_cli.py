@@ -204,8 +204,8 @@ def compare(
         bool,
         typer.Option(
             "--all",
-            help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, --load, "
-            "--fabric and --workload choose among them. What is there already is kept.",
+            help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, "
+            "--load, --fabric and --workload choose among them. What is there already is kept.",
         ),
     ] = False,
     fabric: Annotated[
@@ -411,7 +411,10 @@ def sweep(
     plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
     json_: Json = False,
 ) -> None:
-    """Run a scenario over ranges of its keys; one dataset, one report. Go on by the same command, after whatever has ended it."""
+    """Run a scenario over ranges of its keys; one dataset, one report.
+
+    Go on by the same command, after whatever has ended it.
+    """
     read, said = cw.Sweep.load(file, out, store=store), _Said(json_)
     for place in (read.folder, read.store):
         check_folder(place)
@@ -632,7 +635,7 @@ def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load:
 
 
 def _show(frame: pd.DataFrame) -> None:
-    """Prints a table; numbers to four digits, with the interval of confidence of those that have one in the same cell."""
+    """Prints a table: numbers to four digits, and in the same cell their interval of confidence if they have one."""
     import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable

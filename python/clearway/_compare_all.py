@@ -1,8 +1,9 @@
 """Every scheme of the house on one ground: what `clearway compare --all` runs, and what it measures.
 
-The ground is dcPIM's (SIGCOMM 2022, section 4.1): three workloads, a leaf-spine and a fat-tree, links of 100 Gbps. All transports of the
-catalogue take part, those made for lossless networks over PFC, and all flow controls, over a transport that leaves everything to them.
-What shares bandwidth among entities (Augmented Queue and its rivals) does not: without entities there is nothing that it would do.
+The ground is dcPIM's (SIGCOMM 2022, section 4.1): three workloads, a leaf-spine and a fat-tree, links of 100 Gbps. All
+transports of the catalogue take part, those made for lossless networks over PFC, and all flow controls, over a
+transport that leaves everything to them. What shares bandwidth among entities (Augmented Queue and its rivals) does
+not: without entities there is nothing that it would do.
 """
 
 from __future__ import annotations
@@ -106,12 +107,14 @@ def compare_all(
     dask: Any = None,
     progress: bool | None = None,
 ) -> Everything:
-    """Runs every scheme of the house, or `only` those whose name has one of these words, on dcPIM's ground, and measures them.
+    """Runs every scheme of the house, or `only` those whose name has one of these words, on dcPIM's ground, and
+    measures them.
 
-    Messages arrive for `duration` at each of `loads`; sustained loads are found on the first fabric, by bisection over steps of 0.05, in runs
-    that last as long as `sustained` says (none are looked for if it is empty). `sets` are set over the scenarios as a command line has them, such as
-    `("fabric.fat_tree.k", "16")`; a key of one fabric says nothing about the other. What
-    `folder` has is not run again; after Ctrl-C it goes on where it was. `workers`, `dask` and `progress` are as for a sweep.
+    Messages arrive for `duration` at each of `loads`; sustained loads are found on the first fabric, by bisection over
+    steps of 0.05, in runs that last as long as `sustained` says (none are looked for if it is empty). `sets` are set
+    over the scenarios as a command line has them, such as `("fabric.fat_tree.k", "16")`; a key of one fabric says
+    nothing about the other. What `folder` has is not run again; after Ctrl-C it goes on where it was. `workers`, `dask`
+    and `progress` are as for a sweep.
     """
     known = contenders()
     who = [one for one in known if not only or any(word in one.name.split() for word in only)]
@@ -124,7 +127,10 @@ def compare_all(
         raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
-        """A row a run; who can't run on this ground is left out from now on. The sweep checks each run; here it is one a ground."""
+        """A row a run; who can't run on this ground is left out from now on.
+
+        The sweep checks each run; here it is one a ground.
+        """
         runs = []
         for one, labels, scenario in wanted:
             ground = (one.name, labels.get("fabric", "fairness"))
@@ -182,7 +188,7 @@ class Everything:
     runs: pd.DataFrame
     """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
     sustained: pd.Series[float]
-    """By scheme, the highest load sustained on the first of the fabrics; NaN if not even 0.3 is. Empty if it was not looked for."""
+    """By scheme, the highest load sustained on the first fabric; NaN if not even 0.3 is; empty if not looked for."""
     fairness: pd.Series[float]
     """By scheme, Jain's index of 16 flows that share a link."""
     contenders: Sequence[Contender]
@@ -225,7 +231,7 @@ def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
 
 
 def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:
-    """Where fairness is measured; and whether the fabric that is set was too small for it, so that it is the whole one."""
+    """Where fairness is measured; and whether that is the whole fabric, since the one that is set was too small."""
     ground = _base("fairness", sets)
     try:
         ground.with_(transport="udp").check()

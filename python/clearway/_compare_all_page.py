@@ -119,18 +119,23 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         mark = " *" if undelivered[one.name] > 0 else ""
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
     note = (
-        f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short flows have up to one "
-        "bandwidth-delay product, long ones more than eight; means, and 99th percentiles, and below each its 95% confidence, as far as the flows of one run tell. The darker a cell, the further from the column's best: white is the best, the "
-        "darkest ten times that. Longest queue, bytes sent by hosts beyond payload "
-        f"(headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: 16 flows that begin at once on one link, "
-        "Jain's index of their rates; 1 is equal, and schemes that finish one flow after the other are at 0.45 by intent. Computing: CPU time of the "
-        "simulation for a packet of payload delivered, all that hosts and switches do for it."
+        f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short "
+        "flows have up to one bandwidth-delay product, long ones more than eight; means, and 99th percentiles, and "
+        "below each its 95% confidence, as far as the flows of one run tell. The darker a cell, the further from the "
+        "column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by hosts beyond "
+        f"payload (headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: "
+        "16 flows that begin at once on one link, Jain's index of their rates; 1 is equal, and schemes that finish one "
+        "flow after the other are at 0.45 by intent. Computing: CPU time of the simulation for a packet of payload "
+        "delivered, all that hosts and switches do for it."
     )
     if len(sustained):
         note += " Sustained: the highest load of IMC10 at which unfinished work does not grow, in steps of 0.05."
     if (undelivered > 0).any():
         note += " * did not deliver every message: those have no slowdown, and what is shown flatters."
-    return f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table><p class=note>{escape(note)}</p>"
+    return (
+        f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
+        f"<p class=note>{escape(note)}</p>"
+    )
 
 
 def _cell(values: pd.Series[float], name: str, more: bool, sure: pd.DataFrame | None = None) -> str:
@@ -172,7 +177,10 @@ def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Con
 def _by_load(frame: pd.DataFrame, names: Sequence[str]) -> str:
     figures = []
     for column, words in (("short p99", "99th percentile of short flows"), ("long mean", "mean of long flows")):
-        caption = f"Slowdown by load: {words}. Rows are fabrics, columns workloads. A hollow point did not deliver every message."
+        caption = (
+            f"Slowdown by load: {words}. Rows are fabrics, columns workloads. A hollow point did not deliver every "
+            "message."
+        )
         figures.append(figure(_panels(frame, names, column), caption))
     return "".join(figures)
 
@@ -228,7 +236,8 @@ def _needs(who: Sequence[Contender]) -> str:
 CSS = """
 body { max-width: 82rem; }
 .glance { width: auto; }
-.glance td, .glance th { padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid #eef0f3; white-space: nowrap; }
+.glance td, .glance th { padding: 0.22rem 0.45rem; font-size: 0.8rem; border-top: 1px solid #eef0f3;
+  white-space: nowrap; }
 .glance th.group { white-space: normal; }
 .glance th.family { text-align: left; padding-top: 0.8rem; font-weight: 400; white-space: normal; }
 """

@@ -1,8 +1,8 @@
 """How far a mean or a quantile would move if the run were made again: bootstrap intervals of 95%, the same each time.
 
-Of one run its flows are drawn anew, with replacement, as if each were independent of the others. They are not: flows that meet in a queue
-are slow together, so that an interval of one run is rather too narrow. Of several seeds whole runs are drawn anew, which is honest, and
-wide while there are few.
+Of one run its flows are drawn anew, with replacement, as if each were independent of the others. They are not: flows
+that meet in a queue are slow together, so that an interval of one run is rather too narrow. Of several seeds whole runs
+are drawn anew, which is honest, and wide while there are few.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def of_mean(values: Floats) -> Interval:
 def of_quantile(rising: Floats, quantile: float) -> Interval:
     """Of a quantile of values in rising order; not a number for fewer than two.
 
-    The k-th smallest of n draws with replacement is the value at a place that is distributed as the k-th smallest of n uniform numbers:
-    beta(k, n + 1 - k). So it is drawn at once, however many values there are.
+    The k-th smallest of n draws with replacement is the value at a place that is distributed as the k-th smallest of n
+    uniform numbers: beta(k, n + 1 - k). So it is drawn at once, however many values there are.
 
     >>> of_quantile(np.arange(10_000.0), 0.5)  # the middle, and about 1.96 * 50 places to each side
     (4896.0, 5099.0)

@@ -156,7 +156,10 @@ def _join(layout: Layout, ports: dict[int, Point]) -> None:
 
 
 def _grid(layout: Layout, hosts: int, home: dict[int, int], dims: list[int]) -> None:
-    """Planes of the first two dimensions side by side. What leads around, or to another plane, is a stub at each end."""
+    """Planes of the first two dimensions side by side.
+
+    What leads around, or to another plane, is a stub at each end.
+    """
     columns, rows = dims[0], dims[1] if len(dims) > 1 else 1
     planes = math.prod(dims) // (columns * rows)
 

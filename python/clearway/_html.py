@@ -17,7 +17,10 @@ from clearway._plots import Picture
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
-    """Writes a page of these parts, of which some may be empty: the whole file or nothing. What is no page is not replaced."""
+    """Writes a page of these parts, of which some may be empty: the whole file or nothing.
+
+    What is no page is not replaced.
+    """
     body = "\n".join(
         [
             *(part for part in parts if part),
@@ -25,7 +28,10 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
         ]
     )
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    page = f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}{css}</style></head>\n<body>\n{body}\n</body>\n</html>\n'
+    page = (
+        f'<!doctype html>\n<html lang="en">\n<head>{head}<style>{_CSS}{css}</style></head>\n<body>\n{body}\n</body>\n'
+        "</html>\n"
+    )
     check_page(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

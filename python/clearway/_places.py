@@ -1,7 +1,7 @@
 """Where results go: looked at before work begins, and one command's alone while it works.
 
-What is written is written beside its place and renamed, so a place needs a folder around it that can be written to. A file that
-Clearway has not written is never replaced and never deleted: such a place is refused by the file's name.
+What is written is written beside its place and renamed, so a place needs a folder around it that can be written to. A
+file that Clearway has not written is never replaced and never deleted: such a place is refused by the file's name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _named(run: Path) -> set[str]:
 
 @contextlib.contextmanager
 def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
-    """A place that this process alone writes to meanwhile, after it has been looked at. `result`: the folder itself becomes one.
+    """A place that this process alone writes to meanwhile, after it has been looked at. `result`: the folder itself
+    becomes one.
 
     What tells others is a lock on `.NAME.lock` beside it. A process that is killed lets go of it.
     """

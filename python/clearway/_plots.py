@@ -7,6 +7,7 @@ and Ito). Sizes and times are on logarithmic axes, since flows differ by five or
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,8 @@ class Plots:
     def guarantees(self) -> Picture:
         """What was guaranteed and what came of it: the fullest queues by tier, and how long packets waited.
 
-        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and `guaranteed_waits`.
+        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and
+        `guaranteed_waits`.
         """
         some = [(result, colour) for result, colour in _each(self._results) if "guarantees" in result.tables]
         return self._panels([lambda axes: _fullest(axes, some), lambda axes: _waits(axes, some)])
@@ -344,7 +346,7 @@ def _thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Float
     if len(x) <= 300:
         return x, y
     cuts = np.linspace(0, len(x), 301).astype(int)
-    parts = list(zip(cuts[:-1], cuts[1:]))
+    parts = list(itertools.pairwise(cuts))
     return np.array([x[a:b].mean() for a, b in parts]), np.array([summary(y[a:b]) for a, b in parts])
 
 

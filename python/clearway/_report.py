@@ -1,7 +1,7 @@
 """A report: one HTML file on one or more results that opens anywhere, without network, and prints.
 
-Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page that
-is passed on explains itself.
+Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page
+that is passed on explains itself.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _warnings(results: Sequence[Result]) -> str:
     for result in results:
         if result.level == "flow":
             said.append(
-                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly at once, and there "
-                "are no queues, losses or priorities. See docs/flow-level.md for how far off that is."
+                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly at once, and "
+                "there are no queues, losses or priorities. See docs/flow-level.md for how far off that is."
             )
         if not len(result.flows):
             said.append(f"{escape(result.name)} has no flows: nothing arrived.")
@@ -162,18 +162,21 @@ def _summary(results: Sequence[Result]) -> str:
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
-        "Slowdown, mean and 99th percentile of completed flows, with intervals of 95% confidence as far as the flows of one run tell. "
-        f"{_size_legend(results)} Goodput is delivered payload from the first start to the last delivery. "
-        "Hops are packet-hops simulated per second of wall time."
+        "Slowdown, mean and 99th percentile of completed flows, with intervals of 95% confidence as far as the flows "
+        f"of one run tell. {_size_legend(results)} Goodput is delivered payload from the first start to the last "
+        "delivery. Hops are packet-hops simulated per second of wall time."
     )
     if best.any():
         note += " The best of a column is bold."
         if len({bool(result.unfinished) for result in results}) > 1:
             note += (
-                " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows have "
-                "no slowdown."
+                " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows "
+                "have no slowdown."
             )
-    return f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table><p class=note>{escape(note)}</p>"
+    return (
+        f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
+        f"<p class=note>{escape(note)}</p>"
+    )
 
 
 # Columns of the summary after the eight of slowdown: goodput, unfinished, dropped, sent again, hops.
@@ -221,9 +224,9 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
     if not any("guarantees" in result.tables for result in results):
         return ""
     caption = (
-        "Left, of each tier the link that came nearest to its bound: the most bytes of the guaranteed class that have ever waited "
-        "for it, and above it the bound as a line. Right, how long data packets waited in all switches together; a line ends "
-        "at the longest wait of all. Both are of every packet of the run, not of samples."
+        "Left, of each tier the link that came nearest to its bound: the most bytes of the guaranteed class that have "
+        "ever waited for it, and above it the bound as a line. Right, how long data packets waited in all switches "
+        "together; a line ends at the longest wait of all. Both are of every packet of the run, not of samples."
     )
     return html.section("What was guaranteed", html.figure(plots.guarantees(), caption))
 

@@ -87,10 +87,10 @@ class Table:
 class Result:
     """What a run gave: tables, a summary, and the scenario with every default filled in.
 
-    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`; with entities
-    also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`, `guaranteed_waits`; with
-    `measure.arrivals` also `arrivals`. At flow level there are `flows`, `utilisation` and `links` alone. A run that was
-    interrupted has what it had come to.
+    Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
+    with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`,
+    `guaranteed_waits`; with `measure.arrivals` also `arrivals`. At flow level there are `flows`, `utilisation` and
+    `links` alone. A run that was interrupted has what it had come to.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
@@ -139,7 +139,9 @@ class Result:
 
     @property
     def congestion(self) -> Table:
-        """One row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control."""
+        """One row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow
+        control.
+        """
         return self._table("congestion")
 
     @property
@@ -198,8 +200,9 @@ class Result:
         return not self.interrupted and all(finding["ok"] for finding in self.info["audit"])
 
     def slowdown(self, by: str | None = None, bins: Sequence[float] | None = None) -> pd.DataFrame:
-        """Slowdown of completed flows: how many, mean, and quantiles (linear between order statistics); and of each, as `mean low` and
-        `mean high`, the ends of its interval of 95% confidence, as far as the flows of one run tell (see `docs/results.md`).
+        """Slowdown of completed flows: how many, mean, and quantiles (linear between order statistics); and of each, as
+        `mean low` and `mean high`, the ends of its interval of 95% confidence, as far as the flows of one run tell (see
+        `docs/results.md`).
 
         `by`: nothing for all, `"class"`, `"transport"`, or `"size"` by flow length: `bins` are the limits in bytes
         (upper ones included), by default one and eight bandwidth-delay products: short, medium, long.
@@ -223,7 +226,9 @@ class Result:
         return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
 
     def fct(self) -> pd.DataFrame:
-        """Completion times of completed flows in microseconds: how many, mean, and quantiles, with intervals as of `slowdown`."""
+        """Completion times of completed flows in microseconds: how many, mean, and quantiles, with intervals as of
+        `slowdown`.
+        """
         fct = pd.Series(self.flows["fct_ps"].astype(float) / 1e6)
         return _statistics(fct, _all(fct))
 
@@ -244,8 +249,8 @@ class Result:
 
     @property
     def dropped(self) -> int:
-        """Packets lost: a buffer was full, a link or switch was down, no way or a circle was found, a link was lossy, a bit error hit, or an AQ's
-        limit was reached. 0 at flow level."""
+        """Packets lost: a buffer was full, a link or switch was down, no way or a circle was found, a link was lossy, a
+        bit error hit, or an AQ's limit was reached. 0 at flow level."""
         if self.level == "flow":
             return 0
         causes = (
@@ -294,8 +299,8 @@ class Result:
     def save(self, folder: str | Path) -> Path:
         """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.
 
-        An earlier result in that folder is replaced. Where there is a file that Clearway has not written, nothing is: `FileExistsError`
-        names it.
+        An earlier result in that folder is replaced. Where there is a file that Clearway has not written, nothing is:
+        `FileExistsError` names it.
         """
         with undisturbed():
             return self._save(check_result(Path(folder)))
@@ -361,8 +366,8 @@ def write_table(table: pa.Table, path: Path) -> None:
 def read_table(path: Path) -> pa.Table:
     """Reads a table, and whether its pages are what their checksums say; `ValueError` names the file if not."""
     try:
-        # Not by path: that would read more than this file where a folder is called so.
-        # A file of Arrow's own: one of Python's may be let go by a thread of Arrow's as Python ends, which aborts the process.
+        # Not by path: that would read more than this file where a folder is called so. A file of Arrow's own: one of
+        # Python's may be let go by a thread of Arrow's as Python ends, which aborts the process.
         with pa.OSFile(str(path)) as file:
             return pq.read_table(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
@@ -389,8 +394,9 @@ def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
 
 # What the package itself reads of run.json, with its type.
 _INFO: dict[str, type | tuple[type, ...]] = {
-    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int, "bdp_bytes": int,
-    "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float), "peak_memory_bytes": int,
+    "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int,
+    "bdp_bytes": int, "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float),
+    "peak_memory_bytes": int,
 }  # fmt: skip
 
 

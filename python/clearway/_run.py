@@ -53,10 +53,12 @@ def run(
 ) -> Result:
     """Simulates a scenario, or that of a file: every packet, or at flow level.
 
-    `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes seconds for
-    100,000 hosts, and knows nothing of queues, losses and how transports differ: see `docs/flow-level.md`. `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is. `progress`: a function
-    that is told about ten times a second, or True for a line in the terminal or notebook (the default where somebody
-    looks), or every few seconds elsewhere. Ctrl-C ends the run at a consistent point: the result so far is returned, with `interrupted` set.
+    `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes
+    seconds for 100,000 hosts, and knows nothing of queues, losses and how transports differ: see `docs/flow-level.md`.
+    `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is.
+    `progress`: a function that is told about ten times a second, or True for a line in the terminal or notebook (the
+    default where somebody looks), or every few seconds elsewhere. Ctrl-C ends the run at a consistent point: the result
+    so far is returned, with `interrupted` set.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -157,7 +159,10 @@ class _Line:
         self._told = now
         spent = now - self._began
         left = f", about {spent / at.fraction - spent:,.0f} s left" if at.fraction > 0.02 else ""
-        words = f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in {spent:,.0f} s{left}"
+        words = (
+            f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in "
+            f"{spent:,.0f} s{left}"
+        )
         # A notebook shows what follows a carriage return in the same line; a shorter line must cover the longer one.
         line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"
         self._wide = max(self._wide, len(words)) if self._notebook else 0
@@ -184,7 +189,8 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """One row a run: slowdown of all, short and long flows, goodput, what was lost and sent again.
 
-        `all mean low` and `all mean high` are the ends of an interval of 95% confidence, and so on: see `Result.slowdown`.
+        `all mean low` and `all mean high` are the ends of an interval of 95% confidence, and so on: see
+        `Result.slowdown`.
         """
         return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
 
@@ -227,13 +233,14 @@ def compare(
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Comparison:
-    """Runs each scenario with each transport over each flow control (with its own, if none are given), one after the other.
+    """Runs each scenario with each transport over each flow control (with its own, if none are given), one after the
+    other.
 
     With several `levels`, each of these at each of them, so that an estimate stands beside what it estimates.
 
-    With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the comparison
-    has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again, provided that
-    it is of the same scenario and the same build of Clearway.
+    With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the
+    comparison has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again,
+    provided that it is of the same scenario and the same build of Clearway.
 
     >>> import clearway as cw
     >>> tiny = cw.Scenario.load("examples/tiny.toml")

@@ -29,7 +29,8 @@ def scenario_of(given: Scenario | str | Path) -> Scenario:
         raise TypeError("a scenario's text is no file: Scenario.from_toml(text) reads it")
     if not isinstance(given, str | Path):
         raise TypeError(
-            f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as 'x.toml'"
+            f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as "
+            "'x.toml'"
         )
     return Scenario.load(given)
 
@@ -92,7 +93,7 @@ class Scenario:
         named = {"seed": seed, "transport": transport, "flow_control": flow_control, "name": name}
         sets = [(key, _toml(value)) for key, value in named.items() if value is not None]
         if load is not None:
-            keyed = [key for key in self._load_keys()]
+            keyed = list(self._load_keys())
             if not keyed:
                 raise ValueError("load: no traffic class of this scenario has arrivals by load")
             sets += [(key, _toml(float(load))) for key in keyed]

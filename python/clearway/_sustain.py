@@ -16,7 +16,8 @@ from clearway._run import _Listener, compare
 from clearway._scenario import Scenario, Value, scenario_of
 
 COLUMNS = [
-    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up", "audit", "times as long",
+    "load", "seed", "holds", "flows", "rejected", "failed", "unfinished", "slowdown max", "delay max us", "kept up",
+    "audit", "times as long",
 ]  # fmt: skip
 
 MOST_LOADS = 10_000
@@ -45,7 +46,9 @@ class Sustained:
 
     @property
     def longer(self) -> int:
-        """How many times as long as the scenario says the longest run has lasted, since that was too short for the rule; 1 if it was not."""
+        """How many times as long as the scenario says the longest run has lasted, since that was too short for the
+        rule; 1 if it was not.
+        """
         return int(self.runs["times as long"].max()) if len(self.runs) else 1
 
     def __str__(self) -> str:
@@ -78,25 +81,28 @@ def sustain(
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Sustained:
-    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to `high`.
+    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to
+    `high`.
 
-    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or else the first,
-    if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given): no message of the class is
-    rejected or fails, and
+    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or
+    else the first, if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given):
+    no message of the class is rejected or fails, and
 
-    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the last quarter of
-      the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of what arrives in a quarter. So
-      much of what arrives is delivered. This holds for any scheme, whether its long messages are still under way when a run ends or
-      not. Traffic must last so long that what is under way of it in an empty network, each message for its ideal time, is no more than
-      that share of what arrives in a quarter: else a message more or less decides. Where it does not, the run is done again with
-      so many times the `flows`, `duration`, or both of every class that arrives by load (`times as long` of `runs`); with
-      `lengthen=False` that is a `ValueError`;
+    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the
+      last quarter of the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of
+      what arrives in a quarter. So much of what arrives is delivered. This holds for any scheme, whether its long
+      messages are still under way when a run ends or not. Traffic must last so long that what is under way of it in an
+      empty network, each message for its ideal time, is no more than that share of what arrives in a quarter: else a
+      message more or less decides. Where it does not, the run is done again with so many times the `flows`, `duration`,
+      or both of every class that arrives by load (`times as long` of `runs`); with `lengthen=False` that is a
+      `ValueError`;
     - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
     - with `slowdown` or `delay_us`, none that completes is slower than that either.
 
-    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load that another seed
-    does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds below it is taken for granted. The loads' own ends are tried only if the search comes to them.
-    `told` is given the row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
+    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load
+    that another seed does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds
+    below it is taken for granted. The loads' own ends are tried only if the search comes to them. `told` is given the
+    row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
     `folder` and `keep` are as for `compare`: a search that was interrupted goes on where it was.
 
     >>> import clearway as cw
@@ -119,7 +125,8 @@ def sustain(
         )
     if (high - low) / resolution >= MOST_LOADS:
         raise ValueError(
-            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, and at most {MOST_LOADS:,} are possible"
+            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, "
+            f"and at most {MOST_LOADS:,} are possible"
         )
     key, name = _class(scenario, traffic)
     loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
@@ -256,9 +263,10 @@ def _judge(
 def too_short(result: Result, name: str, keeps_up: float) -> float:
     """How many times as long arrivals must last for the rule to tell; 1 if they last long enough.
 
-    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal time over T, and
-    what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished work moves by some of what is under
-    way, whether it grows or not: so the ratio must not be above the share that the rule lets pass.
+    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal
+    time over T, and what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished
+    work moves by some of what is under way, whether it grows or not: so the ratio must not be above the share that the
+    rule lets pass.
     """
     flows = result.flows
     of_class = (flows["class"] == name) & ~np.isnan(flows["start_ps"].astype(float))
@@ -266,7 +274,8 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
     lasted = float(np.ptp(start)) if len(start) else 0.0
     if not lasted:
         raise ValueError(
-            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give it more flows, or a longer duration"
+            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give "
+            "it more flows, or a longer duration"
         )
     under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
     return max(1.0, under_way / (1 - keeps_up))
@@ -274,9 +283,9 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
 
 def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
     return (
-        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more than {1 - keeps_up:.2g} of "
-        f"what arrives: what is under way in an empty network is more than that. They must last about {longer:,} times as long: set its flows or "
-        "duration, or judge by --all-complete (keeps_up=None)"
+        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more "
+        f"than {1 - keeps_up:.2g} of what arrives: what is under way in an empty network is more than that. They must "
+        f"last about {longer:,} times as long: set its flows or duration, or judge by --all-complete (keeps_up=None)"
     )
 
 
@@ -286,7 +295,8 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
         raise ValueError(
-            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from lasting {times:,} times as long; leave it out"
+            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from "
+            f"lasting {times:,} times as long; leave it out"
         )
     keys: dict[str, Value] = {}
     for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:
@@ -294,17 +304,18 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
         if traffic.get("flows") is not None:
             keys[f"traffic.{index}.flows"] = int(traffic["flows"]) * times
         if traffic.get("duration") is not None:
-            number, unit = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", traffic["duration"]).groups()  # type: ignore[union-attr]
+            parts = re.fullmatch(r"([0-9.]+)\s*([a-z]+)", traffic["duration"])
+            number, unit = parts.groups()  # type: ignore[union-attr]
             keys[f"traffic.{index}.duration"] = f"{float(number) * times:.15g}{unit}"
     return scenario.with_(keys, name=f"{scenario.name}, {times} times as long")
 
 
 def kept_up(start: Any, delivered: Any, size: Any) -> float:
-    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals to the last;
-    NaN if nothing arrives then.
+    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals
+    to the last; NaN if nothing arrives then.
 
-    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to quarter, which
-    a single large message at either end moves little.
+    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to
+    quarter, which a single large message at either end moves little.
     """
     if not (~np.isnan(start)).any():
         return float("nan")

@@ -1,8 +1,10 @@
-"""Congestion trees as a picture that moves: the fabric, and at each port what waits there, for whom, and whether it may go.
+"""Congestion trees as a picture that moves: the fabric, and at each port what waits there, for whom, and whether it may
+go.
 
-A bar is a queue, drawn on the sender's half of its cable: thicker for more bytes, dashed while it is paused, blue for the share
-that is innocent. Everything is drawn here once, for the instant with most innocent bytes; where the page may run its script
-(`_trees.js`), that draws the other instants from the data in the page. Without it, and in print, that one remains.
+A bar is a queue, drawn on the sender's half of its cable: thicker for more bytes, dashed while it is paused, blue for
+the share that is innocent. Everything is drawn here once, for the instant with most innocent bytes; where the page may
+run its script (`_trees.js`), that draws the other instants from the data in the page. Without it, and in print, that
+one remains.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ class Trees:
     colour: str
     layout: Layout
     times_us: list[float]
-    # By instant, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not send, plus PART if only queues of roots
-    # or of flows may not), KB, percent of them innocent.
+    # By instant, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not send, plus PART if only queues
+    # of roots or of flows may not), KB, percent of them innocent.
     instants: list[dict[int, tuple[int, int, int]]]
     held_kb: list[float]
     innocent_kb: list[float]
@@ -75,7 +77,8 @@ def section(results: Sequence[Result]) -> str:
     head = json.dumps({"thickest": thickest, "at": at_us}, separators=(",", ":"))
     text = f'{{"head":{head},"runs":{data}}}'.replace("<", "\\u003c")
     return (
-        f"<p>{escape(_lead(runs))}</p><figure class=trees id=trees><div class=bar hidden><button type=button aria-label=Play>▶</button>"
+        f"<p>{escape(_lead(runs))}</p><figure class=trees id=trees><div class=bar hidden><button type=button "
+        "aria-label=Play>▶</button>"
         f'<input type=range min=0 value=0 step=1 aria-label="Time"><output></output></div>'
         f"<div class=panels>{panels}</div><div class=curves></div>{_legend()}"
         f"<figcaption>{_CAPTION}</figcaption></figure>"
@@ -174,7 +177,8 @@ def _panel(run: Trees, at_us: float, thickest: int) -> str:
     return (
         f'<div class=panel><h3><span class=dot style="background:{run.colour}"></span>{escape(run.name)}</h3>'
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{escape(run.name)}"><path class=wires d="{wires}"/>'
-        f"<g class=boxes>{boxes}</g><g class=labels>{labels}</g><g class=bars>{bars}</g></svg><p class=said>{said}</p></div>"
+        f"<g class=boxes>{boxes}</g><g class=labels>{labels}</g><g class=bars>{bars}</g></svg>"
+        f"<p class=said>{said}</p></div>"
     )
 
 
@@ -230,9 +234,9 @@ def _lead(runs: Sequence[Trees]) -> str:
 
 
 _CAPTION = (
-    "Each bar is a queue on its sender's side of the cable. Congestion starts at a root, a port to which more comes than leaves; "
-    "pauses carry it from port to port back to the hosts. Innocent is what a pause holds though its onward path meets no root "
-    "of that instant. Hosts hold back what they have not sent: their bars have no bytes."
+    "Each bar is a queue on its sender's side of the cable. Congestion starts at a root, a port to which more comes "
+    "than leaves; pauses carry it from port to port back to the hosts. Innocent is what a pause holds though its "
+    "onward path meets no root of that instant. Hosts hold back what they have not sent: their bars have no bytes."
 )
 
 
@@ -260,13 +264,14 @@ def _legend() -> str:
 
 CSS = f"""
 .trees {{ position: relative; width: min(1180px, 100vw - 3rem); left: 50%; transform: translateX(-50%); }}
-.trees .panels {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(500px, 100%), 1fr)); gap: 0.6rem 1.6rem; }}
+.trees .panels {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(500px, 100%), 1fr));
+  gap: 0.6rem 1.6rem; }}
 .trees .panel {{ max-width: 880px; }}
 .trees h3 {{ margin: 0.2rem 0; font-size: 1.02rem; }}
 .trees .bar {{ display: flex; align-items: center; gap: 0.8rem; margin: 0 0 0.6rem; }}
 .trees .bar[hidden] {{ display: none; }}
-.trees button {{ width: 2.4rem; height: 2.4rem; border: 0; border-radius: 50%; background: {INK}; color: #fff; font-size: 0.9rem;
-  line-height: 1; cursor: pointer; }}
+.trees button {{ width: 2.4rem; height: 2.4rem; border: 0; border-radius: 50%; background: {INK}; color: #fff;
+  font-size: 0.9rem; line-height: 1; cursor: pointer; }}
 .trees button:focus-visible, .trees input:focus-visible {{ outline: 3px solid #56b4e9; outline-offset: 2px; }}
 .trees input {{ flex: 1; accent-color: {INK}; }}
 .trees output {{ min-width: 6.5rem; text-align: right; font-variant-numeric: tabular-nums; font-weight: 600; }}
@@ -277,10 +282,12 @@ CSS = f"""
 .trees circle {{ fill: {BUSY}; stroke: {INK}; stroke-width: 2.2; }}
 .trees .said {{ margin: 0.1rem 0 0; font-size: 0.9rem; color: #30343b; font-variant-numeric: tabular-nums; }}
 .trees .innocent {{ color: {INNOCENT}; }}
-.trees .legend {{ display: flex; flex-wrap: wrap; gap: 0.3rem 1.4rem; margin: 0.8rem 0 0; font-size: 0.85rem; color: #30343b; }}
+.trees .legend {{ display: flex; flex-wrap: wrap; gap: 0.3rem 1.4rem; margin: 0.8rem 0 0; font-size: 0.85rem;
+  color: #30343b; }}
 .trees .legend span {{ display: inline-flex; align-items: center; gap: 0.45rem; }}
 .trees .legend svg {{ width: 34px; }}
-.trees .curves {{ margin-top: 1rem; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(500px, 100%), 1fr)); gap: 0.6rem 1.6rem; }}
+.trees .curves {{ margin-top: 1rem; display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(500px, 100%), 1fr)); gap: 0.6rem 1.6rem; }}
 .trees .curves svg {{ cursor: pointer; }}
 .trees .curves text {{ font-size: 11px; fill: #555b66; }}
 .trees .curves .title {{ font-size: 12px; fill: {INK}; font-weight: 600; }}

@@ -54,7 +54,8 @@ def k_star(buffer_bytes: int, ports: int, switches: int = 5, packet_bytes: int =
 
 
 def slot_efficiency(k: int, cores: int) -> float:
-    """Theorem 3.2's f(K, C): slots that Harmony is expected to fill, as a share of what an ideal arbiter fills (Figure 4).
+    """Theorem 3.2's f(K, C): slots that Harmony is expected to fill, as a share of what an ideal arbiter fills (Figure
+    4).
 
     >>> [round(slot_efficiency(k, cores=32), 3) for k in (1, 8, 64)]
     [0.638, 0.863, 0.951]
@@ -77,15 +78,19 @@ def message_delay_max_us(
 ) -> float:
     """The most between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
 
-    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last, each at a K-th of the link
-    less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one best-effort packet. The
-    bound is the time to send the message in these slots, the unloaded round trip, and in both directions the bound on queueing
-    and what each hop adds. The bound on queueing is equation 1; with `service` what is proven of links that serve packets in the
-    order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn, #H (K - 1).
+    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last, each at a K-th
+    of the link less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one
+    best-effort packet. The bound is the time to send the message in these slots, the unloaded round trip, and in both
+    directions the bound on queueing and what each hop adds. The bound on queueing is equation 1; with `service` what is
+    proven of links that serve packets in the order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn,
+    #H (K - 1).
 
     >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0)
     25.24
-    >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0, service="round_robin")
+    >>> message_delay_max_us(
+    ...     132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0,
+    ...     service="round_robin",
+    ... )
     20.2
     """
     if k < 1:
@@ -105,9 +110,9 @@ def allocation(
 ) -> pd.DataFrame:
     """The share of slots that are filled when all are asked for, by drawing: mean and standard error after each try.
 
-    Without `leaves` this is Theorem 3.2's model, with one try: each rsvp draws a core, and what exceeds K at a core is refused. With
-    `leaves` it is the protocol's rule on a leaf-spine with as many hosts a leaf as cores: a leaf draws among its free virtual links, and
-    what is refused tries again, up to `tries` times in all.
+    Without `leaves` this is Theorem 3.2's model, with one try: each rsvp draws a core, and what exceeds K at a core is
+    refused. With `leaves` it is the protocol's rule on a leaf-spine with as many hosts a leaf as cores: a leaf draws
+    among its free virtual links, and what is refused tries again, up to `tries` times in all.
 
     >>> allocation(k=8, leaves=64, tries=3, trials=10).round(2)
          filled  standard error
@@ -122,7 +127,8 @@ def allocation(
 
 
 def adversary(k: int, switches: int) -> pd.DataFrame:
-    """The longest queue, in packets, that an adversary arranges at each switch of a path, beside Theorem 3.1 and what can be proven.
+    """The longest queue, in packets, that an adversary arranges at each switch of a path, beside Theorem 3.1 and what
+    can be proven.
 
     The theorem is tight at the first two switches; from the third on packets can meet so that more wait than it says.
 

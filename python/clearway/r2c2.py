@@ -1,6 +1,8 @@
-"""What R2C2 computes (SIGCOMM 2015): what each routing protocol puts on links, the rates that follow, and which protocol each flow should have.
+"""What R2C2 computes (SIGCOMM 2015): what each routing protocol puts on links, the rates that follow, and which
+protocol each flow should have.
 
-A fabric is said as in a scenario: `{"torus": {"dims": [8, 8]}}`; without one it is the paper's rack, a torus of 8 x 8 x 8 nodes.
+A fabric is said as in a scenario: `{"torus": {"dims": [8, 8]}}`; without one it is the paper's rack, a torus of 8 x 8 x
+8 nodes.
 
     >>> from clearway import r2c2
     >>> r2c2.rates([(0, 1), (0, 2)], fabric={"mesh": {"dims": [3]}}, headroom=0.05)  # both leave node 0 by one link
@@ -58,10 +60,12 @@ class Flow:
 def throughput(
     fabric: Fabric | None = None, algorithms: Sequence[str] = ROUTINGS, patterns: Sequence[str] = PATTERNS
 ) -> pd.DataFrame:
-    """Figure 2: what algorithms carry of traffic patterns, as a fraction of capacity; without a `fabric`, on a torus of 8 x 8 nodes.
+    """Figure 2: what algorithms carry of traffic patterns, as a fraction of capacity; without a `fabric`, on a torus of
+    8 x 8 nodes.
 
-    Capacity is what uniform traffic reaches with balanced minimal routing. Beside the protocols that flows can have, `algorithms` may be
-    `romm` and `fixed_ties`. The pattern `worst_case` is the permutation of which an algorithm carries least.
+    Capacity is what uniform traffic reaches with balanced minimal routing. Beside the protocols that flows can have,
+    `algorithms` may be `romm` and `fixed_ties`. The pattern `worst_case` is the permutation of which an algorithm
+    carries least.
 
     >>> throughput(algorithms=["vlb", "wlb"], patterns=["uniform", "tornado"]).round(2)
              vlb   wlb
@@ -101,7 +105,8 @@ def water_filling(
     priorities: Sequence[int] | None = None,
     demands_gbps: Sequence[float] | None = None,
 ) -> list[float]:
-    """Weighted max-min fair rates (sections 3.3.1 and 3.3.2) in Gbps, of flows given as the share of their packets on each link.
+    """Weighted max-min fair rates (sections 3.3.1 and 3.3.2) in Gbps, of flows given as the share of their packets on
+    each link.
 
     >>> capacity = {"1-4": 1, "1-3": 1, "2-3": 1, "3-4": 1}  # Figure 4
     >>> f1, f2 = {"1-4": 0.5, "1-3": 0.5, "3-4": 0.5}, {"2-3": 1, "3-4": 1}
@@ -175,8 +180,8 @@ def select_routing(
 ) -> Selection:
     """Section 3.4: the protocol of each flow, found by the genetic algorithm, that makes a utility of the rack largest.
 
-    `utility` is `aggregate`, `{"tail": {"percentile": 1}}`, or `{"tenants": {"hosts": [[0, 1], [2, 3]]}}`,
-    the least throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the answer is never worse.
+    `utility` is `aggregate`, `{"tail": {"percentile": 1}}`, or `{"tenants": {"hosts": [[0, 1], [2, 3]]}}`, the least
+    throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the answer is never worse.
     `settings` are `population`, `mutation`, `elite`, `patience` and `evaluations`.
 
     >>> found = select_routing([(0, 1), (8, 9)], fabric={"torus": {"dims": [4, 4]}}, headroom=0)
@@ -210,8 +215,8 @@ def recompute_times(
 ) -> pd.DataFrame:
     """Figure 8: what a core of this machine is busy for whenever a node has to compute the rates of a scenario's flows.
 
-    Each node computes every `rho` for the flows that have lasted longer than that. When flows end follows from fair rates, which the
-    record of them updates every `step_us`.
+    Each node computes every `rho` for the flows that have lasted longer than that. When flows end follows from fair
+    rates, which the record of them updates every `step_us`.
 
     >>> import clearway as cw
     >>> arrivals = {"traffic.0.arrivals": {"poisson": {"every": "9us"}}, "traffic.0.flows": 50}
@@ -234,8 +239,8 @@ def recompute_times(
 def start_times(
     scenario: Scenario, *, routing: str = "rps", headroom: float = 0.05, step_us: float = 10.0, each: int = 1
 ) -> pd.DataFrame:
-    """What `recompute_times` leaves out: where a flow begins with its fair rate (section 3.1), its node computes the rates of all flows that are
-    there when it does. A row for every `each`-th flow.
+    """What `recompute_times` leaves out: where a flow begins with its fair rate (section 3.1), its node computes the
+    rates of all flows that are there when it does. A row for every `each`-th flow.
 
     >>> import clearway as cw
     >>> arrivals = {"traffic.0.arrivals": {"poisson": {"every": "9us"}}, "traffic.0.flows": 50}

@@ -1,4 +1,7 @@
-"""The command called within this process: what it says, and its exit status. An error that it doesn't turn into words comes through."""
+"""The command called within this process: what it says, and its exit status.
+
+An error that it doesn't turn into words comes through.
+"""
 
 from __future__ import annotations
 

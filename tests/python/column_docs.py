@@ -1,4 +1,7 @@
-"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns. As a program: writes both."""
+"""The tables of `docs/results.md`, and `clearway/_tables.py`, from what the engine says of its columns.
+
+As a program: writes both.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,22 @@ import pyarrow as pa
 
 BEGIN, END = "<!-- columns: begin -->\n", "<!-- columns: end -->\n"
 BEGIN_CODE, END_CODE = "# columns: begin\n", "# columns: end\n"
-WIDTH = 138
+WIDTH = 120
 ROWS = {
     "flows": "one row a flow",
     "queues": "one row a switch and sample, `measure.interval` apart",
     "utilisation": "one row a tier of links and sample",
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",
-    "congestion": "one row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control",
+    "congestion": (
+        "one row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control"
+    ),
     "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
     "guarantees": "one row a link that a switch sends on, over the whole run, if a transport guarantees something",
-    "guaranteed_waits": "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something",
+    "guaranteed_waits": (
+        "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something"
+    ),
     "arrivals": "one row a data packet that came to a host of `measure.arrivals`, repetitions too",
     "measures": "one row a flow and thing that its transport has measured of it, if it does",
     "aqs": "one row an AQ, over the whole run, if there are entities",
@@ -71,7 +78,12 @@ def code() -> str:
             lines[-1] += item
         lines.append("    },")
     return "\n".join(
-        [*lines, "}", '"""By table and column: the type; "name" is text of which each value is kept once."""', ""]
+        [
+            *lines,
+            "}  # fmt: skip",
+            '"""By table and column: the type; "name" is text of which each value is kept once."""',
+            "",
+        ]
     )
 
 

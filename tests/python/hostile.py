@@ -1,7 +1,9 @@
-"""Hostile inputs, each made by a rule from a seed: scenarios, sweeps, traces, topologies, command lines, folders of results.
+"""Hostile inputs, each made by a rule from a seed: scenarios, sweeps, traces, topologies, command lines, folders of
+results.
 
-As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an exit status that the
-command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory from outside.
+As a program it tries them one after the other within one process, from a number on, and says of each how it ended: an
+exit status that the command knows, or what came through. Whoever starts it sees a death, a hang and a lack of memory
+from outside.
 """
 
 from __future__ import annotations
@@ -16,37 +18,34 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 MEMORY_BYTES = 6 << 30
 SECONDS = 10
 
-EXAMPLES = Path("examples").resolve()
-SCENARIOS = [
-    (EXAMPLES / "tiny.toml").read_text(),
-    'transport = { dcpim = { rounds = 3 } }\nseed = 3\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\nspines = 2\nhost_rate = "100Gbps"\n'
-    '[measure]\nend = "20us"\ninterval = "5us"\n[[traffic]]\nname = "web"\nsizes = "imc10"\narrivals = { poisson = { load = 0.5 } }\nflows = 50\n',
-    'transport = "dctcp"\nflow_control = "pfc"\n[fabric.fat_tree]\nk = 4\n[switch]\nbuffer = { per_port = { bytes = "100KB" } }\n'
-    '[switch.marking.step]\nthreshold = "30KB"\n[[traffic]]\nsizes = { constant = "20KB" }\npattern = { incast = { degree = 4 } }\n'
-    'receivers = "0"\narrivals = { periodic = { load = 0.5 } }\nduration = "20us"\n[[failure]]\nlink = ["edge0", "aggregation0"]\nat = "5us"\n',
-    'transport = "udp"\nmeasure = { end = "30us", interval = "10us" }\n[fabric.star]\nhosts = 4\nrate = "10Gbps"\n[sharing.aq]\n'
-    '[[entity]]\nname = "a"\nhosts = "0"\nrequest = [{ share = { absolute = "1Gbps" }, position = "ingress" }]\n[[entity]]\nname = "b"\nhosts = "1-3"\n'
-    '[[traffic]]\nsizes = { constant = "1MB" }\narrivals = "all_at_once"\nsenders = "0"\n',
-    'transport = "harmony"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 2\nspines = 2\n[[traffic]]\nname = "all"\nsizes = { uniform = { from = "1KB", to = "9KB" } }\n'
-    'arrivals = { poisson = { load = 0.3 } }\nresubmit = [{ times = 2, after = "100us" }, { over = "dctcp" }]\nflows = 20\n',
-    'transport = "r2c2"\n[fabric.torus]\ndims = [3, 3]\n[[traffic]]\nsizes = { constant = "20KB" }\narrivals = "all_at_once"\nflows = 9\n',
-]
-SWEEP = 'scenario = "tiny.toml"\n[set]\nseed = 2\n[vary]\nfabric.star.hosts = { from = 2, to = 4 }\nlevel = ["packet", "flow"]\n[[skip]]\nlevel = "flow"\n'
+# Those of the fuzz targets, which try readers by themselves.
+SEEDS = Path("fuzz/seeds").resolve()
+
+
+def _seeds(target: str) -> list[str]:
+    return [path.read_text() for path in sorted((SEEDS / target).iterdir()) if not path.name.startswith("refused")]
+
+
+TINY = Path("examples/tiny.toml").read_text()
+SCENARIOS = [TINY, *_seeds("scenario")]
+SWEEP = (
+    'scenario = "tiny.toml"\n[set]\nseed = 2\n[vary]\nfabric.star.hosts = { from = 2, to = 4 }\n'
+    'level = ["packet", "flow"]\n[[skip]]\nlevel = "flow"\n'
+)
 NUMBERS = [
-    "0", "-1", "1", "2", "1e308", "-1e308", "nan", "inf", "-inf", "255", "256", "65535", "65536", "4294967295", "4294967296", "9223372036854775807",
-    "9223372036854775808", "18446744073709551615", "18446744073709551616", "1e-300", "0.1", "1_000", "0x10", "1e9", "1000000000", "true", '""', "[]", "{}",
-    "[[[[]]]]", '"many"', "1979-05-27", '"1e400s"', '"0bps"', '"-5us"', '"99999999999999999999s"', '"1EB"', '"1.5B"', '"500000s"', '"\\u0000"', '"[red]"',
+    "0", "-1", "1", "2", "1e308", "-1e308", "nan", "inf", "-inf", "255", "256", "65535", "65536", "4294967295",
+    "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616",
+    "1e-300", "0.1", "1_000", "0x10", "1e9", "1000000000", "true", '""', "[]", "{}", "[[[[]]]]", '"many"', "1979-05-27",
+    '"1e400s"', '"0bps"', '"-5us"', '"99999999999999999999s"', '"1EB"', '"1.5B"', '"500000s"', '"\\u0000"', '"[red]"',
 ]  # fmt: skip
-TRACES = {
-    "csv": "src,dst,size_bytes,start_ns\n0,1,1000,0\n1,2,2000,10\n2,0,3000,20\n",
-    "hpcc": "2\n0 1 3 100 1000 2.0\n1 2 3 100 2000 2.1\n",
-    "htsim": "Nodes 4\nConnections 2\n0->1 id 1 start 0 size 1000\n1->2 id 2 start 10 size 2000\n",
-}
+TRACES = {kind: _seeds(f"trace_{kind}") for kind in ("csv", "hpcc", "htsim")}
+TOPOLOGIES = {kind: _seeds(f"topology_{kind}") for kind in ("graph", "hpcc", "htsim")}
 ODD = [
     "/dev/zero",
     "/dev/urandom",
@@ -63,14 +62,16 @@ ODD = [
     "/proc/self/environ",
 ]
 OPTIONS = [
-    ["--seed"], ["--load"], ["--threads"], ["--level"], ["--flow-control"], ["--set"], ["--out"], ["--transport"], ["--duration"], ["--low"], ["--high"],
-    ["--resolution"], ["--keeps-up"], ["--slowdown"], ["--traffic"], ["--store"], ["--workers"], ["--fabric"], ["--json"], ["--plan"], ["--all-complete"],
-    ["--continue"], ["--names"], ["--version"], ["--"], ["-x"], ["--workload"], ["--sustained"],
+    ["--seed"], ["--load"], ["--threads"], ["--level"], ["--flow-control"], ["--set"], ["--out"], ["--transport"],
+    ["--duration"], ["--low"], ["--high"], ["--resolution"], ["--keeps-up"], ["--slowdown"], ["--traffic"], ["--store"],
+    ["--workers"], ["--fabric"], ["--json"], ["--plan"], ["--all-complete"], ["--continue"], ["--names"], ["--version"],
+    ["--"], ["-x"], ["--workload"], ["--sustained"],
 ]  # fmt: skip
 VALUES = [
-    "0", "-1", "1e309", "nan", "inf", "18446744073709551616", "", "x", "[", "a=b", "seed=1", "name=[red]", "fabric.star.hosts=1e9", "..=..", "=", "seed",
-    "traffic.0.flows=99999999999999999999", "\udcff", "/dev/null", "/proc/x", "tiny.toml", "pfc", "udp", "\x00", "a" * 5000, "traffic.99.flows=1", "{}={}",
-    "0.0000001", "measure.end=1ps", "measure.interval=1ps", "transport={udp={},dctcp={}}", "../../../..", "1us", "1e-9us",
+    "0", "-1", "1e309", "nan", "inf", "18446744073709551616", "", "x", "[", "a=b", "seed=1", "name=[red]",
+    "fabric.star.hosts=1e9", "..=..", "=", "seed", "traffic.0.flows=99999999999999999999", "\udcff", "/dev/null",
+    "/proc/x", "tiny.toml", "pfc", "udp", "\x00", "a" * 5000, "traffic.99.flows=1", "{}={}", "0.0000001",
+    "measure.end=1ps", "measure.interval=1ps", "transport={udp={},dctcp={}}", "../../../..", "1us", "1e-9us",
 ]  # fmt: skip
 COMMANDS = [
     "run",
@@ -99,7 +100,11 @@ def cases(place: Path, count: int) -> Iterator[Callable[[], Case]]:
     kinds = [_scenario, _command, _trace, _result, _scenario, _sweep, _topology, _scenario]
     for number in range(count):
         kind = kinds[number % len(kinds)]
-        yield lambda number=number, kind=kind: (f"{number} {kind.__name__[1:]}", kind(random.Random(number), place))  # type: ignore[misc]
+        yield partial(_case, number, kind, place)
+
+
+def _case(number: int, kind: Callable[[random.Random, Path], list[str]], place: Path) -> Case:
+    return f"{number} {kind.__name__[1:]}", kind(random.Random(number), place)
 
 
 def _mutated(chance: random.Random, text: str) -> str:
@@ -109,9 +114,8 @@ def _mutated(chance: random.Random, text: str) -> str:
         at = chance.randrange(len(lines))
         how = chance.randrange(9)
         if how == 0:
-            lines[at] = "".join(part if chance.random() > 0.9 else part for part in lines[at])[
-                : chance.randint(0, len(lines[at]))
-            ]
+            kept = "".join(part for part in lines[at] if chance.random() > 0.1)
+            lines[at] = kept[: chance.randint(0, len(lines[at]))]
         elif how == 1:
             del lines[at]
         elif how == 2:
@@ -175,7 +179,10 @@ def _sweep(chance: random.Random, place: Path) -> list[str]:
     text = _mutated(chance, SWEEP)
     if chance.random() < 0.3:
         wild = chance.choice(["os.system", "subprocess.Popen", "distributed.LocalCluster", "x" * 1000, "..", ""])
-        text += f'[cluster]\nlauncher = "{wild}"\narguments = {{ {chance.choice(["args", "python", "queue", "n_workers"])} = {chance.choice(NUMBERS)} }}\n'
+        text += (
+            f'[cluster]\nlauncher = "{wild}"\n'
+            f"arguments = {{ {chance.choice(['args', 'python', 'queue', 'n_workers'])} = {chance.choice(NUMBERS)} }}\n"
+        )
     (place / "sweep.toml").write_text(text, errors="surrogateescape")
     return ["sweep", "sweep.toml", "--plan", "--out", "swept"]
 
@@ -194,14 +201,17 @@ def _trace(chance: random.Random, place: Path) -> list[str]:
             content[chance.randrange(len(content))] = chance.randrange(256)
         path.write_bytes(content[: chance.choice([len(content), chance.randrange(len(content))])])
     else:
-        rows = TRACES[kind].split("\n")
+        rows = chance.choice(TRACES[kind]).split("\n")
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(rows))
             cells = rows[at].replace(",", " , ").split(" ")
             cells[chance.randrange(len(cells))] = chance.choice(NUMBERS)
             rows[at] = " ".join(cells).replace(" , ", ",")
         path.write_text("\n".join(rows))
-    text = f'transport = "udp"\n[measure]\nend = "10us"\n[fabric.star]\nhosts = 4\n[[traffic]]\ntrace = {{ {kind} = {{ path = "{where}" }} }}\n'
+    text = (
+        'transport = "udp"\n[measure]\nend = "10us"\n[fabric.star]\nhosts = 4\n[[traffic]]\n'
+        f'trace = {{ {kind} = {{ path = "{where}" }} }}\n'
+    )
     (place / "traced.toml").write_text(text)
     return (
         ["check", "traced.toml"] if chance.random() < 0.5 else ["run", "traced.toml", "--threads", "1", "--out", "out"]
@@ -209,7 +219,8 @@ def _trace(chance: random.Random, place: Path) -> list[str]:
 
 
 def _topology(chance: random.Random, place: Path) -> list[str]:
-    rows = ["4 1 3", "3", "0 3 100Gbps 1000ns 0", "1 3 100Gbps 1000ns 0", "2 3 100Gbps 1000ns 0"]
+    kind = chance.choice(list(TOPOLOGIES))
+    rows = chance.choice(TOPOLOGIES[kind]).split("\n")
     for _ in range(chance.randint(1, 2)):
         at = chance.randrange(len(rows))
         cells = rows[at].split(" ")
@@ -217,7 +228,10 @@ def _topology(chance: random.Random, place: Path) -> list[str]:
         rows[at] = " ".join(cells)
     (place / "topology").write_text("\n".join(rows))
     where = "topology" if chance.random() < 0.7 else chance.choice(ODD)
-    text = f'transport = "udp"\n[fabric.file]\npath = "{where}"\nformat = "hpcc"\n[[traffic]]\nsizes = {{ constant = "1KB" }}\narrivals = "all_at_once"\n'
+    text = (
+        f'transport = "udp"\n[fabric.file]\npath = "{where}"\nformat = "{kind}"\n[[traffic]]\n'
+        f'sizes = {{ constant = "1KB" }}\narrivals = "all_at_once"\n'
+    )
     (place / "wired.toml").write_text(text)
     return ["check", "wired.toml"]
 

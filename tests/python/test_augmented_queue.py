@@ -41,8 +41,8 @@ def test_every_scenario_of_the_paper_is_sound() -> None:
 
 
 def sparse_tenants(work_conserving: object) -> tuple[float, float]:
-    """Fifteen tenants with 60 KB each 4 ms in the mean, beside one with a flow without end, all of weight 1 on 10 Gbps: the median of their flows' times
-    in us, and the other's Gbps."""
+    """Fifteen tenants with 60 KB each 4 ms in the mean, beside one with a flow without end, all of weight 1 on 10 Gbps:
+    the median of their flows' times in us, and the other's Gbps."""
     names = ["long", *(f"sparse {n}" for n in range(15))]
     request = [{"share": {"weight": 1}, "link": ["left", "right"], "position": "ingress"}]
     short = {"sizes": {"constant": "60KB"}, "arrivals": {"poisson": {"every": "4ms"}}, "flows": 20}
@@ -72,6 +72,7 @@ def sparse_tenants(work_conserving: object) -> tuple[float, float]:
 def test_reallocation_leaves_sparse_tenants_their_latency_and_lends_what_they_leave() -> None:
     alone, guaranteed = sparse_tenants(None)
     lent, rate = sparse_tenants({"reallocate": {"period": "1ms", "headroom": 0.1}})
-    # A sixteenth of 10 Gbps is guaranteed, and the fifteen use 1.8 with headers. Rates below guarantees made it 1,434 us and 0.0 Gbps.
+    # A sixteenth of 10 Gbps is guaranteed, and the fifteen use 1.8 with headers. Rates below guarantees made it 1,434
+    # us and 0.0 Gbps.
     assert guaranteed == pytest.approx(0.59, rel=0.02) and rate > 5
     assert lent < 1.25 * alone

@@ -44,7 +44,8 @@ def test_a_lone_flow_is_fair_and_costs_its_headers() -> None:
 
 
 def test_jain_is_of_the_rates_of_flows() -> None:
-    # Of two flows that begin at once on one link with fair queues both end together; one that waits for the other has half of its rate.
+    # Of two flows that begin at once on one link with fair queues both end together; one that waits for the other has
+    # half of its rate.
     two = (
         LONE.replace("hosts = 2", "hosts = 3")
         .replace('senders = "0"', 'senders = "0-1"')
@@ -63,8 +64,8 @@ def test_what_refuses_messages_sustains_nothing() -> None:
 def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) -> None:
     def compare() -> cw.Everything:
         return cw.compare_all(
-            tmp_path, only=["dcpim", "udp", "pfc"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5], duration="100us", sustained="",
-            progress=False,
+            tmp_path, only=["dcpim", "udp", "pfc"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5],
+            duration="100us", sustained="", progress=False,
         )  # fmt: skip
 
     found = compare()
@@ -89,8 +90,8 @@ def test_a_comparison_goes_on_where_it_was_and_draws_its_page(tmp_path: Path) ->
 
 def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:
     found = cw.compare_all(
-        tmp_path, only=["udp", "harmony"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5], duration="50us", sustained="",
-        sets=[("switch.overflow", "trim")], progress=False,
+        tmp_path, only=["udp", "harmony"], fabrics=["leaf-spine"], workloads=["imc10"], loads=[0.5], duration="50us",
+        sustained="", sets=[("switch.overflow", "trim")], progress=False,
     )  # fmt: skip
     assert [one.name for one in found.contenders] == ["udp"]
     assert "class 0" in found.absent["harmony"]

@@ -25,7 +25,8 @@ def test_intervals_hold_the_truth_nineteen_times_of_twenty(count: int) -> None:
         medians += low <= np.log(2) <= high
         low, high = of_quantile(drawn, 0.9)
         tails += low <= np.log(10) <= high
-    # 380 of 400, with a standard deviation of 4.4; percentile intervals of few skewed values are known to be a little narrow.
+    # 380 of 400, with a standard deviation of 4.4; percentile intervals of few skewed values are known to be a little
+    # narrow.
     least = 340 if count == 40 else 362
     assert least <= means <= 395 and least <= medians <= 398 and least <= tails <= 398, (means, medians, tails)
 

@@ -62,7 +62,7 @@ def test_the_table_tells_who_is_held_and_who_is_innocent(comparison: cw.Comparis
     none, pfc, pyrrha = comparison.results
     assert "congestion" not in none.tables
     with pytest.raises(AttributeError, match="congestion"):
-        none.congestion
+        _ = none.congestion
     frame = pfc.congestion.to_pandas()
     assert frame["paused"].dtype == bool and frame["root_link"].isna().all()
     names = dict(zip(pfc.links["link"], zip(pfc.links["from"], pfc.links["to"])))
@@ -183,4 +183,4 @@ def test_every_fabric_has_its_place(fabric: str) -> None:
 def test_compare_multiplies_transports_and_flow_controls(scenario: cw.Scenario) -> None:
     runs = cw.compare(scenario.with_({"traffic.0.flows": 5}), ["udp", "dcpim"], ["none", "pfc"]).results
     assert [run.name for run in runs] == ["udp over none", "udp over pfc", "dcpim over none", "dcpim over pfc"]
-    assert [cw.Scenario.from_toml(run.scenario_toml).to_dict()["flow_control"] for run in runs][0] == "none"
+    assert cw.Scenario.from_toml(runs[0].scenario_toml).to_dict()["flow_control"] == "none"

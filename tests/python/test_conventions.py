@@ -32,7 +32,10 @@ def test_the_module_is_the_command() -> None:
 
 def test_help_does_not_wait_for_data_frames() -> None:
     """What it imports says it, whatever else the machine does: 0.1 s of CPU time here."""
-    code = "import sys; sys.argv = ['clearway', '--help']\nfrom clearway._cli import main\ntry: main()\nexcept SystemExit: pass\n"
+    code = (
+        "import sys; sys.argv = ['clearway', '--help']\nfrom clearway._cli import main\ntry: main()\n"
+        "except SystemExit: pass\n"
+    )
     code += "heavy = {'pandas', 'numpy', 'matplotlib', 'pyarrow', 'rich'} & set(sys.modules); assert not heavy, heavy"
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)

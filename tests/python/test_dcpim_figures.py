@@ -55,8 +55,8 @@ def test_published_numbers_are_there_for_every_class_and_load(small: None) -> No
 
 
 def test_plotted_slowdowns_are_by_the_authors_ideal(small: None) -> None:
-    # Two packets to another rack and to the own one, alone: 5.2 us, 2,920 B, 1.5 packets and 2.5 headers at 100 Gbps; 2.6 us, 2,920 B, a
-    # packet and two headers.
+    # Two packets to another rack and to the own one, alone: 5.2 us, 2,920 B, 1.5 packets and 2.5 headers at 100 Gbps;
+    # 2.6 us, 2,920 B, a packet and two headers.
     head = (setting.HERE / "figure-3-imc10.toml").read_text().split("[[traffic]]")[0]
     classes = [
         f"""
@@ -98,8 +98,9 @@ def test_dcpim_is_where_its_authors_have_it(small: None, monkeypatch: pytest.Mon
     assert all(shown.checks.values()), [check for check, ok in shown.checks.items() if not ok]
 
 
-# Messages of up to 1 BDP among 4,000 of IMC10: mean and 99th percentile. As run, by one-way times; dcPIM's authors list 2.44 and 3.38 over
-# a million flows, so the tail is there and the mean is not (docs/schemes/homa.md). By default, by round trips.
+# Messages of up to 1 BDP among 4,000 of IMC10: mean and 99th percentile. As run, by one-way times; dcPIM's authors list
+# 2.44 and 3.38 over a million flows, so the tail is there and the mean is not (docs/schemes/homa.md). By default, by
+# round trips.
 FOUND = {"Homa Aeolus (as run)": (1.629, 3.144), "Homa Aeolus": (1.298, 2.190)}
 
 
@@ -120,7 +121,8 @@ def test_homa_aeolus_stays_where_it_was_found_beside_dcpims_numbers(
 
 
 def test_use_is_of_the_links_to_hosts_and_of_data_alone(small: None) -> None:
-    # One host of four sends 1 MB to another at line rate: a quarter of the links to hosts is used while it lasts, 80 us and headers.
+    # One host of four sends 1 MB to another at line rate: a quarter of the links to hosts is used while it lasts, 80 us
+    # and headers.
     lone = cw.Scenario.from_toml("""
 transport = "udp"
 measure = { end = "60us", interval = "10us" }
@@ -142,7 +144,7 @@ def test_a_figure_at_a_small_scale(small: None) -> None:
     shown = evaluation.figure_4b()
     assert list(shown.table.index) == list(setting.BOTH)
     assert (shown.table["all mean"] >= 1).all() and (shown.table["unfinished"] == 0).all()
-    # Each flow waits some 25 us for a match and then has one channel of four, 24 us, where alone it needs 11.6 us. Nothing is said of
-    # the others without a load to speak of: the paper has two of them behind dcPIM at 0.6.
+    # Each flow waits some 25 us for a match and then has one channel of four, 24 us, where alone it needs 11.6 us.
+    # Nothing is said of the others without a load to speak of: the paper has two of them behind dcPIM at 0.6.
     assert 3 < shown.table.loc["dcPIM", "all mean"] < 8
     assert shown.picture is not None

@@ -1,7 +1,7 @@
 """What happens to each packet of every scenario that is shipped, and of a small scene of every scheme, is what it was.
 
-`digests.csv` holds a digest a scenario, of its first so many microseconds. A change that moves a packet on purpose writes it anew, in
-a commit that says so:
+`digests.csv` holds a digest a scenario, of its first so many microseconds. A change that moves a packet on purpose
+writes it anew, in a commit that says so:
 
     python tests/python/test_digests.py
 """
@@ -16,7 +16,8 @@ import clearway as cw
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.csv"
 FILES = sorted([*(ROOT / "examples").glob("*.toml"), *(ROOT / "python/clearway/papers").rglob("*.toml")])
-# Of the time that a scenario takes, the shortest of these in which this many packets cross a link: fabrics are as fast as 100 Gbps or as slow as 100 Mbps.
+# Of the time that a scenario takes, the shortest of these in which this many packets cross a link: fabrics are as fast
+# as 100 Gbps or as slow as 100 Mbps.
 SPANS_US = (20, 100, 1_000, 10_000, 100_000)
 HOPS = 50_000
 

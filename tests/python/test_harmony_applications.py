@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import clearway as cw
 import numpy as np
@@ -132,7 +132,8 @@ def test_what_is_expected_of_probes_is_by_the_links_dead_at_each_try(of: dict[st
     outages = [{"at": "0us", "until": "100us", "link": ["leaf1", "spine0"]}]
     probes = pd.DataFrame({"from": [0, 0, 2], "to": [1, 1, 3], "us": [10.0, 70.0, 10.0]})
     alone, both = of["detector"].expected(probes, outages, 2, 2, 60.0)
-    # The first probe's two tries both take the dead one half of the time; the second's other try, and the third probe, meet nothing.
+    # The first probe's two tries both take the dead one half of the time; the second's other try, and the third probe,
+    # meet nothing.
     assert alone == pytest.approx((0.25 + 0.0 + 0.0) / 3)
     # Leaf 1 sends its rsvp by the other spine, since it knows its own link.
     assert both == pytest.approx(alone)
@@ -149,7 +150,7 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
     """K = 8 at 100 Gbps: 90 packets a period of 12 kb / (12.5 Gbps less 1%) apart, and what else there is."""
 
     class Run:
-        info = {"data_rtt_ps": 4_600_000}
+        info: ClassVar[dict[str, int]] = {"data_rtt_ps": 4_600_000}
 
         class links:
             @staticmethod
@@ -158,7 +159,8 @@ def test_the_bound_of_a_read_on_the_paper_s_network(of: dict[str, ModuleType]) -
 
     bound = of["network"].Bound(Run, 8, 63.0)
     assert bound.period == pytest.approx(0.96 / 0.99)
-    # Equation 1 for three switches, 6 · 7 packets of 0.12 us, and each time the eighth, one of best effort, and 24 control packets of 40 B.
+    # Equation 1 for three switches, 6 · 7 packets of 0.12 us, and each time the eighth, one of best effort, and 24
+    # control packets of 40 B.
     assert bound.wait == pytest.approx(5.04 + 6 * (2 * 0.12 + 0.0768))
     assert bound.admission == pytest.approx(63 + 4.6 + 4 * bound.wait)
     assert bound.answer == pytest.approx(bound.admission + 4.6)

@@ -25,7 +25,8 @@ def test_figure_4_is_theorem_3_2(small: None) -> None:
 def test_the_adversary_reaches_the_theorem_and_exceeds_it_from_the_third_switch_on(small: None) -> None:
     shown = theory.adversary()
     assert all(shown.checks.values()), shown.checks
-    # With K = 16 on three switches, and K = 4 and 8 on five, what was audited before was less: 54.8, 26.6 and 48.2 packets.
+    # With K = 16 on three switches, and K = 4 and 8 on five, what was audited before was less: 54.8, 26.6 and 48.2
+    # packets.
     found = shown.table["found"]
     assert (found[16, 3], found[4, 5], found[8, 5]) == (59, 32, 95)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -108,7 +109,7 @@ def test_progress_is_told_and_its_errors_end_the_run() -> None:
     seen: list[cw.Progress] = []
     result = cw.run(scenario.with_({"traffic.0.flows": 600}), progress=seen.append)
     assert result.ok
-    assert all(a.now_ps <= b.now_ps and a.flows_done <= b.flows_done for a, b in zip(seen, seen[1:]))
+    assert all(a.now_ps <= b.now_ps and a.flows_done <= b.flows_done for a, b in itertools.pairwise(seen))
 
     def fail(_: cw.Progress) -> None:
         raise RuntimeError("enough")
@@ -141,7 +142,8 @@ def test_rates_of_entities_are_what_arrived_over_time() -> None:
 
 
 def test_what_aqs_drop_is_dropped() -> None:
-    # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the limit.
+    # 10 Gbps of UDP into 1 Gbps with 10 KB of limit: in 350 us 9 of 10 packets of some 290 are too much, less the
+    # limit.
     request = {"share": {"absolute": "1Gbps"}, "position": "ingress"}
     limited: dict[str, Any] = {
         "sharing": {"aq": {"limit": {"fixed": {"bytes": "10KB"}}}},
@@ -183,7 +185,10 @@ senders = "0"
 def test_counters_of_one_scheme_with_different_settings_can_be_read() -> None:
     text = "fabric.star.hosts = 4\n"
     for name, rto in (("fast", "1ms"), ("slow", "2ms")):
-        text += f'[[traffic]]\nname = "{name}"\ntransport.newreno.rto_min = "{rto}"\nsizes.constant = "20KB"\narrivals = "all_at_once"\n'
+        text += (
+            f'[[traffic]]\nname = "{name}"\ntransport.newreno.rto_min = "{rto}"\nsizes.constant = "20KB"\n'
+            'arrivals = "all_at_once"\n'
+        )
         text += "pattern.stride.by = 1\n"
     result = cw.run(cw.Scenario.from_toml(text), threads=1, progress=False)
     counters = result.tables["counters"].to_pandas()

@@ -10,8 +10,9 @@ from clearway._defaults import KEEPS_UP
 from clearway._sustain import Bisection
 from test_cli import clearway
 
-# Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load of 0.973. Below
-# that a round's queue is gone before the next; at 0.98 0.7% of each round stays, and 100 KB of buffer are full after 500 rounds.
+# Rounds of two messages of ten packets to one receiver: what its link carries at most is 1460 B of each 1500, a load
+# of 0.973. Below that a round's queue is gone before the next; at 0.98 0.7% of each round stays, and 100 KB of buffer
+# are full after 500 rounds.
 PAIRS = """
 transport = { udp = { patience = "1ms" } }
 
@@ -136,7 +137,7 @@ def test_what_cannot_be_searched_is_refused() -> None:
     line = cw.Scenario.from_toml(LINE)
     with pytest.raises(ValueError, match="'line'"):
         cw.sustain(line, traffic="lime")
-    with pytest.raises(ValueError, match="low=0.5, high=0.4"):
+    with pytest.raises(ValueError, match=r"low=0\.5, high=0\.4"):
         cw.sustain(line, low=0.5, high=0.4)
     with pytest.raises(ValueError, match="arrivals by load"):
         cw.sustain(cw.Scenario.load("examples/tiny.toml"))

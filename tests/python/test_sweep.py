@@ -183,7 +183,8 @@ def test_what_an_audit_finds_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_an_unforeseen_error_is_kept_with_where_it_came_from(tmp_path: Path) -> None:
-    swept = cw.Sweep([cw.Point(Square("three", str(tmp_path)), {"number": "three"})], tmp_path / "out").run()  # type: ignore[arg-type]
+    point = cw.Point(Square("three", str(tmp_path)), {"number": "three"})  # type: ignore[arg-type]
+    swept = cw.Sweep([point], tmp_path / "out").run()
     assert "TypeError" in swept.failed["three"] and "sweep_tasks.py" in swept.failed["three"]
 
 

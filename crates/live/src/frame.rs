@@ -14,8 +14,10 @@ use node::{Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
-const MAGIC: [u8; 4] = *b"CLWY";
-const VERSION: u8 = 2;
+/// What every frame begins with.
+pub const MAGIC: [u8; 4] = *b"CLWY";
+/// The version of the format, behind that.
+pub const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = 4;
 
 /// The longest frame that a packet can need: what fits into a UDP datagram over IPv4.

@@ -1,10 +1,10 @@
 """Sweeps: many runs whose results are kept by their content, so that nothing is computed twice.
 
-A *point* is a run with labels, and a *task* is what is run: a simulation, or anything else whose result is a folder. A task's
-key is a digest of all that makes its result, and a *store* is a folder of results by key. The store is the only state that there
-is. Whoever runs points (a *driver*; there may be several on one store, on several machines) claims a key, has it run by its
-*workers* and puts the result in its place by renaming, so that whatever is killed at whatever moment leaves whole results and
-claims of the dead, which the next driver takes over.
+A *point* is a run with labels, and a *task* is what is run: a simulation, or anything else whose result is a folder. A
+task's key is a digest of all that makes its result, and a *store* is a folder of results by key. The store is the only
+state that there is. Whoever runs points (a *driver*; there may be several on one store, on several machines) claims a
+key, has it run by its *workers* and puts the result in its place by renaming, so that whatever is killed at whatever
+moment leaves whole results and claims of the dead, which the next driver takes over.
 
 - `points.py`: points, tasks, keys
 - `file.py`, `values.py`: `sweep.toml`
@@ -14,8 +14,8 @@ claims of the dead, which the next driver takes over.
 - `watch.py`: what somebody sees meanwhile
 - `result.py`, `page.py`: the table, the dataset, the report
 
-Absent on purpose: a database, a scheduler of our own, retries of runs that failed by themselves (they would fail again: a
-simulation repeats itself exactly).
+Absent on purpose: a database, a scheduler of our own, retries of runs that failed by themselves (they would fail again:
+a simulation repeats itself exactly).
 """
 
 from clearway._sweep.points import Point, Simulation, Task

@@ -16,7 +16,10 @@ from clearway._sweep.points import Label, Point
 
 @dataclass(frozen=True)
 class Axis:
-    """Keys of a scenario that are varied together. `load` is every class's, as in `Scenario.with_`; `level` that of the run."""
+    """Keys of a scenario that are varied together.
+
+    `load` is every class's, as in `Scenario.with_`; `level` that of the run.
+    """
 
     names: Sequence[str]
     """What each key is called."""
@@ -67,7 +70,10 @@ def too_many(bases: int, axes: Sequence[Axis]) -> str:
     if runs <= MOST:
         return ""
     product = " x ".join(f"{count:,}" for count in ([bases] if bases > 1 else []) + counts)
-    return f"{product} are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), or by larger steps"
+    return (
+        f"{product} are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), or by larger "
+        "steps"
+    )
 
 
 def chosen(scenario: Scenario, choice: Choice) -> Scenario:

@@ -1,8 +1,9 @@
-"""A crew of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm, Kubernetes, ...).
+"""A crew of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm,
+Kubernetes, ...).
 
-Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there with it, and its
-result comes back as bytes, which the driver writes. So there is one that writes, and no shared file system is taken for
-granted. A run whose worker dies is given to another one by the scheduler.
+Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there
+with it, and its result comes back as bytes, which the driver writes. So there is one that writes, and no shared file
+system is taken for granted. A run whose worker dies is given to another one by the scheduler.
 """
 
 from __future__ import annotations
@@ -99,8 +100,11 @@ ARGUMENTS = frozenset(
         "zone",
     ]
 )
-"""The arguments that a file may give: sizes, names and places. Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...)
-are not among them: whoever needs these starts a scheduler and names it by `--dask`."""
+"""The arguments that a file may give: sizes, names and places.
+
+Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...) are not among them: whoever needs these
+starts a scheduler and names it by `--dask`.
+"""
 
 # What becomes part of a job script must not end its line, nor be more than a word to a shell.
 PLAIN = re.compile(r"[\w ./:=,+@%#\[\]-]*")
@@ -125,7 +129,8 @@ def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         if odd is not None:
             return (
                 "arguments",
-                f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be in it",
+                f"{key}: {odd!r} has a sign that means something to a shell; letters, digits and ./:=,+@%#[]- may be "
+                "in it",
             )
     return None
 
@@ -215,7 +220,8 @@ class Cluster:
 
     def submit(self, key: str, task: Task, scratch: Path) -> None:
         """Hands a task to the scheduler."""
-        # Dask knows it by a name of its own each time: what the scheduler may still know of an earlier try is not asked for.
+        # Dask knows it by a name of its own each time: what the scheduler may still know of an earlier try is not asked
+        # for.
         name = f"clearway-{key}-{secrets.token_hex(4)}"
         future = self._client.submit(_work, key, task, _build(), self._topic, key=name, pure=False)
         self._futures[key] = future

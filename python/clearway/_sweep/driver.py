@@ -1,4 +1,4 @@
-"""The loop of a driver: claims keys while its crew has room, keeps what they bring, and waits for what others are at."""
+"""The loop of a driver: claims keys while its crew has room, keeps what they bring, waits for what others are at."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ class Board:
     """How many were done before."""
 
     def seconds_left(self) -> float | None:
-        """Those to come take as long as those that have ended, those that run as they have come so far; none if nobody knows."""
+        """Those to come take as long as those that have ended, those that run as they have come so far; none if nobody
+        knows.
+        """
         now = time.monotonic()
         spent = {key: now - run.began for key, run in self.running.items() if run.began is not None}
         guesses = {
@@ -129,7 +131,10 @@ class Board:
 def drive(
     tasks: Mapping[str, Task], board: Board, driver: Driver, crew: Crew, retry: bool, watch: Callable[[str], object]
 ) -> None:
-    """Sees to it that each task has a result or has failed. `watch` is called as the board changes, with news if there are any."""
+    """Sees to it that each task has a result or has failed.
+
+    `watch` is called as the board changes, with news if there are any.
+    """
     _Drive(tasks, board, driver, crew, retry, watch).run()
 
 

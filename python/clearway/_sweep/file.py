@@ -178,7 +178,8 @@ class _File:
             if not isinstance(values, list) or not values:
                 raise self.error(
                     place,
-                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as {{ from = 1, to = 5 }}",
+                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as "
+                    "{ from = 1, to = 5 }",
                 )
             return values
         self.known(place, long, RANGE + LONG[1:])
@@ -271,7 +272,8 @@ class _File:
         return ScenarioError(str(self.path), self.line(path) if path else None, key, message)
 
     def line(self, path: Path_) -> int | None:
-        """The line at which something begins: all lines before it, and none of those behind it, are a document without it.
+        """The line at which something begins: all lines before it, and none of those behind it, are a document without
+        it.
 
         None in a file so long that looking would take seconds.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -49,11 +50,9 @@ class Local:
         """Gives a task to a process that has none."""
         process = next((process for process in self._processes if process.key is None), None) or self._start()
         process.key, process.scratch = key, scratch
-        try:
+        # If it died while it had nothing to do, `events` will say so of this run.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             process.pipe.send((key, task, str(scratch), self._threads))
-        except (BrokenPipeError, ConnectionResetError):
-            # It died while it had nothing to do, and `events` will say so of this run.
-            pass
 
     def events(self, seconds: float) -> Iterator[Event]:
         """What the processes say."""
@@ -94,7 +93,7 @@ class Local:
 
     def _start(self) -> _Process:
         ours, theirs = Pipe()
-        errors = TemporaryFile()
+        errors = TemporaryFile()  # noqa: SIM115, it is closed with its process
         # What can be imported here can be there, such as a task's class.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}

@@ -1,5 +1,6 @@
-"""The report on a sweep: what became of it along its axes. The x axis is the load, or else the axis of numbers with the most values;
-a line is a transport, or else what has the most values of the rest; what is left tells figures apart, and seeds are averaged.
+"""The report on a sweep: what became of it along its axes. The x axis is the load, or else the axis of numbers with the
+most values; a line is a transport, or else what has the most values of the rest; what is left tells figures apart, and
+seeds are averaged.
 """
 
 from __future__ import annotations
@@ -113,14 +114,15 @@ def _figures(done: pd.DataFrame, roles: _Roles) -> Iterator[str]:
     )
     seeds = f"A line goes through the mean of all seeds{band}. " if "seed" in done else ""
     slowdown = (
-        "Slowdown is a flow's completion time over the time that it takes alone in the same network; short flows have up to 1 "
-        f"bandwidth-delay product, long ones more than 8. {seeds}Where a circle is hollow, some flows did not complete: "
-        "they have no slowdown, and the worst are missing."
+        "Slowdown is a flow's completion time over the time that it takes alone in the same network; short flows have "
+        f"up to 1 bandwidth-delay product, long ones more than 8. {seeds}Where a circle is hollow, some flows did not "
+        "complete: they have no slowdown, and the worst are missing."
     )
     network = (
-        "Goodput is delivered payload from the first start to the last delivery. Beside it, what was delivered of what arrived in the second half "
-        f"of the time of arrivals, as unfinished work tells: a load is sustained that stays above the dashed line, {KEEPS_UP:.0%}, once traffic "
-        "lasts until what is under way has settled. A run that is too short for that falls below it at any load."
+        "Goodput is delivered payload from the first start to the last delivery. Beside it, what was delivered of "
+        "what arrived in the second half of the time of arrivals, as unfinished work tells: a load is sustained that "
+        f"stays above the dashed line, {KEEPS_UP:.0%}, once traffic lasts until what is under way has settled. A run "
+        "that is too short for that falls below it at any load."
     )
     for title, columns, caption in (("Slowdown", SLOWDOWN, slowdown), ("Network", NETWORK, network)):
         body = ""
@@ -224,7 +226,10 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
     note = (
         "Slowdown of completed flows, and what the network did: means over seeds. " if "short mean" in numbers else ""
     )
-    note = f"<p class=note>{note}In brackets: intervals of 95% confidence, over seeds where there are several, else over the flows of the run.</p>"
+    note = (
+        f"<p class=note>{note}In brackets: intervals of 95% confidence, over seeds where there are several, else over "
+        "the flows of the run.</p>"
+    )
     return _html.table([*keys, "runs", *numbers], rows, text=len(keys)) + note
 
 

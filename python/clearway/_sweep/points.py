@@ -43,7 +43,7 @@ class Task(ABC):
     def row(self, folder: Path) -> dict[str, Any]:
         """What a table says of the result in `folder`."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027, most have nothing to check
         """Raises what is known to be wrong before anything runs."""
 
     def trouble(self, folder: Path) -> str:
@@ -52,7 +52,8 @@ class Task(ABC):
 
     @cached_property
     def key(self) -> str:
-        """A digest of what runs and of the content; a letter comes first, so that no reader of a dataset takes it for a number.
+        """A digest of what runs and of the content; a letter comes first, so that no reader of a dataset takes it for a
+        number.
 
         Classes that differ by what they say of a result, and not by how they run, have their results in common.
         """
@@ -63,7 +64,10 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Simulation(Task):
-    """A run of a scenario. It has all that it needs with it, so that it runs on machines that share no files with this one."""
+    """A run of a scenario.
+
+    It has all that it needs with it, so that it runs on machines that share no files with this one.
+    """
 
     toml: str
     """The scenario with every default filled in."""

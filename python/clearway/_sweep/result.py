@@ -38,7 +38,9 @@ class SweepResult:
 
     @cached_property
     def status(self) -> dict[str, str]:
-        """How each point stands, by its name: `done`; `audit`: done, but its audit found something; `failed`; or `missing`."""
+        """How each point stands, by its name: `done`; `audit`: done, but its audit found something; `failed`; or
+        `missing`.
+        """
         return {point.name: self._status(point) for point in self.points}
 
     @property
@@ -68,7 +70,8 @@ class SweepResult:
     def table(self) -> pd.DataFrame:
         """One row a point: its labels, how it stands, and what its task says of its result.
 
-        Of a simulation that is slowdown of all, short and long flows, goodput, what was lost and sent again, and what it cost.
+        Of a simulation that is slowdown of all, short and long flows, goodput, what was lost and sent again, and what
+        it cost.
         """
         return self._table.copy()
 
@@ -89,10 +92,11 @@ class SweepResult:
 
     @property
     def dataset(self) -> Path:
-        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column an axis; `runs.parquet` beside it.
+        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column an axis;
+        `runs.parquet` beside it.
 
-        Written, or brought up to date, when it is asked for. Any reader of partitioned Parquet (pandas, polars, DuckDB) reads a table's
-        folder. An axis that is called as a column of some table is `axis_NAME`.
+        Written, or brought up to date, when it is asked for. Any reader of partitioned Parquet (pandas, polars, DuckDB)
+        reads a table's folder. An axis that is called as a column of some table is `axis_NAME`.
         """
         place = self.folder / "dataset"
         sources = {point.name: sorted(self._store.place(point.key).glob("*.parquet")) for point in self._done}
@@ -113,7 +117,9 @@ class SweepResult:
         return place
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Writes a report page by axis, one file that needs no network; `report.html` in the sweep's folder if not said where."""
+        """Writes a report page by axis, one file that needs no network; `report.html` in the sweep's folder if not said
+        where.
+        """
         from clearway._sweep.page import write
 
         return write(self, Path(path) if path is not None else self.folder / "report.html")

@@ -6,10 +6,11 @@
     drivers/DRIVER/    a driver that lives: its lock and heartbeat, and below it what is being written
     log/DRIVER.jsonl   what it did, for people
 
-A claim is a file that only one driver can create, on a shared file system too. It is never deleted, so that none is given twice by
-somebody whose view of the folder is old. It counts as long as its driver lives. A driver that ends takes its folder away; one
-that was killed leaves it, and is known to be dead because the lock on it is free, if it was on this machine, or else because its heartbeat has not
-been seen to move for a minute: that compares no clocks. Its attempts are then somebody's to claim anew, under the next number.
+A claim is a file that only one driver can create, on a shared file system too. It is never deleted, so that none is
+given twice by somebody whose view of the folder is old. It counts as long as its driver lives. A driver that ends takes
+its folder away; one that was killed leaves it, and is known to be dead because the lock on it is free, if it was on
+this machine, or else because its heartbeat has not been seen to move for a minute: that compares no clocks. Its
+attempts are then somebody's to claim anew, under the next number.
 """
 
 from __future__ import annotations
@@ -193,7 +194,8 @@ class Driver(Store):
     def _assert_mine(self) -> None:
         if not self.home.exists():
             raise Lost(
-                f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not kept"
+                f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not "
+                "kept"
             )
 
     def _beat(self) -> None:

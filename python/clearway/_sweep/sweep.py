@@ -22,8 +22,8 @@ from clearway._sweep.watch import Watch
 class Sweep:
     """Points, each a run with labels, and where their results are kept.
 
-    Results are kept in `store` by what makes them: what another sweep on the same store has run is not run again. `store` is
-    a folder within `folder` if not given.
+    Results are kept in `store` by what makes them: what another sweep on the same store has run is not run again.
+    `store` is a folder within `folder` if not given.
 
     >>> import clearway as cw
     >>> from tempfile import mkdtemp
@@ -66,7 +66,8 @@ class Sweep:
         *,
         store: str | Path | None = None,
     ) -> Sweep:
-        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`; `level` is `run`'s.
+        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`; `level`
+        is `run`'s.
 
         >>> import clearway as cw
         >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -86,7 +87,10 @@ class Sweep:
 
     @staticmethod
     def load(path: str | Path, folder: str | Path | None = None, *, store: str | Path | None = None) -> Sweep:
-        """Reads a sweep from a file, TOML: see `docs/sweeps.md`. Its results go to `out/NAME` if `folder` is not given."""
+        """Reads a sweep from a file, TOML: see `docs/sweeps.md`.
+
+        Its results go to `out/NAME` if `folder` is not given.
+        """
         from clearway._sweep.file import load
 
         return load(Path(path), folder, store)
@@ -120,10 +124,11 @@ class Sweep:
     ) -> SweepResult:
         """Runs what the store does not have yet, after every point has been checked.
 
-        On `workers` processes of this machine, as many as it has cores if not given; or on Dask: `dask` is the address of a scheduler
-        (`"tcp://host:8786"`) or a `distributed.Client`. A run that fails stops no other; it is run again only with `retry_failed`.
-        After Ctrl-C the result is of what has ended. Several sweeps, on several machines, may share a store at one time.
-        `progress`: True and False to say or not to say what happens; a live table if not given, where somebody looks.
+        On `workers` processes of this machine, as many as it has cores if not given; or on Dask: `dask` is the address
+        of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. A run that fails stops no other; it is run again
+        only with `retry_failed`. After Ctrl-C the result is of what has ended. Several sweeps, on several machines, may
+        share a store at one time. `progress`: True and False to say or not to say what happens; a live table if not
+        given, where somebody looks.
         """
         self.check()
         tasks = {point.key: point.task for point in self.points}

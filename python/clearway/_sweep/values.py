@@ -12,7 +12,8 @@ MOST = 10_000
 
 
 def span(said: Mapping[str, Any]) -> list[Any]:
-    """The values of a range: `from` and `to`, both included, and `step`, `factor` or `count`. A step of 1 goes without saying.
+    """The values of a range: `from` and `to`, both included, and `step`, `factor` or `count`. A step of 1 goes without
+    saying.
 
     With units, if both ends have the same. `ValueError` says what can't be right.
 

@@ -1,4 +1,5 @@
-"""A process that runs one task after the other: `python -m clearway._sweep.worker FD`, the descriptor of its end of a pipe.
+"""A process that runs one task after the other: `python -m clearway._sweep.worker FD`, the descriptor of its end of a
+pipe.
 
 It ends when the other end is gone: the driver may be killed at any time.
 """
@@ -21,13 +22,17 @@ TELL_SECONDS = 0.5
 def main(handle: int) -> None:
     """Runs (key, task, scratch, threads) as they come; answers (what, key, ...)."""
     driver: Connection[Any, Any] = Connection(handle)
+
+    def tells(key: str) -> Callable[[float, str], None]:
+        return throttled(lambda share, words: driver.send(("at", key, share, words)))
+
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             key, task, scratch, threads = driver.recv()
             driver.send(("begun", key))
             _forget_peak()
             try:
-                task.run(Path(scratch), threads, throttled(lambda share, words: driver.send(("at", key, share, words))))
+                task.run(Path(scratch), threads, tells(key))
             except (BrokenPipeError, ConnectionResetError):
                 return
             except Exception as error:

@@ -1,0 +1,66 @@
+//! Writes the seeds of packets anew: what a host sends first, by every transport, as headers and as frames.
+
+use std::fs;
+use std::path::Path;
+
+use catalogue::Transport;
+use live::frame::{Codec, Frame};
+use node::Telemetry;
+use node::packet::flags::TELEMETRY;
+use node::telemetry::HopRecord;
+use scenario::{Journey, Plan};
+use units::{HostId, LinkId, Rate, SwitchId, Time};
+
+/// Distinct lengths of headers are distinct kinds of packets.
+const PER_TRANSPORT: usize = 3;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
+    let codec = Codec { transports: &transports, hosts: 8, links: 16 };
+    for (index, transport) in transports.iter().enumerate() {
+        let name = transport.name();
+        let text = format!(
+            "fabric.star = {{}}\ntransport = '{name}'\n\
+             [[traffic]]\nsizes.constant = '300B'\narrivals = 'all_at_once'\n"
+        );
+        let mut host = Plan::new(&scenario::read(&text, "seeds", &[])?)?.host(HostId(0));
+        let mut lengths = Vec::new();
+        for micros in 0..100 {
+            let now = Time::from_us(micros);
+            host.wake(now);
+            let Some(mut packet) = host.pull(now) else { continue };
+            packet.transport = index as u8;
+            let mut content = Vec::new();
+            live::content::write(packet.flow, 0, packet.payload_bytes.into(), &mut content);
+            let mut header = Vec::new();
+            transport.emit_header(&packet, &content, &mut header);
+            if lengths.contains(&(header.len(), content.len())) || lengths.len() == PER_TRANSPORT {
+                continue;
+            }
+            lengths.push((header.len(), content.len()));
+            let mut telemetry = Telemetry::default();
+            if packet.has(TELEMETRY) {
+                telemetry.push(SwitchId(0), HopRecord::new(Rate::from_gbps(100), now, 3_000, 1_500));
+            }
+            let frame = Frame {
+                link: LinkId(3),
+                number: 7,
+                gone: now,
+                tail_lag_ps: 0,
+                packet,
+                journey: Journey::default(),
+                telemetry,
+                content: &content,
+            };
+            let mut bytes = Vec::new();
+            codec.emit(&frame, &mut bytes);
+            let number = lengths.len();
+            // The target puts beginning and checksum around its bytes.
+            fs::write(seeds.join(format!("frame/{name}-{number}")), &bytes[5..bytes.len() - 4])?;
+            header.extend(&content);
+            fs::write(seeds.join(format!("header/{name}-{number}")), header)?;
+        }
+    }
+    Ok(())
+}

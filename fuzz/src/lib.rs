@@ -1,0 +1,235 @@
+//! Every reader of what comes from outside, as a function of bytes, with what must hold whatever the bytes are.
+//!
+//! A reader refuses its input or gives something sound: it never panics, what it gives can be used, and what can be
+//! written is read back alike. `make fuzz` lets libFuzzer look for bytes that break this, and `tests/seeds.rs` tries
+//! the files in `seeds/` and what follows from them by small changes. A new reader is a line of [`TARGETS`] and a
+//! folder of seeds. Whole commands on hostile input are tried by `tests/python/test_hostile.py`.
+
+use std::fmt::Display;
+
+use catalogue::Transport;
+use fabric::{Fabric, Failures, FileFormat, FileSpec, Quotient, Routes};
+use link_control::{pfc, pyrrha};
+use live::frame::{self, Codec};
+use node::{Header, Packet};
+use sharing::limiter;
+use transports::r2c2;
+use units::{Duration, FlowId, HostId};
+use workload::{
+    CsvTrace, HpccTrace, HtsimTrace, ParquetTrace, Probability, SizeUnit, StartUnit, Table, Trace, TraceFile,
+};
+
+/// Reads bytes, holds the result to what must hold, and says whether they were accepted.
+pub type Reader = fn(&[u8]) -> bool;
+
+/// All readers. The name of each is also that of its folder of seeds.
+pub const TARGETS: &[(&str, Reader)] = &[
+    ("scenario", scenario),
+    ("trace_csv", trace_csv),
+    ("trace_hpcc", trace_hpcc),
+    ("trace_htsim", trace_htsim),
+    ("trace_parquet", trace_parquet),
+    ("topology_graph", topology_graph),
+    ("topology_hpcc", topology_hpcc),
+    ("topology_htsim", topology_htsim),
+    ("sizes", sizes),
+    ("header", header),
+    ("frame", frame),
+];
+
+/// Errors quote what was given, and a broken file may be one line of a gigabyte.
+const SAID_MAX: usize = 2_000;
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// An error says something, and not too much.
+fn told(error: &impl Display) -> bool {
+    let said = error.to_string();
+    assert!(!said.is_empty() && said.len() < SAID_MAX, "{} bytes: {said:.300}", said.len());
+    false
+}
+
+/// A scenario, as it is and with its first line set over the rest of it.
+fn scenario(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    if let Some((first, rest)) = text.split_once('\n')
+        && let Some((key, value)) = first.split_once('=')
+        && let Err(error) = scenario::read(rest, "fuzz.toml", &[(key.trim().to_owned(), value.trim().to_owned())])
+    {
+        assert!(!error.to_string().is_empty());
+    }
+    match scenario::read(text, "fuzz.toml", &[]) {
+        Ok(read) => {
+            let written = read.to_toml();
+            let again = scenario::read(&written, "again.toml", &[]);
+            assert_eq!(again.as_ref(), Ok(&read), "{written}");
+            true
+        }
+        Err(error) => {
+            assert!(!error.message.is_empty());
+            false
+        }
+    }
+}
+
+/// What a trace gave is a sound list of flows, by the rules for lists that programs make.
+fn trace(file: &TraceFile, bytes: &[u8]) -> bool {
+    match file.parse(bytes.to_vec()) {
+        Ok(trace) => {
+            let again = Trace::new(file.path(), trace.flows().to_vec());
+            assert_eq!(again.map(|again| again.flows().to_vec()).as_deref(), Ok(trace.flows()));
+            true
+        }
+        Err(error) => told(&error),
+    }
+}
+
+fn trace_csv(bytes: &[u8]) -> bool {
+    let class = Some("web".to_owned());
+    trace(&TraceFile::Csv(CsvTrace { path: "fuzz.csv".into(), class }), bytes);
+    trace(&TraceFile::Csv(CsvTrace { path: "fuzz.csv".into(), class: None }), bytes)
+}
+
+fn trace_parquet(bytes: &[u8]) -> bool {
+    let class = Some("web".to_owned());
+    trace(&TraceFile::Parquet(ParquetTrace { path: "fuzz.parquet".into(), class }), bytes);
+    trace(&TraceFile::Parquet(ParquetTrace { path: "fuzz.parquet".into(), class: None }), bytes)
+}
+
+fn trace_hpcc(bytes: &[u8]) -> bool {
+    let hpcc = HpccTrace { path: "flow.txt".into(), switches: vec![3, 1, 3], origin: units::Time::from_us(2_000_000) };
+    trace(&TraceFile::Hpcc(hpcc.clone()), bytes);
+    trace(&TraceFile::Hpcc(HpccTrace { switches: Vec::new(), origin: units::Time::ZERO, ..hpcc }), bytes)
+}
+
+fn trace_htsim(bytes: &[u8]) -> bool {
+    let endless = Some(units::Bytes(1_000_000_000));
+    let htsim = HtsimTrace { path: "fuzz.cm".into(), start_unit: StartUnit::Us, endless };
+    trace(&TraceFile::Htsim(htsim.clone()), bytes);
+    trace(&TraceFile::Htsim(HtsimTrace { start_unit: StartUnit::Ps, endless: None, ..htsim }), bytes)
+}
+
+/// A fabric from a file, and what everybody does with one; not for large ones, which take their time.
+fn topology(format: FileFormat, bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let spec = FileSpec { path: "fuzz.topology".into(), format, switch_delay: Duration::from_ns(450) };
+    match spec.parse(text) {
+        Ok(fabric) => {
+            assert!(fabric.hosts > 0 && fabric.links.len() >= 2 * fabric.hosts as usize);
+            if fabric.links.len() < 200 {
+                every_host_is_reached(&fabric);
+            }
+            true
+        }
+        Err(problem) => told(&problem),
+    }
+}
+
+fn every_host_is_reached(fabric: &Fabric) {
+    let routes = Routes::compute(fabric, &Failures::default());
+    let hosts = || (0..fabric.hosts).map(HostId);
+    for (src, dst) in hosts().flat_map(|src| hosts().map(move |dst| (src, dst))) {
+        assert!(src == dst || routes.hops(src, dst).is_some(), "no way from {src} to {dst}");
+    }
+    Quotient::new(fabric);
+}
+
+fn topology_graph(bytes: &[u8]) -> bool {
+    topology(FileFormat::Graph, bytes)
+}
+
+fn topology_hpcc(bytes: &[u8]) -> bool {
+    topology(FileFormat::Hpcc, bytes)
+}
+
+fn topology_htsim(bytes: &[u8]) -> bool {
+    topology(FileFormat::Htsim, bytes)
+}
+
+/// A distribution of flow sizes.
+fn sizes(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let mut accepted = false;
+    for (unit, probability) in [(SizeUnit::Bytes, Probability::Percent), (SizeUnit::Packets, Probability::Fraction)] {
+        match Table::parse(text, "fuzz.cdf", unit, probability) {
+            Ok(table) => match table.cdf() {
+                Ok(cdf) => {
+                    let quantiles: Vec<f64> = (0..=10).map(|tenth| cdf.quantile(f64::from(tenth) / 10.0)).collect();
+                    assert!(quantiles.is_sorted() && quantiles[0] >= 0.0, "{quantiles:?}");
+                    assert!((0.0..=quantiles[10]).contains(&cdf.mean_bytes()), "{} {quantiles:?}", cdf.mean_bytes());
+                    accepted = true;
+                }
+                Err(problem) => accepted |= told(&problem),
+            },
+            Err(error) => accepted |= told(&error),
+        }
+    }
+    accepted
+}
+
+/// The header of every transport, and of what switches and hypervisors send each other.
+fn header(bytes: &[u8]) -> bool {
+    let bare = Packet::bare(FlowId(0), HostId(0), HostId(1));
+    let mut accepted = false;
+    for transport in Transport::NAMES.iter().filter_map(|name| Transport::named(name)) {
+        let mut packet = bare;
+        let Ok(taken) = transport.parse_header(bytes, &mut packet) else { continue };
+        let content = &bytes[taken..];
+        let mut out = Vec::new();
+        transport.emit_header(&packet, content, &mut out);
+        out.extend_from_slice(content);
+        let mut again = bare;
+        let length = transport.parse_header(&out, &mut again);
+        assert_eq!((length, again), (Ok(out.len() - content.len()), packet), "{}", transport.name());
+        transport.payload_offset(&packet);
+        accepted = true;
+    }
+    accepted |= alike::<pfc::Frame>(bytes);
+    accepted |= alike::<pyrrha::frame::Frame>(bytes);
+    accepted |= alike::<limiter::elastic_switch::Header>(bytes);
+    // What is written of R2C2's is what was read, bit for bit.
+    if let Ok((data, payload)) = r2c2::wire::Data::parse(bytes) {
+        assert_eq!([&data.emit(payload)[..], payload].concat(), bytes);
+    }
+    if let Ok(broadcast) = r2c2::wire::Broadcast::parse(bytes) {
+        assert_eq!(r2c2::wire::Broadcast::parse(&broadcast.emit()), Ok(broadcast));
+    }
+    let _ = r2c2::selection::assignments::parse(bytes);
+    accepted
+}
+
+fn alike<H: Header>(bytes: &[u8]) -> bool {
+    let Ok((header, taken)) = H::parse(bytes) else { return false };
+    let mut out = Vec::new();
+    header.emit(&mut out);
+    assert!(taken <= bytes.len());
+    let (again, length) = H::parse(&out).expect("it was just written");
+    let carried = |header: H| Packet::new(FlowId(0), HostId(0), HostId(0), header);
+    assert_eq!((carried(again), length), (carried(header), out.len()));
+    true
+}
+
+/// Any datagram, and the same bytes with the right beginning and checksum, which no fuzzer guesses.
+fn frame(bytes: &[u8]) -> bool {
+    let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
+    let codec = Codec { transports: &transports, hosts: 8, links: 16 };
+    datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
+}
+
+/// The fields of a frame with what stands before and behind them.
+pub fn sealed(fields: &[u8]) -> Vec<u8> {
+    let mut frame = [&frame::MAGIC[..], &[frame::VERSION], fields].concat();
+    let checksum = crc32fast::hash(&frame);
+    frame.extend(checksum.to_be_bytes());
+    frame
+}
+
+fn datagram(codec: &Codec<'_>, bytes: &[u8]) -> bool {
+    let Ok(frame) = codec.parse(bytes) else { return false };
+    let mut again = Vec::new();
+    codec.emit(&frame, &mut again);
+    assert_eq!(codec.parse(&again), Ok(frame));
+    true
+}
