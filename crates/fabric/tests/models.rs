@@ -57,7 +57,8 @@ fn dcpim_control_rtt_is_5_2_us_and_data_rtt_5_8_us() {
 
 #[test]
 fn round_trips_by_the_switches_on_the_way() {
-    // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40 B back.
+    // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40
+    // B back.
     let (fabric, _) = build(&FabricSpec::default());
     let in_rack = Duration::from_ps(2 * 850_000 + 2 * 120_000 + 2 * 3_200);
     let rtts = fabric.max_rtts(&Quotient::new(&fabric), 1500, 40);

@@ -27,7 +27,8 @@ fn regular_fabrics_fold_to_their_tiers() {
 
 #[test]
 fn widths_are_the_links_side_by_side() {
-    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and in.
+    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and
+    // in.
     let widths = |spec: FabricSpec, from, to| Quotient::new(&spec.build().unwrap()).widths(&[from], &[to]).0;
     assert_eq!(widths(FabricSpec::default(), 0, 8), [4, 4]);
     assert!(widths(FabricSpec::default(), 3, 3).is_empty());

@@ -162,8 +162,8 @@ fn what_shortest_paths_share_follows_from_the_tiers() {
     let shared = |name: &str| {
         routes.shared_hops(fabric.as_switch(fabric.find(name).unwrap()).unwrap(), HostId(15), beyond(&fabric))
     };
-    // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is the
-    // one at the same place; from a core on the path is unique.
+    // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is
+    // the one at the same place; from a core on the path is unique.
     assert_eq!(["edge0", "edge6", "agg0", "core0", "agg6", "edge7"].map(shared), [1, 1, 2, 3, 2, 1]);
 }
 

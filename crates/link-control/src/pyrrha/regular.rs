@@ -55,8 +55,8 @@ pub struct EdgeSwitch {
 }
 
 impl EdgeSwitch {
-    /// Edge switch `edge` of the fat-tree of k-port switches, in a run with this `seed`. Switches choose by `balancing`,
-    /// which must be by hash.
+    /// Edge switch `edge` of the fat-tree of k-port switches, in a run with this `seed`. Switches choose by
+    /// `balancing`, which must be by hash.
     pub fn new(k: u32, edge: u32, balancing: Balancing, seed: u64) -> Result<EdgeSwitch, Problem> {
         check_k(k)?;
         let half = k / 2;

@@ -200,7 +200,8 @@ mod tests {
     fn derived_limits_follow_rate_round_trip_and_mtu() {
         let least =
             |bps, rtt_us| Path { rtt: Duration::from_us(rtt_us), ..PATH }.least_limit(Rate::from_bps(bps)).get();
-        // Eight packets, and three milliseconds' worth: 12,000 + 75; 12,000 + 37,500; rounded up by a sixteenth at most.
+        // Eight packets, and three milliseconds' worth: 12,000 + 75; 12,000 + 37,500; rounded up by a sixteenth at
+        // most.
         for (bps, want) in [(200_000, 12_075.0), (100_000_000, 49_500.0)] {
             let got = least(bps, 60) as f64;
             assert!((1.0..1.0 + 1.0 / 16.0).contains(&(got / want)), "{got} for {want}");
@@ -216,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_derived_threshold_holds_a_window_that_comes_at_once() {
-        // 60 us at 10 Gbps are 75 KB, and the deficit 938 KB, more than a limit of 1 MB has: a seventh and two packets on a link of the
-        // same rate; nine tenths more on one of 100.
+        // 60 us at 10 Gbps are 75 KB, and the deficit 938 KB, more than a limit of 1 MB has: a seventh and two packets
+        // on a link of the same rate; nine tenths more on one of 100.
         let limit = Bytes(1_000_000);
         let at = |gbps| PATH.threshold(Rate::from_gbps(10), Rate::from_gbps(gbps), limit).get() as f64;
         for (gbps, want) in [(10, 75e3 / 7.0 + 3e3), (100, 75e3 / 7.0 + 3e3 + 67.5e3)] {
