@@ -8,7 +8,7 @@ use live::frame::{Codec, Frame};
 use node::Telemetry;
 use node::packet::flags::TELEMETRY;
 use node::telemetry::HopRecord;
-use scenario::{Journey, Plan};
+use run::{Journey, Plan};
 use units::{HostId, LinkId, Rate, SwitchId, Time};
 
 /// Distinct lengths of headers are distinct kinds of packets.

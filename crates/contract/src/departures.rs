@@ -1,5 +1,5 @@
-//! Sets of points in which a published program departs from its paper: what a scenario writes as a list, or by one name as what that
-//! program does. Each scheme has points of its own ([`Point`]).
+//! Sets of departures: the points in which a published program differs from its paper. A scenario lists the points, or
+//! writes one name for all points of that program. Each scheme has its own points ([`Point`]).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,18 +9,18 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{DeserializeOwned, Error, SeqAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One point of difference of a scheme: up to 16 of them.
+/// The departures of one scheme: an enum of at most 16 points.
 pub trait Point: Copy + Serialize + DeserializeOwned + JsonSchema + 'static {
-    /// All of them.
+    /// All points.
     const ALL: &'static [Self];
-    /// Those of the published program.
+    /// The points in which the published program departs from the paper.
     const PUBLISHED: &'static [Self] = Self::ALL;
-    /// By what name a scenario asks for those.
+    /// The name by which a scenario asks for [`Point::PUBLISHED`].
     const NAME: &'static str = "published";
-    /// What a set of them is called in the schema.
+    /// The name of the set in the JSON schema.
     const SCHEMA: &'static str;
 
-    /// Its place among all, from 0 on.
+    /// Index of the point in [`Point::ALL`].
     fn place(self) -> u16;
 }
 
@@ -29,18 +29,18 @@ pub trait Point: Copy + Serialize + DeserializeOwned + JsonSchema + 'static {
 pub struct Departures<P>(u16, PhantomData<P>);
 
 impl<P: Point> Departures<P> {
-    /// What the published program does.
+    /// The departures of the published program.
     pub fn published() -> Departures<P> {
         P::PUBLISHED.iter().copied().collect()
     }
 
-    /// Whether this one is among them.
+    /// Whether `point` is in the set.
     #[inline]
     pub fn has(self, point: P) -> bool {
         self.0 >> point.place() & 1 == 1
     }
 
-    /// The others.
+    /// The set without `point`.
     pub fn without(self, point: P) -> Departures<P> {
         Departures(self.0 & !(1 << point.place()), PhantomData)
     }

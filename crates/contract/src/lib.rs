@@ -1,5 +1,5 @@
-//! What a scheme is: the contracts that transports, link controls and mechanisms of sharing meet, and what they are told
-//! of the network.
+//! The contracts that transports, flow controls and sharing mechanisms implement, and the view of the network that they
+//! are given.
 
 pub mod departures;
 pub mod link_control;
@@ -16,90 +16,91 @@ use units::{Duration, Problem, Rate, SwitchId};
 
 pub use name_or_table::name_or_table;
 
-/// What each scheme's `Config` can do.
+/// A transport. Each scheme's `Config` implements this.
 pub trait Scheme {
-    /// What the system is and where it is described, for `clearway schemes`.
+    /// Title, source and summary, for `clearway schemes`.
     const ABOUT: About;
 
-    /// What its packets carry.
+    /// The scheme-specific header of its packets.
     type Header: node::Header;
 
-    /// What the types of the configuration can't forbid. Keys are relative to the scheme's table.
+    /// Checks what the types of the configuration can't express. Keys of errors are relative to the scheme's table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// The scheme's part of the host at `site`.
+    /// The scheme's endpoint in the host at `site`.
     fn endpoint(&self, site: &Site) -> Box<dyn Endpoint>;
 
-    /// What it asks of switches, where the scenario leaves it open.
+    /// What the scheme asks of switches. A setting of the scenario takes precedence.
     fn requirements(&self, site: &Site) -> SwitchRequirements;
 
-    /// Whether it may end a message that it has not delivered: reject it, or give it up.
+    /// Whether the scheme may end a message without delivering it: reject it or give it up.
     fn gives_up(&self) -> bool {
         true
     }
 
-    /// Headers of its data packets, if its paper says how long they are; what the scenario says (`host.header`) otherwise.
+    /// Bytes of headers in its data packets, if its paper states them. `None` uses the scenario's `host.header`.
     fn header_bytes(&self) -> Option<u16> {
         None
     }
 
-    /// What a message is sent at, at most, if that is not all that its host's link carries.
+    /// The highest rate of a message, if it is below the rate of the host's link.
     fn rate_max(&self) -> Option<Rate> {
         None
     }
 
-    /// What the network must be like for it. Keys are relative to the scheme's table.
+    /// Checks that the network suits the scheme. Keys of errors are relative to the scheme's table.
     fn check_on(&self, _ground: &NetworkView) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// As [`Scheme::endpoint`], for a scheme whose hosts know more of the network than their site.
+    /// Like [`Scheme::endpoint`], for a scheme whose hosts need more of the network than their site.
     fn endpoint_on(&self, site: &Site, _ground: &NetworkView) -> Box<dyn Endpoint> {
         self.endpoint(site)
     }
 
-    /// Its part of a switch, if it has one.
+    /// The scheme's agent in a switch, if it has one.
     fn agent(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None
     }
 
-    /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them, or none.
+    /// The scheme's own queues in a switch, which take the place of a flow control's. Either all switches have them or
+    /// none.
     fn queueing(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         None
     }
 
-    /// What it guarantees of the packets that it carries, for runs to be audited by, if it guarantees anything.
+    /// The bounds that the scheme guarantees for its packets, if any. The audit checks them.
     fn guarantee(&self, _ground: &NetworkView) -> Option<Guarantee> {
         None
     }
 }
 
-/// The network that a scheme runs on.
+/// The network, as a scheme sees it.
 #[derive(Clone, Debug)]
 pub struct NetworkView {
     /// Its nodes and links.
     pub fabric: Arc<Fabric>,
-    /// Routes while nothing has failed.
+    /// Routes before any failure.
     pub routes: Arc<Routes>,
-    /// What hosts know of their places: the first host's.
+    /// The first host's view of the network.
     pub site: Site,
-    /// Processing time in a host, on the way out and again on the way in.
+    /// Processing time in a host, spent once on the way out and once on the way in.
     pub host_delay: Duration,
-    /// After so many bytes of a packet a switch that cuts through forwards it; none where switches store first.
+    /// Bytes after which a cut-through switch starts to forward a packet; `None` for store and forward.
     pub head_bytes: Option<u64>,
-    /// The names of the classes of traffic.
+    /// Names of the traffic classes.
     pub classes: Vec<String>,
-    /// What all nodes of a scheme have in common.
+    /// Values that all nodes of the scheme share.
     pub common: Common,
 }
 
-/// What the nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the network and of
-/// what they are asked, so that it makes no difference who asked first.
+/// Tables and caches that many nodes need and that are computed once a run, one value of each type. A value may depend
+/// only on the network and on the arguments of its calls, so the order of calls can't change a result.
 #[derive(Clone, Debug, Default)]
 pub struct Common(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
 impl Common {
-    /// The one of this type.
+    /// The shared value of type `T`, created on first use.
     pub fn get<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = all.iter().find_map(|one| one.clone().downcast::<T>().ok()) {
@@ -111,32 +112,32 @@ impl Common {
     }
 }
 
-/// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what queues
-/// there, or waits, is bounded.
+/// Bounds that a scheme guarantees for its packets. The scheme reserves the first priority classes of all switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
-    /// The class that it is given for; other transports' packets go below [`SwitchRequirements::reserved_classes`].
+    /// The class that the bounds hold for. Packets of other transports use classes from
+    /// [`SwitchRequirements::reserved_classes`] on.
     pub class: u8,
-    /// By [`LinkId`](units::LinkId), the most bytes of that class that ever wait for a link.
+    /// By [`LinkId`](units::LinkId): the most bytes of the class that ever queue for the link.
     pub queue_bytes: Vec<u64>,
-    /// Likewise, the room that switches keep for that class: no more than `queue_bytes`. A scheme asks for what it must have; all of
-    /// `queue_bytes` is kept where a switch's memory holds it.
+    /// By [`LinkId`](units::LinkId): bytes of switch memory reserved for the class, at most `queue_bytes`. This is the
+    /// least that the scheme needs; switches reserve all of `queue_bytes` where their memory suffices.
     pub room_bytes: Vec<u64>,
-    /// The longest that a data packet of that class waits in all switches together.
+    /// The longest total time that a data packet of the class waits in switches.
     pub wait: Duration,
-    /// Whether that is proven for this network, or only taken for true and audited.
+    /// Whether the bounds are proven for this network. If not, they are assumed, and the audit still checks them.
     pub proven: bool,
 }
 
 impl Guarantee {
-    /// What a transport measures of a message that it guarantees a delay ([`Event::Measured`](node::Event::Measured)): how long it took.
+    /// Name of a measurement ([`Event::Measured`](node::Event::Measured)): a message's delay in picoseconds.
     pub const DELAY: &'static str = "message_delay_ps";
-    /// And how long it might have, if nothing failed.
+    /// Name of a measurement: the guaranteed bound of a message's delay in picoseconds, if nothing fails.
     pub const DELAY_BOUND: &'static str = "message_delay_bound_ps";
 }
 
 impl NetworkView {
-    /// A network where nothing has failed, hosts take no time and switches store and forward.
+    /// A network without failures, with store-and-forward switches and no processing time in hosts.
     pub fn new(fabric: Fabric, site: &Site) -> NetworkView {
         let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
         NetworkView {
@@ -150,7 +151,7 @@ impl NetworkView {
         }
     }
 
-    /// Refuses a network in which a host has several links, for a scheme that `does` something of a host's only link.
+    /// Refuses a network in which a host has several links. `does` says what the scheme does that needs a single link.
     pub fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };
         let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());
@@ -162,43 +163,43 @@ impl NetworkView {
     }
 }
 
-/// One line for a person who looks for a scheme.
+/// A scheme in brief, for a person who chooses one.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// Its name in full.
+    /// Full name.
     pub title: &'static str,
-    /// Where it is described.
+    /// The paper or standard that describes it.
     pub source: &'static str,
-    /// What it does, in a sentence.
+    /// What it does, in one sentence.
     pub summary: &'static str,
     /// What hosts and switches must be able to do.
     pub needs: &'static str,
 }
 
-/// What a scheme asks of the switches on the way of its packets.
+/// What a scheme asks of the switches on its packets' paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchRequirements {
-    /// How to choose among shortest paths.
+    /// How switches choose among shortest paths.
     pub balancing: Balancing,
-    /// How to tell it that the network is congested.
+    /// How switches signal congestion.
     pub signal: CongestionSignal,
-    /// What shall happen to a packet that finds no room, if it is not all the same.
+    /// What switches do with a packet that finds no room; `None` if the scheme works with either.
     pub overflow: Option<Overflow>,
-    /// When its packets that are not ECN-capable shall be lost early, if ever (Aeolus's selective dropping).
+    /// When switches drop packets that are not ECN-capable early; `None` for never (Aeolus's selective dropping).
     pub early_drop: Option<EarlyDrop>,
-    /// Whether its packets have routes of their own, in the place of tags: no AQ sees them.
+    /// Whether its packets carry their own routes in place of AQ tags, so that no AQ applies to them.
     pub own_routes: bool,
-    /// Whether its packets have flow labels, likewise: ECMP alone reads them.
+    /// Whether its packets carry flow labels in place of AQ tags. Only ECMP reads the labels.
     pub flow_labels: bool,
-    /// Whether it takes it that all nodes have the same tables at any time.
+    /// Whether it assumes that all nodes have the same routing tables at any time.
     pub same_tables: bool,
-    /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
-    /// scheme that shares all.
+    /// Number of priority classes, counted from the first, that it reserves. Packets of all other transports use lower
+    /// classes. 0 shares all classes.
     pub reserved_classes: u8,
 }
 
 impl SwitchRequirements {
-    /// Paths chosen like this, and nothing else.
+    /// Requirements with this balancing and no others.
     pub const fn only(balancing: Balancing) -> SwitchRequirements {
         SwitchRequirements {
             balancing,
@@ -213,21 +214,22 @@ impl SwitchRequirements {
     }
 }
 
-/// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2). Loss
-/// is common to all.
+/// The congestion signal that a transport reacts to: the CC fields of an AQ request (Augmented Queue, section 4.1,
+/// Algorithm 2). Every transport also reacts to loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CongestionSignal {
-    /// Loss alone (NewReno, CUBIC, Illinois).
+    /// Only loss (NewReno, CUBIC, Illinois).
     Drop,
-    /// Marks, set like this (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
+    /// ECN marks with these thresholds (DCTCP, DCQCN). A packet that is not ECN-capable passes unmarked.
     Ecn(Marking),
-    /// Delay (Swift): its round trips show a real queue's, packets gather the virtual queueing delay of AQs.
+    /// Delay (Swift). Round-trip times include the delay of real queues; packets accumulate the virtual queueing delay
+    /// of AQs.
     Delay,
 }
 
 impl CongestionSignal {
-    /// When to mark, if it listens to marks.
+    /// The marking thresholds, for a transport that reacts to marks.
     pub fn marking(self) -> Option<Marking> {
         match self {
             CongestionSignal::Ecn(marking) => Some(marking),

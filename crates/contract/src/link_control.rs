@@ -1,4 +1,4 @@
-//! What a flow control between neighbours is: what its `Config` can do, and what it is told of the network.
+//! The contract of a hop-by-hop flow control, and the view of the network that it is given.
 
 use std::sync::Arc;
 
@@ -9,90 +9,90 @@ use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 use crate::About;
 use node::onward_path::Downstream;
 
-/// What each mechanism's `Config` can do.
+/// A flow control. Each mechanism's `Config` implements this.
 pub trait LinkScheme {
-    /// What it is and where it is described.
+    /// Title, source and summary.
     const ABOUT: About;
 
-    /// What the types of the configuration can't forbid. Keys are relative to its table.
+    /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// Its part of a switch. An error's key is relative to its table.
+    /// The mechanism's part in a switch. The key of an error is relative to the mechanism's table.
     fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem>;
 
-    /// Its part of a port of a host's NIC; none if hosts do not answer.
+    /// The mechanism's part in a port of a host's NIC; `None` if hosts take no part.
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
 
-    /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
-    /// several congestion roots share because there were no more.
+    /// Whether the mechanism rules out circular waits among ports, whatever the routes. `_sharing` tells whether
+    /// several congestion roots had to share an isolation queue because none was free.
     fn deadlock_free(&self, _sharing: bool) -> bool {
         false
     }
 
-    /// Whether it keeps packets by flow, and not by class.
+    /// Whether it queues packets by flow instead of by class.
     fn keeps_flows(&self) -> bool {
         false
     }
 
-    /// The classes that it may hold back, as bits.
+    /// The classes that it may pause, as a bit mask.
     fn held_classes(&self) -> u8;
 
-    /// What it promises of the congestion roots that it names; none if it names none.
+    /// What it promises about the congestion roots that it names; `None` if it names none.
     fn promise(&self) -> Option<Promise> {
         None
     }
 }
 
-/// What a flow control that names congestion roots can be held to.
+/// Promises of a flow control that names congestion roots. The audit checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
     /// A packet is held only by roots on its own onward path (Pyrrha, Theorem 3.1).
     pub on_path: bool,
-    /// A port never has more isolation queues than there are roots.
+    /// A port never has more isolation queues than there are congestion roots.
     pub queue_a_root: bool,
 }
 
-/// What a flow control is told of the network when it is built.
+/// The network, as a flow control sees it when it is built.
 pub struct LinkView<'a> {
     /// Nodes and links.
     pub fabric: &'a Arc<Fabric>,
-    /// How switches will choose the paths of packets.
+    /// How switches choose the paths of packets.
     pub downstream: &'a Downstream,
-    /// How each transport's packets choose among equal paths, by the packet's `transport`.
+    /// By the packet's `transport`: how its packets are balanced over equal paths.
     pub balancing: &'a [Balancing],
-    /// Bytes of a full packet.
+    /// Bytes of a full-size packet.
     pub mtu_bytes: u64,
-    /// What a host adds to the delay of its link, each way.
+    /// Processing time that a host adds to the delay of its link, each way.
     pub host_delay: Duration,
-    /// What a NIC has room for of what its host does not take in fast enough.
+    /// Buffer of a NIC for packets that its host has not taken in yet.
     pub intake_buffer: Bytes,
-    /// A switch's memory; with memory for each port, that of a port.
+    /// Memory of a switch; of one port, where memory is divided by port.
     pub buffer: Bytes,
 }
 
 impl LinkView<'_> {
-    /// Bytes that come in at a node's port between its decision to pause and the silence that follows: what is in flight both
-    /// ways, a packet that each end has begun, and the frame (IEEE 802.1Qbb annex O, less the internal delays of interfaces,
-    /// which hops here do not have).
+    /// Bytes that still arrive at a port after the node decides to pause its neighbour: what is in flight both ways,
+    /// one packet already begun at each end, and the pause frame (IEEE 802.1Qbb annex O, without the internal delays of
+    /// interfaces, which are zero here).
     pub fn reaction_bytes(&self, node: NodeId, port: PortId) -> u64 {
         let rate = self.rate(node, port);
         let begun = rate.transmit(2 * self.mtu_bytes + u64::from(node::link::FRAME_BYTES));
         rate.bytes_in(self.round_trip(node, port) + begun)
     }
 
-    /// One-hop bandwidth-delay product of a node's port: the link's rate times the time to the neighbour and back.
+    /// One-hop bandwidth-delay product of a port: the link's rate times the round trip to the neighbour.
     pub fn hop_bdp_bytes(&self, node: NodeId, port: PortId) -> u64 {
         self.rate(node, port).bytes_in(self.round_trip(node, port))
     }
 
-    /// The sum of something over all ports of a host.
+    /// Sum of `of` over all ports of a host.
     pub fn of_ports(&self, host: HostId, of: impl Fn(NodeId, PortId) -> u64) -> u64 {
         let ports = (0..self.fabric.uplinks(host).len()).map(PortId::from);
         ports.map(|port| of(self.fabric.host_node(host), port)).sum()
     }
 
-    /// What each port of a switch sends, by the port by which it came, while the neighbour there is told and answers: the
-    /// rate of the link out times the round trip of the link in. By [`Shares::bytes`].
+    /// One-hop bandwidth-delay products of a switch for each pair of ports: the rate of the outgoing link times the
+    /// round trip of the incoming link. Read them with [`Shares::bytes`].
     pub fn shares(&self, switch: SwitchId) -> Shares {
         let node = self.fabric.switch_node(switch);
         let ports = || (0..self.fabric.ports[node.index()].len()).map(PortId::from);
@@ -106,7 +106,7 @@ impl LinkView<'_> {
         self.fabric.link(self.fabric.ports[node.index()][port.index()]).rate
     }
 
-    /// From a node to its neighbour at a port and back, without transmission: BFC's HRTT.
+    /// Round-trip delay between a node and its neighbour at a port, without transmission times (BFC's HRTT).
     pub fn round_trip(&self, node: NodeId, port: PortId) -> Duration {
         let there = self.fabric.ports[node.index()][port.index()];
         let way = |id| {
@@ -118,26 +118,26 @@ impl LinkView<'_> {
     }
 }
 
-/// A switch's one-hop bandwidth-delay products, for each port in and out.
+/// One-hop bandwidth-delay products of a switch, for each pair of incoming and outgoing port.
 pub struct Shares {
     ports: usize,
     bytes: Vec<u64>,
 }
 
 impl Shares {
-    /// What `out` sends in the round trip of the link at `into`.
+    /// Bytes that port `out` sends in one round trip of the link at port `into`.
     #[inline]
     pub fn bytes(&self, into: PortId, out: PortId) -> u64 {
         self.bytes[into.index() * self.ports + out.index()]
     }
 }
 
-/// Classes as bits.
+/// A bit mask of `classes`.
 pub fn class_mask(classes: &[u8]) -> u8 {
     classes.iter().fold(0, |mask, class| mask | 1 << class)
 }
 
-/// Whether `classes` are classes, each named once, and not none at all, which would have the effect that `none` says.
+/// Checks that `classes` names valid classes, each once, and at least one. `none` says what an empty list would mean.
 pub fn check_classes(classes: &[u8], none: &str) -> Result<(), Problem> {
     let twice = |class: &u8| classes.iter().filter(|other| *other == class).count() > 1;
     if let Some(class) = classes.iter().find(|class| **class > 7 || twice(class)) {

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer};
 
-/// Reads a `T` written as one of `names`, which has all its defaults, or as the table that `R` is.
+/// Reads a `T` that is written either as one of `names`, which takes all defaults, or as the table `R`.
 pub fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + Into<T>>(
     deserializer: D,
     what: &'static str,
@@ -28,7 +28,7 @@ pub fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + Into<T>
         }
         fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
             let first = R::deserialize(MapAccessDeserializer::new(&mut map)).map(R::into)?;
-            // An enum takes the first key and looks at no other.
+            // serde reads an enum from the first key and ignores the others, so a second key has to be refused here.
             match map.next_key::<String>()? {
                 None => Ok(first),
                 Some(more) => {

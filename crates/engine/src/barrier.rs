@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Where the threads of a run meet, about once a microsecond of work: spins first, since the others are near, and
-/// yields after a while, since they may not have a core.
+/// A barrier for the threads of a run, which they reach about once in a microsecond of work. It spins first, since the
+/// other threads are near, and yields after a while, since they may have no core.
 pub(crate) struct Barrier {
     parties: usize,
     arrived: AtomicUsize,
@@ -9,7 +9,7 @@ pub(crate) struct Barrier {
     broken: AtomicBool,
 }
 
-/// Another thread has panicked: there is nothing to wait for.
+/// Another thread has panicked, so waiting is pointless.
 #[derive(Debug)]
 pub(crate) struct Broken;
 
@@ -18,7 +18,7 @@ impl Barrier {
         Barrier { parties, arrived: AtomicUsize::new(0), round: AtomicUsize::new(0), broken: AtomicBool::new(false) }
     }
 
-    /// Waits for all parties. What each wrote before is visible to all after.
+    /// Waits for all threads. Whatever each wrote before is visible to all after.
     pub fn wait(&self) -> Result<(), Broken> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.parties {

@@ -1,18 +1,18 @@
-//! A deterministic parallel event engine. It knows time, sources of events and partitions, and no network noun.
+//! A deterministic parallel event engine. It knows time, sources of events and partitions, but nothing of networks.
 //!
-//! **Order.** An [`Agenda`] holds one pending instant for each source of events (a link's next arrival, a port's
-//! next opening, a host's next deadline), however many events wait behind it at the source. Events happen in the
-//! order (time, source); a source gives its own events in its own order. No global counter takes part, so the order
-//! of the events of one entity does not depend on what else shares its agenda.
+//! **Order.** An [`Agenda`] holds one pending time for each source of events (a link's next arrival, a port's next
+//! opening, a host's next deadline), however many events wait at the source. Events happen in the order (time, source);
+//! a source orders its own events. There is no global counter, so the order of the events of one entity does not depend
+//! on what else shares its agenda.
 //!
-//! **Parallelism.** [`run`] advances [`Partition`]s side by side through windows. A window begins at the earliest
-//! pending event of all and is as long as the least delay between partitions, so nothing that happens in it can reach
-//! another partition before it ends; mail is exchanged at its end. Windows are a function of the events alone, never of
-//! how the model was cut, so whatever is decided at a window's end (stop, because all work is done) is decided at
-//! the same instant on one thread and on sixteen.
+//! **Parallelism.** [`run`] advances [`Partition`]s in parallel through windows. A window begins at the earliest
+//! pending event of all partitions and is as long as the least delay between them. So nothing that happens in it can
+//! reach another partition before it ends, and mail is exchanged at its end. Windows depend only on the events and not
+//! on the partitioning. So a decision at the end of a window (such as to stop because all work is done) falls at the
+//! same simulated time on one thread and on sixteen.
 //!
-//! Absent on purpose: speculation and roll-back, cancelling of events (a source that changed its mind stores another
-//! instant), dynamic re-partitioning.
+//! Deliberately absent: speculation and roll-back, cancelling of events (a source stores another time instead), and
+//! dynamic re-partitioning.
 
 mod agenda;
 mod barrier;

@@ -7,57 +7,57 @@ use crate::barrier::Barrier;
 
 /// One part of a model, advanced by one thread.
 pub trait Partition: Send {
-    /// What partitions send each other.
+    /// Messages between partitions.
     type Mail: Send;
 
-    /// The instant of its next event, [`Time::MAX`] if it has none.
+    /// Time of its next event, [`Time::MAX`] if it has none.
     fn next_at(&self) -> Time;
 
-    /// Performs all events before `end`. Mail for partition `p` goes into `outbox[p]`, and must not take effect before
+    /// Performs all events before `end`. Mail for partition `p` goes into `outbox[p]` and must not take effect before
     /// `end`.
     fn advance(&mut self, end: Time, outbox: &mut [Vec<Self::Mail>]);
 
     /// When a piece of mail takes effect.
     fn effect_at(mail: &Self::Mail) -> Time;
 
-    /// Takes mail in, in the order in which the sender put it into its outbox.
+    /// Takes mail, in the order in which the sender put it into its outbox.
     fn accept(&mut self, mail: &mut Vec<Self::Mail>);
 
-    /// How much of the run's goal this partition has reached so far.
+    /// This partition's part of the run's goal so far.
     fn reached(&self) -> u64;
 }
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The partitions reached the goal.
+    /// The partitions have reached the goal.
     Goal,
-    /// No event is left before the horizon.
+    /// No event before the horizon is left.
     Horizon,
     /// No event is left at all.
     Quiet,
-    /// The watcher asked for it.
+    /// The watcher stopped it.
     Interrupted,
 }
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// All events before this instant have happened, and none at or after it.
+    /// All events before this time have happened, and none at or after it.
     pub end: Time,
-    /// Why there.
+    /// Why it ended.
     pub ended: Ended,
-    /// Windows passed.
+    /// Number of windows.
     pub windows: u64,
 }
 
-/// Advances partitions through windows of length `lookahead` until they have reached `goal` in sum, no event before
-/// `horizon` is left, or `watch` returns true. All but the last are functions of the model, the same on any number of
-/// threads.
+/// Advances partitions through windows of length `lookahead` until the sum of their progress reaches `goal`, no event
+/// before `horizon` is left, or `watch` returns true. Except for `watch`, the end depends only on the model and not on
+/// the number of threads.
 ///
-/// `watch(now, reached)` is called on the calling thread after each window: for progress and Ctrl-C.
+/// `watch(now, reached)` is called on the calling thread after each window, for progress displays and Ctrl-C.
 ///
-/// A single partition is advanced by the calling thread; more get a thread each, the first of them the caller's.
+/// A single partition runs on the calling thread. Several get a thread each, the first the calling thread.
 pub fn run<P: Partition>(
     partitions: &mut [P],
     lookahead: Duration,
@@ -77,8 +77,8 @@ pub fn run<P: Partition>(
     })
 }
 
-/// What the threads share. Boards are kept twice: a window writes one while the last is being read, so that one
-/// barrier a window is enough.
+/// State shared by the threads. There are two boards: a window writes one while the previous one is being read, so that
+/// one barrier for each window is enough.
 struct Meeting<M> {
     lookahead: Duration,
     horizon: Time,
@@ -88,9 +88,9 @@ struct Meeting<M> {
 }
 
 struct Board<M> {
-    /// Per partition: the earliest instant that it knows of, its own or of mail that it has sent.
+    /// By partition: the earliest time that it knows of, from its own events or from mail that it has sent.
     next_at: Vec<AtomicU64>,
-    /// Per partition: how much it has reached.
+    /// By partition: its progress.
     reached: Vec<AtomicU64>,
     interrupted: AtomicBool,
     /// Mail by destination and sender.
@@ -141,7 +141,7 @@ impl<M> Meeting<M> {
             }
             let earliest = board.next_at.iter().map(|at| at.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
             let reached = board.reached.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
-            // Every thread comes to the same conclusion here from the same board.
+            // Every thread draws the same conclusion from the same board.
             let ended = if board.interrupted.load(Ordering::Relaxed) {
                 Some(Ended::Interrupted)
             } else if reached >= self.goal {
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use crate::Agenda;
 
-    /// Cells on a ring: a token that arrives at a cell is logged there and goes on to the next after a delay that
-    /// depends on the cell; every third arrival makes another token two cells on.
+    /// Cells on a ring. A token that arrives at a cell is logged there and moves to the next after a delay that depends
+    /// on the cell. Every third arrival makes another token two cells ahead.
     struct Ring {
         first: usize,
         cells: usize,

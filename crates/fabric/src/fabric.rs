@@ -5,26 +5,27 @@ use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::names;
 
-/// A network: hosts, switches and the cables between them. Plain data, fixed for a run; failures are events beside it.
+/// A network of hosts, switches and cables. Plain data that a run never changes; failures are kept apart from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fabric {
-    /// How many hosts; they are nodes `0..hosts`.
+    /// Number of hosts: nodes `0..hosts`.
     pub hosts: u32,
-    /// How many switches; they are nodes `hosts..hosts + switches`.
+    /// Number of switches: nodes `hosts..hosts + switches`.
     pub switches: u32,
-    /// Directed links. A cable is two consecutive ones, `2i` and `2i + 1`: see [`Fabric::reverse`].
+    /// Directed links. A cable is two consecutive links, `2i` and `2i + 1`: see [`Fabric::reverse`].
     pub links: Vec<Link>,
     /// For each node, the outgoing link of each of its ports.
     pub ports: Vec<Vec<LinkId>>,
     /// For each switch, the time from a packet's arrival to its entry in the output queue.
     pub switch_delay: Vec<Duration>,
-    /// For each node, the group that it belongs to: the unit of parallel partitioning (rack, pod, slice of a torus).
+    /// For each node: the group that it belongs to, the unit of parallel partitioning (a rack, a pod or a slice of a
+    /// torus).
     pub group_of: Vec<u32>,
-    /// How many groups.
+    /// Number of groups.
     pub groups: u32,
     /// For each node, its name: "host3", "leaf0", "spine2".
     pub names: Vec<String>,
-    /// What the switches form, if that is a torus or a mesh.
+    /// The grid that the switches form, if the fabric is a torus or a mesh.
     pub lattice: Option<Lattice>,
     attached_to: Vec<SwitchId>,
 }
@@ -34,35 +35,36 @@ pub struct Fabric {
 pub struct Lattice {
     /// Switches along each dimension.
     pub dims: Vec<u32>,
-    /// Whether every dimension of more than two switches is closed to a ring: a torus, not a mesh.
+    /// Whether every dimension of more than two switches is closed to a ring: true for a torus, false for a mesh.
     pub wraps: bool,
 }
 
 /// One direction of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The node that sends.
+    /// The sending node.
     pub from: NodeId,
-    /// Its port.
+    /// The sender's port.
     pub from_port: PortId,
-    /// The node that receives.
+    /// The receiving node.
     pub to: NodeId,
-    /// Its port.
+    /// The receiver's port.
     pub to_port: PortId,
     /// Bits per second.
     pub rate: Rate,
-    /// Time in flight of each bit.
+    /// Propagation delay.
     pub propagation: Duration,
-    /// Where in the fabric it lies.
+    /// The kind of hop.
     pub tier: Tier,
 }
 
-/// The kind of hop that a link is, by which queueing is broken down.
+/// The kind of hop that a link is. Results break queueing down by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// The first hop: a host's own NIC.
     FromHost,
-    /// Between switches, away from the hosts or sideways; so every switch-to-switch link of a direct-connect fabric.
+    /// Between switches, away from the hosts or sideways. Every link between switches of a direct-connect fabric is of
+    /// this kind.
     Up,
     /// Between switches, towards the hosts.
     Down,
@@ -77,7 +79,7 @@ impl Fabric {
         LinkId(link.0 ^ 1)
     }
 
-    /// How many nodes of both kinds.
+    /// Number of hosts and switches together.
     #[inline]
     pub const fn nodes(&self) -> u32 {
         self.hosts + self.switches
@@ -125,7 +127,7 @@ impl Fabric {
         most.saturating_sub(1).max(1).ilog2() + 1
     }
 
-    /// The switch that a host hangs on: its rack. Of a host with several links, that of the first.
+    /// The switch that a host is attached to: its rack. For a host with several links, the switch of the first.
     #[inline]
     pub fn rack_of(&self, host: HostId) -> SwitchId {
         self.attached_to[host.index()]
@@ -161,20 +163,20 @@ impl Fabric {
         Rate::from_bps(rates.fold(0, u64::saturating_add))
     }
 
-    /// The slowest rate of any link.
+    /// The lowest rate of any link.
     pub fn narrowest_rate(&self) -> Rate {
         self.links.iter().map(|link| link.rate).min().unwrap_or(Rate::ZERO)
     }
 
-    /// The processing delay that a packet meets at the far end of a link: a switch's own, none at a host.
+    /// Processing delay at the far end of a link: the switch's, or zero at a host.
     #[inline]
     pub fn delay_after(&self, link: LinkId) -> Duration {
         self.as_switch(self.link(link).to).map_or(Duration::ZERO, |switch| self.switch_delay[switch.index()])
     }
 
-    /// How far apart in time groups are: the least propagation plus processing delay of the receiving switch over all
-    /// links between different groups. Within less than that, nothing that happens in one group can be felt in
-    /// another. None with a single group.
+    /// The least delay between two groups: the minimum, over all links between different groups, of propagation delay
+    /// plus the receiving switch's processing delay. An event in one group can't affect another group sooner. `None`
+    /// for a single group.
     pub fn lookahead(&self) -> Option<Duration> {
         let crosses = |link: &Link| self.group_of[link.from.index()] != self.group_of[link.to.index()];
         (0..self.links.len())
@@ -184,7 +186,7 @@ impl Fabric {
             .min()
     }
 
-    /// The node with this name; otherwise what was wrong and the nearest name that exists.
+    /// The node with this name. The error names the nearest name that exists.
     pub fn find(&self, name: &str) -> Result<NodeId, Problem> {
         match self.names.iter().position(|known| known == name) {
             Some(index) => Ok(NodeId::from(index)),
@@ -198,7 +200,7 @@ impl Fabric {
     }
 }
 
-/// Puts a fabric together, node by node and cable by cable.
+/// Builds a fabric node by node and cable by cable.
 pub struct Builder {
     names: Vec<String>,
     hosts: u32,
@@ -209,12 +211,12 @@ pub struct Builder {
     lattice: Option<Lattice>,
 }
 
-/// Larger than any datacenter; beyond it a count in a scenario is a slip of the pen.
+/// Most nodes: larger than any datacenter, so a higher count in a scenario is a typing error.
 const NODES_MAX: u64 = 1 << 21;
 const LINKS_MAX: u64 = 1 << 24;
-/// More than any server has, and as many as a word has bits.
+/// Most links of a host: more than any server has, and the bits of a word.
 const HOST_LINKS_MAX: usize = 64;
-/// Cells of the routing table, which has one for each switch and rack: 3 GiB of them.
+/// Most cells of the routing table, which has one for each switch and rack: 3 GiB of them.
 const ROUTES_MAX: u64 = 1 << 28;
 const DELAY_MAX: Duration = Duration::from_ms(1000);
 
@@ -234,7 +236,7 @@ impl Builder {
         (0..count).map(|i| format!("{kind}{i}")).collect()
     }
 
-    /// Refuses a fabric that is too large to hold. `nodes` and `cables` are what the caller is about to add.
+    /// Refuses a fabric that is too large for memory. `nodes` and `cables` are what the caller is about to add.
     pub(crate) fn check_size(nodes: u128, cables: u128) -> Result<(), Problem> {
         if nodes > u128::from(NODES_MAX) || cables > u128::from(LINKS_MAX / 2) {
             let message = format!(
@@ -258,25 +260,25 @@ impl Builder {
         self.ports[a.index()].push(LinkId::from(self.links.len()));
         let b_port = next_port(self, b);
         self.ports[b.index()].push(LinkId::from(self.links.len() + 1));
-        // The tier is known once all cables are: see `tiers`.
+        // `tiers` sets the tier once all cables are known.
         let tier = Tier::Up;
         self.links.push(Link { from: a, from_port: a_port, to: b, to_port: b_port, rate, propagation, tier });
         self.links.push(Link { from: b, from_port: b_port, to: a, to_port: a_port, rate, propagation, tier });
     }
 
-    /// Puts a switch, and with it its hosts, into a group. Groups are counted from 0 without gaps.
+    /// Puts a switch and its hosts into a group. Groups are numbered from 0 without gaps.
     pub fn group(&mut self, switch: NodeId, group: u32) {
         self.switch_group[(switch.0 - self.hosts) as usize] = Some(group);
     }
 
-    /// Says that the switches form a torus or a mesh, which the caller has cabled.
+    /// Declares that the switches form a torus or a mesh, which the caller has cabled.
     pub(crate) fn lattice(&mut self, lattice: Lattice) {
         self.lattice = Some(lattice);
     }
 
-    /// Checks the whole and numbers what follows from it. Without groups of its own, each switch with hosts is one (or several
-    /// switches that share hosts);
-    /// switches in no group are dealt out over the groups in turn.
+    /// Checks the fabric and computes tiers and groups. Unless the caller has set groups, each switch with hosts is one
+    /// group; switches that share hosts are one group together. Switches without a group are distributed over the
+    /// groups in turn.
     pub fn finish(mut self) -> Result<Fabric, Problem> {
         let attached_to = self.check()?;
         self.tiers(&attached_to);
@@ -360,8 +362,9 @@ impl Builder {
         Ok(attached_to)
     }
 
-    /// A switch's level is its distance from the nearest host; a link to a lower level goes down, any other goes up.
-    /// That gives the usual tiers in a Clos network, and none in a mesh of switches that all have hosts.
+    /// Sets the tier of every link between switches. A switch's level is its distance from the nearest host. A link to
+    /// a lower level goes down, any other goes up. A Clos network gets its usual tiers; in a mesh whose switches all
+    /// have hosts every link goes up.
     fn tiers(&mut self, attached_to: &[SwitchId]) {
         let hosts: Vec<NodeId> = (0..attached_to.len()).map(NodeId::from).collect();
         let level = self.distances(&hosts);
@@ -392,7 +395,7 @@ impl Builder {
         (of_hosts.chain(of_switch.iter().copied()).collect(), groups)
     }
 
-    /// Switches with hosts; those that share a host are together, since it can be in one group only and its links are short.
+    /// Groups of switches with hosts. Switches that share a host are in one group, since a host can be in only one.
     fn neighbourhoods(&self, attached_to: &[SwitchId]) -> Vec<Vec<SwitchId>> {
         let mut with = UnionFind::<u32>::new(self.switch_delay.len());
         let mut is_rack = vec![false; self.switch_delay.len()];
@@ -415,7 +418,8 @@ impl Builder {
         together
     }
 
-    /// Hops to the nearest of `sources`; `u32::MAX` where there is no way. Each link's way back is as long.
+    /// Hops from each node to the nearest of `sources`; `u32::MAX` if unreachable. Every link has a reverse, so
+    /// distances are symmetric.
     fn distances(&self, sources: &[NodeId]) -> Vec<u32> {
         let mut distance = vec![u32::MAX; self.ports.len()];
         let mut queue = sources.to_vec();

@@ -1,8 +1,9 @@
-//! What goes wrong with links and switches, and when: as a scenario says it, and as the timeline that follows.
+//! Failures of links and switches: as a scenario states them, and as the timeline of changes that follows.
 //!
-//! Three kinds. What is *dead* carries nothing, and by default routing learns of it. What is *degraded* (a "grey failure": lost packets, wrong
-//! bits, a fraction of the rate) works badly, and nobody is told: routes, ideal times and what transports take for the line rate stay as they are.
-//! What *flaps* is one of the two again and again.
+//! There are three kinds. A *dead* link or switch carries nothing, and by default routing learns of it. A *degraded*
+//! link (a "grey failure") loses packets, corrupts bits or runs below its rate, and nobody is told: routes, ideal times
+//! and the line rates that transports assume stay the same. A *flapping* link or switch goes through one of these again
+//! and again.
 
 mod epochs;
 mod news;
@@ -14,52 +15,57 @@ use units::{Duration, LinkId, NodeId, Problem, Rate, Time};
 use crate::{Fabric, Failures};
 pub use epochs::{Change, Epoch, LinkNoise, Rerouting, Whom, epochs};
 
-/// A link or a switch that fails at a given time and may come back, or a link that works badly for a while.
+/// A failure: a link or a switch that goes down, or a link that is degraded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailureSpec {
-    /// When it fails.
+    /// Time of the failure.
     pub at: Time,
-    /// When it works again; never, if absent.
+    /// Time of the repair. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// The two ends of the link, such as ["leaf0", "spine2"]; both directions fail, and so do all cables in parallel.
+    /// The two ends of the link, such as ["leaf0", "spine2"]. Both directions fail, and all parallel cables with them.
+    /// Give either `link` or `switch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<[String; 2]>,
-    /// The switch, such as "spine2"; exactly one of `link` and `switch` is given.
+    /// The switch, such as "spine2". Give either `link` or `switch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
-    /// With `link`: the link does not fail, but damages each bit of a packet with this probability in both directions, such as 1e-9. A packet that is hit is
-    /// lost where the link ends, by Ethernet's frame check sequence (also in a switch that cuts through), or by the checksum of a transport that
-    /// brings its own. Frames of a flow control are not hit. Routes stay as they are.
+    /// With `link`: degrades the link instead of taking it down. Each bit of a packet is corrupted with this
+    /// probability, such as 1e-9, in both directions. Ethernet's frame check sequence drops a corrupted packet at the
+    /// end of the link (also in a cut-through switch), unless its transport has a checksum of its own. Flow-control
+    /// frames are not corrupted. Routes stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bit_error_rate: Option<f64>,
-    /// With `link`: the link does not fail, but loses each packet with this probability in both directions, such as 1e-3, whatever its length. Frames
-    /// of a flow control are not lost. Routes stay as they are.
+    /// With `link`: degrades the link instead of taking it down. Each packet is lost with this probability, such as
+    /// 1e-3, in both directions and whatever its length. Flow-control frames are not lost. Routes stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
-    /// With `link`: the link does not fail, but transmits at this rate in both directions, such as "10Gbps" where it should do 100Gbps. A packet that is being
-    /// sent keeps its time. Nobody is told: routes stay as they are, and so does what transports take for the link's rate.
+    /// With `link`: degrades the link instead of taking it down. It transmits at this rate in both directions, such as
+    /// "10Gbps" instead of 100Gbps. A transmission that has begun keeps its rate. Nobody is told: routes and the link
+    /// rate that transports assume stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// With `bit_error_rate`, `loss` or `rate`: only what the first end of `link` sends to the second is affected.
+    /// With `bit_error_rate`, `loss` or `rate`: affects only packets from the first end of `link` to the second.
+    /// Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub one_way: bool,
-    /// It fails and comes back again and again from `at` on; the last time it is back by `until`.
+    /// Makes the failure repeat from `at` on. The last repetition ends by `until`. Default: no repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flap: Option<Flap>,
-    /// Whether routing learns that the link or switch is dead, and that it works again. If not, packets meet it for as long as it lasts.
+    /// Whether routing learns of the failure and of the repair. If false, switches keep sending packets into it.
+    /// Default: true.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub reroute: bool,
 }
 
-/// How something fails again and again.
+/// A repeating failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flap {
-    /// For how long each time.
+    /// Duration of each failure.
     pub down: Duration,
-    /// From the beginning of one time to that of the next.
+    /// Time from the start of one failure to the start of the next.
     pub every: Duration,
 }
 
@@ -93,7 +99,7 @@ impl Default for FailureSpec {
 }
 
 impl FailureSpec {
-    /// The key that makes it a link that works badly, if it does not fail altogether.
+    /// The key that makes this a degraded link; `None` if the link or switch is dead.
     pub fn degrades_by(&self) -> Option<&'static str> {
         let named = [
             ("bit_error_rate", self.bit_error_rate.is_some()),
@@ -103,18 +109,18 @@ impl FailureSpec {
         named.into_iter().find(|(_, is_there)| *is_there).map(|(key, _)| key)
     }
 
-    /// Whether routing learns of it.
+    /// Whether routing learns of the failure.
     pub fn is_news(&self) -> bool {
         self.degrades_by().is_none() && self.reroute
     }
 
-    /// How long it lasts each time; [`Duration::MAX`] if for ever.
+    /// Duration of each failure; [`Duration::MAX`] if there is no repair.
     pub fn lasts(&self) -> Duration {
         let whole = self.until.map_or(Duration::MAX, |until| until.since(self.at));
         self.flap.map_or(whole, |flap| flap.down)
     }
 
-    /// When it begins, each time, and when it ends, if it does.
+    /// Start of each failure, and its end if there is one.
     fn spans(&self) -> impl Iterator<Item = (Time, Option<Time>)> + '_ {
         let (times, every) = self.flap.map_or((1, Duration::ZERO), |flap| (self.times(), flap.every));
         (0..times).map(move |turn| {
@@ -123,7 +129,7 @@ impl FailureSpec {
         })
     }
 
-    /// How often it flaps; the last time is over by `until`. The flap has been checked.
+    /// Number of repetitions, the last of which ends by `until`. The flap must have been checked.
     fn times(&self) -> u64 {
         let (Some(flap), Some(until)) = (self.flap, self.until) else { return 1 };
         (until.since(self.at) - flap.down).ps() / flap.every.ps() + 1
@@ -139,7 +145,7 @@ impl FailureSpec {
         })
     }
 
-    /// What its type can't forbid, and the links or the switch that it names.
+    /// Checks what the types can't express and resolves the names of links and switches.
     fn resolve(&self, fabric: &Fabric) -> Result<Failures, Problem> {
         if self.until.is_some_and(|until| until <= self.at) {
             return Err(Problem::new("until", format!("must be later than at = \"{}\"", self.at)));
@@ -193,7 +199,7 @@ impl FailureSpec {
 
     fn check_degraded(&self) -> Result<(), Problem> {
         if let Some(rate) = self.bit_error_rate {
-            // A bit that is more often wrong than right would be right the other way round. NaN is neither.
+            // A bit error rate above 0.5 would invert the signal. The comparison also refuses NaN.
             if !(rate > 0.0 && rate <= 0.5) {
                 let message = format!("{rate} is no probability of a wrong bit: above 0 and up to 0.5, such as 1e-9");
                 return Err(Problem::new("bit_error_rate", message));
@@ -205,7 +211,7 @@ impl FailureSpec {
             let message = format!("{loss} is no probability of a lost packet: above 0 and up to 1, such as 1e-3");
             return Err(Problem::new("loss", message));
         }
-        // A thousandth of the slowest Ethernet; far below it, a packet's time does not fit.
+        // A thousandth of the slowest Ethernet. Transmission times at much lower rates overflow.
         if let Some(rate) = self.rate
             && rate < Rate::from_bps(1_000_000)
         {
@@ -228,7 +234,7 @@ impl FailureSpec {
     }
 }
 
-/// The links between two neighbours: from `a` to `b`, and back unless only `one_way` counts.
+/// The links from `a` to `b` and, unless `one_way`, those from `b` to `a`.
 fn cable(fabric: &Fabric, a: NodeId, b: NodeId, one_way: bool) -> Result<Vec<LinkId>, Problem> {
     let ways = |link| [Some(link), (!one_way).then(|| Fabric::reverse(link))];
     let links: Vec<LinkId> = fabric.links_between(a, b).flat_map(ways).flatten().collect();

@@ -1,22 +1,21 @@
 //! Topologies and routes as pure data.
 //!
-//! A [`FabricSpec`] is what a scenario says ("a leaf-spine of 9 racks"); [`FabricSpec::build`] turns it into a
-//! [`Fabric`], flat vectors of nodes, ports and directed links, which everything above reads and nothing changes.
-//! [`Routes`] holds every shortest path as sets of equal-cost ports, for the whole fabric or for what [`Failures`] leave
-//! of it; [`Quotient`] folds a fabric along its symmetries; [`epochs`] works out beforehand what the fabric looks like after each failure, so that a simulator only has
-//! to apply precomputed tables at precomputed times. Which port of a set a packet takes is a load balancer's business
-//! and lives one floor up.
+//! A [`FabricSpec`] is a topology as a scenario states it ("a leaf-spine of 9 racks"). [`FabricSpec::build`] turns it
+//! into a [`Fabric`]: flat vectors of nodes, ports and directed links that nothing changes afterwards. [`Routes`] holds
+//! every shortest path as sets of equal-cost ports, for the whole fabric or for what [`Failures`] leave of it.
+//! [`Quotient`] folds a fabric along its symmetries. [`epochs`] computes the fabric after each failure in advance, so
+//! that a simulator only applies precomputed tables at precomputed times. Which port of a set a packet takes is decided
+//! by a load balancer in the crate `node`.
 //!
-//! What the papers of this house need sets the shape: dcPIM section 4 and Harmony section 5 (the 144-host leaf-spine
-//! and the 1,024-host fat-tree), Pyrrha (fat-trees whose paths any switch can recompute), R2C2 (3D tori whose nodes are
-//! host and switch in one, [`Route`]s carried by packets).
+//! The papers that the project reproduces define the topologies: dcPIM section 4 and Harmony section 5 (the 144-host
+//! leaf-spine and the 1,024-host fat-tree), Pyrrha (fat-trees whose paths any switch can recompute), R2C2 (3D tori
+//! whose nodes are host and switch in one, with [`Route`]s carried by packets).
 //!
-//! A host may have several links, each to a switch: dual-homed servers, rails. Routes to it lead to the nearest of its switches, and
-//! which of its links a packet leaves by is chosen as at a switch.
+//! A host may have several links, each to a switch: dual-homed servers, rails. Routes to it lead to the nearest of its
+//! switches. It chooses the link by which a packet leaves as a switch would.
 //!
-//! Absent on purpose: links that differ between their two directions, non-minimal routing tables (a source route expresses those: see
-//! [`routing`] for who draws them) and protocols that find routes (new tables appear everywhere at once after a set
-//! delay).
+//! Deliberately absent: links that differ between their two directions, non-minimal routing tables (use source routes;
+//! [`routing`] computes them), and the messages of routing protocols.
 
 mod fabric;
 mod failure;

@@ -1,20 +1,21 @@
-//! A fabric folded along its symmetries, in which a network of 100,000 hosts is a few thousand nodes.
+//! A fabric folded along its symmetries, so that a network of 100,000 hosts becomes a few thousand nodes.
 //!
-//! Switches that nothing distinguishes as seen from the racks are one *class*: they have the same delay and, for every class, as
-//! many links of each kind into it. (The coarsest equitable partition in which every switch with hosts stands alone, by colour
-//! refinement.) The spines of a leaf-spine are one class; so are the aggregation switches of a pod, and all cores, of a fat-tree.
-//! Where a fabric has no symmetry each switch is its own class, and nothing is lost but the saving.
+//! Switches that are indistinguishable as seen from the racks form one *class*: they have the same delay and, to every
+//! class, the same number of links of each kind. (This is the coarsest equitable partition in which every switch with
+//! hosts is alone, found by colour refinement.) The spines of a leaf-spine are one class. In a fat-tree, the
+//! aggregation switches of a pod are one class, and so are all cores. In a fabric without symmetry each switch is its
+//! own class; folding then saves nothing.
 //!
-//! Links between the same two classes, of the same rate and propagation, are a [`Bundle`]. What follows for shortest paths between
-//! racks, by induction over distance:
+//! Links between the same two classes with the same rate and propagation delay form a [`Bundle`]. Two properties of
+//! shortest paths between racks follow, by induction over the distance:
 //!
-//! - how far a rack is depends on a switch's class alone;
-//! - if each switch spreads what it forwards evenly over its equal-cost ports, all links of a bundle carry the same, whoever sends
-//!   to whomever. So a bundle is full exactly when each of its links is.
+//! - the distance to a rack depends only on a switch's class;
+//! - if each switch spreads its traffic evenly over its equal-cost ports, all links of a bundle carry the same load,
+//!   whatever the traffic. So a bundle is full exactly when each of its links is.
 //!
 //! Both hold for sums of capacities too: a maximum flow between racks is the same in the folded graph.
 //!
-//! Absent on purpose: failures. They break the symmetry, and whoever needs routes around them has [`Routes`](crate::Routes).
+//! Deliberately absent: failures, which break the symmetry. Use [`Routes`](crate::Routes) for routes around them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use crate::{Fabric, Link};
 
 /// The folded fabric, with all shortest paths between racks.
 ///
-/// Classes are numbered from 0: first the switches with hosts (racks), in their order, then the others.
+/// Classes are numbered from 0: first the switches with hosts (racks), in their order, then the other switches.
 #[derive(Clone, Debug)]
 pub struct Quotient {
     class_of: Vec<u32>,
@@ -32,24 +33,25 @@ pub struct Quotient {
     classes: usize,
     /// In the order of the classes that they leave.
     bundles: Vec<Bundle>,
-    /// Per class, its first bundle; one more at the end.
+    /// By class: its first bundle. One more entry at the end.
     first: Vec<u32>,
-    /// Links to a rack, by rack * classes + class.
+    /// By rack * classes + class: number of links to the rack.
     distance: Vec<u32>,
-    /// The bundle on the path that takes a full packet least time, likewise; with [`SEVERAL`] if others lead there as well.
+    /// By rack * classes + class: the bundle on the path that takes a full packet the least time, with [`SEVERAL`] set
+    /// if other bundles lie on shortest paths too.
     fastest: Vec<u32>,
 }
 
-/// Links between two classes of switches that nothing distinguishes.
+/// Links between two classes of switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// The class that it leaves.
     pub from: usize,
     /// The class that it leads to.
     pub to: usize,
-    /// How many of its links leave each switch.
+    /// Number of its links at each switch of `from`.
     pub per_switch: u32,
-    /// Its links, those of each switch together.
+    /// Its links, grouped by switch.
     pub links: Vec<LinkId>,
 }
 
@@ -77,12 +79,12 @@ impl Quotient {
         quotient
     }
 
-    /// How many switches have hosts.
+    /// Number of switches with hosts.
     pub fn racks(&self) -> usize {
         self.racks
     }
 
-    /// How many classes there are, the racks among them.
+    /// Number of classes, racks included.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -98,13 +100,13 @@ impl Quotient {
         self.class_of[switch.index()] as usize
     }
 
-    /// The class of the switch that a host hangs on, of several the first.
+    /// The class of the switch that a host is attached to; of the first, if there are several.
     #[inline]
     pub fn rack_of(&self, fabric: &Fabric, host: HostId) -> usize {
         self.class_of(fabric.rack_of(host))
     }
 
-    /// The classes of all switches that a host hangs on, ascending.
+    /// The classes of all switches that a host is attached to, ascending.
     pub fn racks_of(&self, fabric: &Fabric, host: HostId) -> Vec<usize> {
         let mut racks: Vec<usize> =
             fabric.uplinks(host).iter().map(|&uplink| self.class_of(fabric.switch_at(uplink))).collect();
@@ -113,13 +115,13 @@ impl Quotient {
         racks
     }
 
-    /// Links on a shortest path from the nearest of some classes to the nearest of some racks.
+    /// Number of links on a shortest path from the nearest of the classes `from` to the nearest of the racks `to`.
     pub fn nearest(&self, from: &[usize], to: &[usize]) -> u32 {
         let each = |&class| to.iter().map(move |&rack| self.distance(class, rack));
         from.iter().flat_map(each).min().unwrap_or(NONE)
     }
 
-    /// Links on a shortest path from a switch of `class` to the switch of `rack`.
+    /// Number of links on a shortest path from a switch of `class` to the switch of `rack`.
     #[inline]
     pub fn distance(&self, class: usize, rack: usize) -> u32 {
         self.distance[rack * self.classes + class]
@@ -135,7 +137,7 @@ impl Quotient {
     pub fn towards(&self, class: usize, rack: usize) -> impl Iterator<Item = usize> + '_ {
         let here = self.distance(class, rack);
         let fastest = self.fastest[rack * self.classes + class];
-        // A spine has a bundle to each rack, and one alone that leads to any of them.
+        // Without SEVERAL only the fastest bundle leads to the rack, as from a spine.
         let candidates = match fastest & SEVERAL {
             0 => fastest as usize..fastest as usize + 1,
             _ => self.leaving(class),
@@ -143,7 +145,7 @@ impl Quotient {
         candidates.filter(move |&bundle| self.distance(self.bundles[bundle].to, rack) < here)
     }
 
-    /// Puts the links of a switch that lie on shortest paths to a rack into `links`, in the order of its ports.
+    /// Fills `links` with the links of a switch that lie on shortest paths to a rack, in port order.
     pub fn leading_on(&self, fabric: &Fabric, switch: SwitchId, rack: usize, links: &mut Vec<LinkId>) {
         let node = fabric.switch_node(switch);
         links.clear();
@@ -155,7 +157,8 @@ impl Quotient {
         links.sort_unstable_by_key(|&link| fabric.link(link).from_port);
     }
 
-    /// The bundles of the fastest of the shortest paths between two racks: that on which a lone 1,500 B packet takes least time.
+    /// The bundles of the fastest shortest path between two racks: the one that takes a single 1,500 B packet the least
+    /// time.
     pub fn path(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
@@ -168,15 +171,16 @@ impl Quotient {
         })
     }
 
-    /// How many links lie side by side at each hop of the shortest paths from the nearest of some racks to the nearest of others: the
-    /// most that a message can be spread over there. Also the racks at which these paths begin, and those at which they end.
+    /// Number of parallel links at each hop of the shortest paths from the nearest of the racks `from` to the nearest
+    /// of the racks `to`: the most that a message can be spread over there. Also returns the racks where these paths
+    /// begin and those where they end.
     pub fn widths(&self, from: &[usize], to: &[usize]) -> (Vec<u32>, [Vec<usize>; 2]) {
         let mut widths = Vec::new();
         let nearest = self.nearest(from, to);
         let starts: Vec<usize> = from.iter().copied().filter(|&rack| self.nearest(&[rack], to) == nearest).collect();
         let mut level = starts.clone();
         for left in (1..=nearest).rev() {
-            // A switch that is reached brings its whole class along, and from each all of a bundle's links go on.
+            // Every switch of a class that is reached counts, and all links of a bundle lead on from each.
             let leading = |&class: &usize| {
                 let ends = to.iter().filter(move |&&rack| self.distance(class, rack) == left);
                 ends.flat_map(move |&rack| self.towards(class, rack))
@@ -190,8 +194,8 @@ impl Quotient {
         (widths, [starts, level])
     }
 
-    /// What share of the traffic from one rack to another passes each bundle when every switch spreads it evenly over its ports on
-    /// shortest paths; nearer bundles first.
+    /// The share of the traffic from one rack to another that crosses each bundle, if every switch spreads it evenly
+    /// over its ports on shortest paths. Nearer bundles come first.
     pub fn shares(&self, from: usize, to: usize) -> Vec<(usize, f64)> {
         let mut shares = Vec::new();
         let mut level = vec![(from, 1.0)];
@@ -211,7 +215,7 @@ impl Quotient {
                 }
             }
             if let [(only, mass)] = &mut next[..] {
-                // All of it has met there, whatever the sum of its shares was rounded to.
+                // All traffic passes this class, so its share is 1 whatever the rounding of the sum.
                 debug_assert!((*mass - 1.0).abs() < 1e-9, "{mass} of the traffic is in class {only}");
                 *mass = 1.0;
             }
@@ -220,7 +224,7 @@ impl Quotient {
         shares
     }
 
-    /// One breadth-first search a rack, backwards from it.
+    /// One breadth-first search backwards from each rack.
     fn find_paths(&mut self, fabric: &Fabric) {
         let cost = |bundle: &Bundle| fabric.hop_time(bundle.links[0], 1500).ps();
         let cost: Vec<u64> = self.bundles.iter().map(cost).collect();
@@ -237,7 +241,7 @@ impl Quotient {
                 next += 1;
                 let here = distance[class];
                 let (mut best, mut candidates) = ((u64::MAX, NONE), 0);
-                // A class's bundles are settled when it leaves the queue: by then all nearer classes have.
+                // When a class leaves the queue all nearer classes are settled, so its bundles are too.
                 for bundle in self.first[class]..self.first[class + 1] {
                     let to = self.bundles[bundle as usize].to;
                     if distance[to] == NONE {
@@ -257,7 +261,7 @@ impl Quotient {
     }
 }
 
-/// A link as its switch sees it: the class that it leads to, its rate and propagation.
+/// A link as seen by its switch: the class it leads to, its rate and its propagation delay.
 type Sight = (u32, Rate, Duration);
 
 /// The class of each switch, the number of racks and that of classes.
@@ -280,7 +284,7 @@ fn partition(fabric: &Fabric) -> (Vec<u32>, usize, usize) {
     }
     let mut classes = racks + known.len();
     loop {
-        // What a switch sees decides its next class; that it was in the same one before is part of it.
+        // A switch's next class depends on its links and on its previous class.
         let mut known: BTreeMap<(u32, Vec<Sight>), u32> = BTreeMap::new();
         let mut refined = class_of.clone();
         for &switch in &others {

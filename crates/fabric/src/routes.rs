@@ -5,64 +5,64 @@ use units::{HostId, LinkId, PortId, SwitchId};
 
 use crate::Fabric;
 
-/// What does not work, at one instant.
+/// The dead links and switches at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failures {
-    /// Dead directed links; a cut cable is both its directions.
+    /// Dead directed links. A cut cable is two of them.
     pub links: BTreeSet<LinkId>,
-    /// Dead switches, and with them all their links.
+    /// Dead switches. All their links are dead too.
     pub switches: BTreeSet<SwitchId>,
 }
 
 impl Failures {
-    /// Whether a link carries nothing: it is dead itself, or a switch at one of its ends is.
+    /// Whether a link is dead: by itself or because a switch at one of its ends is.
     pub fn kills(&self, fabric: &Fabric, link: LinkId) -> bool {
         let dead = |node| fabric.as_switch(node).is_some_and(|switch| self.switches.contains(&switch));
         self.links.contains(&link) || dead(fabric.link(link).from) || dead(fabric.link(link).to)
     }
 }
 
-/// All shortest paths (fewest hops) over the links that work, as the set of equal-cost ports at each switch towards
-/// each host.
+/// All shortest paths (fewest hops) over the working links, as the set of equal-cost ports at each switch towards each
+/// host.
 ///
-/// Hosts of one rack share their routes, so the table is by switch and rack, and it holds the number of a port set:
-/// a regular fabric has few different ones, so they stay in the cache. A look-up reads the host's home, one table entry
-/// and the set.
+/// Hosts of one rack share their routes, so the table is indexed by switch and rack. A cell holds the number of a port
+/// set; a regular fabric has few distinct sets, so they stay in the cache. A look-up reads the host's home, one table
+/// cell and the set.
 ///
-/// Hosts with several links share them if they hang on the same switches by links that work: a column of the table is for such
-/// a set of switches, and the shortest paths lead to the nearest of it. So a host whose one link is dead is reached by the others.
+/// Hosts with several links share a column of the table if their working links lead to the same set of switches.
+/// Shortest paths lead to the nearest switch of the set, so a host with one dead link is reached over the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     homes: Vec<Home>,
-    /// What `homes` has no room for, of hosts with several links.
+    /// Homes of hosts with several links, which do not fit into `homes`.
     several: Box<[Several]>,
-    /// Switches with hosts that have no other, ascending: one column of the table each.
+    /// Switches with hosts that have no other switch, ascending. Each is one column of the table.
     racks: Box<[SwitchId]>,
-    /// Columns of the table; behind those of `racks`, one for each set of several switches.
+    /// Number of columns. After those of `racks` comes one for each set of several switches.
     columns: usize,
     /// Whether each link works.
     works: Vec<bool>,
-    /// The number of the port set, by switch * columns + column, as the next two.
+    /// By switch * columns + column: number of the port set. The next two vectors have the same index.
     set_of: Vec<u32>,
-    /// Links from the switch to the rack's switch.
+    /// Number of links from the switch to the rack's switch.
     distance: Vec<u32>,
-    /// Of the set, the port on the path that takes a full packet least time.
+    /// The port of the set on the path that takes a full packet the least time.
     fastest: Vec<PortId>,
-    /// How many of the last hops all shortest paths share, 255 for more; worked out when somebody asks.
+    /// Number of last hops that all shortest paths have in common, 255 for more. Computed on first use.
     shared: OnceLock<Vec<u8>>,
-    /// Where in `ports` each set begins and ends.
+    /// Start and end of each set in `ports`.
     sets: Vec<(u32, u32)>,
     ports: Vec<PortId>,
 }
 
-/// Where a host hangs.
+/// Where a host is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Home {
     /// Its switch, or [`SEVERAL`].
     switch: SwitchId,
     /// The column in the table.
     column: u32,
-    /// The port of `switch` that leads to the host; with several links, the host's place among such hosts.
+    /// The port of `switch` that leads to the host. For a host with several links: its index among such hosts.
     port: PortId,
     /// Whether a link to the host works.
     to_host: bool,
@@ -70,15 +70,15 @@ struct Home {
     from_host: bool,
 }
 
-/// In place of the switch of a host with several links.
+/// Stands for the switch of a host with several links.
 const SEVERAL: SwitchId = SwitchId(u32::MAX);
 
-/// Where a host with several links hangs.
+/// Where a host with several links is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Several {
-    /// By port of the host, its switch and whether the link from the host works.
+    /// By port of the host: the switch, and whether the link from the host works.
     up: Vec<(SwitchId, bool)>,
-    /// The switches from which a link to the host works, ascending, each with its ports of such links.
+    /// The switches with a working link to the host, ascending, each with its ports of such links.
     down: Vec<(SwitchId, Vec<PortId>)>,
 }
 
@@ -108,7 +108,8 @@ impl Routes {
         let works: Vec<bool> =
             (0..fabric.links.len()).map(|link| !failures.kills(fabric, LinkId::from(link))).collect();
         let mut several = Vec::new();
-        // A host with one link hangs on its switch even where that link is dead; one with several, on those that it is left with.
+        // A host with one link keeps its switch even if that link is dead. A host with several links keeps only the
+        // working ones.
         let mut sets = BTreeSet::new();
         for host in (0..fabric.hosts).map(HostId) {
             match fabric.uplinks(host) {
@@ -177,12 +178,12 @@ impl Routes {
         self.works[link.index()]
     }
 
-    /// The switches with hosts, in ascending order: with those alone that hang on no other switch.
+    /// The switches that have hosts with no other switch, in ascending order.
     pub fn racks(&self) -> &[SwitchId] {
         &self.racks
     }
 
-    /// The ports of `switch` on shortest paths to `dst`, in ascending order; none when `dst` can't be reached.
+    /// The ports of `switch` on shortest paths to `dst`, in ascending order. Empty if `dst` is unreachable.
     #[inline]
     pub fn next(&self, switch: SwitchId, dst: HostId) -> &[PortId] {
         let home = &self.homes[dst.index()];
@@ -199,15 +200,16 @@ impl Routes {
         ports
     }
 
-    /// The ports of a switch to a host with several links; none if it hangs on others.
+    /// The ports of a switch to a host with several links; empty if the host is not attached to it.
     #[cold]
     fn own_ports(&self, home: &Home, switch: SwitchId) -> &[PortId] {
         let down = &self.several[home.port.index()].down;
         down.binary_search_by_key(&switch, |down| down.0).map_or(&[], |place| &down[place].1)
     }
 
-    /// The ports of `src`, as bits, that lie on shortest paths to `dst`, of those in `up`: what a host with several links chooses
-    /// from. It knows by itself which of its links are up, and by these tables what lies beyond. 0 if there is no path.
+    /// The ports of `src`, as bits, that lie on shortest paths to `dst`, restricted to those in `up`. A host with
+    /// several links chooses from them: it knows which of its links are up, and these tables tell what lies beyond. 0
+    /// if there is no path.
     pub fn first_ports(&self, src: HostId, dst: HostId, up: u64) -> u64 {
         let home = &self.homes[src.index()];
         if home.switch != SEVERAL {
@@ -224,8 +226,8 @@ impl Routes {
         ports
     }
 
-    /// A number that hosts share which are reached by the same paths but for the last link; below the number of switches where hosts
-    /// have one link.
+    /// A number for the routes to a host. Hosts that share it are reached by the same paths up to the last link. If
+    /// hosts have one link each, it is below the number of switches.
     #[inline]
     pub fn group(&self, dst: HostId) -> usize {
         let home = &self.homes[dst.index()];
@@ -235,12 +237,12 @@ impl Routes {
         }
     }
 
-    /// The column of the table for paths that end at a switch; none if it has no hosts.
+    /// The column of the table for paths that end at a switch; `None` if it has no hosts.
     pub(crate) fn column_of(&self, rack: SwitchId) -> Option<usize> {
         self.racks.binary_search(&rack).ok()
     }
 
-    /// The ports of `switch` on shortest paths to the switch of a column, whatever works of that one's hosts; none at
+    /// The ports of `switch` on shortest paths to the switch of a column, regardless of that switch's hosts. Empty at
     /// that switch itself and where there is no path.
     #[inline]
     pub(crate) fn next_in(&self, switch: SwitchId, column: usize) -> &[PortId] {
@@ -254,7 +256,7 @@ impl Routes {
         (distance != UNREACHED).then_some(distance)
     }
 
-    /// The switch that `host` hangs on, the first of several.
+    /// The switch that `host` is attached to; the first, if there are several.
     #[inline]
     pub fn home(&self, host: HostId) -> SwitchId {
         let home = &self.homes[host.index()];
@@ -271,16 +273,16 @@ impl Routes {
         (distance != UNREACHED).then(|| distance + 1)
     }
 
-    /// How many hops all shortest paths from `switch` to `dst` have in common at their end, the last link included: what
-    /// is known of a packet's path when switches choose freely among its links (Pyrrha, section 4.2). 0 when there is
-    /// no path, and where paths end by different links of the host; beyond 255 they are not counted.
+    /// The number of hops that all shortest paths from `switch` to `dst` have in common at their end, the last link
+    /// included. So much is known of a packet's path when switches choose freely among equal paths (Pyrrha, section
+    /// 4.2). It is 0 if there is no path or if paths end on different links of the host, and 255 at most.
     ///
-    /// `next` is the switch at the other end of a port between switches, as in the fabric that these routes are of.
+    /// `next` gives the switch at the other end of a port between switches.
     #[inline]
     pub fn shared_hops(&self, switch: SwitchId, dst: HostId, next: impl Fn(SwitchId, PortId) -> SwitchId) -> u32 {
         let home = &self.homes[dst.index()];
         let shared = self.shared.get_or_init(|| self.find_shared(next));
-        // Cables side by side from one switch are told apart by no column: then nothing is said.
+        // Columns do not distinguish parallel cables from one switch, so nothing is known.
         if home.switch == SEVERAL && self.several[home.port.index()].down.iter().any(|down| down.1.len() > 1) {
             return 0;
         }
@@ -301,7 +303,7 @@ impl Routes {
         shared
     }
 
-    /// How many of the last hops the paths from a switch share; all nearer switches are settled.
+    /// The number of last hops that all paths from a switch have in common. All nearer switches must be settled.
     fn shared_from(
         &self,
         switch: SwitchId,
@@ -321,13 +323,14 @@ impl Routes {
         if others.is_empty() {
             return if u32::from(shared) == distance { shared.saturating_add(1) } else { shared };
         }
-        // All paths to one rack share the last hop; those to several may share none.
+        // Paths to one rack share at least the last hop; paths to several racks may share none.
         let least = u8::from(column < self.racks.len());
         for &port in others {
             if shared == least {
                 break;
             }
-            // Side by side down any path of each, to where both are certain and have met: at the latest, where they end.
+            // Follow any path of each port in parallel until the shared part of both begins and they have met, at the
+            // latest at their end.
             let (mut a, mut b, mut left) = (first, next(switch, port), distance);
             shared = shared.min(shared_by[cell(b)]);
             let any = |switch| next(switch, candidates(switch)[0]);
@@ -352,15 +355,16 @@ impl Routes {
         home.from_host.then(|| self.distance(home.switch, dst))?.map(|distance| distance + 1)
     }
 
-    /// Of a host with several links, how far its first link on a shortest path to `dst` has to go, and which it is.
+    /// For a host with several links: the length of a shortest path to `dst` and the index of the first link that
+    /// begins one.
     fn first_link(&self, home: &Home, dst: HostId) -> Option<(u32, usize)> {
         let up = self.several[home.port.index()].up.iter().enumerate().filter(|(_, up)| up.1);
         up.filter_map(|(port, up)| Some((self.distance(up.0, dst)?, port))).min()
     }
 
-    /// The links of the fastest of the shortest paths: that on which a lone 1,500 B packet takes least time, the lowest
-    /// ports on a tie. Empty when there is no path, or from a host to itself. Of a host with several links, the first that lies on
-    /// a shortest path, and to such a host, the first that the path ends at.
+    /// The links of the fastest shortest path: the one that takes a single 1,500 B packet the least time, with the
+    /// lowest ports on a tie. Empty if there is no path or if both hosts are the same. For a host with several links,
+    /// the first link on a shortest path.
     pub fn path<'a>(&'a self, fabric: &'a Fabric, src: HostId, dst: HostId) -> impl Iterator<Item = LinkId> + 'a {
         let (from, to) = (&self.homes[src.index()], &self.homes[dst.index()]);
         let exists = self.hops(src, dst).is_some_and(|hops| hops > 0);
@@ -384,12 +388,12 @@ impl Routes {
         first.into_iter().chain(rest)
     }
 
-    /// How many shortest paths lead from one host to another; [`u64::MAX`] if more than that.
+    /// The number of shortest paths from one host to another, at most [`u64::MAX`].
     pub fn count_paths(&self, fabric: &Fabric, src: HostId, dst: HostId) -> u64 {
         if self.hops(src, dst).is_none() {
             return 0;
         }
-        // Switches in the order in which paths reach them: all of one distance before any of the next.
+        // Switches in the order in which paths reach them, by distance.
         let up = fabric.uplinks(src).iter().enumerate().filter(|&(_, &uplink)| self.works(uplink));
         let ports = self.first_ports(src, dst, up.fold(0, |up, (port, _)| up | 1 << port));
         let mut reached: BTreeMap<SwitchId, u64> = BTreeMap::new();
@@ -420,11 +424,11 @@ impl Routes {
     }
 }
 
-/// Routes in the making: one breadth-first search a column, backwards from its switches.
+/// Builder of [`Routes`]: one breadth-first search for each column, backwards from its switches.
 struct Table<'a> {
     fabric: &'a Fabric,
     works: &'a [bool],
-    /// Time of a lone full packet over each link, with the processing behind it, in picoseconds.
+    /// By link: time of a single full packet including the processing after it, in picoseconds.
     cost: Vec<u64>,
     columns: usize,
     set_of: Vec<u32>,
@@ -470,7 +474,7 @@ impl<'a> Table<'a> {
             next += 1;
             let here = distance[switch.index()];
             let links = &fabric.ports[fabric.switch_node(switch).index()];
-            // A switch's ports are settled when it leaves the queue: by then all nearer switches have.
+            // When a switch leaves the queue all nearer switches are settled, so its ports are too.
             candidates.clear();
             let mut fastest = (u64::MAX, PortId(0));
             for (port, &link) in links.iter().enumerate() {

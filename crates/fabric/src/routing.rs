@@ -2,12 +2,13 @@
 //!
 //! R2C2 (section 2.2.1) lets each flow choose its protocol, and its rate computation (section 3.3.1) rests on one
 //! insight: the protocol alone dictates a flow's relative rate on each link. So a protocol here is pure data with two
-//! faces that must agree: [`RoutingTables::sample`] draws a packet's path, [`RoutingTables::weights`] is the expected
-//! number of times that such a packet passes each link, exactly, by arithmetic and not by sampling.
+//! functions that must agree: [`RoutingTables::sample`] draws a packet's path, and [`RoutingTables::weights`] computes
+//! exactly the expected number of times that such a packet crosses each link.
 //!
 //! - Random packet spraying (RPS): at each switch one of the equal-cost ports, all equally likely (Dixit et al., which
-//!   section 2.2.1 cites). Where shares of ports and of paths differ, the paper's words fit both: in its Figure 3 they
-//!   are equal. Ports it is, as that is what switches that spray do, so that R2C2 and its rivals spray alike.
+//!   section 2.2.1 cites). The paper's words also fit equal shares of paths, and its Figure 3 shows a case where both
+//!   are the same. Equal shares of ports are chosen because switches that spray do that, so R2C2 and the other schemes
+//!   spray alike.
 //! - Destination tag: dimension order, lowest dimension first, the short way round each ring. The two ways round are
 //!   equally likely where they are equally long.
 //! - Valiant load balancing (VLB): a random waypoint among all switches with hosts, random packet spraying to it and on
@@ -16,17 +17,17 @@
 //!   reference 44: round a ring of k, a packet that needs to go d hops forward does so with probability (k - d) / k,
 //!   and k - d hops backward otherwise; then it takes a random waypoint within the box of these hops, and a random
 //!   order of dimensions to the waypoint and again from it. R2C2 only says that it "biases the path selection in
-//!   proportion to the path length"; that this is it, Figure 2 confirms.
+//!   proportion to the path length"; Figure 2 confirms this reading.
 //!
-//! Where links are dead, RPS and VLB take what [`Routes`](crate::Routes) are left. The other two are defined by the
-//! whole lattice: a phase (source to waypoint, waypoint to destination) whose path meets a dead link is sprayed over
-//! the shortest paths that are left instead, and the weights say so too. So is a whole packet of WLB whose waypoint is
-//! cut off; VLB draws only among waypoints that are not.
+//! Where links are dead, RPS and VLB use the remaining [`Routes`](crate::Routes). The other two are defined on the
+//! whole lattice: if the path of a phase (source to waypoint, waypoint to destination) meets a dead link, the phase is
+//! sprayed over the remaining shortest paths, and the weights include that. The same holds for a whole WLB packet whose
+//! waypoint is unreachable. VLB draws only reachable waypoints.
 //!
-//! Weights are between switches only: R2C2's nodes are host and switch in one, and a host's cable is its own.
-//! [`throughput`] sums weights up to what a protocol can carry of a traffic pattern (Figure 2).
+//! Weights are between switches only: R2C2's nodes are host and switch in one. [`throughput`] derives from the weights
+//! how much of a traffic pattern a protocol can carry (Figure 2).
 //!
-//! Absent on purpose: adaptive protocols, which look at queues; the weights of one would not be a matter of the paths.
+//! Deliberately absent: adaptive protocols, whose weights would depend on queues and not on paths alone.
 
 mod lattice;
 mod spray;
@@ -41,20 +42,20 @@ use units::LinkId;
 
 pub use tables::RoutingTables;
 
-/// A protocol that decides the path of each packet by itself.
+/// A routing protocol: it decides the path of each packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Routing {
-    /// Random packet spraying over the shortest paths; on any fabric.
+    /// Random packet spraying over the shortest paths. On any fabric.
     #[default]
     #[serde(rename = "rps")]
     RandomPacketSpraying,
-    /// Destination tag, which is dimension order; on a torus or mesh.
+    /// Destination tag, that is dimension-order routing. On a torus or mesh.
     #[serde(rename = "destination_tag")]
     DestinationTag,
-    /// Valiant load balancing: over a random waypoint; on any fabric.
+    /// Valiant load balancing: over a random waypoint. On any fabric.
     #[serde(rename = "vlb")]
     Vlb,
-    /// Weighted load balancing: the long way round a ring too, the less likely the longer it is; on a torus.
+    /// Weighted load balancing: each way round a ring, with a probability that falls with its length. On a torus.
     #[serde(rename = "wlb")]
     Wlb,
 }
@@ -62,7 +63,7 @@ pub enum Routing {
 impl Routing {
     /// All protocols, by [`Routing::code`].
     pub const ALL: [Routing; 4] = [Routing::RandomPacketSpraying, Routing::DestinationTag, Routing::Vlb, Routing::Wlb];
-    /// Their names in scenarios, in the same order.
+    /// Names in scenarios, in the order of [`Routing::ALL`].
     pub const NAMES: [&str; 4] = ["rps", "destination_tag", "vlb", "wlb"];
 
     /// The number by which packets name the protocol (R2C2 section 4.2, the field "rp").
@@ -86,11 +87,12 @@ impl Routing {
     }
 }
 
-/// What a packet of some protocol, source and destination puts on a link.
+/// Expected crossings of a link by a packet of a given protocol, source and destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkWeight {
     /// The link.
     pub link: LinkId,
-    /// The expected number of times that the packet passes the link; more than 1 where VLB's phases both do.
+    /// The expected number of times that the packet crosses the link. It exceeds 1 where both phases of VLB may cross
+    /// it.
     pub weight: f32,
 }

@@ -4,16 +4,16 @@ use crate::{Fabric, Routes};
 
 /// A path that a packet carries: the output port at each switch on its way, packed into 64 bits, first hop lowest.
 ///
-/// Each port takes [`Fabric::port_bits`] bits, as few as number the ports of the fabric's largest switch. So a 3D torus
-/// node with its six links and a host needs 3 bits (R2C2 section 4.2 has 3 as well) and a route holds 21 switches; a
-/// fat-tree of 16-port switches needs 4 bits.
+/// Each port takes [`Fabric::port_bits`] bits, the least that number the ports of the fabric's largest switch. A 3D
+/// torus node with six links and a host needs 3 bits, as in R2C2 section 4.2, and a route holds 21 switches; a fat-tree
+/// of 16-port switches needs 4 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Route(pub u64);
 
-/// Why there is no such route.
+/// The error of a route that can't be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// It passes more switches than fit.
+    /// The path has more switches than fit.
     #[error("a route over {switches} switches at {port_bits} bits a port does not fit in 64 bits")]
     TooLong {
         /// Switches on the way.
@@ -21,7 +21,7 @@ pub enum RouteError {
         /// Bits a port takes.
         port_bits: u32,
     },
-    /// A port number needs more bits than this fabric's ports have.
+    /// A port number needs more bits than a port of this fabric takes.
     #[error("port {port} does not fit in {port_bits} bits")]
     NoSuchPort {
         /// The port.
@@ -29,18 +29,18 @@ pub enum RouteError {
         /// Bits a port takes.
         port_bits: u32,
     },
-    /// No path works.
+    /// There is no path.
     #[error("there is no path from host {src} to host {dst}")]
     Unreachable {
-        /// Where it would begin.
+        /// Source of the path.
         src: HostId,
-        /// Where it would end.
+        /// Destination of the path.
         dst: HostId,
     },
 }
 
 impl Route {
-    /// The route through these output ports, one a switch.
+    /// The route through these output ports, one for each switch.
     pub fn new(ports: &[PortId], port_bits: u32) -> Result<Route, RouteError> {
         if ports.len() as u64 * u64::from(port_bits) > 64 {
             return Err(RouteError::TooLong { switches: ports.len(), port_bits });
@@ -55,7 +55,7 @@ impl Route {
         Ok(Route(packed))
     }
 
-    /// The output port at the switch that is passed after `hops` others. Beyond the route's end it is port 0: a packet
+    /// The output port at the switch after `hops` others. Beyond the end of the route it is port 0, but a packet's path
     /// ends at its last port, which leads to a host.
     #[inline]
     pub const fn port(self, hops: u32, port_bits: u32) -> PortId {
@@ -63,7 +63,7 @@ impl Route {
         if at >= 64 { PortId(0) } else { PortId((self.0 >> at) as u32 & ((1 << port_bits) - 1)) }
     }
 
-    /// A random shortest path: at each switch one of the equal-cost ports, all equally likely, which is random packet
+    /// A random shortest path: at each switch one of the equal-cost ports, all equally likely. This is random packet
     /// spraying (R2C2 section 2.2.1) decided at the source.
     pub fn sample(
         fabric: &Fabric,

@@ -1,7 +1,7 @@
-//! What a scenario says about its fabric, and how that becomes a graph.
+//! Topologies as scenarios state them, and how they become graphs.
 //!
-//! Defaults are those of the paper that made the topology known here: dcPIM section 4 for leaf-spine and fat-tree,
-//! R2C2 section 5.2 for torus and mesh.
+//! Defaults come from the papers that use the topologies: dcPIM section 4 for leaf-spine and fat-tree, R2C2 section 5.2
+//! for torus and mesh.
 
 mod clos;
 mod direct;
@@ -24,21 +24,21 @@ pub use small::{Dumbbell, Star};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FabricSpec {
-    /// Racks under spines, every rack joined to every spine.
+    /// Two-tier leaf-spine: racks of hosts, every leaf switch joined to every spine.
     LeafSpine(LeafSpine),
-    /// Servers with several links, one to each rail switch of their block, under spines.
+    /// Servers with several links, each to a different rail switch of their block, under spines.
     Rails(Rails),
-    /// The three-tier folded Clos network of k-port switches.
+    /// Three-tier fat-tree of k-port switches.
     FatTree(FatTree),
     /// Two switches with one link between them.
     Dumbbell(Dumbbell),
-    /// One switch.
+    /// One switch with hosts.
     Star(Star),
-    /// A grid of switches with hosts, every dimension closed to a ring.
+    /// A grid of switches with hosts whose every dimension is closed to a ring.
     Torus(Grid),
-    /// A grid of switches with hosts, open at its ends.
+    /// A grid of switches with hosts that is open at its borders.
     Mesh(Grid),
-    /// Any graph, from a file.
+    /// Any graph, read from a file.
     File(FileSpec),
 }
 
@@ -49,7 +49,7 @@ impl Default for FabricSpec {
 }
 
 impl FabricSpec {
-    /// The same, with a file's relative path taken from `folder`: the scenario's.
+    /// The same topology, with a file's relative path taken from `folder`, the scenario's.
     pub fn relative_to(mut self, folder: &Path) -> FabricSpec {
         if let FabricSpec::File(spec) = &mut self {
             spec.path = folder.join(&spec.path);
@@ -57,7 +57,7 @@ impl FabricSpec {
         self
     }
 
-    /// The fabric, or the key of the specification that can't be right and why.
+    /// Builds the fabric. The error names the wrong key and the reason.
     pub fn build(&self) -> Result<Fabric, Problem> {
         match self {
             FabricSpec::LeafSpine(spec) => spec.build().map_err(|problem| problem.under("leaf_spine")),
@@ -72,7 +72,7 @@ impl FabricSpec {
     }
 }
 
-/// A count that must be at least `least`.
+/// Checks that a count is at least `least`.
 fn at_least(key: &str, value: u32, least: u32) -> Result<(), Problem> {
     if value < least {
         return Err(Problem::new(key, format!("is {value}; it must be at least {least}")));
@@ -80,7 +80,7 @@ fn at_least(key: &str, value: u32, least: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A rate that must not be zero.
+/// Checks that a rate is not zero.
 fn positive(key: &str, rate: Rate) -> Result<(), Problem> {
     if rate == Rate::ZERO {
         return Err(Problem::new(key, "is 0bps; a link needs a rate, such as \"100Gbps\""));
@@ -88,7 +88,7 @@ fn positive(key: &str, rate: Rate) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The rate that an oversubscription factor leaves of `rate`.
+/// `rate` divided by an oversubscription factor.
 fn oversubscribed(key: &str, rate: Rate, factor: f64) -> Result<Rate, Problem> {
     if !(1.0..=1e6).contains(&factor) {
         return Err(Problem::new(key, format!("is {factor}; it must be at least 1, which means none")));

@@ -6,29 +6,29 @@ use units::{Duration, HostId, LinkId, Rate};
 
 use crate::{Fabric, Link, Quotient, Routes};
 
-/// Racks whose columns of the table of paths fit into a cache together.
+/// Number of racks whose columns of the path table fit into a cache together.
 const SIDE_BY_SIDE: usize = 32;
 
-/// What an idle fabric gives: times and capacities that depend on nothing but the graph.
+/// Properties of an idle fabric: times and capacities that depend only on the graph.
 impl Fabric {
-    /// Time from the first bit of a lone packet leaving `src` to its last bit reaching `dst`: over the links of the
-    /// fastest shortest path, transmission and propagation (store and forward), and the processing of each switch. The
-    /// hosts' own delays are not the fabric's and not counted. None when there is no path.
+    /// Time from the first bit of a single packet leaving `src` to its last bit reaching `dst`, over the fastest
+    /// shortest path: transmission and propagation on each link (store and forward) and processing in each switch.
+    /// Delays of hosts are not included. `None` if there is no path.
     pub fn lone_packet_time(&self, routes: &Routes, src: HostId, dst: HostId, bytes: u64) -> Option<Duration> {
         routes.hops(src, dst)?;
         Some(total(routes.path(self, src, dst).map(|link| self.hop_time(link, bytes))))
     }
 
-    /// The longest time over all pairs of hosts for a packet of `data_bytes` one way and one of `answer_bytes` back,
-    /// each alone in the network.
+    /// The longest round trip over all pairs of hosts: a packet of `data_bytes` one way and one of `answer_bytes` back,
+    /// with no other traffic.
     pub fn max_rtt(&self, quotient: &Quotient, data_bytes: u64, answer_bytes: u64) -> Duration {
         self.max_rtts(quotient, data_bytes, answer_bytes).into_values().max().unwrap_or(Duration::ZERO)
     }
 
-    /// The same for each number of switches that lie between two hosts.
+    /// The longest round trip by the number of switches between two hosts.
     ///
-    /// A path is (host link, links between racks, host link), so it suffices to look at one pair of hosts a pair of
-    /// racks: in each, the slowest to send and the slowest to receive. A host with several links belongs to several racks.
+    /// A path consists of the first host link, links between racks and the last host link. So for each pair of racks it
+    /// suffices to look at the hosts with the slowest links. A host with several links belongs to several racks.
     pub fn max_rtts(&self, quotient: &Quotient, data_bytes: u64, answer_bytes: u64) -> BTreeMap<u32, Duration> {
         let between = |bytes| {
             let bundles = quotient.bundles().iter();
@@ -38,7 +38,7 @@ impl Fabric {
         let (forth, back) = (between(data_bytes), between(answer_bytes));
         let up = |link: LinkId, bytes| self.hop_time(link, bytes);
         let down = |link: LinkId, bytes| self.hop_time(Fabric::reverse(link), bytes);
-        // By the racks that hosts hang on, and the one of them that a path begins or ends at, the hosts.
+        // Hosts, grouped by the racks that they are attached to and by the one of these where a path begins or ends.
         let mut ends: BTreeMap<(Vec<usize>, usize), Vec<HostId>> = BTreeMap::new();
         for host in (0..self.hosts).map(HostId) {
             let racks = quotient.racks_of(self, host);
@@ -51,7 +51,7 @@ impl Fabric {
             let at_rack = |host: HostId, time: &dyn Fn(LinkId) -> Duration| {
                 self.uplinks(host).iter().filter(there).map(|&link| time(link)).max().unwrap_or(Duration::ZERO)
             };
-            // The answer may go by another link.
+            // The answer may use another link.
             let any = |host: HostId, time: &dyn Fn(LinkId) -> Duration| {
                 self.uplinks(host).iter().map(|&link| time(link)).max().unwrap_or(Duration::ZERO)
             };
@@ -65,7 +65,7 @@ impl Fabric {
         };
         let ends: Vec<_> = ends.into_iter().map(slowest).collect();
         let mut longest = BTreeMap::new();
-        // Some at a time, so that what is known of the ways to them stays at hand.
+        // In blocks, so that the paths to a block's racks stay in the cache.
         for block in (0..ends.len()).step_by(SIDE_BY_SIDE) {
             for (to, among, _, receivers) in &ends {
                 for (from, of, senders, _) in ends.iter().skip(block).take(SIDE_BY_SIDE) {
@@ -74,7 +74,8 @@ impl Fabric {
                         continue; // no shortest path between such hosts
                     }
                     let fabric = if from == to { Duration::ZERO } else { total([forth(from, to), back(to, from)]) };
-                    // Within a rack the slowest sender may be the slowest receiver too: then the second of either is next.
+                    // Within a rack the slowest sender may be the slowest receiver too. Then the second slowest of
+                    // either counts.
                     let depth = if from == to { 2 } else { 1 };
                     for &(src, sent) in senders.iter().take(depth) {
                         for &(_, received) in receivers.iter().take(depth).filter(|&&(dst, _)| dst != src) {
@@ -88,14 +89,14 @@ impl Fabric {
         longest
     }
 
-    /// The bisection: what the first half of the hosts, by number, can send to the second half at once if routing is
-    /// ideal (a maximum flow, hence a minimum cut). In a regular fabric, where hosts are numbered rack by rack, no other
-    /// halves would get less.
+    /// The bisection bandwidth: what the first half of the hosts, by number, can send to the second half under ideal
+    /// routing (a maximum flow, hence a minimum cut). In a regular fabric, where hosts are numbered rack by rack, no
+    /// other halves would get less.
     pub fn bisection(&self, quotient: &Quotient) -> Rate {
         let mut graph: DiGraph<(), u64> = DiGraph::new();
         let classes: Vec<_> = (0..quotient.classes()).map(|_| graph.add_node(())).collect();
         let (source, sink) = (graph.add_node(()), graph.add_node(()));
-        // Hosts of one rack and half are one edge: the flow is the same and the graph much smaller.
+        // Hosts of one rack and half are one edge, which keeps the flow and makes the graph much smaller.
         let mut halves = vec![[0u64; 2]; quotient.racks()];
         for host in (0..self.hosts).map(HostId) {
             for &uplink in self.uplinks(host) {
@@ -114,14 +115,14 @@ impl Fabric {
         Rate::from_bps(dinics(&graph, source, sink).0)
     }
 
-    /// Time of a lone packet over a link, with the processing at its end.
+    /// Time of a single packet over a link, with the processing at its end.
     pub(crate) fn hop_time(&self, link: LinkId, bytes: u64) -> Duration {
         let Link { rate, propagation, .. } = *self.link(link);
         total([rate.transmit(bytes), propagation, self.delay_after(link)])
     }
 }
 
-/// A sum that stops at the longest time there is: rates and sizes come from outside.
+/// A saturating sum: rates and sizes come from outside.
 fn total(times: impl IntoIterator<Item = Duration>) -> Duration {
     times.into_iter().fold(Duration::ZERO, |sum, time| Duration::from_ps(sum.ps().saturating_add(time.ps())))
 }

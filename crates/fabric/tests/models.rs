@@ -1,4 +1,4 @@
-//! The numbers that papers give for their fabrics, derived term by term.
+//! The numbers that papers state for their fabrics, derived term by term.
 
 use clearway_fabric::{Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Quotient, Routes};
 use units::{Duration, HostId, Rate};
@@ -9,8 +9,8 @@ fn build(spec: &FabricSpec) -> (Fabric, Routes) {
     (fabric, routes)
 }
 
-/// dcPIM's simulator puts 650 ns on every link, the host's own among them, where it means 200 ns of fibre and 450 ns of
-/// processing at the node that the bits come from: so a host delays each packet once, by as much as a switch does.
+/// dcPIM's simulator puts 650 ns on every link, those of hosts included, where it means 200 ns of propagation and 450
+/// ns of processing at the sending node. So a host delays each packet once, as long as a switch does.
 const DCPIM_HOST_DELAY: Duration = Duration::from_ns(450);
 
 #[test]
@@ -57,7 +57,8 @@ fn dcpim_control_rtt_is_5_2_us_and_data_rtt_5_8_us() {
 
 #[test]
 fn round_trips_by_the_switches_on_the_way() {
-    // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40 B back.
+    // In a rack 2 links of 200 ns and a switch of 450 ns each way, across 4 links and 3 switches; 1,500 B there and 40
+    // B back.
     let (fabric, _) = build(&FabricSpec::default());
     let in_rack = Duration::from_ps(2 * 850_000 + 2 * 120_000 + 2 * 3_200);
     let rtts = fabric.max_rtts(&Quotient::new(&fabric), 1500, 40);

@@ -1,4 +1,4 @@
-//! The folded fabric says of paths what the fabric says.
+//! Paths of the folded fabric agree with those of the fabric.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ fn regular_fabrics_fold_to_their_tiers() {
         let quotient = Quotient::new(&spec.build().unwrap());
         (quotient.racks(), quotient.classes(), quotient.bundles().len())
     };
-    // Nine leaves and the class of all spines; a bundle up and one down a leaf.
+    // Nine leaves and one class of spines; one bundle up and one down for each leaf.
     assert_eq!(folded(FabricSpec::default()), (9, 10, 18));
-    // 16 pods of 8 edge switches, a class of aggregation switches a pod, one of cores.
+    // 16 pods of 8 edge switches, one class of aggregation switches for each pod, one class of cores.
     assert_eq!(folded(FabricSpec::FatTree(FatTree::default())), (128, 128 + 16 + 1, 2 * (128 + 16)));
     // Every switch of a torus has a host.
     assert_eq!(folded(FabricSpec::Torus(Grid { dims: vec![3, 4], ..Grid::default() })), (12, 12, 12 * 4));
@@ -27,7 +27,8 @@ fn regular_fabrics_fold_to_their_tiers() {
 
 #[test]
 fn widths_are_the_links_side_by_side() {
-    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and in.
+    // Every leaf to 4 spines and back down; a fat-tree of 16 ports fans out to 8 aggregation switches, 64 cores, and
+    // in.
     let widths = |spec: FabricSpec, from, to| Quotient::new(&spec.build().unwrap()).widths(&[from], &[to]).0;
     assert_eq!(widths(FabricSpec::default(), 0, 8), [4, 4]);
     assert!(widths(FabricSpec::default(), 3, 3).is_empty());

@@ -1,4 +1,4 @@
-//! Routes on any graph, around failures, and carried by packets.
+//! Routes on arbitrary graphs, around failures, and carried by packets.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use clearway_fabric::{
 use proptest::prelude::*;
 use units::{Duration, HostId, LinkId, NodeId, PortId, Problem, Rate, Stream, SwitchId, Time};
 
-/// A connected graph of switches (a random tree and more cables), a host on each.
+/// A connected graph of switches (a random tree and more cables), with a host on each.
 fn graphs() -> impl Strategy<Value = Fabric> {
     graphs_with(0)
 }
 
-/// The same with up to so many further links of hosts, each to another switch.
+/// The same with up to `homes` more links for each host, each to another switch.
 fn graphs_with(homes: usize) -> impl Strategy<Value = Fabric> {
     (1usize..12)
         .prop_flat_map(move |switches| {
@@ -70,7 +70,7 @@ proptest! {
                 prop_assert_eq!(routes.next(switch, dst), &expected[..]);
                 prop_assert_eq!(here.is_none(), expected.is_empty());
             }
-            // A host's own links are chosen likewise, whichever of them it takes to be up.
+            // A host chooses its own links the same way, whichever of them are up.
             for src in (0..fabric.hosts).map(HostId).filter(|&src| src != dst) {
                 let beyond = |port: usize| {
                     let uplink = *fabric.uplinks(src).get(port).filter(|_| up >> port & 1 == 1)?;
@@ -144,12 +144,12 @@ fn all_paths(fabric: &Fabric, routes: &Routes, switch: SwitchId, dst: HostId) ->
     paths
 }
 
-/// How long a beginning all of them share.
 /// The switch at the other end of a port.
 fn beyond(fabric: &Fabric) -> impl Fn(SwitchId, PortId) -> SwitchId + '_ {
     |switch, port| fabric.as_switch(fabric.link(fabric.out_link(switch, port)).to).unwrap()
 }
 
+/// Number of hops, counted from the host, that all paths share.
 fn common(paths: &[Vec<(SwitchId, PortId)>]) -> usize {
     let Some(first) = paths.first() else { return 0 };
     (0..first.len()).take_while(|&hop| paths.iter().all(|path| path.get(hop) == first.get(hop))).count()
@@ -162,8 +162,8 @@ fn what_shortest_paths_share_follows_from_the_tiers() {
     let shared = |name: &str| {
         routes.shared_hops(fabric.as_switch(fabric.find(name).unwrap()).unwrap(), HostId(15), beyond(&fabric))
     };
-    // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is the
-    // one at the same place; from a core on the path is unique.
+    // Any aggregation switch of the pod may be the last but one, seen from an edge; from an aggregation switch it is
+    // the one at the same place; from a core on the path is unique.
     assert_eq!(["edge0", "edge6", "agg0", "core0", "agg6", "edge7"].map(shared), [1, 1, 2, 3, 2, 1]);
 }
 
@@ -184,7 +184,7 @@ fn link_fails(a: &str, b: &str, at: u64, until: Option<u64>) -> FailureSpec {
     FailureSpec { at: Time::from_us(at), until: until.map(Time::from_us), link, ..FailureSpec::default() }
 }
 
-/// With routes 5 us after each change.
+/// The timeline with new routes 5 us after each change.
 fn timeline(fabric: &Fabric, specs: &[FailureSpec]) -> Result<Vec<Epoch>, Problem> {
     epochs(
         fabric,
@@ -342,10 +342,11 @@ fn each_switch_has_its_tables_when_it_has_heard_and_computed() {
             })
             .collect()
     };
-    // Leaves are switches 0 to 8, spines 9 to 12. The link's ends; their neighbours, which are all others.
+    // Leaves are switches 0 to 8, spines 9 to 12. First the ends of the link hear, then their neighbours, which are all
+    // others.
     let others: Vec<u32> = (1..13).filter(|switch| *switch != 9).collect();
     assert_eq!(tables(&told), [(6, vec![0, 9]), (16, others)]);
-    // With some time to compute each comes by itself, and none later than that.
+    // With time for computing, each switch changes routes on its own and within that time.
     let computed = tables(&Rerouting { compute_max: Duration::from_us(50), seed: 3, ..told });
     let all: BTreeSet<u32> = computed.iter().flat_map(|of| of.1.clone()).collect();
     assert_eq!(all.len(), 13);
@@ -396,7 +397,7 @@ fn switch(fabric: &Fabric, name: &str) -> SwitchId {
     fabric.as_switch(fabric.find(name).unwrap()).unwrap()
 }
 
-/// What fails by these names: a switch, or the ends of a link.
+/// Failures by name: a switch, or the ends of a link.
 fn failing(fabric: &Fabric, names: &[&str]) -> Failures {
     let node = |name: &str| fabric.find(name).unwrap();
     match *names {
@@ -418,7 +419,7 @@ fn a_host_with_two_links_is_reached_by_both() {
     assert_eq!(fabric.rack_of(HostId(3)), switch(&fabric, "leaf1"));
     assert_eq!(fabric.uplinks(HostId(3)).iter().map(|&up| fabric.switch_at(up).0).collect::<Vec<_>>(), [1, 0]);
     assert_eq!([ports("leaf0", 3), ports("leaf1", 3), ports("spine0", 3), ports("leaf2", 3)], [1, 1, 2, 2]);
-    // Side by side: two links up, two spines each, two leaves each, one link down.
+    // Paths: two links up, two spines each, two leaves each, one link down.
     assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(7)), 8);
     assert_eq!(routes.count_paths(&fabric, HostId(0), HostId(3)), 2);
     assert_eq!([routes.hops(HostId(0), HostId(7)), routes.hops(HostId(0), HostId(3))], [Some(4), Some(2)]);
@@ -441,7 +442,7 @@ fn a_host_is_reached_by_the_link_that_is_left() {
     };
     assert_eq!([to("spine0", 3), to("spine0", 2)], [vec!["leaf0"], vec!["leaf0", "leaf1"]]);
     assert_eq!((to("leaf0", 3), to("leaf1", 3)), (vec!["host3"], vec!["spine0", "spine1"]));
-    // Its neighbours go by the leaf that it still hangs on.
+    // Its neighbours use the leaf that it is still attached to.
     assert_eq!([0, 1].map(|src| routes.first_ports(HostId(src), HostId(3), 0b11)), [0b01, 0b01]);
     assert_eq!(routes.first_ports(HostId(2), HostId(3), 0b11), 0b10);
     // With a leaf, all of its hosts lose a link and none is lost.

@@ -1,20 +1,21 @@
-/// When each flow under way will have been transferred, earliest first: a binary heap in which a slot's time can be changed.
+/// When each active flow will have been transferred, earliest first: a binary heap in which a slot's time can be
+/// changed.
 #[derive(Default)]
 pub(crate) struct Agenda {
     heap: Vec<(u64, u32)>,
-    /// By slot, its place in the heap.
+    /// By slot: its position in the heap.
     place: Vec<u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Agenda {
-    /// The earliest time, and whose it is; the lowest slot on a tie.
+    /// The earliest time and its slot, the lowest one on a tie.
     pub fn first(&self) -> Option<(u64, u32)> {
         self.heap.first().copied()
     }
 
-    /// Sets a slot's time, for the first time or anew.
+    /// Sets or changes a slot's time.
     pub fn set(&mut self, slot: u32, at: u64) {
         if self.place.len() <= slot as usize {
             self.place.resize(slot as usize + 1, NOWHERE);
@@ -30,7 +31,7 @@ impl Agenda {
         }
     }
 
-    /// Takes the earliest out.
+    /// Removes the earliest entry.
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         let first = self.first()?;
         self.place[first.1 as usize] = NOWHERE;
@@ -42,7 +43,7 @@ impl Agenda {
         Some(first)
     }
 
-    /// Moves an entry towards the root as far as it goes, and says where that is.
+    /// Moves an entry up towards the root and returns its new position.
     fn rise(&mut self, mut at: usize) -> usize {
         let entry = self.heap[at];
         while at > 0 && entry < self.heap[(at - 1) / 2] {

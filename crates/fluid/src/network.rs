@@ -1,11 +1,12 @@
-//! What flows share: links, or bundles of links that always carry the same.
+//! The resources that flows share: links, or bundles of links that always carry the same load.
 //!
-//! Where every transport spreads its packets over all shortest paths, resources are the links of hosts and the bundles of the folded
-//! fabric. Where one chooses by a hash, they are single links for all.
+//! If every transport spreads its packets over all shortest paths, resources are the links of hosts and the bundles of
+//! the folded fabric. If one transport chooses by a hash, resources are single links for all.
 //!
-//! A bundle is *spare* if it is at least as wide as all that leads into it together (what comes back out of where it leads does not
-//! count, since no shortest path turns round), or as all that leads on. It can't be full before all of those are, and then they
-//! hold the same flows back to the same rates; so spare bundles need not be looked at. In a fabric of full bisection all are.
+//! A bundle is *spare* if it is at least as wide as all links that lead into it together, or as all that lead on from
+//! it. (Links back from its far end don't count, since no shortest path turns round.) It can't be full before all of
+//! those are, and then they limit the same flows to the same rates. So spare bundles can be ignored. In a fabric of
+//! full bisection all bundles are spare.
 
 use fabric::{Fabric, Quotient, Tier};
 use node::balance::{hashed_choice, switch_seed};
@@ -18,16 +19,17 @@ pub(crate) struct Network<'a> {
     quotient: &'a Quotient,
     balancing: &'a [Balancing],
     seed: u64,
-    /// Whether resources are single links; if not, they are bundles, and after them the links from hosts and those to hosts.
+    /// Whether resources are single links. If not, they are the bundles, then the links from hosts, then those to
+    /// hosts.
     by_link: bool,
-    /// By bundle.
+    /// By bundle: whether it is spare.
     spare: Vec<bool>,
 }
 
-/// A flow's way through the network.
+/// The resources that a flow uses.
 #[derive(Default)]
 pub(crate) struct Way {
-    /// What it passes, with what share of the flow.
+    /// Resources and the share of the flow that each carries.
     pub passes: Vec<(u32, f64)>,
     /// Its links, if it has one path.
     pub path: Vec<LinkId>,
@@ -42,7 +44,7 @@ impl<'a> Network<'a> {
         Network { fabric, quotient, balancing: carriers, seed, by_link, spare }
     }
 
-    /// How many resources there are.
+    /// Number of resources.
     pub fn resources(&self) -> usize {
         match self.by_link {
             true => self.fabric.links.len(),
@@ -50,7 +52,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// One of a resource's links, all of which are alike, and how many they are.
+    /// One link of a resource, all of whose links are alike, and their number.
     pub fn link(&self, resource: usize) -> (LinkId, usize) {
         if self.by_link {
             return (LinkId::from(resource), 1);
@@ -68,7 +70,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The resource that each link is, or belongs to.
+    /// By link: its resource.
     pub fn resource_of_links(&self) -> Vec<u32> {
         if self.by_link {
             return (0..self.fabric.links.len() as u32).collect();
@@ -83,7 +85,8 @@ impl<'a> Network<'a> {
         of
     }
 
-    /// What a resource carries, in bits per second; `intake` is what a host takes in, if that may be less than its link brings.
+    /// Capacity of a resource in bits per second. `intake` is the rate at which a host takes packets in, if that may be
+    /// less than its link's.
     pub fn capacity_bps(&self, resource: usize, intake: Option<Rate>) -> f64 {
         let (link, count) = self.link(resource);
         let link = self.fabric.link(link);
@@ -94,12 +97,12 @@ impl<'a> Network<'a> {
         rate.bps() as f64 * count as f64
     }
 
-    /// Whether a resource may hold a flow back before others that it passes do.
+    /// Whether a resource may limit a flow before its other resources do.
     pub fn counts(&self, resource: u32) -> bool {
         self.by_link || !self.spare.get(resource as usize).is_some_and(|spare| *spare)
     }
 
-    /// Works out a flow's way.
+    /// Computes the resources of a flow.
     pub fn find_way(&self, id: FlowId, flow: &FlowInfo, way: &mut Way) {
         way.passes.clear();
         way.path.clear();
@@ -124,7 +127,7 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The path of a flow's packets by the switches' hash.
+    /// The path of a flow's packets under the switches' hash.
     fn follow(&self, id: FlowId, flow: &FlowInfo, balancing: Balancing, path: &mut Vec<LinkId>) {
         let packet = Packet::bare(id, flow.src, flow.dst);
         let rack = self.quotient.rack_of(self.fabric, flow.dst);
@@ -145,14 +148,14 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Which bundles are spare.
+/// By bundle: whether it is spare.
 fn spare(fabric: &Fabric, quotient: &Quotient) -> Vec<bool> {
     let bundles = quotient.bundles();
     let width = |bundle: usize| {
         let bundle = &bundles[bundle];
         u128::from(fabric.link(bundle.links[0]).rate.bps()) * bundle.links.len() as u128
     };
-    // By class, what its hosts send, which is what they receive, and the bundles that lead to it.
+    // By class: what its hosts send, which equals what they receive, and the bundles that lead to it.
     let mut hosts = vec![0u128; quotient.classes()];
     for host in (0..fabric.hosts).map(HostId) {
         hosts[quotient.rack_of(fabric, host)] += u128::from(fabric.host_rate(host).bps());
@@ -161,7 +164,7 @@ fn spare(fabric: &Fabric, quotient: &Quotient) -> Vec<bool> {
     for (number, bundle) in bundles.iter().enumerate() {
         leading[bundle.to].push(number);
     }
-    // What makes a bundle spare, once it is known to be.
+    // By spare bundle: the bundles that make it spare.
     let mut instead: Vec<Option<Vec<usize>>> = vec![None; bundles.len()];
     for (number, bundle) in bundles.iter().enumerate() {
         let before: Vec<usize> =
@@ -178,7 +181,7 @@ fn spare(fabric: &Fabric, quotient: &Quotient) -> Vec<bool> {
     instead.into_iter().map(|instead| instead.is_some()).collect()
 }
 
-/// Whether one of `bundles` is spare because of `number`, or because of others that are.
+/// Whether one of `bundles` is spare because of `number`, directly or through other spare bundles.
 fn rests_on(bundles: &[usize], number: usize, instead: &[Option<Vec<usize>>]) -> bool {
     let mut seen = std::collections::BTreeSet::new();
     let mut waiting = bundles.to_vec();
@@ -216,7 +219,7 @@ mod tests {
     fn what_is_narrow_does() {
         let half = LeafSpine { oversubscription: 2.0, ..LeafSpine::default() };
         assert_eq!(spares(FabricSpec::LeafSpine(half)), (0, 18));
-        // Links between edge and aggregation carry half of what hosts send; above that all is as wide as that.
+        // Links between edge and aggregation carry half of what hosts send; links above are as wide.
         let half = FatTree { k: 4, oversubscription: 2.0, ..FatTree::default() };
         assert_eq!(spares(FabricSpec::FatTree(half)), (2 * 4, 2 * (8 + 4)));
         assert_eq!(spares(FabricSpec::Torus(Grid { dims: vec![3, 3], ..Grid::default() })).0, 0);
@@ -225,7 +228,8 @@ mod tests {
 
     #[test]
     fn two_bundles_do_not_excuse_each_other() {
-        // a - b - c in a row, links of one rate: b's two sides lead into each other, and a's and c's hosts are wider than they.
+        // a - b - c in a row, with links of one rate. The two links of b lead into each other, and the hosts of a and c
+        // are wider than they.
         let text = "host h0 h1 h2 h3\nswitch a\nswitch b\nswitch c\nlink h0 a 10Gbps 1ns\nlink h1 a 10Gbps 1ns\n\
                     link h2 c 10Gbps 1ns\nlink h3 c 10Gbps 1ns\nlink a b 10Gbps 1ns\nlink b c 10Gbps 1ns\n";
         let spec = fabric::FileSpec {
@@ -236,7 +240,7 @@ mod tests {
         let fabric = spec.parse(text).unwrap();
         let quotient = Quotient::new(&fabric);
         let spare = spare(&fabric, &quotient);
-        // In each direction one of the two links counts and the other is spare because of it.
+        // In each direction one of the two links counts, and the other is spare because of it.
         for (from, to) in [(0, 1), (1, 0)] {
             let passed: Vec<bool> = quotient.path(from, to).map(|bundle| spare[bundle]).collect();
             assert_eq!(passed.iter().filter(|spare| **spare).count(), 1, "{passed:?}");

@@ -1,11 +1,11 @@
-//! From what flows came to, to tables: those of a run that make sense without packets.
+//! The result tables: those of a run that make sense without packets.
 
 use run::{Column, Data, FlowColumns, Flows, Status, Table, link_columns, standing_columns};
 
 use crate::run::Run;
 use crate::usage::{TIERS, tier_index};
 
-/// How flows stand at the end.
+/// The state of all flows at the end.
 pub(crate) struct Standing {
     status: Vec<Status>,
     reason: Vec<u32>,

@@ -13,14 +13,14 @@ use crate::results;
 use crate::shares::{Shares, Slot};
 use crate::usage::{Usage, tier_index};
 
-/// What an estimate gives.
+/// The result of an estimate.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     /// The tables `flows`, `utilisation` and `links`.
     pub tables: Vec<Table>,
     /// Its summary.
     pub info: EstimateInfo,
-    /// The scenario as it was taken, every default filled in.
+    /// The scenario with every default filled in.
     pub scenario_toml: String,
 }
 
@@ -35,13 +35,13 @@ pub struct EstimateInfo {
     pub seed: u64,
     /// Digest of all flows' times: equal on any machine.
     pub digest: String,
-    /// Arrivals and departures of flows.
+    /// Number of arrivals and departures of flows.
     pub events: u64,
-    /// How often the share of a resource was worked out anew.
+    /// Number of computations of a resource's level.
     pub levels: u64,
-    /// How often a flow's rate changed.
+    /// Number of changes of a flow's rate.
     pub rate_changes: u64,
-    /// Most flows under way at once.
+    /// Most flows active at one time.
     pub flows_at_once: u64,
     /// Why it ended: "goal" (all flows ended), "horizon", "interrupted".
     pub ended: &'static str,
@@ -49,7 +49,7 @@ pub struct EstimateInfo {
     pub end_ps: u64,
     /// Hosts of the fabric.
     pub hosts: u32,
-    /// Flows in all.
+    /// Number of flows.
     pub flows: u64,
     /// Flows that completed.
     pub flows_completed: u64,
@@ -61,12 +61,12 @@ pub struct EstimateInfo {
     pub audit: Vec<Finding>,
 }
 
-/// Estimates at flow level what becomes of a scenario's flows. `watch` is called now and then; when it returns true the run stops there
-/// and the results so far are given.
+/// Estimates a scenario's flows at flow level. `watch` is called from time to time; when it returns true the run stops
+/// and returns the results so far.
 ///
-/// Whatever of a scenario concerns packets in queues has no effect. What would change where flows go or what share they get, and
-/// is not known here, is refused with its key: failures, hosts with several links, the ways of sharing among entities, and arrivals of
-/// single packets.
+/// Settings that concern packets in queues have no effect. Settings that would change paths or shares, and are not
+/// modelled here, are refused with their key: failures, hosts with several links, sharing among entities, and arrivals
+/// of single packets.
 pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
     refuse(scenario)?;
     let workload_plan = WorkloadPlan::new(scenario)?;
@@ -98,11 +98,11 @@ fn refuse(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Samples that a run keeps at most: more are a slip of the pen.
+/// Most samples of a run. A scenario with more is taken for a typing error.
 const SAMPLES_MAX: u64 = 1 << 24;
-/// So many instants lie between two calls of who watches.
+/// Number of event times between two calls of `watch`.
 const WATCH_EVERY: u64 = 256;
-/// Audits of all shares: at the end, and at instants that are powers of this.
+/// All shares are audited at the end, and at event counts that are powers of this.
 const AUDIT_EVERY: u64 = 4;
 
 pub(crate) struct Run<'a> {
@@ -111,19 +111,19 @@ pub(crate) struct Run<'a> {
     pub network: &'a Network<'a>,
     ideal: Ideal<'a>,
     shares: Shares,
-    /// When flows' last bits leave, as things stand.
+    /// When flows' last bits will leave at present rates.
     agenda: Agenda,
-    /// Flows under way, by their slots.
+    /// By slot: active flows.
     under_way: Vec<UnderWay>,
-    /// Flows that wait for a time and for no other flow, in order, and how many of them have started.
+    /// Flows that wait for a time and not for another flow, in order, and how many of them have started.
     timed: Vec<FlowId>,
     timed_started: usize,
-    /// Flows whose predecessor has ended, by when they start.
+    /// Flows whose predecessor has ended, by start.
     due: BinaryHeap<Reverse<(u64, FlowId)>>,
-    /// Flows that wait for others, by those.
+    /// Flows that wait for others, sorted by the flow that they wait for.
     waiting: Vec<(FlowId, FlowId)>,
     pub usage: Usage,
-    /// By resource, what flows that have started bring to it in all, in bytes on the wire.
+    /// By resource: bytes on the wire of all flows that have started.
     pub brought: Vec<f64>,
     pub started: Vec<u64>,
     pub delivered: Vec<u64>,
@@ -140,20 +140,20 @@ pub(crate) struct Run<'a> {
     audit: Audit,
 }
 
-/// A flow that is being transferred.
+/// A flow in transfer.
 #[derive(Clone, Copy, Default)]
 struct UnderWay {
     flow: FlowId,
     start: u64,
-    /// Bytes on the wire that were left at `since`, and its rate from then on.
+    /// Bytes on the wire that were left at `since`, and its rate since then.
     left: f64,
     since: u64,
     rate: f64,
-    /// What its transfer would take alone.
+    /// Transfer time without other flows.
     alone_ps: u64,
-    /// From its start to its delivery, if its transfer took just that.
+    /// Time from start to delivery without other flows.
     delivery_ps: u64,
-    /// Links of each tier that it passes.
+    /// Number of links of each tier on its path.
     hops: [f64; 3],
 }
 
@@ -172,7 +172,7 @@ enum Ended {
     Interrupted,
 }
 
-/// In place of a time that there is not.
+/// Stands for a missing time.
 pub(crate) const NONE: u64 = run::Flows::NONE;
 
 impl<'a> Run<'a> {
@@ -252,20 +252,20 @@ impl<'a> Run<'a> {
                 return Ok(Ended::Interrupted);
             }
         }
-        // What has left its sender may still be on its way.
+        // Bytes that have left the sender may still be in flight.
         let last = self.delivered.iter().chain(&self.completed).copied().filter(|&at| at != NONE).max().unwrap_or(0);
         self.now = last.min(horizon);
         Ok(if last > horizon { Ended::Horizon } else { Ended::Goal })
     }
 
-    /// The next instant at which something happens.
+    /// Time of the next event.
     fn next(&self) -> Option<u64> {
         let timed = self.timed.get(self.timed_started).map(|&flow| self.workload_plan.flows.get(flow).start.ps());
         let due = self.due.peek().map(|Reverse((at, _))| *at);
         [timed, due, self.agenda.first().map(|first| first.0)].into_iter().flatten().min()
     }
 
-    /// A flow that starts now.
+    /// Starts a flow that is due.
     fn start_due(&mut self, now: u64) -> Option<FlowId> {
         if let Some(&Reverse((at, flow))) = self.due.peek()
             && at == now
@@ -326,7 +326,7 @@ impl<'a> Run<'a> {
         self.shares.remove(slot);
         let UnderWay { flow: id, start, alone_ps, delivery_ps, .. } = self.under_way[slot as usize];
         let flow = self.workload_plan.flows.get(id);
-        // Rounded to whole picoseconds, a transfer may seem to have taken one less than alone.
+        // Rounding to picoseconds may make a transfer seem one picosecond shorter than alone.
         let late = (self.now - start).saturating_sub(alone_ps);
         let delivered = start.saturating_add(delivery_ps).saturating_add(late);
         let completed = delivered.saturating_add(self.ideal.answer(flow.src, flow.dst).ps());
@@ -355,7 +355,7 @@ impl<'a> Run<'a> {
         self.changed = changed;
     }
 
-    /// Notes what a flow has sent at its present rate, and says how much is left of it.
+    /// Counts what a flow has sent at its present rate, and returns what is left.
     fn credit(&mut self, slot: Slot) -> f64 {
         let UnderWay { left, since, rate, hops, .. } = self.under_way[slot as usize];
         self.usage.add(since, self.now, rate, hops);
@@ -393,7 +393,7 @@ impl<'a> Run<'a> {
             },
             Finding {
                 name: "bytes conserved",
-                // A picosecond is an eighth of a byte at 1 Tbps; the rest is what products of large numbers are rounded to.
+                // A picosecond is an eighth of a byte at 1 Tbps; the rest is rounding of products of large numbers.
                 ok: off_bytes < 1.0,
                 detail: format!(
                     "what a flow was given differs from its bytes on the wire by at most {off_bytes:.1e} bytes"
@@ -429,7 +429,7 @@ impl<'a> Run<'a> {
         Estimate { tables, info, scenario_toml: self.scenario.to_toml() }
     }
 
-    /// Takes back what has not come to pass by the end.
+    /// Removes what would have happened after the end.
     fn cut_off(&mut self, end: u64) {
         while let Some((_, slot)) = self.agenda.pop() {
             let left = self.credit(slot);
@@ -447,10 +447,10 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Picoseconds that a byte takes at a bit a second.
+/// Picoseconds for a byte at one bit per second.
 const BIT_PS_A_BYTE: f64 = 8e12;
 
-/// How long bytes take at a rate, to the nearest picosecond.
+/// Time to transfer bytes at a rate, to the nearest picosecond.
 fn transfer_ps(bytes: f64, rate_bps: f64) -> u64 {
     (bytes * BIT_PS_A_BYTE / rate_bps + 0.5) as u64
 }

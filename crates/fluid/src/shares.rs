@@ -1,21 +1,23 @@
-//! Max-min fair rates, kept up to date while flows come and go.
+//! Max-min fair rates, kept up to date while flows arrive and depart.
 //!
-//! A flow passes resources, each with some share of its traffic. Every resource has a *level*: the rate at which it stops a flow if
-//! nothing else does; infinite while it is not full. A flow has the least level of its resources, or its own limit if that is less.
-//! The levels are those of max-min fairness exactly if each is the water level of its resource when every flow is limited by
-//! what else it passes: then a full resource's unlimited flows have the most of all its flows, so every flow has a bottleneck.
+//! A flow uses resources, each with some share of its traffic. Every resource has a *level*: the rate to which it
+//! limits a flow if nothing else does. The level is infinite while the resource is not full. The rate of a flow is the
+//! least level of its resources, or its own limit if that is less. The rates are max-min fair exactly if each level is
+//! the water level of its resource when every flow is limited by its other resources: then the unlimited flows of a
+//! full resource have the highest rates of all its flows, so every flow has a bottleneck.
 //!
-//! So an event makes the levels of what the flow passes doubtful; a doubtful level is worked out anew, and if it moves, those
-//! resources are in doubt for whose level the flows' new limits matter. That ends, because a level depends on lower ones alone: the
-//! lowest is right as soon as it has been worked out, then the next (the argument of Charny, Clark and Jain for their distributed
-//! algorithm, ICC 1995, and of Mozo et al., "B-Neck", 2011). So the lowest in doubt goes first.
+//! An event makes the levels of the flow's resources doubtful. A doubtful level is recomputed. If it changes, those
+//! resources become doubtful whose level depends on the flows' new limits. This ends, because a level depends only on
+//! lower levels: the lowest is right as soon as it has been recomputed, then the next (the argument of Charny, Clark
+//! and Jain for their distributed algorithm, ICC 1995, and of Mozo et al., "B-Neck", 2011). So the lowest doubtful
+//! level is recomputed first.
 //!
-//! A resource that is not full needs no level: it is enough to know its load.
+//! A resource that is not full needs no level: its load is enough.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A flow's place among those under way.
+/// The index of an active flow.
 pub(crate) type Slot = u32;
 
 /// Max-min fair shares.
@@ -23,14 +25,14 @@ pub(crate) struct Shares {
     resources: Vec<Resource>,
     flows: Vec<Flow>,
     free: Vec<Slot>,
-    /// What flows pass, in blocks.
+    /// Passages of flows through resources, in blocks.
     passages: Vec<Passage>,
-    /// Blocks that no flow has, by their length.
+    /// Unused blocks, by length.
     blocks: Vec<Vec<u32>>,
     doubtful: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Flows whose rates were touched since [`Shares::settle`] was last called.
+    /// Flows whose rates may have changed since the last [`Shares::settle`].
     touched: Vec<Slot>,
-    /// Memory for [`Shares::water_level`].
+    /// Scratch memory of [`Shares::water_level`].
     limits: Vec<(f64, f64)>,
 }
 
@@ -43,18 +45,18 @@ struct Resource {
     doubtful: bool,
 }
 
-/// A flow, as a resource sees it.
+/// A flow as seen by a resource.
 #[derive(Clone, Copy)]
 struct Member {
     slot: Slot,
-    /// Which of `passages` it is.
+    /// Index in `passages`.
     passage: u32,
 }
 
 struct Flow {
     limit: f64,
     rate: f64,
-    /// The rate when it was last settled.
+    /// The rate at the last settlement.
     settled: f64,
     first: u32,
     count: u32,
@@ -62,11 +64,11 @@ struct Flow {
     low: Lowest,
 }
 
-/// The two lowest of the levels that a flow meets, so that what it could have without any one resource is known at once.
+/// The two lowest levels of a flow's resources, from which its rate without any one resource follows.
 #[derive(Clone, Copy)]
 struct Lowest {
     least: f64,
-    /// Whose the least is.
+    /// The resource with the lowest level.
     of: usize,
     second: f64,
 }
@@ -86,28 +88,28 @@ impl Lowest {
         }
     }
 
-    /// The least but for a resource's.
+    /// The lowest level except for `resource`'s.
     fn without(self, resource: usize) -> f64 {
         if self.of == resource { self.second } else { self.least }
     }
 }
 
-/// A resource, as a flow sees it.
+/// A resource as seen by a flow.
 #[derive(Clone, Copy, Default)]
 struct Passage {
     resource: u32,
-    /// Its place among the resource's members.
+    /// Index among the resource's members.
     place: u32,
     share: f64,
 }
 
-/// A level has not moved if it has by less than this share: the sums behind it are rounded.
+/// A relative change of a level below this is taken for rounding of sums.
 const ROUNDING: f64 = 1e-12;
-/// A resource is watched as if it were full from this much of its capacity on, since its load is kept through many changes.
+/// From this share of its capacity on a resource is treated as full, since its load is updated through many changes.
 const NEARLY: f64 = 1.0 - 1e-9;
 
 impl Shares {
-    /// For resources of these capacities, in bits per second, none of them zero.
+    /// Shares of resources with these capacities in bits per second, none of them zero.
     pub fn new(capacities: impl Iterator<Item = f64>) -> Shares {
         let resource =
             |capacity| Resource { capacity, level: f64::INFINITY, load: 0.0, members: Vec::new(), doubtful: false };
@@ -123,7 +125,8 @@ impl Shares {
         }
     }
 
-    /// A flow comes, which can send at `limit` bits per second and no faster, and passes each resource once, with a share above 0.
+    /// Adds a flow that can send at most `limit` bits per second. It uses each of its resources once, with a share
+    /// above 0.
     pub fn insert(&mut self, limit: f64, passes: impl ExactSizeIterator<Item = (u32, f64)>) -> Slot {
         let count = passes.len();
         let first = self.block(count);
@@ -146,7 +149,7 @@ impl Shares {
         slot
     }
 
-    /// A flow goes.
+    /// Removes a flow.
     pub fn remove(&mut self, slot: Slot) {
         self.doubt_all(slot);
         self.set_rate(slot, 0.0);
@@ -158,7 +161,7 @@ impl Shares {
             if let Some(moved) = members.get(place as usize) {
                 self.passages[moved.passage as usize].place = place;
             } else if members.is_empty() {
-                // Nothing is left of what its sum was rounded to.
+                // The resource is empty: clear the rounding error of its sum.
                 self.resources[resource as usize].load = 0.0;
             }
         }
@@ -172,8 +175,8 @@ impl Shares {
         self.flows[slot as usize].rate
     }
 
-    /// Brings all rates up to date and puts the flows whose rates have changed since the last time into `changed`. How many levels
-    /// were worked out.
+    /// Updates all rates and writes the flows whose rates have changed since the last time into `changed`. Returns the
+    /// number of levels computed.
     pub fn settle(&mut self, changed: &mut Vec<Slot>) -> u64 {
         let mut steps = 0;
         while let Some(Reverse((_, resource))) = self.doubtful.pop() {
@@ -185,7 +188,7 @@ impl Shares {
         for slot in self.touched.drain(..) {
             let flow = &mut self.flows[slot as usize];
             flow.touched = false;
-            // A flow that has gone has no limit any more.
+            // A removed flow has limit 0.
             if flow.rate != flow.settled && flow.limit > 0.0 {
                 flow.settled = flow.rate;
                 changed.push(slot);
@@ -194,8 +197,8 @@ impl Shares {
         steps
     }
 
-    /// How far this is from max-min fairness: the most that a resource is loaded by as a share of its capacity, and the most that
-    /// a flow lacks to the largest of any resource that holds it back, as a share of that. 1 and 0 where all is right.
+    /// The distance from max-min fairness: the highest load of a resource as a share of its capacity, and the most that
+    /// a flow lacks to the highest rate of any of its bottlenecks, as a share of that rate. 1 and 0 if all is right.
     pub fn distance_from_fair(&self) -> (f64, f64) {
         let (mut loaded, mut largest) = (vec![0.0f64; self.resources.len()], vec![0.0f64; self.resources.len()]);
         for (load, (most, resource)) in loaded.iter_mut().zip(largest.iter_mut().zip(&self.resources)) {
@@ -231,7 +234,7 @@ impl Shares {
         })
     }
 
-    /// A flow has come or is going: what holds it back, or others for it, is to be worked out anew.
+    /// A flow has arrived or is leaving: the levels of its resources become doubtful.
     fn doubt_all(&mut self, slot: Slot) {
         let Flow { first, count, .. } = self.flows[slot as usize];
         for passage in first..first + count {
@@ -246,7 +249,8 @@ impl Shares {
         let Resource { level, doubtful, .. } = &mut self.resources[resource as usize];
         if !*doubtful {
             *doubtful = true;
-            // The bits of numbers that are not negative have their order. What was not full has no level to go by and goes first.
+            // The bit patterns of non-negative floats sort like the floats. A resource that was not full has no level
+            // and goes first.
             let level = if *level < f64::INFINITY { level.to_bits() } else { 0 };
             self.doubtful.push(Reverse((level, resource)));
         }
@@ -271,7 +275,7 @@ impl Shares {
         }
     }
 
-    /// Works a level out anew and tells those whom it concerns.
+    /// Recomputes a level and marks the levels that depend on it.
     fn level(&mut self, index: usize) {
         let new = self.water_level(index);
         let old = self.resources[index].level;
@@ -289,7 +293,7 @@ impl Shares {
                 if resource as usize == index || level == f64::INFINITY {
                     continue;
                 }
-                // What else there is: neither this one nor itself.
+                // The lowest level other than this resource's and the member's own.
                 let other = f64::min(limit, low.without(resource as usize));
                 let (before, after) = (f64::min(other, old), f64::min(other, new));
                 if before != after && f64::min(before, after) < level {
@@ -304,14 +308,14 @@ impl Shares {
         }
     }
 
-    /// The lowest levels that a flow meets, but for one resource's.
+    /// The lowest levels of a flow's resources except for `but`.
     fn lowest(&self, slot: Slot, but: usize) -> Lowest {
         let others = self.passages_of(&self.flows[slot as usize]).iter().map(|passage| passage.resource as usize);
         let and = |low: Lowest, resource: usize| low.and(resource, self.resources[resource].level);
         others.filter(|&resource| resource != but).fold(Lowest::default(), and)
     }
 
-    /// How high the water stands in a resource when each of its flows is limited by what else it passes.
+    /// The water level of a resource when each of its flows is limited by its other resources.
     fn water_level(&mut self, index: usize) -> f64 {
         let Resource { capacity, members, .. } = &self.resources[index];
         let capacity = *capacity;
@@ -331,7 +335,7 @@ impl Shares {
     }
 }
 
-/// The level at which flows, each with its limit and its share, fill a capacity that is too small for all their limits.
+/// The level at which flows, each with a limit and a share, fill a capacity that is too small for all their limits.
 fn fill(capacity: f64, limits: &mut Vec<(f64, f64)>) -> f64 {
     let mut left = capacity;
     loop {
@@ -345,7 +349,7 @@ fn fill(capacity: f64, limits: &mut Vec<(f64, f64)>) -> f64 {
             }
             beyond
         });
-        // Those whose limits are below leave the others more, so that the level only rises.
+        // Flows with limits below the level leave more to the others, so the level only rises.
         if limits.len() == before || limits.is_empty() {
             return level;
         }

@@ -1,24 +1,24 @@
 use fabric::Tier;
 use units::Duration;
 
-/// How much passes the links of each tier, interval by interval.
+/// Load of the links of each tier, by interval.
 pub(crate) struct Usage {
     interval_ps: u64,
     tiers: [Bits; 3],
 }
 
-/// Bits by interval: `within` those of rates that began or ended there, and a rate that lasts all of some intervals is added where it
-/// begins in `whole` and subtracted where it ends.
+/// Bits by interval. `within` has the rates that began or ended there. A rate that covers whole intervals is added in
+/// `whole` where it begins and subtracted where it ends.
 #[derive(Default)]
 struct Bits {
     within: Vec<f64>,
     whole: Vec<f64>,
 }
 
-/// The tiers that are told apart: links between switches away from hosts and towards them, and to hosts.
+/// The tiers: links between switches away from hosts, those towards hosts, and links to hosts.
 pub(crate) const TIERS: [&str; 3] = ["up", "down", "to_host"];
 
-/// Which of [`TIERS`] a link is counted in; none for one that leaves a host.
+/// Index of a link in [`TIERS`]; `None` for a link from a host.
 pub(crate) fn tier_index(tier: Tier) -> Option<usize> {
     match tier {
         Tier::FromHost => None,
@@ -29,12 +29,12 @@ pub(crate) fn tier_index(tier: Tier) -> Option<usize> {
 }
 
 impl Usage {
-    /// Samples an interval apart, none if it is zero.
+    /// With this interval between samples; zero takes none.
     pub fn new(interval: Duration) -> Usage {
         Usage { interval_ps: interval.ps(), tiers: Default::default() }
     }
 
-    /// From `from` to `to` (in picoseconds) a flow has a rate, and passes so many links of each tier.
+    /// Adds a flow's rate from `from` to `to` (in picoseconds), over this number of links of each tier.
     pub fn add(&mut self, from: u64, to: u64, rate_bps: f64, hops: [f64; 3]) {
         let interval = self.interval_ps;
         if interval == 0 || from >= to {
@@ -58,7 +58,7 @@ impl Usage {
         }
     }
 
-    /// By interval that had ended at `end`, the bits of each tier, and when it ended.
+    /// For each interval complete by `end_ps`: its end, and the bits of each tier.
     pub fn samples(&self, end_ps: u64) -> Vec<(u64, [f64; 3])> {
         let count = end_ps.checked_div(self.interval_ps).unwrap_or(0);
         let mut whole = [0.0; 3];

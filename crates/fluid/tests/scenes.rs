@@ -72,8 +72,8 @@ fn two_flows_to_one_host_take_twice_as_long() {
 
 #[test]
 fn a_flow_that_comes_later_takes_half_from_then_on() {
-    // a has the link to itself for 50.4 us, half its bytes; then both have half: a ends at 151.2 us, when b has sent half of its
-    // own and goes on alone: it ends at 201.6 us, 151.2 us after its start.
+    // a has the link to itself for 50.4 us, half its bytes; then both have half: a ends at 151.2 us, when b has sent
+    // half of its own and goes on alone: it ends at 201.6 us, 151.2 us after its start.
     let text = format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0), (1, 2, 1_250_000, 50_400)]));
     let alone = fct(&run(&format!("{STAR}{}", classes(&[(0, 2, 1_250_000, 0)]))))[0];
     assert_eq!(fct(&run(&text)), [alone + 50_400_000, alone + 50_400_000]);
@@ -296,8 +296,8 @@ proptest! {
     }
 }
 
-/// One link, Poisson arrivals, processor sharing: whatever the sizes, a flow of size x takes x / (1 - load) on average (Kleinrock,
-/// "Queueing Systems" volume 2, section 4.4).
+/// One link, Poisson arrivals, processor sharing: whatever the sizes, a flow of size x takes x / (1 - load) on average
+/// (Kleinrock, "Queueing Systems" volume 2, section 4.4).
 #[test]
 fn a_single_link_is_a_processor_sharing_queue() {
     for sizes in ["{ constant = '1MB' }", "'imc10'", "{ uniform = { min = '1KB', max = '1MB' } }"] {
@@ -311,7 +311,8 @@ fn a_single_link_is_a_processor_sharing_queue() {
                 ));
                 let flows = table(&estimate, "flows");
                 let wire = whole(flows, "bytes").into_iter().map(|bytes| (bytes + bytes.div_ceil(8_999)) as f64 * 8_000.0);
-                // By work: the mean transfer over the mean lone transfer is 1 / (1 - load) exactly, and weighs large flows most.
+                // By work: the mean transfer over the mean lone transfer is 1 / (1 - load) exactly, and weighs large
+                // flows most.
                 let times: Vec<(f64, f64)> = whole(flows, "fct_ps").into_iter().zip(whole(flows, "ideal_ps")).zip(wire)
                     .map(|((fct, ideal), wire)| ((fct - ideal) as f64 + wire, wire)).collect();
                 times.iter().map(|time| time.0 / time.1).sum::<f64>() / times.len() as f64
@@ -319,7 +320,8 @@ fn a_single_link_is_a_processor_sharing_queue() {
             let mean = means.iter().sum::<f64>() / 20.0;
             let error = (means.iter().map(|of| (of - mean) * (of - mean)).sum::<f64>() / 19.0 / 20.0).sqrt();
             let theory = 1.0 / (1.0 - load);
-            // The first flows meet an empty link, a matter of the relaxation time over the run: less than a percent here.
+            // The first flows meet an empty link, a matter of the relaxation time over the run: less than a percent
+            // here.
             assert!(
                 (mean - theory).abs() < 3.0 * error + 0.01 * theory,
                 "{sizes} at {load}: {mean} +- {error}, not {theory}"

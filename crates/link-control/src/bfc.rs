@@ -1,19 +1,21 @@
-//! Backpressure Flow Control (Goyal, Shah, Zhao, Nikolaidis, Alizadeh, Anderson: NSDI 2022): per-hop flow control of single
-//! flows with a bounded number of queues.
+//! Backpressure Flow Control (Goyal, Shah, Zhao, Nikolaidis, Alizadeh, Anderson: NSDI 2022): hop-by-hop flow control of
+//! single flows with a bounded number of queues.
 //!
-//! Each egress port has a few physical queues, served by deficit round robin. A flow is known by its virtual id, a hash; when
-//! its first packet comes to a port it is given an empty queue, and keeps it while it has packets there and for two one-hop round
-//! trips after. When no queue is empty it shares one. A packet that makes its queue longer than its share of the one-hop
-//! bandwidth-delay product, HRTT x rate / N_active, is counted against the upstream queue that it came from, until it leaves: as
-//! long as that count is above zero the upstream queue pauses. Packets carry the number of the queue that they come from.
+//! Each egress port has a few physical queues, served by deficit round robin. A flow is identified by its virtual id, a
+//! hash. When its first packet arrives at a port it is assigned an empty queue, and keeps it while it has packets there
+//! and for two one-hop round trips after. If no queue is empty it shares one. A packet that makes its queue longer than
+//! its share of the one-hop bandwidth-delay product, HRTT x rate / N_active, is counted against the upstream queue that
+//! it came from until it leaves; while that count is above zero the upstream queue is paused. Packets carry the number
+//! of the queue that they come from.
 //!
-//! `queues = "ideal"` gives each flow a queue of its own and pauses it by name: BFC without collisions, as Pyrrha's authors
-//! run it beside the real one.
+//! `queues = "ideal"` gives each flow a queue of its own and pauses it by name: BFC without collisions, which Pyrrha's
+//! authors run beside the real one.
 //!
-//! [`Departures`] says what else the published program of Pyrrha's authors does, whose results `papers/pyrrha` holds this against.
+//! [`Departures`] lists what the published program of Pyrrha's authors does differently. `papers/pyrrha` compares with
+//! its results.
 //!
-//! Control packets, class 0, go first and are never held. Absent on purpose: limits of how many queues resume at once, and a
-//! queue of high priority for flows' first packets; what the program lacks in which Pyrrha's authors run BFC.
+//! Control packets, class 0, go first and are never paused. Deliberately absent: limits of how many queues resume at
+//! once, and the high-priority queue for flows' first packets, which the program of Pyrrha's authors lacks too.
 
 mod assignment;
 mod departures;
@@ -31,17 +33,17 @@ use contract::link_control::{LinkScheme, LinkView};
 pub use departures::{Departure, Departures};
 use node::flow_queues::HELD_CLASSES;
 
-/// What a scenario may set.
+/// Configuration of BFC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Queues of each egress port.
+    /// Queues of each egress port: `{ physical = 32 }` or `"ideal"`. Default: 32 physical queues.
     pub queues: Queues,
-    /// Virtual flow ids; flows with the same one are one flow to switches and NICs.
+    /// Number of virtual flow ids. Switches and NICs treat flows with the same id as one flow. Default: 16384.
     pub vfids: u32,
-    /// How long a flow keeps its queue after its last packet there has left, in one-hop round trips.
+    /// How long a flow keeps its queue after its last packet there has left, in one-hop round trips. Default: 2.
     pub sticky: f64,
-    /// Where the published program departs from BFC: "published" for all of it, or a list.
+    /// Departures from BFC: "published" for those of the program of Pyrrha's authors, or a list. Default: none.
     pub departures: Departures,
 }
 
@@ -49,9 +51,9 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Queues {
-    /// So many, 1 to 128, that flows share.
+    /// This many queues, 1 to 128, which flows share.
     Physical(u32),
-    /// One for each flow.
+    /// A queue for each flow.
     Ideal,
 }
 
@@ -104,7 +106,7 @@ impl LinkScheme for Config {
         Some(Box::new(NicPart::new(self.host_name(), host)))
     }
 
-    /// Where each flow has a queue of its own, a packet waits only for packets of its own flow that are further on.
+    /// If each flow has its own queue, a packet waits only for packets of its own flow further downstream.
     fn deadlock_free(&self, _: bool) -> bool {
         self.queues == Queues::Ideal
     }
@@ -126,7 +128,7 @@ impl Config {
         }
     }
 
-    /// By what a host's queues are called.
+    /// How frames to a host name queues.
     fn host_name(&self) -> Name {
         if self.departures.has(Departure::HostsByFlow) { Name::Flow } else { self.name() }
     }

@@ -6,7 +6,7 @@ use node::flow_queues::FlowQueues;
 
 use crate::queue_frame::Frame;
 
-/// A queue for each flow that has packets at a port or may not send there, and what else is noted of it.
+/// A queue for each flow that has packets at a port or is paused there, with data of type `T`.
 pub(crate) struct ByFlow<T> {
     flows: FlowMap<T>,
 }
@@ -29,19 +29,19 @@ impl<T: Default> ByFlow<T> {
         Cause::Flow(self.flows.get(slot).expect("a queue in use has a flow").0)
     }
 
-    /// What is noted of the flow of a queue.
+    /// The data of the flow of a queue.
     #[inline]
     pub fn noted(&mut self, slot: u32) -> &mut T {
         self.flows.get_mut(slot).expect("a queue in use has a flow").1
     }
 
-    /// What is noted of a flow that has a queue.
+    /// The data of a flow that has a queue.
     #[inline]
     pub fn of(&self, flow: FlowId) -> Option<&T> {
         self.flows.slot(flow).and_then(|slot| self.flows.get(slot)).map(|(_, noted)| noted)
     }
 
-    /// Forgets the flow of a queue that is empty and may send.
+    /// Frees the queue of a flow if it is empty and not paused.
     #[inline]
     pub fn tidy(&mut self, queues: &FlowQueues, slot: u32) {
         if queues.bytes(slot) == 0 && !queues.is_paused(slot) {

@@ -1,17 +1,19 @@
-//! Congestion Isolation (IEEE 802.1Qcz): flows that cause congestion are put into one queue of low priority at each port.
+//! Congestion Isolation (IEEE 802.1Qcz): flows that cause congestion are moved to one queue of low priority at each
+//! port.
 //!
-//! A flow whose packet joins a queue that has grown past `threshold` is a congesting one at that port. Its packets from then on
-//! wait in the congested queue, that of a class which is served after all others, and the neighbour that they come from is told in a
-//! congestion isolation message (CIM) to do the same, and so on towards the source. PFC works on each class as ever; since
-//! congesting flows have one of their own, its pauses fall on them first and spare the rest. Within the congested queue flows block
-//! each other, which is what Pyrrha (related work) says against it.
+//! A flow whose packet joins a queue longer than `threshold` is a congesting flow at that port. From then on its
+//! packets wait in the congested queue, that of a class which is served after all others. The neighbour that they come
+//! from is told by a congestion isolation message (CIM) to do the same, and so on towards the source. PFC pauses
+//! classes as usual. Since congesting flows have their own class, pauses affect them first and spare the rest. Within
+//! the congested queue flows block each other, which is Pyrrha's criticism (related work).
 //!
-//! Order is kept: the congested queue goes only when the port's other lossless queues are empty, paused ones too, and a flow
-//! goes back to its own class only when it has no packet left there. An entry of the table ages out `age` after its flow last met a
-//! long queue or was named in a CIM.
+//! Order is kept: the congested queue sends only while the port's other lossless queues are empty (paused queues
+//! included), and a flow returns to its own class only when none of its packets is left in the congested queue. An
+//! entry of the table expires `age` after its flow last met a long queue or was named in a CIM.
 //!
-//! The standard leaves open how congesting flows are found, when entries end, and how often CIMs are sent; see
-//! `docs/schemes/flow-control.md` for what is done here. Absent on purpose: the layer-3 form of the CIM, and limits of the table.
+//! The standard leaves open how congesting flows are detected, when entries end, and how often CIMs are sent; see
+//! `docs/schemes/flow-control.md` for the choices made here. Deliberately absent: the layer-3 form of the CIM, and
+//! limits of the table.
 
 mod switch;
 
@@ -27,17 +29,17 @@ use crate::pfc;
 use contract::About;
 use contract::link_control::{LinkScheme, LinkView};
 
-/// What a scenario may set.
+/// Configuration of Congestion Isolation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Length of a queue from which the flows that join it are congesting ones, in one-hop bandwidth-delay products.
+    /// Queue length above which the flows that join are congesting, in one-hop bandwidth-delay products. Default: 1.
     pub threshold: f64,
-    /// Class of the congested queue. What a transport sends in it counts as congesting.
+    /// Class of the congested queue. Packets that a transport sends in this class count as congesting. Default: 7.
     pub class: u8,
-    /// How long after its flow last met a long queue, or was named by a neighbour, an entry of the table holds.
+    /// Lifetime of a table entry after its flow last met a long queue or was named by a neighbour. Default: 100us.
     pub age: Duration,
-    /// PFC, below it.
+    /// The PFC that runs below it.
     pub pfc: pfc::Config,
 }
 
@@ -136,7 +138,7 @@ impl Header for Message {
     }
 }
 
-/// A NIC that isolates flows as it is told, and answers PFC.
+/// A NIC that isolates flows as told and obeys PFC.
 struct NicPart {
     class: u8,
     lossless: u8,

@@ -1,7 +1,7 @@
-//! Flow control between neighbours, one folder a mechanism: any transport runs over any of them.
+//! Hop-by-hop flow controls, one module for each mechanism. Any transport runs over any of them.
 //!
-//! Each has a part in switches ([`node::QueueDiscipline`]), and one in NICs ([`node::NicControl`]) where hosts answer. Nothing
-//! outside its folder names it but its line in the catalogue.
+//! Each has a part in switches ([`node::QueueDiscipline`]), and one in NICs ([`node::NicControl`]) if hosts take part.
+//! Outside its module, only its line in the catalogue names it.
 
 pub mod bfc;
 pub mod congestion_isolation;

@@ -1,12 +1,13 @@
-//! Per-flow queues: each flow has a queue of its own at each port, and is held back alone.
+//! Per-flow queues: each flow has its own queue at each port and is paused alone.
 //!
-//! The scheme that the bounded ones approximate (Pyrrha, section 2.3 and appendix B; PFQ of R2C2, section 5.2, its ideal of fair
-//! sharing). Queues are served by deficit round robin; when a flow's queue has grown past `pause` one-hop bandwidth-delay
-//! products, the neighbours that its packets come from are told to pause that flow, and below `resume` to go on. So a flow is held
-//! only by its own packets further on: no head-of-line blocking, no deadlock, a fair share at every link.
+//! Other schemes approximate this one with a bounded number of queues (Pyrrha, section 2.3 and appendix B; PFQ of R2C2,
+//! section 5.2, its ideal of fair sharing). Queues are served by deficit round robin. When a flow's queue exceeds
+//! `pause` one-hop bandwidth-delay products, the neighbours that its packets come from pause that flow; below `resume`
+//! they resume it. So a flow is paused only because of its own packets downstream: no head-of-line blocking, no
+//! deadlock, a fair share of every link.
 //!
-//! Neither paper gives thresholds. The defaults are those by which Pyrrha's own queues pause and resume, so that the two differ in
-//! what they hold and not in when. Absent on purpose: a limit on queues, which is what makes it an ideal.
+//! Neither paper gives thresholds. The defaults are those of Pyrrha's own queues, so that the two schemes differ in
+//! what they pause and not in when. Deliberately absent: a limit of the number of queues, which makes this an ideal.
 
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView};
 use node::pool::{PacketId, Slot};
@@ -21,16 +22,16 @@ use contract::About;
 use contract::link_control::{LinkScheme, LinkView, Shares};
 use node::flow_queues::{FlowQueues, HELD_CLASSES, Order, Taken, push_control};
 
-/// What a scenario may set.
+/// Configuration of per-flow queues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// A flow is paused when its queue is longer than so many one-hop bandwidth-delay products.
+    /// Queue length above which a flow is paused, in one-hop bandwidth-delay products. Default: 2.
     pub pause: f64,
-    /// It goes on when its queue is no longer than so many.
+    /// Queue length at or below which it is resumed, in one-hop bandwidth-delay products. Default: 1.
     pub resume: f64,
-    /// Both lengths are so much longer than that. Where a product is less than a few packets, a queue that is let go on at so little
-    /// runs dry before the next packet is in.
+    /// Bytes added to both lengths. If the bandwidth-delay product is only a few packets, a queue that resumes without
+    /// margin runs empty before the next packet arrives. Default: 0.
     pub margin: Bytes,
 }
 
@@ -78,7 +79,7 @@ impl LinkScheme for Config {
         Some(Box::new(NicPart::new(Name::Flow, host)))
     }
 
-    /// A packet waits only for packets of its own flow that are further on.
+    /// A packet waits only for packets of its own flow further downstream.
     fn deadlock_free(&self, _: bool) -> bool {
         true
     }
@@ -96,7 +97,7 @@ struct SwitchPart {
     config: Config,
     shares: Shares,
     ports: Vec<Egress>,
-    /// By port, how often its link has gone down or come up.
+    /// By port: number of changes of its link's state.
     epochs: Vec<u32>,
     pauses: u64,
     resumes: u64,
@@ -107,22 +108,23 @@ struct Egress {
     flows: ByFlow<Vec<Told>>,
 }
 
-/// A neighbour that is to keep a flow back.
+/// A neighbour that was told to pause a flow.
 #[derive(Clone, Copy, PartialEq)]
 struct Told {
     port: PortId,
-    /// When, by its port's epoch.
+    /// The epoch of its port at that time.
     epoch: u32,
 }
 
 impl SwitchPart {
-    /// The length of a queue at `out` beyond which what comes by `into` is too much, at so many products.
+    /// The queue length at `out`, for packets that arrive by `into`, that corresponds to `products` bandwidth-delay
+    /// products.
     fn limit_bytes(&self, products: f64, into: PortId, out: PortId) -> f64 {
         products * self.shares.bytes(into, out) as f64 + self.config.margin.0 as f64
     }
 
-    /// Whether the neighbour at a port is to keep a flow back, for its queue at any port here: where packets take several ways, one
-    /// that is short again does not speak for the others.
+    /// Whether the neighbour at a port has to pause a flow because of any of the flow's queues here. If packets take
+    /// several paths, one queue that has become short must not resume the flow for the others.
     fn holds(&self, flow: FlowId, into: PortId) -> bool {
         let epoch = self.epochs[into.index()];
         let told =
@@ -130,7 +132,7 @@ impl SwitchPart {
         self.ports.iter().any(told)
     }
 
-    /// A packet has been taken out.
+    /// A packet has been dequeued.
     fn left(&mut self, cx: &mut LinkCx<'_>, out: PortId, taken: &Taken) {
         let Some(slot) = taken.slot else { return };
         let flow = cx.pool.get(taken.id).packet.flow;

@@ -1,18 +1,19 @@
-//! Priority flow control (IEEE 802.1Qbb): lossless by pausing the class of a whole link.
+//! Priority flow control (IEEE 802.1Qbb): lossless operation by pausing a class on a whole link.
 //!
-//! A switch counts the bytes that it holds by the port and class by which they came. When a count exceeds its threshold, the
-//! neighbour at that port is told to pause the class; when it has fallen `resume_offset` below, to go on. The threshold is
-//! dynamic (Choudhury and Hahne 1998, as switches of RoCE networks use it): `alpha` times the memory that is free of packets and
-//! of headroom. Headroom, set aside for each port and class from its first packet on, takes what still comes in after the
-//! decision to pause ([`LinkView::reaction_bytes`](contract::link_control::LinkView::reaction_bytes)), so no packet of a paused class is
-//! ever lost.
+//! A switch counts the bytes that it holds by the port and class of their arrival. When a count exceeds its threshold,
+//! the neighbour at that port is told to pause the class; when it has fallen `resume_offset` below, to resume. The
+//! threshold is dynamic (Choudhury and Hahne 1998, as in switches of RoCE networks): `alpha` times the memory that is
+//! free of packets and of headroom. Headroom is set aside for each port and class from its first packet on. It takes
+//! the bytes that still arrive after the decision to pause
+//! ([`LinkView::reaction_bytes`](contract::link_control::LinkView::reaction_bytes)), so no packet of a lossless class
+//! is ever lost.
 //!
-//! Packets stay in the port's class queues. A class that is paused as a whole also holds back what does not contribute to
-//! the congestion: head-of-line blocking, pause storms and, where pauses depend on each other in a circle, deadlock. All of
-//! them are meant to be seen here (Pyrrha, section 2.2).
+//! Packets stay in the port's class queues. Pausing a whole class also blocks traffic that does not contribute to the
+//! congestion: head-of-line blocking, pause storms and, if pauses form a circle, deadlock. The simulation shows all of
+//! these (Pyrrha, section 2.2).
 //!
-//! Absent on purpose: the timeouts of pauses (a pause holds until it is lifted: a real switch refreshes it), watchdogs
-//! that drop what a storm holds, and the guaranteed minimum of each queue.
+//! Deliberately absent: timeouts of pauses (a pause holds until it is lifted; real switches refresh it), watchdogs that
+//! drop what a storm holds, and the guaranteed minimum of each queue.
 
 mod ingress;
 
@@ -29,23 +30,24 @@ use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
 
 pub(crate) use ingress::Ingress;
 
-/// What a scenario may set.
+/// Configuration of PFC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Threshold of a port and class as a multiple of the free memory (Pyrrha, section 6).
+    /// Threshold of a port and class as a multiple of the free memory (Pyrrha, section 6). Default: 2.
     pub alpha: f64,
-    /// If set, `alpha` is that of ports of this rate, and others have it in proportion to theirs, 1 at most, so that faster ports
-    /// may hold more; if not, all ports have the same.
+    /// Port rate that `alpha` is meant for. Ports of other rates scale it in proportion, to at most 1, so that faster
+    /// ports may hold more. Default: `alpha` holds for all ports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_rate: Option<Rate>,
-    /// Headroom of each port and class in one-hop bandwidth-delay products, if more than what reaction takes is set aside.
+    /// Headroom of each port and class, in one-hop bandwidth-delay products, if more than the reaction takes should be
+    /// set aside. Default: what the reaction takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom_bdps: Option<f64>,
-    /// A pause is lifted when the count has fallen so far below the threshold.
+    /// How far below the threshold the count has to fall before a pause is lifted. Default: 3000B.
     pub resume_offset: Bytes,
-    /// The classes that are lossless. The others are lost when memory is full: class 0 has acknowledgements and other
-    /// control, which are too little to need more.
+    /// The lossless classes. Packets of other classes are dropped when memory is full. Class 0 carries acknowledgements
+    /// and other control packets, too few to need PFC. Default: 1 to 7.
     pub classes: Vec<u8>,
 }
 
@@ -86,7 +88,7 @@ impl LinkScheme for Config {
     }
 
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {
-        // Of several links, all bring more until they have fallen silent.
+        // With several links, all deliver more until they fall silent.
         let reaction = view.of_ports(host, |node, port| view.reaction_bytes(node, port));
         let pause_bytes = view.intake_buffer.get().saturating_sub(reaction);
         let resume_bytes = pause_bytes.saturating_sub(self.resume_offset.get());
@@ -223,7 +225,7 @@ impl QueueDiscipline for SwitchPart {
     }
 }
 
-/// Shows the queues of a port's classes that hold packets or may not send.
+/// Shows the class queues of a port that have packets or are paused.
 pub(crate) fn show_classes(own: &Port, see: &mut dyn FnMut(QueueView)) {
     for class in 0..CLASSES as u8 {
         let (bytes, paused) = (own.class_bytes(class), own.paused() >> class & 1 == 1);
@@ -234,11 +236,12 @@ pub(crate) fn show_classes(own: &Port, see: &mut dyn FnMut(QueueView)) {
     }
 }
 
-/// A NIC that answers PFC, and pauses the switch when its host does not take in what comes.
+/// A NIC that obeys PFC, and pauses the switch when its host takes packets in too slowly.
 struct NicPart {
     paused: u8,
     lossless: u8,
-    /// From how much that waits in the NIC it pauses: all of its memory but what reaction takes. And at how much it lets go.
+    /// Bytes waiting in the NIC at which it pauses the switch: all of its buffer except for what still arrives during
+    /// the reaction. And the bytes at which it resumes.
     pause_bytes: u64,
     resume_bytes: u64,
     pauses: bool,

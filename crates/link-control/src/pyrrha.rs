@@ -1,15 +1,16 @@
-//! Pyrrha (Liu et al., NSDI 2025): flow control by congestion root, which isolates congested flows and holds no other.
+//! Pyrrha (Liu et al., NSDI 2025): flow control by congestion root. It isolates congested flows and pauses no others.
 //!
-//! A port whose output queue grows beyond `K_pause` one-hop bandwidth-delay products nominates itself as a congestion root and
-//! tells the ports upstream that feed it to PAUSE what goes through it ([`mod@switch`], section 4.1). A port upstream that
-//! hears of a root puts what will go through it (it computes the whole onward path of each packet: [`paths`], section 4.2) into
-//! an isolation queue, which the root pauses and resumes and which in turn pauses what is further upstream, up to the hosts
-//! ([`mod@nic`]). So only what contributes to congestion waits for it (Theorem 3.1), however far congestion spreads.
+//! A port whose output queue exceeds `K_pause` one-hop bandwidth-delay products nominates itself as a congestion root
+//! and tells the upstream ports that feed it to PAUSE traffic through it ([`mod@switch`], section 4.1). An upstream
+//! port that hears of a root computes the whole onward path of each packet ([`paths`], section 4.2) and puts packets
+//! that will pass the root into an isolation queue. The root pauses and resumes this queue, which in turn pauses ports
+//! further upstream, up to the hosts ([`mod@nic`]). So only traffic that contributes to congestion waits for it
+//! (Theorem 3.1), however far congestion spreads.
 //!
-//! A port that had nominated itself and then hears of a new root further downstream was none: it abdicates, and MERGE
-//! dissolves its congestion tree. Isolation queues form a hierarchy by distance to the root, near to far, then the output queue
-//! ([`mod@egress`], section 4.3); or, for switches without hierarchies, a single tier with a queue for each set of roots and order
-//! marks (appendix C). [`State`] is Figure 6.
+//! A port that has nominated itself and then hears of a new root further downstream was a false root: it abdicates, and
+//! MERGE dissolves its congestion tree. Isolation queues form a hierarchy by distance to the root, from near to far,
+//! followed by the output queue ([`mod@egress`], section 4.3). For switches without hierarchies there is a single tier
+//! with a queue for each set of roots, and order marks (appendix C). [`State`] is Figure 6.
 //!
 //! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
 
@@ -36,32 +37,33 @@ mod upstream;
 pub use departures::{Departure, Departures};
 pub use state::{Change, State};
 
-/// What a scenario may set.
+/// Configuration of Pyrrha.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Queue length from which a port pauses, in one-hop bandwidth-delay products.
+    /// Queue length above which a port pauses, in one-hop bandwidth-delay products. Default: 2.
     pub k_pause: f64,
-    /// Queue length at which it resumes, in the same.
+    /// Queue length at which it resumes, in one-hop bandwidth-delay products. Default: 1.
     pub k_resume: f64,
-    /// Whether a false root's tree merges into that of the true one.
+    /// Whether the congestion tree of a false root merges into that of the true root. Default: true.
     pub merging: bool,
-    /// How isolation queues are arranged.
+    /// How isolation queues are arranged. Default: `hierarchy`.
     pub tiers: Tiers,
-    /// Which ports may nominate themselves.
+    /// Which ports may nominate themselves as congestion roots. Default: `all`.
     pub roots: Roots,
-    /// Isolation queues that a port has; when they run out, roots share (section 6).
+    /// Isolation queues of each port. When all are in use, roots share queues (section 6). Default: 100.
     pub queues: u16,
-    /// Whether hosts answer, a flow at a time.
+    /// Whether hosts take part and pause single flows. Default: true.
     pub hosts: bool,
-    /// Where it does as the authors' program: a list, or "published" for what that does.
+    /// Departures from the paper: a list, or "published" for those of the authors' program. Default: none.
     pub departures: Departures,
-    /// The classes that are isolated and paused. The others always go on: class 0 has acknowledgements and other control.
+    /// The classes that are isolated and paused. Other classes are always sent; class 0 carries acknowledgements and
+    /// other control packets. Default: 1 to 7.
     pub classes: Vec<u8>,
 }
 
 impl Config {
-    /// The isolated classes as bits.
+    /// The isolated classes, as a bit mask.
     fn mask(&self) -> u8 {
         class_mask(&self.classes)
     }
@@ -71,10 +73,10 @@ impl Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tiers {
-    /// A queue a root, in levels by distance (section 4.3).
+    /// A queue for each root, in levels by distance (section 4.3).
     #[default]
     Hierarchy,
-    /// A queue for each set of roots that flows go through (appendix C).
+    /// A queue for each set of roots that flows pass (appendix C).
     Single,
 }
 
@@ -82,12 +84,13 @@ pub enum Tiers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Roots {
-    /// All. Under adaptive balancing those alone that lead to a host, since no other is on a path for certain (section 4.2).
+    /// All ports. Under adaptive balancing only ports to hosts, since no other port is certain to be on a path (section
+    /// 4.2).
     #[default]
     All,
-    /// Those that lead down, on a fabric that has up and down: `ONLY_DOWN_PORT_ENABLE` of the authors' program.
+    /// Only ports that lead down, on a fabric with tiers: `ONLY_DOWN_PORT_ENABLE` of the authors' program.
     Down,
-    /// Those at most two hops from the destination: "Pyrrha (downstream)" (appendix C.2).
+    /// Only ports at most two hops from the destination: "Pyrrha (downstream)" (appendix C.2).
     Downstream,
 }
 
@@ -204,14 +207,14 @@ impl LinkScheme for Config {
         self.hosts.then(|| Box::new(part) as Box<dyn NicControl>)
     }
 
-    /// A false root too holds only what goes through it, merging or not. In a single tier a queue is of a set of roots; a queue
-    /// that roots share for want of others is nobody's, and not held to anything.
+    /// Even a false root holds only packets that pass it, with or without merging. In a single tier a queue belongs to
+    /// a set of roots. No promise is made for a queue that several roots share because none was free.
     fn promise(&self) -> Option<Promise> {
         Some(Promise { on_path: true, queue_a_root: self.tiers == Tiers::Hierarchy })
     }
 
-    /// The output queue of a root is never paused (section 4.5). Where two roots share a queue, what goes through the one waits for the
-    /// other, and such waits may close a circle.
+    /// The output queue of a root is never paused (section 4.5). If two roots share a queue, traffic through one waits
+    /// for the other, and such waits may form a circle.
     fn deadlock_free(&self, sharing: bool) -> bool {
         !sharing
     }

@@ -1,11 +1,11 @@
-//! Choosing one of several shortest paths.
+//! Load balancing: the choice among several shortest paths.
 
 use units::{Stream, SwitchId, mix};
 
 use crate::{Balancing, Packet};
 
-/// The published hash by which ECMP chooses: 32 bits from addresses, flow, flow label and a switch's seed. Any switch can
-/// compute any other's choice.
+/// ECMP's hash: 32 bits from addresses, flow, flow label and a switch's seed. Any switch can compute any other switch's
+/// choice.
 #[inline]
 pub fn path_hash(packet: &Packet, seed: u64) -> u32 {
     let addresses = u64::from(packet.src.0) << 32 | u64::from(packet.dst.0);
@@ -13,7 +13,7 @@ pub fn path_hash(packet: &Packet, seed: u64) -> u32 {
     (mix(mix(addresses, flow), seed) >> 32) as u32
 }
 
-/// The seed of a switch's hash in the run with this `seed`.
+/// The seed of a switch's hash in a run with this `seed`.
 #[inline]
 pub fn switch_seed(seed: u64, switch: SwitchId) -> u64 {
     mix(seed, u64::from(switch.0))
@@ -25,8 +25,8 @@ fn ecmp_choice(packet: &Packet, seed: u64, candidates: usize) -> usize {
     ((u64::from(path_hash(packet, seed)) * candidates as u64) >> 32) as usize
 }
 
-/// The index below `candidates` (at least 2) that a packet takes at the switch whose seed is `seed`, wherever the hash
-/// alone decides; none where the choice depends on what only that switch knows.
+/// The index below `candidates` (at least 2) that a packet takes at the switch with hash seed `seed`. `None` if the
+/// hash alone does not decide.
 #[inline]
 pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidates: usize) -> Option<usize> {
     match balancing {
@@ -44,25 +44,25 @@ pub fn hashed_choice(balancing: Balancing, packet: &Packet, seed: u64, candidate
     }
 }
 
-/// One switch's chooser for one transport.
+/// The load balancer of one switch for one transport.
 #[derive(Clone, Debug)]
 pub struct Balancer {
     balancing: Balancing,
     seed: u64,
     random: Stream,
-    /// RoundRobin: the next turn for each number of candidates' set, by its first port and size.
+    /// For round robin: the next turn by candidate set, named by its first port and size.
     turns: Vec<u32>,
-    /// DRILL: the best ports of last time, by first candidate.
+    /// For DRILL: the best ports of the previous packet, by first candidate.
     best: Vec<Vec<u16>>,
 }
 
 impl Balancer {
-    /// The chooser of a switch whose ECMP seed is `seed`.
+    /// The balancer of a switch whose ECMP seed is `seed`.
     pub fn new(balancing: Balancing, seed: u64, random: Stream) -> Balancer {
         Balancer { balancing, seed, random, turns: Vec::new(), best: Vec::new() }
     }
 
-    /// An index below `candidates` (at least 2), for a packet to `group` (the destination's own switch);
+    /// Chooses an index below `candidates` (at least 2) for a packet to `group` (the destination's switch).
     /// `queue_bytes(i)` is the length of candidate i's queue.
     #[inline]
     pub fn choose(
@@ -105,7 +105,8 @@ impl Balancer {
         let pool = &mut self.best[group];
         pool.retain(|&port| usize::from(port) < candidates); // a failure may have taken candidates away
         for _ in 0..samples {
-            // In front, so that ties (above all: all queues empty) go to the new draw and not to one port for ever.
+            // The new draw goes first, so that it wins ties. Otherwise one port would win for ever while all queues are
+            // empty.
             let drawn = self.random.below(candidates as u64) as u16;
             pool.retain(|&port| port != drawn);
             pool.insert(0, drawn);
@@ -117,7 +118,7 @@ impl Balancer {
     }
 }
 
-/// `base` to a small power, by multiplication alone: the same on every machine.
+/// `base` to a small power by multiplication only, so that every machine gives the same result.
 fn powi(base: f64, exponent: usize) -> f64 {
     (0..exponent).fold(1.0, |power, _| power * base)
 }

@@ -1,10 +1,10 @@
-//! The contract of a host: a state machine that is pulled.
+//! The contract of a host: a state machine that the driver pulls packets from.
 //!
-//! The driver (simulator or socket loop) hands in what happened and the time, then pulls packets one at a time, only
-//! when the NIC can send one. So pulling is backpressure: an endpoint never fills its own NIC's queue, it decides
-//! what goes next at the last moment, and a paused flow holds back no other.
+//! The driver (simulator or socket loop) hands in events and the time. It pulls one packet at a time, only when the NIC
+//! can send one. Pulling is backpressure: an endpoint never fills its NIC's queue, it chooses the next packet at the
+//! last moment, and a paused flow does not block others.
 //!
-//! An endpoint does no I/O, reads no clock, spawns nothing, and draws randomness from [`Cx::random`] only.
+//! An endpoint does no I/O, reads no clock, starts no threads, and draws random numbers only from [`Cx::random`].
 
 use std::sync::Arc;
 
@@ -13,79 +13,79 @@ use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
 use crate::{NicControl, Packet, Telemetry};
 
-/// A host's part of a scheme: sender and receiver of every flow of that host.
+/// A scheme's part in a host: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
-    /// Takes in what happened at `cx.now`.
+    /// Handles an event at time `cx.now`.
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>);
 
-    /// The next packet to put on the wire, or none now. Asked only when the NIC can take one; asked again after
-    /// it has gone, after every [`Endpoint::handle`], and when the gate opens.
+    /// The next packet to send, or `None` for now. Called only when the NIC can take a packet: after the previous
+    /// packet has left, after every [`Endpoint::handle`], and when the gate opens.
     ///
     /// Never returns a packet of a class that `cx.gate` has closed.
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
 
-    /// When this endpoint wants [`Input::Deadline`]. The driver reads it after each call of the other two.
-    /// A deadline that is not later than now is handed in at once.
+    /// When this endpoint wants [`Input::Deadline`]. The driver reads it after each call of the other two methods. A
+    /// deadline that is not later than now is handed in at once.
     fn poll_at(&self) -> PollAt;
 
-    /// The network's topology has changed: these are the routes now. Every host is told at the same time as switches are.
+    /// The topology has changed; these are the new routes. Hosts hear of it at the same time as switches.
     fn set_routes(&mut self, _cx: &mut Cx<'_>, _routes: &Arc<Routes>) {}
 
-    /// The packet that is handed in next has gathered this on its way. Said of packets flagged
-    /// [`TELEMETRY`](crate::packet::flags::TELEMETRY) alone.
+    /// Telemetry gathered by the packet that is handed in next. Called only for packets flagged
+    /// [`TELEMETRY`](crate::packet::flags::TELEMETRY).
     fn gathered(&mut self, _telemetry: &Telemetry) {}
 
-    /// What a packet of this endpoint with that flag leaves with. Asked once a packet, when its first bit leaves.
+    /// Initial telemetry of an outgoing packet with that flag. Called once for each packet, when its first bit leaves.
     fn carries(&mut self, _packet: &Packet) -> Telemetry {
         Telemetry::default()
     }
 
-    /// What it counted, by name, for the result: retransmissions by cause, control packets by kind.
+    /// Counters for the result, by name: retransmissions by cause, control packets by kind.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// What happens to an endpoint.
+/// An event at an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// The application wants a message carried; this host is its source.
+    /// An application sends a message from this host.
     Send(&'a Message),
-    /// A packet for this host has come in whole.
+    /// A packet for this host has arrived completely.
     Packet(&'a Packet),
-    /// The time named by [`Endpoint::poll_at`] has come. May also come early: look at `cx.now`.
+    /// The time named by [`Endpoint::poll_at`] has come. May also come early: check `cx.now`.
     Deadline,
 }
 
-/// A message that an application hands to the network.
+/// A message that an application sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its number in the run.
+    /// The message's flow id in the run.
     pub flow: FlowId,
-    /// Where it is.
+    /// Source.
     pub src: HostId,
-    /// Where it shall go.
+    /// Destination.
     pub dst: HostId,
-    /// Its length; at least 1.
+    /// Length in bytes, at least 1.
     pub bytes: u64,
-    /// The class of traffic that it belongs to.
+    /// Its traffic class.
     pub class: u16,
-    /// How long a full packet takes at the rates that AQs on its way guarantee its entity: the least virtual delay that its packets can have. Zero
-    /// without AQs.
+    /// Transmission time of a full packet at the rates that AQs on its path guarantee its entity: the least virtual
+    /// delay of its packets. Zero without AQs.
     pub virtual_serialisation: Duration,
 }
 
 /// When an endpoint next wants to be woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PollAt {
-    /// At this time, whatever happens before.
+    /// At this time, even if nothing happens before.
     At(Time),
     /// Only when a packet or message arrives.
     OnArrival,
 }
 
 impl PollAt {
-    /// The instant, [`Time::MAX`] for never.
+    /// The time; [`Time::MAX`] for never.
     #[inline]
     pub fn time(self) -> Time {
         match self {
@@ -101,21 +101,21 @@ impl From<Option<Time>> for PollAt {
     }
 }
 
-/// What the application at a host learns.
+/// What an endpoint reports to the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// At the receiver: every byte of the flow is here. Said once a flow.
+    /// At the receiver: every byte of the flow has arrived. Reported once for each flow.
     Delivered {
         /// The flow.
         flow: FlowId,
     },
-    /// At the sender: it knows that the receiver has every byte. Said once a flow.
+    /// At the sender: the receiver is known to have every byte. Reported once for each flow.
     Completed {
         /// The flow.
         flow: FlowId,
-        /// Data packets sent for it, first time and again.
+        /// Data packets sent for the flow, retransmissions included.
         sent_packets: u64,
-        /// Those of them that had been sent before.
+        /// Retransmissions among them.
         resent_packets: u64,
     },
     /// At the sender: the network refused the flow (a scheme with admission control).
@@ -123,101 +123,101 @@ pub enum Event {
         /// The flow.
         flow: FlowId,
     },
-    /// At the sender: the flow was given up.
+    /// At the sender: the transport has given the flow up.
     Failed {
         /// The flow.
         flow: FlowId,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// At either end: something that the scheme has measured of the flow, for the result. It changes nothing.
+    /// At either end: a measurement of the flow, for the result. It has no effect on the run.
     Measured {
         /// The flow.
         flow: FlowId,
-        /// What was measured; ends in its unit.
+        /// Name of the measurement, ending in its unit.
         what: &'static str,
-        /// How much.
+        /// The value.
         value: u64,
     },
 }
 
-/// What an endpoint may look at and write to while it runs.
+/// The context of an endpoint's call: what it may read and write.
 pub struct Cx<'a> {
-    /// The time, by the driver's clock (simulated, or the real one since the run began).
+    /// Time by the driver's clock: simulated, or real since the start of the run.
     pub now: Time,
-    /// This host's random stream for this scheme.
+    /// Random stream of this host and scheme.
     pub random: &'a mut Stream,
-    /// What the link lets through.
+    /// What flow control lets through.
     pub gate: Gate<'a>,
-    /// What the application shall learn, in order.
+    /// Events for the application, in order.
     pub events: &'a mut Vec<Event>,
 }
 
-/// Which traffic the host's link may not carry now (link-level flow control).
+/// The traffic that the host may send now under hop-by-hop flow control.
 #[derive(Clone, Copy, Default)]
 pub struct Gate<'a> {
-    /// One bit a priority class that the switch has paused.
+    /// Classes that the switch has paused, as bits.
     pub paused_classes: u8,
     transport: u8,
     nic: Option<&'a dyn NicControl>,
 }
 
 impl<'a> Gate<'a> {
-    /// The gate of a NIC with such a flow control, for the endpoint whose packets say `transport`.
+    /// The gate of a NIC with this flow control, for the endpoint of transport index `transport`.
     #[inline]
     pub fn new(nic: Option<&'a dyn NicControl>, transport: u8) -> Gate<'a> {
         Gate { paused_classes: nic.map_or(0, |nic| nic.paused_classes()), transport, nic }
     }
 
-    /// The same gate as an endpoint sees it whose packets go `classes` further down: to it, class 0 is that class, and all that
-    /// would be beyond the last are the last.
+    /// The gate as seen by an endpoint whose classes are shifted down by `classes`: its class 0 is that class. Classes
+    /// beyond the last map to the last.
     #[inline]
     pub const fn beneath(self, classes: u8) -> Gate<'a> {
         Gate { paused_classes: (self.paused_classes as i8 >> classes) as u8, ..self }
     }
 
-    /// Whether a packet of `class` may go.
+    /// Whether a packet of `class` may be sent.
     #[inline]
     pub const fn open(self, class: u8) -> bool {
         self.paused_classes >> class & 1 == 0
     }
 
-    /// Whether packets of a flow to `dst`, which bear no flow label, may go. An endpoint that does not ask has its packets held
-    /// in the NIC, a queue a flow.
+    /// Whether packets of a flow to `dst` without a flow label may be sent. If an endpoint does not ask, the NIC holds
+    /// its packets in a queue for each flow.
     #[inline]
     pub fn lets(self, flow: FlowId, dst: HostId) -> bool {
         self.nic.is_none_or(|nic| nic.lets(self.transport, flow, dst, 0))
     }
 
-    /// Changes whenever a flow that was held may go: when to ask again.
+    /// A number that changes whenever a held flow may send again: the sign to ask again.
     #[inline]
     pub fn epoch(self) -> u32 {
         self.nic.map_or(0, |nic| nic.epoch())
     }
 }
 
-/// What an endpoint is told about its place when it is built. Everything here follows from the scenario.
+/// What an endpoint knows of its host and network when it is built. All of it follows from the scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
-    /// This host.
+    /// The host.
     pub host: HostId,
-    /// Hosts in the network.
+    /// Number of hosts in the network.
     pub hosts: u32,
-    /// Rate of this host's link, or of all its links together.
+    /// Rate of the host's link; the total rate if it has several.
     pub nic_rate: Rate,
-    /// Longest unloaded round trip of a full data packet and a control packet back, over all pairs of hosts.
+    /// Longest unloaded round trip over all pairs of hosts: a full data packet and a control packet back.
     pub data_rtt: Duration,
-    /// The same over the pairs with so many switches between them, fewest first.
+    /// The same by the number of switches between the hosts, fewest first.
     pub data_rtts: Vec<(u8, Duration)>,
-    /// Longest unloaded round trip of two control packets.
+    /// Longest unloaded round trip over all pairs of hosts, with a control packet each way.
     pub control_rtt: Duration,
-    /// Bytes of a full data packet, headers counted.
+    /// Bytes of a full data packet, headers included.
     pub mtu_bytes: u16,
-    /// Headers of a data packet; a control packet is this long and nothing else.
+    /// Bytes of headers in a data packet, and of a whole control packet.
     pub header_bytes: u16,
-    /// This host's clock against true time.
+    /// The host's clock relative to true time.
     pub clock: Clock,
-    /// The index that this scheme's packets carry in `transport`.
+    /// The index of the transport, which its packets carry in `transport`.
     pub transport: u8,
 }
 
@@ -226,24 +226,24 @@ impl Site {
     pub const fn payload_max(&self) -> u16 {
         self.mtu_bytes - self.header_bytes
     }
-    /// Bandwidth-delay product: what fits into one `data_rtt` at the NIC's rate.
+    /// Bandwidth-delay product: bytes that the NIC sends in one `data_rtt`.
     pub fn bdp_bytes(&self) -> u64 {
         self.nic_rate.bytes_in(self.data_rtt)
     }
 }
 
-/// A host's own clock, for schemes that act on local time: it runs `drift_ppb` parts in 10^9 too fast and began
-/// `offset_ps` ahead.
+/// A host's clock, for schemes that act on local time. It starts `offset_ps` ahead and runs fast by `drift_ppb` parts
+/// in 10^9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// Picoseconds ahead of true time when the run begins; negative when behind.
+    /// Picoseconds ahead of true time at the start; negative when behind.
     pub offset_ps: i64,
-    /// Parts in 10^9 by which it runs fast; negative when slow. Above -10^9.
+    /// Parts in 10^9 by which it runs fast; negative when slow. Greater than -10^9.
     pub drift_ppb: i64,
 }
 
 impl Clock {
-    /// What this clock shows at true time `now`, in picoseconds; it may be before zero.
+    /// Local time at true time `now`, in picoseconds. May be negative.
     pub fn local_ps(self, now: Time) -> i64 {
         if self.drift_ppb == 0 {
             return i64::try_from(now.ps()).map_or(i64::MAX, |now| now.saturating_add(self.offset_ps));
@@ -253,7 +253,7 @@ impl Clock {
         i64::try_from(drifted + i128::from(self.offset_ps)).unwrap_or(i64::MAX)
     }
 
-    /// The first true instant at which this clock shows at least `local_ps`.
+    /// The first true time at which the clock shows at least `local_ps`.
     pub fn true_time(self, local_ps: i64) -> Time {
         if self.drift_ppb == 0 {
             return Time::from_ps(local_ps.saturating_sub(self.offset_ps).max(0) as u64);

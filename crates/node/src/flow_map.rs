@@ -1,8 +1,8 @@
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
-/// The state of an endpoint's live flows, in slots that are used again: small numbers for timers and queues to name
-/// flows by, whatever their ids.
+/// The state of an endpoint's live flows in reusable slots. Slots are small numbers by which timers and queues name
+/// flows, whatever their ids.
 #[derive(Clone, Debug)]
 pub struct FlowMap<T> {
     slots: Vec<Option<(FlowId, T)>>,
@@ -17,7 +17,7 @@ impl<T> Default for FlowMap<T> {
 }
 
 impl<T> FlowMap<T> {
-    /// Adds a flow, in place of what was known by its id, and gives its slot.
+    /// Adds a flow, replacing any state under its id, and returns its slot.
     pub fn insert(&mut self, flow: FlowId, state: T) -> u32 {
         if let Some(slot) = self.slot(flow) {
             self.slots[slot as usize] = Some((flow, state));
@@ -38,19 +38,19 @@ impl<T> FlowMap<T> {
         self.by_flow.get(&flow).copied()
     }
 
-    /// The flow in a slot, if one is there.
+    /// The flow in a slot, if the slot is in use.
     #[inline]
     pub fn get(&self, slot: u32) -> Option<(FlowId, &T)> {
         self.slots.get(slot as usize)?.as_ref().map(|(flow, state)| (*flow, state))
     }
 
-    /// The flow in a slot, if one is there.
+    /// The flow in a slot, if the slot is in use.
     #[inline]
     pub fn get_mut(&mut self, slot: u32) -> Option<(FlowId, &mut T)> {
         self.slots.get_mut(slot as usize)?.as_mut().map(|(flow, state)| (*flow, state))
     }
 
-    /// Takes a flow out; its slot will be used again.
+    /// Removes a flow; its slot will be reused.
     pub fn remove(&mut self, slot: u32) -> Option<T> {
         let (flow, state) = self.slots.get_mut(slot as usize)?.take()?;
         self.by_flow.remove(&flow);
@@ -58,12 +58,12 @@ impl<T> FlowMap<T> {
         Some(state)
     }
 
-    /// Live flows.
+    /// Number of live flows.
     pub fn len(&self) -> usize {
         self.by_flow.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no live flows.
     pub fn is_empty(&self) -> bool {
         self.by_flow.is_empty()
     }

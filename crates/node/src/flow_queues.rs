@@ -1,12 +1,12 @@
-//! Many queues at one port, served in turn by bytes: what flow controls that hold back single flows keep packets in.
-//! [`Order::LowestFirst`] serves them by their numbers instead.
+//! Many queues at one port, served in turn by bytes. Flow controls that pause single flows keep their packets here.
+//! [`Order::LowestFirst`] serves queues in the order of their numbers instead.
 //!
-//! Deficit round robin (Shreedhar and Varghese 1995) over the queues that have packets and may send, with a quantum of one
-//! full packet. Queues are named by slots, small numbers that a scheme gives to flows as it sees fit: one to each
-//! (per-flow queues, BFC's ideal), or a few that flows share (BFC). Putting in, taking out, pausing and resuming take
-//! constant time however many queues there are, and none of them allocates.
+//! The scheduler is deficit round robin (Shreedhar and Varghese 1995) over the queues that have packets and are not
+//! paused, with a quantum of one full packet. Queues are numbered by slots. A scheme maps flows to slots: one to each
+//! (per-flow queues, ideal BFC), or several flows to a slot (BFC). Enqueueing, dequeueing, pausing and resuming take
+//! constant time, whatever the number of queues, and allocate nothing.
 //!
-//! Packets of class 0, control, stay in the port's own queue: they go before everything here and are never held.
+//! Packets of class 0 (control) stay in the port's own queue. They are sent before all packets here and are never held.
 
 use std::collections::VecDeque;
 
@@ -18,19 +18,19 @@ use units::PortId;
 /// The class of packets that are never held.
 const CONTROL_CLASS: u8 = 0;
 
-/// What a port is told to pause when any queue here is: every class but control. It keeps the time, no packet of these
-/// classes being in its own queues.
+/// The classes that are paused at a port while any queue here is paused: all but control. The port has no packets of
+/// these classes in its own queues; pausing them makes it record the time.
 pub const HELD_CLASSES: u8 = !(1u8 << CONTROL_CLASS);
 
-/// Whose turn it is.
+/// The order in which queues are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Deficit round robin.
     InTurn,
-    /// The same, where a queue's turn ends with the transmission of its packet: a queue that had no other, and gets one meanwhile, stands
-    /// behind all that come before that end.
+    /// Deficit round robin in which a queue's turn lasts until its packet has been transmitted. A queue that is empty
+    /// then, and gets a packet meanwhile, goes behind all queues that became active before the end of the transmission.
     WholeTurns,
-    /// The lowest slot that has packets and may send: of at most 128 slots.
+    /// The lowest slot that has packets and is not paused. At most 128 slots.
     LowestFirst,
 }
 
@@ -38,15 +38,15 @@ pub enum Order {
 pub struct FlowQueues {
     queues: Vec<Queue>,
     order: Order,
-    /// Queues that have packets and may send, as bits, where the lowest goes first.
+    /// For `LowestFirst`: queues that have packets and are not paused, as bits.
     lowest: u128,
-    /// Queues in the order of their turns: all that may send, and some that no longer may.
+    /// Queues in the order of their turns: all that are ready, and some that no longer are.
     ring: VecDeque<u32>,
-    /// Queues that have packets and may send.
+    /// Number of queues that have packets and are not paused.
     ready: u32,
-    /// Queues that may not send.
+    /// Number of paused queues.
     paused: u32,
-    /// Queues that have packets, and the most that ever had.
+    /// Number of queues with packets, now and at most so far.
     used: u32,
     used_max: u32,
     quantum_bytes: u32,
@@ -61,17 +61,18 @@ struct Queue {
     in_ring: bool,
 }
 
-/// A packet taken out.
+/// A dequeued packet.
 pub struct Taken {
     /// The packet.
     pub id: PacketId,
-    /// The queue that it was in; none for a control packet.
+    /// Its queue; `None` for a control packet.
     pub slot: Option<u32>,
-    /// Bytes that it leaves behind there.
+    /// Bytes that remain in the queue.
     pub left_bytes: u32,
 }
 
-/// Puts a control packet into its own queue at `out`, and says how long that is then; none for a packet of another class.
+/// Puts a control packet into the port's own queue and returns that queue's length in bytes; `None` for a packet of
+/// another class.
 #[inline]
 pub fn push_control(cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Option<u32> {
     if cx.pool.get(id).packet.class != CONTROL_CLASS {
@@ -83,7 +84,7 @@ pub fn push_control(cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Option<u3
 }
 
 impl FlowQueues {
-    /// No queue, at a port that sends packets of up to `mtu_bytes`.
+    /// No queues yet, at a port that sends packets of up to `mtu_bytes`.
     pub fn new(mtu_bytes: u64, order: Order) -> FlowQueues {
         FlowQueues {
             queues: Vec::new(),
@@ -98,18 +99,18 @@ impl FlowQueues {
         }
     }
 
-    /// Queues that have packets and may send: N_active of BFC.
+    /// Number of queues that have packets and are not paused: BFC's N_active.
     #[inline]
     pub fn ready(&self) -> u32 {
         self.ready
     }
 
-    /// The most queues that have had packets at once.
+    /// The most queues that had packets at one time.
     pub fn used_max(&self) -> u32 {
         self.used_max
     }
 
-    /// Slots from 0 on that have ever been used.
+    /// Number of slots that have ever been used.
     pub fn slots(&self) -> u32 {
         self.queues.len() as u32
     }
@@ -120,13 +121,13 @@ impl FlowQueues {
         self.queues.get(slot as usize).map_or(0, |queue| queue.bytes)
     }
 
-    /// Whether a queue may not send.
+    /// Whether a queue is paused.
     #[inline]
     pub fn is_paused(&self, slot: u32) -> bool {
         self.queues.get(slot as usize).is_some_and(|queue| queue.paused)
     }
 
-    /// Appends a packet to a queue of `out`. How long that now is, in bytes.
+    /// Appends a packet to a queue of `out` and returns the queue's new length in bytes.
     #[inline]
     pub fn push(&mut self, cx: &mut LinkCx<'_>, out: PortId, slot: u32, id: PacketId) -> u32 {
         cx.ports[out.index()].hold(cx.now, cx.pool, id);
@@ -146,13 +147,13 @@ impl FlowQueues {
         length
     }
 
-    /// Whether [`FlowQueues::take_next`] would give something.
+    /// Whether [`FlowQueues::take_next`] would return a packet.
     #[inline]
     pub fn has_sendable(&self, port: &Port) -> bool {
         port.has_sendable() || self.ready > 0
     }
 
-    /// Takes the packet whose turn it is.
+    /// Dequeues the next packet, control packets included.
     #[inline]
     pub fn take_next(&mut self, port: &mut Port, pool: &mut Pool) -> Option<Taken> {
         if let Some(id) = port.take_next(pool) {
@@ -161,7 +162,7 @@ impl FlowQueues {
         self.take_turn(port, pool)
     }
 
-    /// The same, of the queues here alone.
+    /// Dequeues the next packet of the queues here, without control packets.
     #[inline]
     pub fn take_turn(&mut self, port: &mut Port, pool: &mut Pool) -> Option<Taken> {
         if self.order == Order::LowestFirst {
@@ -178,7 +179,7 @@ impl FlowQueues {
             };
             let bytes = u32::from(pool.get(first).packet.wire_bytes);
             if queue.deficit_bytes < bytes {
-                // On to the next; when its turn comes again it has its quantum.
+                // The quantum is spent: the next queue gets its turn.
                 queue.deficit_bytes += self.quantum_bytes;
                 self.ring.rotate_left(1);
                 continue;
@@ -186,7 +187,7 @@ impl FlowQueues {
             queue.deficit_bytes -= bytes;
             let taken = self.take(port, pool, slot, |packets, pool| packets.pop(pool))?;
             if taken.left_bytes == 0 {
-                // An idle queue saves nothing.
+                // An empty queue loses its deficit.
                 let queue = &mut self.queues[slot as usize];
                 queue.deficit_bytes = 0;
                 if self.order == Order::InTurn {
@@ -199,7 +200,7 @@ impl FlowQueues {
         None
     }
 
-    /// Pauses a queue of `out` or lets it go on.
+    /// Pauses or resumes a queue of `out`.
     pub fn set_paused(&mut self, cx: &mut LinkCx<'_>, out: PortId, slot: u32, paused: bool) {
         let queue = self.queue(slot);
         if queue.paused == paused {
@@ -226,14 +227,14 @@ impl FlowQueues {
         }
     }
 
-    /// Lets every queue of `out` go on.
+    /// Resumes every queue of `out`.
     pub fn resume_all(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         for slot in 0..self.slots() {
             self.set_paused(cx, out, slot, false);
         }
     }
 
-    /// Takes any packet, paused or not.
+    /// Dequeues any packet, paused or not.
     pub fn drain(&mut self, port: &mut Port, pool: &mut Pool) -> Option<Taken> {
         if let Some(id) = port.drain(pool) {
             return Some(Taken { id, slot: None, left_bytes: 0 });
@@ -242,7 +243,7 @@ impl FlowQueues {
         self.take(port, pool, slot as u32, |packets, pool| packets.pop(pool))
     }
 
-    /// Takes a last packet of the least urgent class below `class`, of the longest queue that ends with one.
+    /// Takes the last packet of the least urgent class below `class`, from the longest queue that ends with one.
     pub fn push_out(&mut self, port: &mut Port, pool: &mut Pool, class: u8) -> Option<Taken> {
         let last = |queue: &Queue| Some(pool.get(queue.packets.last()?).packet.class);
         let ends = self.queues.iter().enumerate().filter_map(|(slot, queue)| Some((last(queue)?, queue.bytes, slot)));
@@ -250,8 +251,8 @@ impl FlowQueues {
         self.take(port, pool, slot as u32, |packets, pool| packets.pop_last(pool))
     }
 
-    /// Shows the port's control packets, and the queues that hold packets or may not send, each under the name that `cause` gives
-    /// to its slot.
+    /// Shows the port's control packets and the queues that have packets or are paused. `cause` names the cause of a
+    /// slot.
     pub fn show(&self, port: &Port, cause: impl Fn(u32) -> Cause, see: &mut dyn FnMut(QueueView)) {
         let control = QueueView {
             cause: Cause::Class(CONTROL_CLASS),
@@ -278,7 +279,7 @@ impl FlowQueues {
         &mut self.queues[slot]
     }
 
-    /// A queue has packets and may send, one of which is new.
+    /// A queue becomes ready: it now has packets and is not paused.
     #[inline]
     fn start(&mut self, slot: u32) {
         self.ready += 1;
@@ -294,7 +295,7 @@ impl FlowQueues {
         }
     }
 
-    /// A queue has no packets any more, or may not send. Its place in the ring is given up when its turn comes.
+    /// A queue is no longer ready. It leaves the ring when its turn comes.
     #[inline]
     fn stop(&mut self, slot: u32) {
         self.ready -= 1;

@@ -1,8 +1,8 @@
-//! What nodes are built of, and the two contracts that every scheme and every driver meets.
+//! The parts of nodes, and the contracts between schemes and drivers.
 //!
-//! A host is an [`Endpoint`], a switch is a [`Switch`] with the stages that its scheme fills in; both are state
-//! machines that do no I/O and read no clock. The simulator drives them in simulated time, the live driver on real
-//! packets: the same objects, the same lines.
+//! A host is an [`Endpoint`]. A switch is a [`Switch`] whose stages its scheme fills in. Both are state machines that
+//! do no I/O and read no clock. The simulator drives them in simulated time and the live driver with real packets, with
+//! the same code.
 
 pub mod balance;
 pub mod flow_queues;

@@ -1,4 +1,5 @@
-//! The NIC of a host: what it has been told to hold back, what it can take in, and, with several links, its ports.
+//! The NIC of a host: paused traffic, the limit of what the host can take in and, for a host with several links, its
+//! ports.
 
 mod homes;
 mod paused_flows;
@@ -13,28 +14,28 @@ pub use homes::{Homes, RING};
 pub use paused_flows::PausedFlows;
 pub use receive_limit::{ReceiveLimit, Waiting};
 
-/// A port's part of a flow control: what it has been told to hold back, and the packets that it does.
+/// One port of a NIC with a flow control: what is paused, and the packets held for it.
 pub struct Nic {
-    /// What the flow control decides.
+    /// The flow control.
     pub control: Box<dyn NicControl>,
-    /// The packets of paused flows.
+    /// Packets of paused flows.
     pub hold: PausedFlows,
     /// Frames to the switch.
     pub frames: VecDeque<Packet>,
-    /// Since when it has held anything back, if it does.
+    /// Start of the current pause, if anything is paused.
     paused_since: Option<Time>,
-    /// How often it has begun to hold something back, and for how long in all, up to when it last let everything go.
+    /// Number of pauses, and their total duration up to the last resume.
     paused: (u64, Duration),
 }
 
 impl Nic {
-    /// A port that has been told nothing yet.
+    /// A port at which nothing is paused.
     pub fn new(control: Box<dyn NicControl>) -> Nic {
         let (hold, frames) = (PausedFlows::default(), VecDeque::new());
         Nic { control, hold, frames, paused_since: None, paused: (0, Duration::ZERO) }
     }
 
-    /// A frame has come from the switch.
+    /// Handles a frame from the switch.
     pub fn frame(&mut self, now: Time, frame: &Packet) {
         self.control.frame(now, frame);
         self.note_pause(now);
@@ -47,24 +48,24 @@ impl Nic {
         self.note_pause(now);
     }
 
-    /// So many bytes that have come in wait until the host takes them.
+    /// `bytes` have arrived and wait for the host to take them in.
     pub fn intake(&mut self, bytes: u64) {
         let frame = self.control.intake(bytes);
         self.frames.extend(frame);
     }
 
-    /// Whether the class of a packet may not send now.
+    /// Whether the class of a packet is paused.
     pub fn pauses_class(&self, packet: &Packet) -> bool {
         self.control.paused_classes() >> packet.class & 1 == 1
     }
 
-    /// Whether the flow of a packet may not send now.
+    /// Whether the flow of a packet is paused.
     pub fn holds_flow(&self, packet: &Packet) -> bool {
         self.control.held_classes() >> packet.class & 1 == 1
             && !self.control.lets(packet.transport, packet.flow, packet.dst, packet.flow_label())
     }
 
-    /// How often it was told to hold something back, and for how long by `end`.
+    /// Number of pauses, and their total duration by `end`.
     pub fn pauses(&self, end: Time) -> (u64, Duration) {
         let (count, time) = self.paused;
         (count, time + self.paused_since.map_or(Duration::ZERO, |since| end.since(since)))

@@ -1,12 +1,12 @@
-//! The onward path of a packet, as the switches will choose it (sections 4.2 and E.1).
+//! The onward path of a packet, as the switches will choose it (Pyrrha, sections 4.2 and E.1).
 //!
-//! A node knows how all switches are wired, their forwarding tables, by which hash each chooses and its seed. So it finds
-//! every hop to come by asking each table in turn and computing each choice, with the very function that the switch
-//! itself uses; or it reads them from the packet's source route. Where switches balance by their own queues or at random,
-//! only the hops at which all paths end are known: a packet's last port always, which is where an incast has its root.
+//! A node knows the wiring of all switches, their forwarding tables, their hash functions and seeds. So it computes
+//! every hop to come with the same functions that the switches use, or reads the hops from the packet's source route.
+//! Where switches balance by their own queues or at random, only the hops common to all paths are known: always the
+//! last port, which is the root of an incast.
 //!
-//! Re-routing changes the table and with it every path from then on (appendix A's re-routing table). It is asked for
-//! every packet while any root is known: so an iterator that allocates nothing and stops as soon as its user does.
+//! New routes change every path from then on (appendix A's re-routing table). The path is computed for every packet
+//! while any root is known. So it is an iterator that allocates nothing and stops as soon as its user does.
 
 use std::sync::Arc;
 
@@ -27,29 +27,29 @@ pub struct Hop {
     pub distance: u32,
 }
 
-/// What a node knows of all others; cheap to clone.
+/// A node's knowledge of all other nodes. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Downstream {
     peers: Arc<Peers>,
     routes: Arc<Routes>,
 }
 
-/// The part that a run never changes.
+/// The part that never changes during a run.
 #[derive(Debug)]
 struct Peers {
     hosts: u32,
-    /// Where each node's ports begin in `neighbours`, and after the last node their number.
+    /// By node: index of its first port in `neighbours`. One more entry at the end.
     first_port: Vec<u32>,
     /// The node at the other end of each port, node by node.
     neighbours: Vec<NodeId>,
-    /// How switches choose for each transport.
+    /// By transport: how switches choose.
     balancing: Vec<Balancing>,
-    /// The run's, from which follow the switches'.
+    /// Seed of the run, from which the switches' seeds follow.
     seed: u64,
 }
 
 impl Downstream {
-    /// The knowledge of a fabric whose switches choose so for each transport, in a run with this `seed`.
+    /// Knowledge of a fabric with this balancing of each transport, in a run with this `seed`.
     pub fn new(fabric: &Fabric, routes: Arc<Routes>, balancing: Vec<Balancing>, seed: u64) -> Downstream {
         let mut first_port = vec![0];
         let mut neighbours = Vec::with_capacity(fabric.links.len());
@@ -60,16 +60,16 @@ impl Downstream {
         Downstream { peers: Arc::new(Peers { hosts: fabric.hosts, first_port, neighbours, balancing, seed }), routes }
     }
 
-    /// From now on switches forward by these tables.
+    /// Switches use these routing tables from now on.
     pub fn set_routes(&mut self, routes: Arc<Routes>) {
         self.routes = routes;
     }
 
-    /// The hops that are certain of a packet that leaves the node `from` by its port `out`, nearest first: that port
-    /// itself if the node is a switch, then those of the switches to come. `packet.hops` counts `from` in.
+    /// The certain hops of a packet that leaves the node `from` by its port `out`, nearest first: that port itself if
+    /// the node is a switch, then ports of later switches. `packet.hops` already counts `from`.
     ///
-    /// It ends early where a source route names no port or a table has no way. It always ends, loops or not: by the tables
-    /// each hop is nearer to the destination, and a source route has eight ports.
+    /// It ends early if a source route names no valid port or a table has no path. It always ends: by the tables each
+    /// hop is nearer to the destination, and a source route has at most eight ports.
     #[inline]
     pub fn onward<'a>(&'a self, from: NodeId, out: PortId, packet: &'a Packet) -> Onward<'a> {
         let next = self.peers.neighbour(from, out).and_then(|next| self.peers.as_switch(next));
@@ -89,9 +89,9 @@ impl Downstream {
         !self.peers.balancing[packet.transport as usize].by_hash() && !packet.has(flags::SOURCE_ROUTED)
     }
 
-    /// The distance from which on all paths agree. The node's own choice does not count as known: another packet of the
-    /// same flow will choose otherwise. Both ends of the first link are asked, since after re-routing a packet may still
-    /// leave by a port that no shortest path from its switch takes.
+    /// The distance from which on all paths agree. The node's own choice does not count, since another packet of the
+    /// flow may choose differently. Both ends of the first link are checked, since after re-routing a packet may still
+    /// leave by a port that is on no shortest path.
     fn certain_from(&self, own: Option<SwitchId>, next: Option<SwitchId>, packet: &Packet) -> u32 {
         let Some(next) = next else { return 1 };
         let Some(hops) = self.routes.distance(next, packet.dst) else { return u32::MAX };
@@ -102,7 +102,7 @@ impl Downstream {
         hops + 1 - own.map_or(u32::MAX, shared).min(shared(next))
     }
 
-    /// What `switch` does with the packet.
+    /// The hop of the packet at `switch`.
     #[inline]
     fn hop(&self, switch: SwitchId, distance: u32, packet: &Packet) -> Option<Hop> {
         if packet.has(flags::SOURCE_ROUTED) {
@@ -116,7 +116,7 @@ impl Downstream {
             [only] => *only,
             several => {
                 let balancing = self.peers.balancing[packet.transport as usize];
-                // With adaptive balancing any will do: its hops show only where all paths agree.
+                // With adaptive balancing any choice will do, since its hops are only shown where all paths agree.
                 let seed = switch_seed(self.peers.seed, switch);
                 several[hashed_choice(balancing, packet, seed, several.len()).unwrap_or(0)]
             }
@@ -143,7 +143,7 @@ impl Peers {
         NodeId(self.hosts + switch.0)
     }
 
-    /// None if the node has no such port.
+    /// The neighbour at a port; `None` if the node has no such port.
     #[inline]
     fn neighbour(&self, node: NodeId, port: PortId) -> Option<NodeId> {
         let ports = self.first_port[node.index()] as usize..self.first_port[node.index() + 1] as usize;
@@ -151,13 +151,13 @@ impl Peers {
     }
 }
 
-/// The hops of one packet: see [`Downstream::onward`].
+/// Iterator over the hops of one packet: see [`Downstream::onward`].
 #[derive(Clone, Debug)]
 pub struct Onward<'a> {
     downstream: &'a Downstream,
     packet: &'a Packet,
     next: Option<Hop>,
-    /// Hops from this distance on are certain, and the node's own.
+    /// Hops from this distance on are certain, and so is the node's own port.
     certain_from: u32,
 }
 

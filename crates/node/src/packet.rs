@@ -6,8 +6,9 @@ use units::{FlowId, HostId};
 /// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
 pub const CLASSES: usize = 8;
 
-/// So many switches a packet comes to at most, unless its network's own paths are longer: at the last of them it is lost, as by IP's time to
-/// live, which hosts set to 64 (RFC 1700) and every router lowers by one. What goes round in circles while tables differ ends so.
+/// So many switches a packet comes to at most, unless its network's own paths are longer: at the last of them it is
+/// lost, as by IP's time to live, which hosts set to 64 (RFC 1700) and every router lowers by one. What goes round in
+/// circles while tables differ ends so.
 pub const HOPS_MAX: u8 = 64;
 
 /// A packet in flight. 64 bytes: it is copied from queue to queue and must not cost more than a cache line.
@@ -16,8 +17,8 @@ pub const HOPS_MAX: u8 = 64;
 pub struct Packet {
     /// The scheme's own header, as raw words: see [`Packet::header`].
     header: [u64; 4],
-    /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop (three bits with
-    /// `COMPACT_ROUTE`), first hop lowest. Without: the entities that it belongs to, see [`Packet::tags`]; or with
+    /// What switches read beside the addresses. With `SOURCE_ROUTED`: output port numbers, one byte a hop (three bits
+    /// with `COMPACT_ROUTE`), first hop lowest. Without: the entities that it belongs to, see [`Packet::tags`]; or with
     /// `COMPACT_ROUTE` alone a flow label, see [`Packet::flow_label`].
     pub label: u64,
     /// The flow (or message) that this packet serves; ECMP hashes it with the addresses, as it would a 5-tuple.
@@ -58,8 +59,8 @@ pub mod flags {
     pub const TELEMETRY: u8 = 32;
     /// Switches hand it to the part of its transport that they have (see [`crate::SwitchAgent`]).
     pub const ROUTER_ALERT: u8 = 64;
-    /// With `SOURCE_ROUTED`: three bits a hop, for switches of up to eight ports and paths of up to 21 (R2C2, section 4.2).
-    /// Without: `label` is a flow label.
+    /// With `SOURCE_ROUTED`: three bits a hop, for switches of up to eight ports and paths of up to 21 (R2C2, section
+    /// 4.2). Without: `label` is a flow label.
     pub const COMPACT_ROUTE: u8 = 128;
 }
 
@@ -73,22 +74,24 @@ pub trait Header: Pod {
     /// real content must know. Anything for a packet without payload.
     fn payload_offset(&self) -> u64;
 
-    /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's wire form; a scheme whose headers
-    /// have the packet's addresses in them, or a checksum over its content, writes these too.
+    /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's
+    /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes
+    /// these too.
     fn emit_with(packet: &Packet, _content: &[u8], out: &mut Vec<u8>) {
         packet.header::<Self>().emit(out);
     }
 
-    /// Reads back what [`Header::emit_with`] has written, the content behind it, into a packet whose other fields are there already; how many bytes it took.
-    /// Any input may come from a socket: no panic.
+    /// Reads back what [`Header::emit_with`] has written, the content behind it, into a packet whose other fields are
+    /// there already; how many bytes it took. Any input may come from a socket: no panic.
     fn parse_with(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
         let (header, taken) = Self::parse(bytes)?;
         packet.set_header(header);
         Ok(taken)
     }
 
-    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is now: because the scheme has a
-    /// checksum of its own in the place of the link's frame check sequence, and that does not notice. By default the frame check sequence does.
+    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is
+    /// now: because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does
+    /// not notice. By default the frame check sequence does.
     fn damage(_packet: &mut Packet, _bits: &[u32]) -> bool {
         false
     }

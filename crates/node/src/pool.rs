@@ -1,18 +1,18 @@
-//! Where packets live while they are inside a network: slots of two cache lines, named by a 32-bit id.
+//! The pool of packets inside a network: slots of two cache lines, named by a 32-bit id.
 //!
-//! A packet is written once when its host sends it and read in place at every hop. Queues and links are doubly linked
-//! lists through the slots, so that no queue ever allocates and a full buffer can push a queue's last packet out.
+//! A packet is written once, when its host sends it, and read in place at every hop. Queues and links are doubly linked
+//! lists through the slots, so no queue ever allocates, and a full buffer can drop a queue's last packet.
 
 use units::{Duration, Time};
 
 use crate::{Packet, Telemetry};
 
-/// The name of a packet in its [`Pool`].
+/// The id of a packet in its [`Pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketId(u32);
 
 impl PacketId {
-    /// The slot's place, for a driver that keeps more about each packet than its slot holds.
+    /// Index of the slot, for a driver that keeps more about each packet than its slot holds.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -21,34 +21,36 @@ impl PacketId {
 
 const NIL: u32 = u32::MAX;
 
-/// A packet and what the network notes about it on the way.
+/// A packet and its history in the network.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(128))]
 pub struct Slot {
     /// The packet.
     pub packet: Packet,
-    /// Its way so far.
+    /// Its history so far.
     pub transit: Transit,
 }
 
-/// What the network notes about a packet on its way: the second cache line of its slot.
+/// A packet's history in the network: the second cache line of its slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Transit {
     next: u32,
     prev: u32,
-    /// In a queue: since when. On a link: when the packet behind it comes out.
+    /// In a queue: time of arrival. On a link: time at which the packet behind it comes out.
     pub at: Time,
     /// When its first bit left the sender.
     pub sent: Time,
-    /// Time spent in queues, by [`Hop`].
+    /// Time spent in queues, by kind of [`Hop`].
     pub queued: [Duration; 3],
-    /// Time spent in transmission, link after link; under cut-through that of the head, and of the whole at the end.
+    /// Time spent in transmission over all links. Under cut-through: that of the head on each link, and of the whole
+    /// packet at the end.
     pub serialised: Duration,
-    /// Cut-through: how long after its head (which is when it is seen) its tail comes in, in picoseconds.
+    /// Under cut-through: time from the arrival of the head, which is when the packet is seen, to that of the tail, in
+    /// picoseconds.
     pub tail_lag_ps: u32,
-    /// The port by which it came into the switch that it is in.
+    /// The port by which it entered its current switch.
     pub in_port: u16,
-    /// The queue in which it waited at the node before, where the flow control numbers queues.
+    /// Its queue at the previous node, if the flow control numbers queues.
     pub queue: u16,
 }
 
@@ -60,11 +62,11 @@ impl Transit {
     }
 }
 
-/// The kinds of hop that a breakdown of waiting tells apart.
+/// The kinds of hop by which waiting is broken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Hop {
-    /// Away from hosts, and every hop between switches on a direct-connect fabric.
+    /// Away from hosts, and every hop between switches of a direct-connect fabric.
     Up = 0,
     /// Between switches, towards hosts.
     Down = 1,
@@ -72,11 +74,11 @@ pub enum Hop {
     Last = 2,
 }
 
-/// All packets that are inside one part of a network.
+/// All packets inside one part of a network.
 #[derive(Debug)]
 pub struct Pool {
     slots: Vec<Slot>,
-    /// By slot, as far as any packet has needed it.
+    /// By slot, up to the last slot that has needed it.
     telemetry: Vec<Telemetry>,
     free: u32,
     live: usize,
@@ -89,7 +91,7 @@ impl Default for Pool {
 }
 
 impl Pool {
-    /// Takes a packet in.
+    /// Adds a packet.
     #[inline]
     pub fn insert(&mut self, packet: Packet, transit: Transit) -> PacketId {
         self.live += 1;
@@ -106,7 +108,7 @@ impl Pool {
         PacketId(id)
     }
 
-    /// Gives the slot back.
+    /// Removes a packet and frees its slot.
     #[inline]
     pub fn remove(&mut self, id: PacketId) -> Slot {
         self.live -= 1;
@@ -129,7 +131,7 @@ impl Pool {
         &mut self.slots[id.0 as usize]
     }
 
-    /// What the packet of a slot has gathered; the packet is flagged for it. It is there until another takes the slot.
+    /// The telemetry of a packet, which must be flagged for it. It stays valid until the slot is reused.
     pub fn telemetry_mut(&mut self, id: PacketId) -> &mut Telemetry {
         if self.telemetry.len() <= id.index() {
             self.telemetry.resize(self.slots.len(), Telemetry::default());
@@ -137,23 +139,23 @@ impl Pool {
         &mut self.telemetry[id.index()]
     }
 
-    /// Packets inside.
+    /// Number of packets.
     pub fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether none is inside.
+    /// Whether there are no packets.
     pub fn is_empty(&self) -> bool {
         self.live == 0
     }
 
-    /// Bytes that the slots take.
+    /// Memory that the slots take, in bytes.
     pub fn footprint_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.telemetry.capacity() * size_of::<Telemetry>()
     }
 }
 
-/// A first-in-first-out list of packets through their slots.
+/// A first-in-first-out list of packets, linked through their slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Fifo {
     head: u32,
@@ -227,7 +229,7 @@ impl Fifo {
         Some(id)
     }
 
-    /// Takes a packet that is in it, wherever.
+    /// Removes a packet from any place in the list.
     pub fn remove(&mut self, pool: &mut Pool, id: PacketId) {
         let Transit { next, prev, .. } = pool.get(id).transit;
         match (self.head == id.0, prev) {
@@ -241,9 +243,10 @@ impl Fifo {
     }
 }
 
-/// The packets in flight on a link, first to come out first, and when each does.
+/// The packets in flight on a link, in order of arrival.
 ///
-/// Each slot says when the packet behind it comes out, so that taking one tells of the next without touching it.
+/// Each slot stores when the packet behind it comes out, so that taking one packet tells the next time without reading
+/// another slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     head: u32,
@@ -264,7 +267,7 @@ impl Flight {
         self.head_at
     }
 
-    /// Appends a packet that comes out at `at`, not before those ahead of it. Whether it is the only one.
+    /// Appends a packet that comes out at `at`, not before those ahead of it. Returns whether it is the only one.
     #[inline]
     pub fn push(&mut self, pool: &mut Pool, id: PacketId, at: Time) -> bool {
         pool.get_mut(id).transit.next = NIL;
@@ -342,7 +345,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Two queues through one pool against two deques.
+        /// Checks two queues in one pool against two deques.
         #[test]
         fn queues_through_the_pool_behave_as_deques(steps in proptest::collection::vec((0usize..2, 0u8..5), 1..300)) {
             let mut pool = Pool::default();

@@ -1,4 +1,4 @@
-//! An output port: eight queues, a scheduler, and a transmitter that takes one packet at a time.
+//! An output port: eight class queues, a scheduler, and a transmitter that takes one packet at a time.
 
 use units::{Duration, PerByte, Rate, Time};
 
@@ -6,8 +6,8 @@ use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
 use crate::telemetry::HopRecord;
 
-/// An output port of a switch. What every packet touches lies in two cache lines: all up to the first queues, and the first
-/// counts.
+/// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
+/// first queues and the first counters.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Port {
@@ -15,17 +15,17 @@ pub struct Port {
     /// Until when the transmitter is busy.
     free_at: Time,
     queued_bytes: u32,
-    /// One bit a class that has packets.
+    /// Classes that have packets, as bits.
     backlog: u8,
-    /// One bit a class that must not send now (link-level flow control).
+    /// Classes that flow control has paused, as bits.
     paused: u8,
     up: bool,
     hop: Hop,
     round_robin: Option<Box<RoundRobin>>,
     queues: [Queue; CLASSES],
-    /// What happened here.
+    /// Counters.
     pub stats: PortStats,
-    /// Frames to the neighbour, before everything else.
+    /// Frames to the neighbour, which go before everything else.
     frames: Fifo,
     paused_since: Time,
     rate: Rate,
@@ -37,7 +37,7 @@ struct Queue {
     bytes: u32,
 }
 
-/// What a port counts; the common ones first.
+/// Counters of a port, the frequent ones first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PortStats {
@@ -45,55 +45,55 @@ pub struct PortStats {
     pub sent_packets: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
-    /// How long packets waited here, together.
+    /// Total time that packets waited here.
     pub waited: Duration,
     /// Packets that had to wait here.
     pub waited_packets: u64,
-    /// Longest that its queues have been together, in bytes.
+    /// Most bytes in all its queues together.
     pub queued_bytes_max: u32,
     /// Packets lost because the buffer was full.
     pub overflow_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub overflow_bytes: u64,
     /// Packets whose payload was cut off because the buffer was full.
     pub trimmed_packets: u64,
     /// Packets lost because the link or the switch was down.
     pub dead_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub dead_bytes: u64,
     /// Packets marked "congestion experienced" here.
     pub marked_packets: u64,
-    /// Frames to the neighbour, in no other count.
+    /// Frames sent to the neighbour, which no other counter includes.
     pub sent_frames: u64,
-    /// The most queues of the flow control's own in use at once.
+    /// Most queues of the flow control's own in use at one time.
     pub own_queues_max: u32,
-    /// How often it was paused.
+    /// Number of pauses.
     pub pauses: u64,
-    /// For how long, up to when it last went on.
+    /// Total duration of pauses up to the last resume.
     pub paused: Duration,
-    /// Packets that were to leave here and had come to too many switches ([`crate::packet::HOPS_MAX`]).
+    /// Packets that were to leave here and had passed too many switches ([`crate::packet::HOPS_MAX`]).
     pub expired_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub expired_bytes: u64,
-    /// Packets that came in by its link and had no way on.
+    /// Packets that arrived by its link and had no path onward.
     pub unroutable_packets: u64,
 }
 
-/// Classes that share a level are served in turn, by bytes (deficit round robin, Shreedhar and Varghese 1995).
+/// Round robin among classes of equal priority, by bytes (deficit round robin, Shreedhar and Varghese 1995).
 #[derive(Clone, Debug)]
 struct RoundRobin {
-    /// Per class, the classes of its level as bits.
+    /// By class: the classes of its level, as bits.
     level: [u8; CLASSES],
     deficit: [u32; CLASSES],
-    /// Per level (named by its first class), the class that is being served.
+    /// By level (named by its first class): the class that is being served.
     turn: [u8; CLASSES],
 }
 
-/// What one visit adds to a class's deficit: a jumbo frame, so that a visit always sends.
+/// What one turn adds to a class's deficit: a jumbo frame, so that a turn always sends a packet.
 const QUANTUM_BYTES: u32 = 9_216;
 
 impl Port {
-    /// A port onto a link of `rate`. `levels` groups classes of equal priority; empty means strict priority by class.
+    /// A port of a link of `rate`. `levels` groups classes of equal priority; empty means strict priority by class.
     pub fn new(rate: Rate, hop: Hop, levels: &[Vec<u8>]) -> Port {
         Port {
             per_byte: rate.per_byte(),
@@ -112,12 +112,12 @@ impl Port {
         }
     }
 
-    /// The same port, whose transmission times are cut to whole multiples of `step`; zero cuts nothing.
+    /// The same port with transmission times rounded down to whole multiples of `step`; zero does not round.
     pub fn in_steps_of(self, step: Duration) -> Port {
         Port { per_byte: self.per_byte.in_steps_of(step), ..self }
     }
 
-    /// From the next packet on it transmits at `rate`, though its link's rate is another and everybody goes on by that.
+    /// Transmits at `rate` from the next packet on. The link's nominal rate, which others go by, stays.
     pub fn transmit_at(&mut self, rate: Rate) {
         self.per_byte = self.per_byte.at(rate);
     }
@@ -181,13 +181,13 @@ impl Port {
         self.paused = classes;
     }
 
-    /// How long it has been paused by `now`, in any class.
+    /// Total time paused by `now`, in any class.
     pub fn paused_time(&self, now: Time) -> Duration {
         let running = if self.paused == 0 { Duration::ZERO } else { now.since(self.paused_since) };
         self.stats.paused + running
     }
 
-    /// The classes that may not send, as bits.
+    /// Paused classes, as bits.
     #[inline]
     pub fn paused(&self) -> u8 {
         self.paused
@@ -198,12 +198,12 @@ impl Port {
         self.queues[class as usize].packets
     }
 
-    /// What telemetry says of it to a packet that begins to leave now, and leaves so much behind in its queue.
+    /// The port's telemetry for a packet that begins to leave now and leaves `left_bytes` behind in its queue.
     pub(crate) fn tell(&self, now: Time, left_bytes: u32) -> HopRecord {
         HopRecord::new(self.rate, now, self.stats.sent_bytes, left_bytes)
     }
 
-    /// Counts a packet that begins to wait here in a queue that is not the port's own.
+    /// Counts a packet that begins to wait here in a queue of the flow control's.
     #[inline]
     pub fn hold(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
         let slot = pool.get_mut(id);
@@ -212,13 +212,13 @@ impl Port {
         self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(self.queued_bytes);
     }
 
-    /// Counts a packet that no longer waits in a queue that is not the port's own.
+    /// Counts a packet that leaves such a queue.
     #[inline]
     pub fn release(&mut self, pool: &Pool, id: PacketId) {
         self.queued_bytes -= u32::from(pool.get(id).packet.wire_bytes);
     }
 
-    /// Appends a packet that was held to the queue of its class; since when it waits stays as it was.
+    /// Appends a packet that was already waiting to the queue of its class. The start of its wait stays.
     #[inline]
     pub fn push_held(&mut self, pool: &mut Pool, id: PacketId) {
         let packet = &pool.get(id).packet;
@@ -267,7 +267,7 @@ impl Port {
         self.stats.queued_bytes_max = self.stats.queued_bytes_max.max(self.queued_bytes);
     }
 
-    /// Takes the next packet out of its queue; none if nothing may go.
+    /// Dequeues the next packet; `None` if nothing may be sent.
     #[inline]
     pub fn take_next(&mut self, pool: &mut Pool) -> Option<PacketId> {
         self.take_next_of(u8::MAX, pool)
@@ -294,15 +294,14 @@ impl Port {
         self.take(class, |queue, pool| queue.pop(pool), pool)
     }
 
-    /// Begins to send a packet that has been taken: its waiting is noted and the transmitter is busy until
-    /// [`Port::free_at`].
+    /// Begins to send a dequeued packet: records its wait and makes the transmitter busy until [`Port::free_at`].
     #[inline]
     pub(crate) fn transmit(&mut self, now: Time, pool: &mut Pool, id: PacketId) {
         let slot = pool.get_mut(id);
         let bytes = u32::from(slot.packet.wire_bytes);
         let waited = now - slot.transit.at;
         slot.transit.queued[self.hop as usize] += waited;
-        // Under cut-through the tail may still be coming in: the link is held until it has passed.
+        // Under cut-through the tail may still be arriving; the link stays busy until it has passed.
         let tail_in = slot.transit.at + Duration::from_ps(u64::from(slot.transit.tail_lag_ps));
         self.free_at = (now + self.per_byte.transmit(bytes)).max(tail_in);
         self.stats.sent_packets += 1;
@@ -311,18 +310,18 @@ impl Port {
         self.stats.waited += waited;
     }
 
-    /// Takes the last packet of the least urgent class, if that class is less urgent than `class`.
+    /// Removes the last packet of the least urgent class, if that class is less urgent than `class`.
     pub fn push_out(&mut self, class: u8, pool: &mut Pool) -> Option<PacketId> {
         let last = 7u8.checked_sub(self.backlog.leading_zeros() as u8).filter(|&last| last > class)?;
         self.take(last, |queue, pool| queue.pop_last(pool), pool)
     }
 
-    /// The link goes down or comes up again. What waits here is for the caller to take out.
+    /// The link goes down or comes up again. The caller removes the packets that wait here.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;
     }
 
-    /// Takes out any packet, paused or not.
+    /// Removes any packet, paused or not.
     pub fn drain(&mut self, pool: &mut Pool) -> Option<PacketId> {
         let class = (self.backlog != 0).then(|| self.backlog.trailing_zeros() as u8)?;
         self.take(class, |queue, pool| queue.pop(pool), pool)
@@ -360,7 +359,7 @@ impl RoundRobin {
         shared.then(|| Box::new(RoundRobin { level, deficit: [0; CLASSES], turn: std::array::from_fn(|c| c as u8) }))
     }
 
-    /// The class to serve among `ready`, of the level of `lowest`.
+    /// The class to serve among `ready`, within the level of `lowest`.
     fn pick(&mut self, ready: u8, lowest: u8, first_bytes: impl Fn(u8) -> u32) -> u8 {
         let level = self.level[lowest as usize];
         let ready = ready & level;
@@ -376,7 +375,7 @@ impl RoundRobin {
             } else {
                 self.deficit[class as usize] = 0; // an idle class saves nothing
             }
-            // On to the next ready class of the level, which gets its quantum.
+            // The next ready class of the level gets its turn and quantum.
             let after = ready & u8::MAX.checked_shl(u32::from(class) + 1).unwrap_or(0);
             *turn = if after != 0 { after.trailing_zeros() } else { ready.trailing_zeros() } as u8;
             self.deficit[*turn as usize] += QUANTUM_BYTES;

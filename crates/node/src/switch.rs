@@ -1,16 +1,16 @@
-//! The switch: one pipeline that a reader can recite.
+//! The switch: one pipeline.
 //!
-//! On arrival: (1) link-level frames, (2) forwarding (the packet's own route, its transport's agent, or table and load balancer), (3) ingress
-//! stage, (4) buffer admission, (5) the port's queue of the packet's class, or a queue of the flow control's, (6) mark; then,
-//! when the link is free, (7) scheduler, (8) egress stage.
+//! On arrival: (1) flow-control frames, (2) forwarding (by the packet's own route, its transport's agent, or routing
+//! table and load balancer), (3) ingress stage, (4) buffer admission, (5) the port's queue of the packet's class, or a
+//! queue of the flow control's, (6) mark. When the link is free: (7) scheduler, (8) egress stage.
 //!
-//! Output-queued; store and forward, or cut-through where the driver hands packets in at their head. A scheme fills in
-//! the stages that it needs through [`Stages`]; everything else is settings, so that any transport runs over any of
-//! them. As in a programmable switch, the ingress stage knows where the packet will go and what waits there. The
-//! pipeline's latency belongs to the incoming link (the driver adds it to the propagation delay), so a packet is seen
-//! here when it reaches the queue.
+//! The switch is output-queued. It is store and forward, or cut-through if the driver hands packets in when their head
+//! arrives. A scheme fills in the stages that it needs through [`Stages`]; everything else is settings, so any
+//! transport runs with any of them. As in a programmable switch, the ingress stage knows a packet's output port and
+//! what is queued there. The pipeline's latency belongs to the incoming link (the driver adds it to the propagation
+//! delay), so the switch sees a packet when it reaches the queue.
 //!
-//! Absent on purpose: input queues and crossbar contention (no paper here models them).
+//! Deliberately absent: input queues and crossbar contention, which none of the papers model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,25 +31,25 @@ use crate::{AgentCx, EarlyDrop, MarkAt, Marking, Packet, Port, QueueDiscipline, 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Buffer {
-    /// Each port has its own.
+    /// A fixed share for each port.
     PerPort {
-        /// Bytes a port.
+        /// Bytes for each port.
         bytes: Bytes,
     },
-    /// One memory for all; a queue may grow to `alpha` times what is free (dynamic thresholds, Choudhury and Hahne
-    /// 1998).
+    /// One memory for all ports. A queue may grow to `alpha` times the free memory (dynamic thresholds, Choudhury and
+    /// Hahne 1998).
     Shared {
-        /// Bytes a switch.
+        /// Bytes of the switch.
         bytes: Bytes,
-        /// How much of the free memory one queue may take; all of it if unset, and then losses are left to a flow control
-        /// to prevent.
+        /// Share of the free memory that one queue may take. Default: no limit; preventing losses is then left to a
+        /// flow control.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         alpha: Option<f64>,
     },
 }
 
 impl Buffer {
-    /// The memory of a switch, or of each of its ports.
+    /// Bytes of the switch, or of each of its ports.
     pub const fn bytes(self) -> Bytes {
         match self {
             Buffer::PerPort { bytes } | Buffer::Shared { bytes, .. } => bytes,
@@ -61,40 +61,42 @@ impl Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
-    /// It is lost.
+    /// The packet is dropped.
     TailDrop,
-    /// The last packet of the port's least urgent class is lost instead, if that class is less urgent (pFabric's
-    /// idea, as dcPIM's authors simulate it).
+    /// The last packet of the port's least urgent class is dropped instead, if that class is less urgent (as dcPIM's
+    /// authors simulate pFabric).
     PushOut,
-    /// Its payload is lost; its headers go on at the highest priority (NDP's trimming).
+    /// The payload is dropped; the headers go on at the highest priority (NDP's trimming).
     Trim,
 }
 
-/// What a scenario says of all switches, resolved.
+/// The settings that all switches share, with defaults resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// How memory is divided.
     pub buffer: Buffer,
     /// What happens when it is full.
     pub overflow: Overflow,
-    /// Classes of equal priority, served in turn by bytes; a class that is in none is alone at its number.
+    /// Groups of classes that share one priority and are served in turn by bytes. A class in no group has a priority of
+    /// its own, given by its number.
     pub levels: Vec<Vec<u8>>,
-    /// Per transport, when its packets are marked.
+    /// By transport: when its packets are marked.
     pub marking: Vec<Option<Marking>>,
     /// When in its passage a packet is marked.
     pub mark_at: MarkAt,
-    /// Per transport, when its packets that are not ECN-capable are lost early (RFC 3168 section 5); empty if none ever is.
+    /// By transport: when its packets that are not ECN-capable are dropped early (RFC 3168 section 5). Empty if none
+    /// ever are.
     pub early_drop: Vec<Option<EarlyDrop>>,
     /// Bytes of a packet whose payload has been trimmed.
     pub header_bytes: u16,
 }
 
-/// The stages of a scheme that lives in switches too.
+/// The pipeline stages that a scheme adds to switches.
 pub trait Stages: Send {
     /// A packet is to join the queue of `out`. False drops it.
     fn ingress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
 
-    /// A packet is about to leave by `out`, whose `port`'s queues are what it leaves behind. False drops it, and the next packet
+    /// A packet is about to leave by `out`. `port` shows the queues without it. False drops it, and the next packet
     /// takes its turn.
     fn egress(&mut self, now: Time, out: PortId, port: &Port, packet: &mut Packet) -> bool;
 
@@ -106,35 +108,35 @@ pub trait Stages: Send {
     /// The time named by [`Stages::poll_at`] has come.
     fn wake(&mut self, _now: Time) {}
 
-    /// What it did to packets by their tags, for the result.
+    /// Counters by tag, for the result.
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         BTreeMap::new()
     }
 }
 
-/// What became of the packets with one tag.
+/// Counters of the packets with one tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagStats {
     /// Packets that passed.
     pub passed_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub passed_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub dropped_bytes: u64,
     /// Packets marked.
     pub marked_packets: u64,
 }
 
-/// What became of a packet that came in.
+/// The fate of a packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// It waits at this port.
+    /// It is queued at this port.
     Queued(PortId),
-    /// It was for this switch: a frame, or a packet that an agent ended.
+    /// It was for this switch: a frame, or a packet that an agent consumed.
     Taken,
-    /// It is gone.
+    /// It was lost.
     Lost(Loss),
 }
 
@@ -143,13 +145,13 @@ pub enum Received {
 pub enum Loss {
     /// No room.
     Overflow,
-    /// The link it was to take, or this switch, is down.
+    /// Its output link or this switch is down.
     Dead,
-    /// No path to its destination, or its source route names no port.
+    /// There is no path to its destination, or its source route names no valid port.
     NoRoute,
     /// A stage dropped it.
     Stage,
-    /// It has come to too many switches.
+    /// It has passed too many switches.
     Expired,
 }
 
@@ -161,66 +163,67 @@ pub struct Switch {
     balancers: Vec<Balancer>,
     settings: Arc<Settings>,
     used_bytes: u64,
-    /// The most that its buffer has held, in bytes.
+    /// Most bytes that its buffer has held.
     pub used_bytes_max: u64,
-    /// Packets that had no way to go on.
+    /// Packets without a path onward.
     pub unroutable_packets: u64,
-    /// Bytes of them.
+    /// Bytes of these packets.
     pub unroutable_bytes: u64,
     /// Packets that a stage dropped, and their bytes.
     pub staged_out: (u64, u64),
     random: Stream,
     stages: Option<Box<dyn Stages>>,
     flow_control: Option<Box<dyn QueueDiscipline>>,
-    /// What transports have in it, if any has something.
+    /// The transports' agents, if there are any.
     agents: Option<Box<Agents>>,
     ready_ports: Vec<PortId>,
     marks_late: bool,
-    /// At so many switches a packet is lost.
+    /// Number of switches at which a packet is dropped.
     hops_max: u16,
     kept: Option<Box<Kept>>,
 }
 
-/// Room that is kept, and whom it has cost theirs.
+/// Reserved buffer space, and the packets that it displaced.
 struct Kept {
     room: ReservedBuffer,
-    /// Where ports share their memory, what is kept of it.
+    /// The reserved bytes, if ports share their memory.
     shared_bytes: u64,
-    /// By class, packets that found no room.
+    /// By class: packets that found no room.
     overflow_packets: [u64; CLASSES],
 }
 
-/// The parts that transports have in a switch.
+/// The transports' agents in a switch.
 struct Agents {
-    /// By transport, its part, if it has one, and that part's random stream.
+    /// By transport: its agent, if it has one, and that agent's random stream.
     of: Vec<Option<(Box<dyn SwitchAgent>, Stream)>>,
-    /// What one has just sent.
+    /// Packets that an agent has just sent.
     made: Vec<(PortId, Packet)>,
-    /// Bytes that they have sent, and bytes of packets that ended in them.
+    /// Bytes that agents have sent, and bytes of packets that they have consumed.
     bytes: (u64, u64),
 }
 
-/// Room in a switch's memory that the first classes never lose to the others: what is guaranteed has it from all, and its signals, of
-/// which there is no bound, have as much again from what is neither.
+/// Buffer space reserved for the first classes. Guaranteed classes may use all of the reserved bytes. Signals, whose
+/// volume is not bounded, may not use the guaranteed classes' part, but have as many bytes reserved from all other
+/// classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedBuffer {
-    /// The classes before this one are guaranteed.
+    /// Number of guaranteed classes, counted from the first.
     pub guaranteed: u8,
-    /// The classes before this one are guaranteed, or signals.
+    /// Number of guaranteed and signal classes together.
     pub reserved: u8,
-    /// By port, how many bytes; where ports share their memory, their sum is kept.
+    /// By port: reserved bytes. If ports share their memory, the sum is reserved.
     pub port_bytes: Vec<u64>,
 }
 
 impl ReservedBuffer {
-    /// How often the kept bytes are out of a class's reach.
+    /// How many times the reserved bytes are unavailable to a class.
     fn times(&self, class: u8) -> u64 {
         let signals = self.reserved > self.guaranteed;
         u64::from(class >= self.guaranteed) + u64::from(signals && class >= self.reserved)
     }
 }
 
-/// What a flow control sees of its switch.
+/// Builds the flow control's context of a switch.
 macro_rules! link_cx {
     ($switch:ident, $now:expr, $pool:expr) => {
         LinkCx {
@@ -236,7 +239,7 @@ macro_rules! link_cx {
 }
 
 impl Switch {
-    /// A switch with these ports; `balancers` has one entry a transport.
+    /// A switch with these ports. `balancers` has one entry for each transport.
     pub fn new(
         id: SwitchId,
         ports: Vec<Port>,
@@ -269,7 +272,7 @@ impl Switch {
         }
     }
 
-    /// The same switch, which keeps room, before anything has happened.
+    /// The same switch with reserved buffer space. Call before the run starts.
     pub fn with_reserved_buffer(self, kept: Option<ReservedBuffer>) -> Switch {
         let kept = kept.map(|room| {
             let shared_bytes = room.port_bytes.iter().sum();
@@ -278,28 +281,28 @@ impl Switch {
         Switch { kept, ..self }
     }
 
-    /// The same switch, in a network in which packets may come to any number of switches.
+    /// The same switch in a network in which packets may pass any number of switches.
     pub fn with_long_paths(self) -> Switch {
         Switch { hops_max: u16::MAX, ..self }
     }
 
-    /// The same switch with a flow control, before anything has happened.
+    /// The same switch with a flow control. Call before the run starts.
     pub fn with_flow_control(self, flow_control: Option<Box<dyn QueueDiscipline>>) -> Switch {
         Switch { flow_control, ..self }
     }
 
-    /// The same switch with the parts that transports have in it, by transport, before anything has happened.
+    /// The same switch with agents, by transport. Call before the run starts.
     pub fn with_agents(self, of: Vec<Option<(Box<dyn SwitchAgent>, Stream)>>) -> Switch {
         let some = of.iter().any(Option::is_some);
         Switch { agents: some.then(|| Box::new(Agents { of, made: Vec::new(), bytes: (0, 0) })), ..self }
     }
 
-    /// Bytes that transports' parts in it have sent, and bytes of packets that ended in them.
+    /// Bytes that agents have sent, and bytes of packets that they have consumed.
     pub fn agents_bytes(&self) -> (u64, u64) {
         self.agents.as_ref().map_or((0, 0), |agents| agents.bytes)
     }
 
-    /// By class, packets that found no room, if some is kept for others.
+    /// By class: packets that found no room, if buffer space is reserved.
     pub fn overflow_by_class(&self) -> [u64; CLASSES] {
         self.kept.as_ref().map_or([0; CLASSES], |kept| kept.overflow_packets)
     }
@@ -315,7 +318,7 @@ impl Switch {
         &self.ports[port.index()]
     }
 
-    /// Bytes of a class that wait at a port, in its own queues or in those of a flow control.
+    /// Bytes of a class that wait at a port, in its own queues or in a flow control's.
     #[inline]
     pub fn class_bytes(&self, port: PortId, class: u8) -> u32 {
         match &self.flow_control {
@@ -329,7 +332,7 @@ impl Switch {
         self.used_bytes
     }
 
-    /// From now on it forwards by these tables.
+    /// Forwards by these tables from now on.
     pub fn set_routes(&mut self, now: Time, routes: Arc<Routes>, pool: &mut Pool) {
         if let Some(control) = &mut self.flow_control {
             control.set_routes(&mut link_cx!(self, now, pool), &routes);
@@ -340,14 +343,14 @@ impl Switch {
         }
     }
 
-    /// A port that may have something to send though no packet came for it: drivers ask, until there is none, after every
-    /// call that takes the time.
+    /// A port that may have become ready to send without a new packet. Drivers call this until it returns `None`, after
+    /// every call that takes the time.
     #[inline]
     pub fn take_ready_port(&mut self) -> Option<PortId> {
         self.ready_ports.pop()
     }
 
-    /// Whether a port would send something if it were free.
+    /// Whether a port would send a packet if its transmitter were free.
     #[inline]
     pub fn has_sendable(&self, port: PortId) -> bool {
         let own = &self.ports[port.index()];
@@ -362,7 +365,7 @@ impl Switch {
         self.flow_control.as_deref()
     }
 
-    /// Takes in a packet that came by `in_port`: stages 1 to 6.
+    /// Receives a packet by `in_port`: stages 1 to 6.
     #[inline]
     pub fn receive(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let slot = pool.get_mut(id);
@@ -386,13 +389,13 @@ impl Switch {
         Received::Lost(Loss::NoRoute)
     }
 
-    /// As [`Switch::join_inline`], for what is seldom.
+    /// [`Switch::join_inline`] for rare callers.
     #[inline(never)]
     fn join(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
         self.join_inline(now, out, pool, id)
     }
 
-    /// A packet is to leave by `out`: stages 3 to 6.
+    /// Queues a packet that is to leave by `out`: stages 3 to 6.
     #[inline(always)]
     fn join_inline(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let packet = &mut pool.get_mut(id).packet;
@@ -440,11 +443,11 @@ impl Switch {
         Received::Queued(out)
     }
 
-    /// Marks a packet whose queue is so long, if it is to be marked.
+    /// Marks a packet whose queue has this length, if the settings say so.
     #[inline]
     fn mark(&mut self, out: PortId, queue_bytes: u32, packet: &mut Packet) {
         let port = &mut self.ports[out.index()];
-        // Where entities have queues of their own, those mark their packets.
+        // If entities have virtual queues (AQs), those mark their packets.
         if packet.has(flags::ECT)
             && (self.stages.is_none() || packet.tags() == [0, 0])
             && let Some(marking) = self.settings.marking[packet.transport as usize]
@@ -455,7 +458,7 @@ impl Switch {
         }
     }
 
-    /// A packet that is for this switch, or that asks it to look.
+    /// Handles a packet that is for this switch or asks it to look.
     #[inline(never)]
     fn signal(&mut self, now: Time, in_port: PortId, pool: &mut Pool, id: PacketId) -> Received {
         let packet = &mut pool.get_mut(id).packet;
@@ -469,7 +472,7 @@ impl Switch {
         match (out, &mut self.agents) {
             (Some(Some(out)), _) => {
                 let received = self.join(now, out, pool, id);
-                // What the agent says if that was lost.
+                // The loss of the packet may have made the agent send others.
                 self.send_made(now, in_port, pool);
                 received
             }
@@ -493,10 +496,10 @@ impl Switch {
         Some(ask(&mut **agent, &mut AgentCx { now, switch: self.id, ports, routes, random, made }))
     }
 
-    /// What agents have sent joins its queues; it counts as having come in by `in_port`.
+    /// Queues what agents have sent, as if it had arrived by `in_port`.
     fn send_made(&mut self, now: Time, in_port: PortId, pool: &mut Pool) {
         let Some(agents) = &mut self.agents else { return };
-        // In order; what is lost of it may have agents send more.
+        // In order, by index: a loss among these packets may make agents send more.
         let mut next = 0;
         let mut made = std::mem::take(&mut agents.made);
         while let Some(&(out, packet)) = made.get(next) {
@@ -518,7 +521,7 @@ impl Switch {
         }
     }
 
-    /// A packet that asked for an agent has been lost here.
+    /// Tells an agent that a packet for agents has been lost here.
     #[cold]
     fn tell_agent(&mut self, now: Time, out: PortId, packet: &Packet) {
         if packet.has(flags::ROUTER_ALERT) {
@@ -534,7 +537,7 @@ impl Switch {
         }
     }
 
-    /// Begins to send the next packet of a port: stages 7 and 8. None if nothing may go.
+    /// Begins to send the next packet of a port: stages 7 and 8. `None` if nothing may be sent.
     #[inline]
     pub fn transmit(&mut self, now: Time, out: PortId, pool: &mut Pool) -> Option<PacketId> {
         loop {
@@ -574,13 +577,13 @@ impl Switch {
         self.ports[out.index()].class_bytes(pool.get(id).packet.class)
     }
 
-    /// What the parts of transports in it counted, by transport.
+    /// By transport: counters of its agent.
     pub fn agent_counters(&self) -> impl Iterator<Item = (usize, Vec<(&'static str, u64)>)> + '_ {
         let agents = self.agents.iter().flat_map(|agents| agents.of.iter().enumerate());
         agents.filter_map(|(index, agent)| Some((index, agent.as_ref()?.0.counters())))
     }
 
-    /// What its stages did to packets by their tags.
+    /// Counters of its stages, by tag.
     pub fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         self.stages.as_ref().map_or_else(BTreeMap::new, |stages| stages.tag_stats())
     }
@@ -605,7 +608,7 @@ impl Switch {
         }
     }
 
-    /// The link at a port goes down, losing what waits for it, or comes up.
+    /// The link at a port goes down, which loses the packets that wait for it, or comes up.
     pub fn set_up(&mut self, now: Time, port: PortId, up: bool, pool: &mut Pool) {
         self.ports[port.index()].set_up(up);
         if !up {
@@ -624,7 +627,7 @@ impl Switch {
         self.send_made(now, port, pool);
     }
 
-    /// A port transmits at another rate than its link's, of which nobody here is told.
+    /// A port transmits at a rate other than its link's nominal rate. Nobody is told.
     pub fn transmit_at(&mut self, port: PortId, rate: Rate) {
         self.ports[port.index()].transmit_at(rate);
     }
@@ -669,7 +672,7 @@ impl Switch {
         }
     }
 
-    /// Asks the flow control for room. What became of the packet, unless the switch's own memory is to decide.
+    /// Asks the flow control for room. Returns the packet's fate, or `None` if the switch's own memory decides.
     #[inline(never)]
     fn ask_for_room(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> Option<Received> {
         loop {
@@ -696,7 +699,7 @@ impl Switch {
         }
     }
 
-    /// Makes room for a packet, or loses it.
+    /// Makes room for a packet. Returns false if the packet is lost.
     #[inline]
     fn admit(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) -> bool {
         if self.fits(out, &pool.get(id).packet) {
@@ -722,7 +725,7 @@ impl Switch {
         }
     }
 
-    /// Whether a packet fits where room is kept.
+    /// Whether a packet fits beside the reserved bytes.
     #[inline(never)]
     fn fits_beside(&self, kept: &Kept, out: PortId, packet: &Packet) -> bool {
         let port = &self.ports[out.index()];
@@ -813,14 +816,14 @@ impl Switch {
     }
 }
 
-/// Whether a packet that makes its queue `queue_bytes` long, itself counted, is marked.
+/// Whether a packet is marked whose queue is `queue_bytes` long, the packet included.
 #[inline]
 fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) -> bool {
     let queue = u64::from(queue_bytes);
     match marking {
         Marking::Step { threshold } => queue > threshold.get(),
         Marking::Ramp { min, max, probability_max, per } => {
-            // As long a queue of a link of that rate takes the same time.
+            // The queue length that would take the same time to drain at the rate `per`.
             let queue = per.map_or(queue, |per| (queue as f64 * (per.bps() as f64 / rate.bps() as f64)) as u64);
             if queue <= min.get() {
                 return false;
@@ -841,7 +844,7 @@ fn marks(marking: Marking, rate: Rate, queue_bytes: u32, random: &mut Stream) ->
 }
 
 impl Settings {
-    /// What its types can't forbid; keys as under `[switch]`.
+    /// Checks what the types can't express. Keys are those under `[switch]`.
     pub fn check(&self) -> Result<(), Problem> {
         let room = match self.buffer {
             Buffer::PerPort { bytes } => bytes,

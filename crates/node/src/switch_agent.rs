@@ -1,9 +1,9 @@
-//! A transport's part of a switch: what handles those of its packets that ask switches to look at them, as RSVP's do with the
-//! router alert option (RFC 2113, RFC 2205).
+//! A transport's agent in a switch. It handles the transport's packets that ask switches to look at them, as RSVP's do
+//! with the router alert option (RFC 2113, RFC 2205).
 //!
-//! All other packets of the transport pass as anybody's do. An agent decides where such a packet goes, may rewrite it, end it
-//! here, or send others; those join the queues of their ports like any packet. It is a state machine like the rest of the house, and has no deadlines: what it keeps runs out by being looked
-//! at too late.
+//! All other packets of the transport are forwarded as usual. An agent decides where a flagged packet goes. It may
+//! rewrite it, consume it, or send others, which join the queues of their ports like any packet. It is a state machine
+//! without I/O, clock and deadlines: it checks whether an entry has expired only when it looks at the entry.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use crate::{Packet, Port};
 
 /// A transport's part of a switch.
 pub trait SwitchAgent: Send {
-    /// A packet flagged [`ROUTER_ALERT`](crate::packet::flags::ROUTER_ALERT) has come in by `in_port`. Where it goes on, or none if
-    /// it ends here. It may be rewritten, but not in its size on the wire.
+    /// A packet flagged [`ROUTER_ALERT`](crate::packet::flags::ROUTER_ALERT) has arrived by `in_port`. Returns its
+    /// output port, or `None` if it ends here. The agent may rewrite it, but not its size on the wire.
     fn handle(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId>;
 
-    /// Such a packet was to leave by `port` and has been lost here: there was no room for it, or the link is down. One that is sent in
-    /// answer and lost too is told of as well.
+    /// A flagged packet that was to leave by `_port` has been lost here: there was no room for it, or the link is down.
+    /// This is also called for packets that the agent sends in response, if they are lost too.
     fn lost(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _packet: &Packet) {}
 
-    /// The switch forwards by other tables from now on.
+    /// The switch uses other routing tables from now on.
     fn set_routes(&mut self, _cx: &mut AgentCx<'_>, _routes: &Arc<Routes>) {}
 
     /// The link at `port` has gone down or come up.
     fn set_up(&mut self, _cx: &mut AgentCx<'_>, _port: PortId, _up: bool) {}
 
-    /// What it counted, by name, for the result.
+    /// Counters for the result, by name.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 }
 
-/// What an agent may look at and touch while it runs.
+/// The context of an agent's call: what it may read and write.
 pub struct AgentCx<'a> {
     /// The time.
     pub now: Time,
@@ -42,15 +42,15 @@ pub struct AgentCx<'a> {
     pub switch: SwitchId,
     /// Its ports.
     pub ports: &'a [Port],
-    /// The tables that it forwards by.
+    /// The switch's routing tables.
     pub routes: &'a Routes,
-    /// This agent's own random stream.
+    /// The agent's own random stream.
     pub random: &'a mut Stream,
     pub(crate) made: &'a mut Vec<(PortId, Packet)>,
 }
 
 impl<'a> AgentCx<'a> {
-    /// For scenes of an agent alone: what it sends is pushed to `made`.
+    /// For tests of an agent alone: sent packets are pushed to `made`.
     pub fn new(
         now: Time,
         switch: SwitchId,

@@ -1,22 +1,22 @@
-//! In-band network telemetry: what each switch on a packet's way says of the port by which the packet leaves (HPCC, SIGCOMM 2019,
-//! section 3.1 and Figure 7).
+//! In-band network telemetry: what each switch on a packet's path reports about the packet's output port (HPCC, SIGCOMM
+//! 2019, section 3.1 and Figure 7).
 //!
-//! A packet that asks for it is flagged [`TELEMETRY`](crate::packet::flags::TELEMETRY); its record is kept beside the pool's slots
-//! and costs nothing where no packet asks. An answer carries the record of the packet that it answers, under the same flag, and
-//! switches leave it as it is.
+//! A packet that asks for it is flagged [`TELEMETRY`](crate::packet::flags::TELEMETRY). Its record is kept beside the
+//! pool's slots and costs nothing where no packet asks. An answer carries the record of the packet that it answers
+//! under the same flag, and switches leave it as it is.
 
 use units::{Rate, SwitchId, Time};
 
-/// Hops that a record has room for; what lies beyond says nothing.
+/// Most hops of a record. Later hops report nothing.
 pub const HOPS_MAX: usize = 8;
 
 /// Bytes of a hop on the wire: link rate, time, bytes sent and queue length in 64 bits.
 pub const HOP_BYTES: u16 = 8;
 
-/// Bytes of a record beside its hops: their number and the path's.
+/// Bytes of a record besides its hops: the number of hops and the path id.
 pub const BASE_BYTES: u16 = 2;
 
-/// What a packet has gathered on its way.
+/// The telemetry of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Telemetry {
     hops: [HopRecord; HOPS_MAX],
@@ -25,21 +25,21 @@ pub struct Telemetry {
     echo: bool,
 }
 
-/// What a switch says of a port. Cut to what the wire's units tell: nanoseconds, 128 B sent, 80 B queued.
+/// A switch's report about a port, rounded down to the units of the wire format: nanoseconds, 128 B sent, 80 B queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopRecord {
     /// Rate of the port's link.
     pub rate: Rate,
     /// When the packet began to leave.
     pub at: Time,
-    /// What had left by the port before it, in bytes.
+    /// Bytes that had left by the port before the packet.
     pub sent_bytes: u64,
-    /// What it left behind in its queue, in bytes.
+    /// Bytes that it left behind in its queue.
     pub queue_bytes: u32,
 }
 
 impl HopRecord {
-    /// A port as the wire can tell it.
+    /// A report in the units of the wire format.
     pub fn new(rate: Rate, at: Time, sent_bytes: u64, queue_bytes: u32) -> HopRecord {
         HopRecord {
             rate,
@@ -56,12 +56,12 @@ impl Telemetry {
         &self.hops[..usize::from(self.count)]
     }
 
-    /// What tells paths apart: the exclusive or of 12 bits of the ids of their switches.
+    /// Path id: the exclusive or of 12 bits of the ids of the switches.
     pub fn path(&self) -> u16 {
         self.path
     }
 
-    /// A switch adds what it says, if the packet is not an answer.
+    /// Adds a switch's report, unless the packet is an answer.
     pub fn push(&mut self, switch: SwitchId, hop: HopRecord) {
         if self.echo {
             return;
@@ -73,12 +73,12 @@ impl Telemetry {
         }
     }
 
-    /// The same, for an answer.
+    /// The record as an answer carries it.
     pub fn echo(self) -> Telemetry {
         Telemetry { echo: true, ..self }
     }
 
-    /// Appends the exact record, for a driver that hands packets from process to process.
+    /// Appends the exact record, for a driver that hands packets between processes.
     pub fn emit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[self.count, u8::from(self.echo)]);
         out.extend_from_slice(&self.path.to_be_bytes());
@@ -89,7 +89,7 @@ impl Telemetry {
         }
     }
 
-    /// Reads it back, and what follows it. None if that is no record.
+    /// Reads a record, and returns it with the bytes that follow. `None` if it is malformed.
     pub fn parse(bytes: &[u8]) -> Option<(Telemetry, &[u8])> {
         let (&[count, echo, high, low], mut bytes) = bytes.split_first_chunk()?;
         if usize::from(count) > HOPS_MAX || echo > 1 {

@@ -3,19 +3,20 @@ use std::collections::BinaryHeap;
 
 use units::Time;
 
-/// The deadlines of one endpoint: each key has at most one, and moving it later costs a store.
+/// The deadlines of one endpoint. Each key has at most one deadline, and postponing it takes constant time.
 ///
-/// The heap holds one entry a key that is armed. An entry that comes up before its key's deadline is put back at
-/// the deadline, so the common timer (a retransmission timeout that every acknowledgement moves) never searches.
+/// The heap holds one entry for each armed key. An entry that comes up before its key's deadline is put back at the
+/// deadline. So the most frequent timer, a retransmission timeout that every acknowledgement postpones, costs one
+/// store.
 #[derive(Clone, Debug, Default)]
 pub struct Timers {
     heap: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Per key: its deadline, and the time of its entry in the heap (MAX for none).
+    /// By key: its deadline and the time of its heap entry (MAX for none).
     keys: Vec<(Time, Time)>,
 }
 
 impl Timers {
-    /// Arms `key` for `at`, or moves it there.
+    /// Arms `key` for `at`, or moves its deadline there.
     pub fn set(&mut self, key: u32, at: Time) {
         if self.keys.len() <= key as usize {
             self.keys.resize(key as usize + 1, (Time::MAX, Time::MAX));
@@ -40,12 +41,12 @@ impl Timers {
         self.keys.get(key as usize).map(|key| key.0).filter(|&at| at != Time::MAX)
     }
 
-    /// The time at which [`Timers::expire`] is worth calling: the earliest deadline, or before it.
+    /// When to call [`Timers::expire`]: the earliest deadline or before it.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes one key whose deadline is not later than `now`, earliest first, ties by key.
+    /// Takes one key whose deadline is not later than `now`, the earliest first, ties by key.
     pub fn expire(&mut self, now: Time) -> Option<u32> {
         while let Some(&Reverse((at, key))) = self.heap.peek() {
             if at > now {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// Against the plain model: a map from key to deadline.
+        /// Against a simple model: a map from key to deadline.
         #[test]
         fn behaves_as_a_map_of_deadlines(steps in proptest::collection::vec((0u32..5, 0u64..50, 0u8..3), 1..200)) {
             let (mut timers, mut model, mut now) = (Timers::default(), BTreeMap::new(), 0);

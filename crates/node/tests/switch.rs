@@ -184,8 +184,8 @@ fn the_first_classes_always_have_the_room_that_is_kept_for_them() {
     // Of ten packets, three are kept at one port and two at the other.
     assert_eq!(fill(Buffer::PerPort { bytes: Bytes(15_000) }), [7, 8, 3, 2]);
     assert_eq!(fill(Buffer::Shared { bytes: Bytes(15_000), alpha: None }), [5, 0, 5, 0]);
-    // alpha holds back the others alone: of the five packets that are theirs the first queue may be half of four, the second half
-    // of three.
+    // alpha holds back the others alone: of the five packets that are theirs the first queue may be half of four, the
+    // second half of three.
     assert_eq!(fill(Buffer::Shared { bytes: Bytes(15_000), alpha: Some(0.5) }), [2, 1, 7, 0]);
 }
 
@@ -509,8 +509,8 @@ fn an_agent_sees_what_asks_for_it_and_decides_where_that_goes() {
     assert_eq!((scene.switch.agents_bytes(), scene.pool.len()), ((1_500, 1_500), 0));
 }
 
-/// Queues that a transport brings: two packets a port; what comes then cuts off the last one's payload (flow 1), takes its place
-/// (flow 2), is sent back to where it came from (flow 3), or is lost.
+/// Queues that a transport brings: two packets a port; what comes then cuts off the last one's payload (flow 1), takes
+/// its place (flow 2), is sent back to where it came from (flow 3), or is lost.
 struct Two;
 
 impl QueueDiscipline for Two {

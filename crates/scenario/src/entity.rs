@@ -1,8 +1,9 @@
-//! Entities as a scenario names them: whose traffic is told apart in results, and what each has asked for.
+//! Entities of a scenario: groups of traffic whose results are kept apart, with their bandwidth requests.
 //!
-//! The term is Augmented Queue's (section 2): an application, a congestion control or a VM; here a group of traffic
-//! classes, all traffic of some transports, or hosts, since a VM is a host here. What a request means is up to
-//! `sharing`; under `physical_queue` it means nothing, so that one scenario serves to compare mechanisms.
+//! The term is Augmented Queue's (section 2), where an entity is an application, a congestion control or a VM. Here it
+//! is a group of traffic classes, all traffic of some transports, or a group of hosts (a VM is a host). The mechanism
+//! in `sharing` gives requests their meaning. Under `physical_queue` they have none, so the same scenario serves to
+//! compare mechanisms.
 
 use contract::CongestionSignal;
 use schemars::JsonSchema;
@@ -11,50 +12,51 @@ use sharing::aq::{Position, Share};
 use units::Time;
 use workload::Hosts;
 
-/// An entity: an `[[entity]]` table of a scenario. Exactly one of `traffic`, `transports` and `hosts` says who belongs
-/// to it.
+/// An entity: a group of traffic whose results are kept apart. Exactly one of `traffic`, `transports` and `hosts` says
+/// what belongs to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EntitySpec {
-    /// What results call it.
+    /// Name of the entity in results.
     pub name: String,
-    /// Traffic classes by name: an application.
+    /// Names of traffic classes: the entity is an application.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<String>,
-    /// All traffic of these transports, by the scheme's name: a congestion control.
+    /// Names of transports: the entity is a congestion control.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<String>,
-    /// All that these hosts send and receive: VMs.
+    /// Hosts: the entity is a group of VMs, with all traffic that these hosts send and receive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Whether its requests are for all of it together, or for each part of it.
+    /// Whether a request is for the whole entity, for each of its hosts or for each of its flows. Default: `entity`.
     #[serde(default)]
     pub each: Each,
-    /// What its congestion control listens to; what its transports ask for if unset.
+    /// The congestion signal that the entity's traffic reacts to. Default: the signal of its transports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<CongestionSignal>,
-    /// Whether it may have more than it asked for where nobody else uses it; yes if unset. Under `sharing.aq.work_conserving` alone.
+    /// Whether the entity may exceed its request where capacity is unused. Default: true. Has an effect only under
+    /// `sharing.aq.work_conserving`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_conserving: Option<bool>,
-    /// When it makes its requests.
+    /// When the entity makes its requests. Default: at 0.
     #[serde(default)]
     pub start: Time,
-    /// When it gives back what it was granted; never if unset.
+    /// When the entity gives back what it was granted. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Time>,
-    /// What it asks for.
+    /// Bandwidth requests of the entity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request: Vec<RequestSpec>,
 }
 
-/// Whom a request is for.
+/// What a request applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Each {
-    /// All of the entity.
+    /// The whole entity.
     #[default]
     Entity,
-    /// Each of its hosts; of a group of flows, each host that sends some.
+    /// Each host of the entity; for a group of flows, each host that sends some of them.
     Host,
     /// Each flow.
     Flow,
@@ -64,13 +66,14 @@ pub enum Each {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestSpec {
-    /// How much: `{ absolute = "5Gbps" }` or `{ weight = 2 }`.
+    /// Amount of bandwidth: `{ absolute = "5Gbps" }` or `{ weight = 2 }`.
     pub share: Share,
-    /// The pipeline that controls it: what is sent is controlled at ingress, what is received at egress.
+    /// The switch pipeline that enforces the request: `ingress` limits what the entity sends, `egress` what it
+    /// receives.
     pub position: Position,
-    /// The link that is shared, such as `["left", "right"]`, in this direction. It is controlled in the switch that sends on
-    /// it; a host's own link, in the switch that it leads to. Unset, it is the own link of each of the entity's hosts:
-    /// out of the host at ingress, into it at egress.
+    /// The shared link as a pair of node names, such as `["left", "right"]`, in this direction. The switch that sends
+    /// on the link enforces the request; for the link out of a host, the switch that receives does. Default: the own
+    /// link of each of the entity's hosts, out of the host at ingress and into the host at egress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<[String; 2]>,
 }

@@ -1,6 +1,7 @@
-//! The scenario: what a person writes to say what a run is. Its schema, its reader, its errors; nothing that runs.
+//! The scenario: what a user writes to define a run. This crate holds its schema, its reader and its errors, and runs
+//! nothing.
 //!
-//! A [`Scenario`] is read and checked by [`read()`]. What follows from it is worked out above, in the crate `run`.
+//! [`read()`] reads and checks a [`Scenario`]. The crate `run` derives the plan of a run from it.
 
 mod entity;
 mod spec;

@@ -1,7 +1,7 @@
-//! What a run is: one type, read from TOML, checked as a whole, written back with every default filled in.
+//! The scenario type: read from TOML, checked as a whole, and written back with every default filled in.
 //!
-//! Everything that can change a result is here and nothing else is. Unknown keys are refused (see [`mod@read`]), and a
-//! setting that has no effect in its company is an error too.
+//! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`mod@read`]), and so
+//! is a setting that would have no effect in its scenario.
 
 mod read;
 mod resubmit;
@@ -19,68 +19,71 @@ use crate::EntitySpec;
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Again, Carriers};
 
-/// A whole scenario.
+/// A scenario: everything that defines a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// What to call it in tables and reports.
+    /// Name of the scenario in tables and reports.
     pub name: String,
-    /// Everything random follows from this number.
+    /// Seed of all random numbers. Default: 1.
     pub seed: u64,
-    /// The transport of every traffic class that names none.
+    /// Transport of every traffic class that names none.
     pub transport: Transport,
-    /// How long to run and what to note.
+    /// How long the run lasts and what it records.
     pub measure: Measure,
-    /// The network.
+    /// The network: hosts, switches and links.
     pub fabric: FabricSpec,
-    /// What hosts are like.
+    /// Properties of all hosts.
     pub host: HostSpec,
-    /// What switches are like.
+    /// Properties of all switches. A key that is left out takes what the transports ask for.
     pub switch: SwitchSpec,
-    /// What neighbours tell each other so that queues do not overflow.
+    /// Hop-by-hop flow control, by which neighbours pause each other before queues overflow.
     pub flow_control: LinkControl,
-    /// After a failure or a repair, how long until all switches forward by new routes; with `reroute_per_hop` or `reroute_compute_max`, until the switches
-    /// beside it have noticed.
+    /// Time from a failure or repair until all switches forward by new routes. Default: 1ms. With `reroute_per_hop` or
+    /// `reroute_compute_max` it is the time until the adjacent switches detect the change.
     pub reroute_delay: Duration,
-    /// How long each switch takes to tell its neighbours of a failure or a repair. Until the news has reached it, a switch forwards by its old tables: packets
-    /// may go in circles. Hosts hear of it from their switch. Zero, the default, tells all at once.
+    /// Time a switch takes to pass the news of a failure or repair to its neighbours. A switch that has not heard of it
+    /// forwards by its old tables, so packets may loop. Hosts hear of it from their switch. Default: 0, all nodes hear
+    /// at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub reroute_per_hop: Duration,
-    /// Each switch takes a uniformly drawn time up to this, the same each time, from when it has heard to when it forwards by new tables.
+    /// Longest time from hearing of a failure or repair until a switch forwards by new tables. Each switch draws its
+    /// own time once, uniformly between 0 and this. Default: 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub reroute_compute_max: Duration,
-    /// Transmission times are cut to whole multiples of this, as in a program whose clock has such steps (ns-3's has "1ns"). Zero, the
-    /// default, cuts nothing.
+    /// Granularity of transmission times, which are rounded down to whole multiples of it, as in a program with a
+    /// coarser clock (ns-3 uses "1ns"). Default: 0, no rounding.
     #[serde(skip_serializing_if = "is_zero")]
     pub transmission_step: Duration,
-    /// Links and switches that fail.
+    /// Failures and repairs of links and switches.
     pub failure: Vec<FailureSpec>,
-    /// How entities share the network.
+    /// How entities share the network. Default: `physical_queue`, no mechanism.
     pub sharing: Sharing,
-    /// Whose traffic is told apart, and what each asks for.
+    /// Entities: groups of traffic whose results are kept apart, with their bandwidth requests.
     pub entity: Vec<EntitySpec>,
-    /// What is to be carried.
+    /// Traffic classes: who sends what to whom, and when.
     pub traffic: Vec<Traffic<Transport>>,
 }
 
-/// How long to run and what to note.
+/// How long the run lasts and what it records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measure {
-    /// When a flow counts as complete.
+    /// When a flow counts as complete. Default: `delivered`.
     pub completion: Completion,
-    /// The run ends when every flow has ended, and at this time at the latest.
+    /// Latest end of the run; it ends earlier when all flows have ended. Default: none, see `drain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Duration>,
-    /// Without `end`: how long after the last start the run may go on.
+    /// Without `end`: how long the run may continue after the last flow's start. Default: 1s.
     pub drain: Duration,
-    /// Time between samples of queues and links; zero takes none.
+    /// Time between samples of queues and links; 0 takes no samples. Default: 10us.
     pub interval: Duration,
-    /// Hosts, such as "host3", of which each data packet's arrival is noted, in the table `arrivals`.
+    /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
+    /// none.
     pub arrivals: Vec<String>,
 }
 
-/// Whether a time is none, which need not be written.
+/// Whether a duration is zero, the default, and need not be written.
 fn is_zero(time: &Duration) -> bool {
     *time == Duration::ZERO
 }
@@ -89,58 +92,62 @@ fn is_zero(time: &Duration) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// When the receiver has its last byte.
+    /// When the receiver has the last byte.
     #[default]
     Delivered,
-    /// When the sender knows that (the final acknowledgement is back), as dcPIM's and Pyrrha's authors measure it.
+    /// When the sender has the final acknowledgement, as in the papers of dcPIM and Pyrrha.
     Acknowledged,
 }
 
-/// What hosts are like.
+/// Properties of all hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostSpec {
-    /// Bytes of a full data packet on the wire.
+    /// Size of a full data packet on the wire, headers included. Default: 1500B.
     pub mtu: Bytes,
-    /// Bytes of headers in a data packet; a control packet is as long.
+    /// Size of the headers of a data packet, and of a control packet. Default: 40B.
     pub header: Bytes,
-    /// Processing time in the host, on the way out and again on the way in.
+    /// Processing time in a host, spent once on the way out and once on the way in. Default: 0.
     pub delay: Duration,
-    /// At what rate a host takes packets in, if that may be less than its link's: where its PCIe bus is congested, say. What waits
-    /// for that is in its NIC.
+    /// Rate at which a host takes packets in, if it may be less than the rate of its links, for example because its
+    /// PCIe bus is congested. Packets wait in the NIC until then. Default: the rate of the links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intake_rate: Option<Rate>,
-    /// What its NIC has room for with `intake_rate`; more is lost, unless a flow control holds it back.
+    /// NIC buffer for packets that wait because of `intake_rate`. Packets beyond it are lost, unless a flow control
+    /// pauses the switch. Default: 1MB.
     pub intake_buffer: Bytes,
-    /// Each host's clock is ahead by a uniformly drawn time up to this.
+    /// Greatest clock offset. Each host's clock is ahead by a time drawn uniformly between 0 and this. Default: 0.
     pub clock_offset_max: Duration,
-    /// Each host's clock runs fast or slow by up to so many parts in 10^9, uniformly drawn.
+    /// Greatest clock drift, in parts per billion. Each host's clock runs fast or slow by a uniformly drawn amount up
+    /// to this. Default: 0.
     pub clock_drift_ppb_max: u32,
 }
 
-/// What switches are like. What is left out is what the transports ask for.
+/// Properties of all switches. A key that is left out takes what the transports ask for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchSpec {
-    /// How memory is divided.
+    /// How a switch's memory is divided among ports and classes. Default: 500kB for each port.
     pub buffer: Buffer,
-    /// What happens to a packet that finds no room.
+    /// What a switch does with a packet that finds no room. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
-    /// How to choose among shortest paths.
+    /// How a switch chooses among shortest paths. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balancing: Option<Balancing>,
-    /// When to mark packets of transports that understand marks.
+    /// When a switch marks packets of transports that react to ECN marks. Default: what the transports ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marking: Option<Marking>,
-    /// When in its passage through a switch a packet is marked.
+    /// Where in its passage through a switch a packet is marked.
     pub mark_at: MarkAt,
-    /// Whether packets that are not ECN-capable are lost where `marking` would mark them: what RED does by RFC 3168, and
-    /// ns-3's RED queue with it. Needs `marking`.
+    /// Whether a packet that is not ECN-capable is dropped where `marking` would mark it, as RED does in RFC 3168 and
+    /// in ns-3. Needs `marking`. Default: false.
     pub early_drop: bool,
-    /// Classes of equal priority, served in turn by bytes; a class that is in none stands alone at its number.
+    /// Groups of classes that share one priority and are served in turn by bytes. A class in no group has a priority of
+    /// its own, given by its number. Default: no groups.
     pub levels: Vec<Vec<u8>>,
-    /// Whether a packet is forwarded as soon as its headers are in.
+    /// Whether a switch starts to forward a packet when its headers have arrived (cut-through) instead of the whole
+    /// packet (store and forward). Default: false.
     pub cut_through: bool,
 }
 
@@ -209,17 +216,17 @@ impl Default for SwitchSpec {
 }
 
 impl Scenario {
-    /// As TOML, with every default filled in.
+    /// The scenario as TOML, with every default filled in.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a scenario has no key that TOML lacks")
     }
 
-    /// Its JSON Schema, for editors.
+    /// The JSON Schema of scenarios, for editors.
     pub fn json_schema() -> String {
         serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("a schema is JSON")
     }
 
-    /// What the types can't forbid and needs no fabric to see.
+    /// Checks what the types can't express and what needs no fabric.
     pub fn check(&self) -> Result<(), Problem> {
         self.transport.check().map_err(|problem| problem.under("transport"))?;
         for (index, class) in self.traffic.iter().enumerate() {

@@ -1,10 +1,11 @@
 //! What an AQ costs: `cargo run --release -p clearway-sharing --example aq_table`.
 //!
 //! For 1, 1,000 and 1,000,000 AQs in one table: bytes an AQ, and time a packet. Packets of 1,500 bytes come 120 ns
-//! apart (100 Gbps) and belong to AQs drawn uniformly, the worst for a cache; each AQ has its part of 100 Gbps and a step
-//! ECN threshold. A packet's time is that of look-up, A-Gap, verdict and write-back, less that of the same loop without
-//! a table, with which it may overlap; the best of five runs counts, since a machine may be shared. "step" is the A-Gap
-//! alone, on one unpacked AQ. Memory is what rows and policies occupy, and beside it by how much the process grew.
+//! apart (100 Gbps) and belong to AQs drawn uniformly, the worst for a cache; each AQ has its part of 100 Gbps and a
+//! step ECN threshold. A packet's time is that of look-up, A-Gap, verdict and write-back, less that of the same loop
+//! without a table, with which it may overlap; the best of five runs counts, since a machine may be shared. "step" is
+//! the A-Gap alone, on one unpacked AQ. Memory is what rows and policies occupy, and beside it by how much the process
+//! grew.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

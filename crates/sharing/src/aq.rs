@@ -1,21 +1,22 @@
 //! Augmented Queue (Wu, Wang, Wang, Ng, SIGCOMM 2023): precise bandwidth for an entity inside a shared queue.
 //!
 //! An entity is whatever was granted an AQ: an application, a congestion control, a VM. Its A-Gap is the length that a
-//! queue of its own, drained at its allocated rate R, would have ([`gap`], section 3.3.1). The switch drops, marks or
-//! reports delay by the A-Gap of the packet's own entity and never by the queue that all share, so an entity answers
-//! for its own traffic alone, whatever congestion control it and the others use (Algorithm 2).
+//! queue of its own would have if it were drained at the allocated rate R ([`gap`], section 3.3.1). The switch drops,
+//! marks or reports delay by the A-Gap of the packet's entity and never by the shared queue. So an entity is affected
+//! only by its own traffic, whatever congestion control it and others use (Algorithm 2).
 //!
-//! What a switch keeps is 15 bytes an AQ ([`state`], sections 4.2 and 5.5), with R as a 24-bit float ([`rate`]), in a
-//! hash table by AQ id ([`table`]); both pipelines of a switch, and its share of the controller's work, are [`switch`].
-//! The controller ([`control`], section 4.1) grants or declines requests, divides links by weight and says what to
-//! deploy where; the arithmetic of division and of section 6's limits and work conservation is [`share`].
+//! A switch keeps 15 bytes for each AQ ([`state`], sections 4.2 and 5.5), with R as a 24-bit float ([`rate`]), in a
+//! hash table by AQ id ([`table`]). [`switch`] has both pipelines of a switch and its part of the controller's work.
+//! The controller ([`control`], section 4.1) grants or declines requests, divides links by weight and orders what to
+//! deploy where. [`share`] has the arithmetic of division, limits and work conservation (section 6).
 //!
-//! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity and
-//! wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]); an
-//! id is never given twice; what an idle entity may send when it wakes ([`control`]); limits, thresholds and idle periods where none are set ([`derive`]).
+//! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity
+//! and wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]);
+//! an id is never given twice; what an idle entity may send when it wakes ([`control`]); limits, thresholds and idle
+//! periods where none are set ([`derive`]).
 //!
-//! Absent on purpose: where in a network to put an AQ (the paper leaves it to tenants), and any queue: an AQ holds no
-//! packet.
+//! Deliberately absent: where in a network to put an AQ (the paper leaves it to tenants), and queues: an AQ holds no
+//! packets.
 
 pub mod control;
 pub mod derive;
@@ -38,12 +39,12 @@ pub use share::{Limit, WorkConserving};
 pub use switch::{Config, Step, SwitchError, SwitchPart};
 pub use table::Table;
 
-/// Name of an AQ, unique in a network and never given twice. In a packet, 0 stands for "no AQ".
+/// The id of an AQ, unique in a network and never reused. In a packet, 0 stands for "no AQ".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AqId(pub NonZeroU32);
 
 impl AqId {
-    /// The id that a packet carries; none for the default value 0 (section 4.1).
+    /// The id that a packet carries; `None` for the default value 0 (section 4.1).
     pub const fn from_tag(tag: u32) -> Option<AqId> {
         match NonZeroU32::new(tag) {
             Some(id) => Some(AqId(id)),
@@ -57,14 +58,15 @@ impl AqId {
     }
 }
 
-/// The ids of a network: each is given once (section 4.1), so that a late packet of a released AQ is no one else's.
+/// The AQ ids of a network. Each is given out once (section 4.1), so that a late packet of a released AQ belongs to no
+/// other AQ.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
     given: u32,
 }
 
 impl Ids {
-    /// One that nobody has had; none when 2^32 - 1 have been given.
+    /// A new id; `None` after 2^32 - 1 ids.
     pub fn next_id(&mut self) -> Option<AqId> {
         self.given = self.given.checked_add(1)?;
         AqId::from_tag(self.given)

@@ -1,5 +1,5 @@
-//! How entities share a network, apart from the transports that they use: Augmented Queue in switches, and the rate
-//! limiters at hosts that it is measured against.
+//! How entities share a network, independently of their transports: Augmented Queue in switches, and the rate limiters
+//! at hosts that it is compared with.
 
 pub mod aq;
 pub mod limiter;

@@ -1,7 +1,10 @@
-//! A virtual wire for tests: endpoints on one ideal switch, with every packet seen and any packet spoilt.
+//! A virtual network for tests: endpoints on one ideal switch. Tests see every packet and can drop, delay or duplicate
+//! it.
 //!
-//! Host NIC, half the delay, one strict-priority queue a destination (finite and marking on demand), its link, half
-//! the delay, host. The switch may have a scheme's part in it ([`Scene::with_agent`]). Small on purpose and apart from the simulator, so that a scheme's scenes test the scheme alone.
+//! A packet passes the host's NIC, half the delay, one strict-priority queue for each destination (finite, with
+//! optional marking), that destination's link and the other half of the delay. The switch may have a scheme's agent
+//! ([`Scene::with_agent`]). It is small on purpose and independent of the simulator, so that a scheme's tests test the
+//! scheme alone.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -13,29 +16,29 @@ use node::packet::{CLASSES, flags};
 use node::pool::Hop;
 use node::{AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site, SwitchAgent};
 
-/// What befalls a packet between its NIC and the switch.
+/// What happens to a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketFate {
     /// Arrives.
     Pass,
     /// Is lost.
     Drop,
-    /// Arrives this much later, overtaken by others.
+    /// Arrives later by this time, so that others overtake it.
     Delay(Duration),
     /// Arrives twice.
     Duplicate,
 }
 
-/// Facts of the wire; the defaults are 100 Gbps and a round trip of 5 us.
+/// Parameters of the network. The defaults are 100 Gbps and a round trip of 5 us.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire {
     /// Rate of every link.
     pub rate: Rate,
-    /// Rate of the links to hosts, where it is another.
+    /// Rate of the links to hosts, if different.
     pub down_rate: Option<Rate>,
-    /// One-way delay between two hosts, without serialisation.
+    /// One-way delay between two hosts, without transmission times.
     pub delay: Duration,
-    /// Bytes that the queue towards a host takes.
+    /// Capacity of the queue to a host.
     pub queue_bytes_max: u64,
     /// Queue length from which ECN-capable packets are marked.
     pub mark_bytes: u64,
@@ -62,7 +65,7 @@ impl Wire {
 type Spoil = Box<dyn FnMut(Time, &Packet) -> PacketFate>;
 type Touch = Box<dyn FnMut(Time, &mut Packet)>;
 
-/// A number of endpoints on one wire.
+/// Endpoints on one network.
 pub struct Scene {
     wire: Wire,
     now: Time,
@@ -74,13 +77,13 @@ pub struct Scene {
     spoil: Spoil,
     touch: Touch,
     part: Option<Part>,
-    /// All that endpoints said, in order.
+    /// All events of endpoints, in order.
     pub events: Vec<(Time, HostId, Event)>,
-    /// All that NICs began to send, in order.
+    /// All packets that NICs began to send, in order.
     pub sent: Vec<(Time, Packet)>,
-    /// Packets lost at a full queue.
+    /// Number of packets dropped at a full queue.
     pub overflows: u64,
-    /// The longest that each host's queue has been, in bytes.
+    /// By host: the longest length of its queue, in bytes.
     pub queue_bytes_peak: Vec<u64>,
 }
 
@@ -95,7 +98,7 @@ struct Host {
     deadline: Option<Time>,
 }
 
-/// What a NIC has been told to hold.
+/// What a NIC is told to hold.
 #[derive(Default)]
 struct Held {
     classes: u8,
@@ -121,7 +124,7 @@ impl NicControl for Held {
     }
 }
 
-/// A scheme's part of the switch, and what it sees there: host i hangs on port i.
+/// A scheme's agent in the switch, and the switch as it sees it: host i is at port i.
 struct Part {
     agent: Box<dyn SwitchAgent>,
     ports: Vec<Port>,
@@ -139,12 +142,12 @@ enum Happening {
 }
 
 impl Scene {
-    /// `hosts` endpoints, each made from its site.
+    /// `hosts` endpoints. `make` builds each from its site.
     pub fn new(hosts: u32, wire: Wire, make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
         Scene::with_clocks(wire, &vec![Clock::default(); hosts as usize], make)
     }
 
-    /// One endpoint a clock.
+    /// One endpoint for each clock.
     pub fn with_clocks(wire: Wire, clocks: &[Clock], make: impl Fn(&Site) -> Box<dyn Endpoint>) -> Scene {
         let way = |bytes| wire.delay + wire.rate.transmit(bytes) + wire.down_rate().transmit(bytes);
         let round_trip = |there, back| way(there) + way(back);
@@ -187,7 +190,7 @@ impl Scene {
         }
     }
 
-    /// The same scene, whose switch hands packets that ask for it to `agent`.
+    /// The same scene with an agent in the switch, which gets the packets that ask for one.
     pub fn with_agent(self, agent: Box<dyn SwitchAgent>) -> Scene {
         let hosts = self.hosts.len() as u32;
         let star = Star { hosts, rate: self.wire.rate, ..Star::default() };
@@ -201,17 +204,17 @@ impl Scene {
         Scene { part: Some(part), ..self }
     }
 
-    /// From now on, `spoil` decides what befalls each packet.
+    /// From now on `spoil` decides the fate of each packet.
     pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> PacketFate + 'static) {
         self.spoil = Box::new(spoil);
     }
 
-    /// From now on, `touch` changes packets when they reach the switch, as a stage there would.
+    /// From now on `touch` changes packets when they reach the switch, like a pipeline stage.
     pub fn touch(&mut self, touch: impl FnMut(Time, &mut Packet) + 'static) {
         self.touch = Box::new(touch);
     }
 
-    /// A message of `bytes` at time `at`; its flow id is returned.
+    /// Sends a message of `bytes` at time `at` and returns its flow id.
     pub fn send(&mut self, at: Time, src: u32, dst: u32, bytes: u64) -> FlowId {
         let flow = FlowId(self.flows);
         self.flows += 1;
@@ -229,13 +232,13 @@ impl Scene {
         flow
     }
 
-    /// Opens or closes priority classes of a host's link (one bit a class).
+    /// Pauses these priority classes of a host's link, as bits, and resumes the others.
     pub fn pause(&mut self, host: u32, paused_classes: u8) {
         self.hosts[host as usize].held.classes = paused_classes;
         self.pump(HostId(host));
     }
 
-    /// Holds the packets of a flow back, as a flow control finer than classes does, or lets them go again.
+    /// Holds or releases the packets of a flow, like a flow control finer than classes.
     pub fn hold(&mut self, host: u32, flow: FlowId, hold: bool) {
         let held = &mut self.hosts[host as usize].held;
         held.flows.retain(|&other| other != flow);
@@ -247,7 +250,7 @@ impl Scene {
         self.pump(HostId(host));
     }
 
-    /// Runs until nothing is left to happen or `end` has come.
+    /// Runs until no event is left or `end` has come.
     pub fn run_until(&mut self, end: Time) {
         while let Some(&Reverse((at, number))) = self.agenda.peek() {
             if at > end {
@@ -261,7 +264,7 @@ impl Scene {
         self.now = self.now.max(end);
     }
 
-    /// The endpoint of a host, to look at its counters.
+    /// The endpoint of a host, for its counters.
     pub fn endpoint(&self, host: u32) -> &dyn Endpoint {
         self.hosts[host as usize].endpoint.as_ref()
     }
@@ -271,7 +274,7 @@ impl Scene {
         self.events.iter().find(|e| e.2 == Event::Delivered { flow }).map(|e| e.0)
     }
 
-    /// When the sender of `flow` knew.
+    /// When the sender of `flow` learnt of it.
     pub fn completed_at(&self, flow: FlowId) -> Option<Time> {
         let completes = |event: &Event| matches!(event, Event::Completed { flow: f, .. } if *f == flow);
         self.events.iter().find(|e| completes(&e.2)).map(|e| e.0)
@@ -290,7 +293,7 @@ impl Scene {
             Happening::AtSwitch(packet) => self.enqueue(packet),
             Happening::LinkFree(host) => self.serve(host),
             Happening::AtHost(host, packet) => self.hand(host, Input::Packet(&packet)),
-            // One that has been brought forward since is no deadline any more.
+            // A deadline that has moved since is ignored.
             Happening::Deadline(host) if self.hosts[host.index()].deadline == Some(self.now) => {
                 self.hosts[host.index()].deadline = None;
                 self.hand(host, Input::Deadline);
@@ -370,7 +373,7 @@ impl Scene {
         }
     }
 
-    /// A packet waits for the link to a host.
+    /// Queues a packet for the link to a host.
     fn join(&mut self, to: HostId, mut packet: Packet) {
         packet.hops += 1;
         let host = &mut self.hosts[to.index()];

@@ -1,13 +1,13 @@
-//! The ground floor: quantities, names and randomness.
+//! Quantities, ids and random numbers, which all other crates use.
 //!
-//! Everything above speaks in these types, so that a unit is never guessed: [`Time`] and [`Duration`] in
-//! picoseconds, [`Rate`] in bits per second, [`Bytes`], small typed ids, and [`Stream`], a random stream that is a
-//! function of (seed, entity, purpose) alone and therefore does not depend on who draws first.
+//! Types fix the units: [`Time`] and [`Duration`] are in picoseconds, [`Rate`] is in bits per second, then [`Bytes`],
+//! small typed ids, and [`Stream`], a random stream that depends on (seed, entity, purpose) alone and therefore not on
+//! the order of draws elsewhere.
 //!
-//! Picoseconds are the unit because one byte takes 80 ps at 100 Gbps and 20 ps at 400 Gbps: transmission times are
-//! exact integers, sums do not round, and a `u64` still holds 213 days.
+//! The unit of time is the picosecond because one byte takes 80 ps at 100 Gbps and 20 ps at 400 Gbps: transmission
+//! times are exact integers, sums do not round, and a `u64` still holds 213 days.
 //!
-//! Absent on purpose: wall-clock time (only the live driver knows it) and floating-point time.
+//! Deliberately absent: wall-clock time (only the live driver knows it) and floating-point time.
 
 mod ids;
 mod problem;

@@ -1,12 +1,12 @@
 use std::fmt;
 
-/// Something wrong with a scenario that its types alone can't forbid: where, and what would be right.
+/// An error in a scenario that its types can't express: the key, and what would be right.
 ///
-/// `key` is the dotted path from where the checker stands (`arrivals.poisson.load`, `flows[3].dst`); each caller on
-/// the way up prefixes its own part with [`Problem::under`], and the reader of the file turns the path into a line.
+/// `key` is the dotted path relative to the checker (`arrivals.poisson.load`, `flows[3].dst`). Each caller prefixes its
+/// own part with [`Problem::under`], and the reader of the file turns the path into a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Dotted path of the offending key.
+    /// Dotted path of the wrong key.
     pub key: String,
     /// What is wrong with the value, and what would be right.
     pub message: String,
@@ -18,7 +18,7 @@ impl Problem {
         Problem { key: key.into(), message: message.into() }
     }
 
-    /// The same problem, seen from one level further out.
+    /// The same problem with `outer` in front of its key.
     pub fn under(self, outer: impl fmt::Display) -> Problem {
         let key = match self.key.as_str() {
             "" => outer.to_string(),

@@ -1,20 +1,20 @@
 use std::fmt;
 
-/// What is wrong with a written quantity, and what would be right.
+/// The error of a malformed quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{value}\" is not a {what}: {why}; write it like {example}")]
 pub struct ParseQuantityError {
-    /// The text as it was found.
+    /// The text found.
     pub value: String,
-    /// "duration", "rate", "size".
+    /// The kind of quantity: "duration", "rate" or "size".
     pub what: &'static str,
-    /// The defect.
+    /// What is wrong.
     pub why: String,
-    /// A right one.
+    /// A correct example.
     pub example: &'static str,
 }
 
-/// How one kind of quantity is written: its units, as multiples of the smallest.
+/// The notation of one kind of quantity: its units, as multiples of the smallest.
 pub(crate) struct Notation {
     pub what: &'static str,
     pub example: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Notation {
 }
 
 impl Notation {
-    /// Reads "12.5us" exactly: the decimal part must be a whole number of the smallest unit.
+    /// Parses "12.5us" exactly: the value must be a whole number of the smallest unit.
     pub fn parse(&self, text: &str) -> Result<u64, ParseQuantityError> {
         let fail =
             |why: String| ParseQuantityError { value: text.to_owned(), what: self.what, why, example: self.example };
@@ -59,7 +59,7 @@ impl Notation {
             .ok_or_else(too_large)
     }
 
-    /// Writes exactly, in the largest decimal unit that is not larger than the value.
+    /// Writes the exact value in the largest decimal unit that is not larger than it.
     pub fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = |scale: u64| {
             let mut s = scale;
@@ -85,7 +85,7 @@ impl Notation {
     }
 }
 
-/// Gives a quantity its text forms: `Display`, `FromStr`, serde strings and a JSON schema.
+/// Implements the text forms of a quantity: `Display`, `FromStr`, serde strings and a JSON schema.
 macro_rules! written_as {
     ($name:ident, $notation:expr) => {
         impl std::fmt::Display for $name {

@@ -1,10 +1,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Stirs two words into one: the finaliser of SplitMix64 over their sum with an odd constant.
+/// Hashes two words into one: the finaliser of SplitMix64 over their sum with an odd constant.
 ///
-/// Published, seedless and cheap, so that anyone can compute anyone's: used to derive random streams, digests and
-/// per-switch hash seeds.
+/// It has no secret and is cheap, so any node can compute any other's values. Random streams, digests and per-switch
+/// hash seeds are derived with it.
 #[inline]
 pub const fn mix(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_add(b.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -13,9 +13,9 @@ pub const fn mix(a: u64, b: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A random stream (xoshiro256++), a function of (seed, entity, purpose) alone.
+/// A random stream (xoshiro256++) that depends on (seed, entity, purpose) alone.
 ///
-/// Draws are defined in integer arithmetic and `libm`, so that they are equal on every machine.
+/// Draws use integer arithmetic and `libm`, so they are equal on every machine.
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
 
@@ -56,9 +56,10 @@ impl Stream {
         -libm::log(1.0 - self.unit()) * mean
     }
 
-    /// How many trials fail before the first that succeeds, each with probability `p`: geometric, from 0 on. `p` above 0 and below 1.
+    /// Number of failures before the first success of trials with success probability `p`: geometric, from 0 on. `p`
+    /// must be above 0 and below 1.
     pub fn failures_before(&mut self, p: f64) -> u64 {
-        // Beyond 2^64 it is the most that there is: `as` saturates.
+        // Values beyond 2^64 saturate: so does `as`.
         (libm::log(1.0 - self.unit()) / libm::log1p(-p)) as u64
     }
 
@@ -69,7 +70,7 @@ impl Stream {
         }
     }
 
-    /// A uniformly chosen element, or none of an empty slice.
+    /// A uniformly chosen element; `None` for an empty slice.
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len() as u64) as usize])
     }
@@ -85,7 +86,7 @@ mod tests {
         for p in [0.5, 0.01, 1e-6] {
             let draws: Vec<u64> = (0..20_000).map(|_| stream.failures_before(p)).collect();
             let mean = draws.iter().map(|&draw| draw as f64).sum::<f64>() / 2e4;
-            // Mean (1 - p) / p, standard deviation sqrt(1 - p) / p; four of 20,000 draws.
+            // Mean (1 - p) / p, standard deviation sqrt(1 - p) / p; four standard errors of 20,000 draws.
             let (due, slack) = ((1.0 - p) / p, 4.0 * (1.0 - p).sqrt() / p / 2e4f64.sqrt());
             assert!((mean - due).abs() <= slack, "{p}: {mean} for {due}");
             let none = draws.iter().filter(|&&draw| draw == 0).count() as f64;

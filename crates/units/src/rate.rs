@@ -13,7 +13,7 @@ pub struct Rate(u64);
 written_as!(Rate, RATE);
 
 impl Rate {
-    /// Nothing at all.
+    /// Zero.
     pub const ZERO: Rate = Rate(0);
 
     /// From bits per second.
@@ -45,25 +45,25 @@ impl Rate {
         let ps = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(self.0));
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
-    /// Whole bytes that pass in `span`.
+    /// Whole bytes that are transmitted in `span`.
     #[inline]
     pub fn bytes_in(self, span: Duration) -> u64 {
         let bytes = u128::from(self.0) * u128::from(span.ps()) / 8_000_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
-    /// The same as [`Rate::transmit`], prepared for the hot path.
+    /// [`Rate::transmit`] prepared for the hot path.
     pub fn per_byte(self) -> PerByte {
         PerByte::new(self)
     }
 }
 
-/// Transmission time a byte, in 2^-20 ps: one multiplication and one shift a packet, exact for every rate whose time
-/// a byte is a multiple of 2^-20 ps (all multiples of 1 Gbps that divide 8 Tbps among them), at most 1 ps late and
-/// never early for the rest.
+/// Transmission time of a byte, in units of 2^-20 ps. A packet costs one multiplication and one shift. The time is
+/// exact for every rate whose time for a byte is a multiple of 2^-20 ps (including all multiples of 1 Gbps that divide
+/// 8 Tbps), and otherwise at most 1 ps late and never early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerByte {
     scaled: u64,
-    /// Times are whole multiples of so many picoseconds, cut off; 0 cuts nothing.
+    /// Times are rounded down to multiples of this many picoseconds; 0 does not round.
     step_ps: u64,
 }
 
@@ -75,12 +75,13 @@ impl PerByte {
         PerByte { scaled: u64::try_from(scaled).unwrap_or(u64::MAX), step_ps: 0 }
     }
 
-    /// The same, with times cut to whole multiples of `step`, as a program has them whose clock has such steps; zero cuts nothing.
+    /// The same with times rounded down to whole multiples of `step`, as in a program with a coarser clock; zero does
+    /// not round.
     pub fn in_steps_of(self, step: Duration) -> PerByte {
         PerByte { step_ps: step.ps(), ..self }
     }
 
-    /// That of another rate, cut to the same steps.
+    /// The same for another rate, with the same rounding.
     pub fn at(self, rate: Rate) -> PerByte {
         PerByte { step_ps: self.step_ps, ..PerByte::new(rate) }
     }

@@ -14,7 +14,7 @@ const TIME: Notation = Notation {
 pub struct Duration(u64);
 written_as!(Duration, TIME);
 
-/// An instant: picoseconds since the run began.
+/// A point in time: picoseconds since the run began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 written_as!(Time, TIME);
@@ -22,9 +22,9 @@ written_as!(Time, TIME);
 macro_rules! constructors {
     ($name:ident) => {
         impl $name {
-            /// The first one.
+            /// The start of the run, or an empty span.
             pub const ZERO: Self = Self(0);
-            /// Later (or longer) than anything that happens.
+            /// Later (or longer) than any event.
             pub const MAX: Self = Self(u64::MAX);
 
             /// From picoseconds.
@@ -74,12 +74,12 @@ constructors!(Duration);
 constructors!(Time);
 
 impl Time {
-    /// Time since an earlier instant; zero if it is later.
+    /// Time since an earlier time; zero if that is later.
     #[inline]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
-    /// The instant `span` later; [`Time::MAX`] if there is none.
+    /// The time `span` later, at most [`Time::MAX`].
     #[inline]
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))

@@ -5,19 +5,20 @@ use units::{Bytes, Duration, HostId, Problem, Rate, Time};
 use crate::generate::LATEST;
 use crate::{FabricView, Flow};
 
-/// Moves the flows of one class apart until the class is admissible: in every window of length `window` the bytes that any host
-/// sends, and those that any host receives, are less than its link carries in that time (Harmony section 5: "the generated
-/// load for each sender and each receiver is less than 1 for every δ_admission duration of time").
+/// Spreads the flows of one class in time until the class is admissible: in every window of length `window` the bytes
+/// that any host sends, and those that any host receives, are less than its link carries in that time (Harmony section
+/// 5: "the generated load for each sender and each receiver is less than 1 for every δ_admission duration of time").
 ///
-/// The paper doesn't say what becomes of a message that would break the rule. Here it arrives at the first instant from its own
-/// on at which neither its sender nor its receiver breaks it, messages being asked in the order in which they were drawn. So none
-/// is lost, sizes and pairs stay, and the mean load is the one asked for; the last may arrive after the class's end, or in a silence
-/// of its phases. Drawing again instead would favour quiet hosts and small messages, and leaving out would lower the load.
+/// The paper doesn't say what becomes of a message that would break the rule. Here it is postponed to the first time at
+/// which neither its sender nor its receiver breaks it. Messages are tried in the order in which they were drawn. So
+/// none is lost, sizes and pairs stay, and the mean load is the one asked for. The last messages may arrive after the
+/// class's end, or in an off phase. Drawing again instead would favour quiet hosts and small messages, and leaving
+/// messages out would lower the load.
 ///
-/// A rule for both ends at once can't be met at every load below 1: 128 KB in 63 us of 100 Gbps, of which six fit, wait 70 us at load
-/// 0.8 on 144 hosts and 0.8 ms at 0.9, and beyond that ever longer.
+/// A rule for both ends can't be met at every load below 1: messages of 128 KB, of which six fit into 63 us of 100
+/// Gbps, wait 70 us at load 0.8 on 144 hosts and 0.8 ms at 0.9, and longer and longer beyond that.
 ///
-/// A message counts whole at its arrival, and `factor` bytes for each of its payload.
+/// A message counts as a whole at its arrival, with `factor` bytes for each byte of its payload.
 pub(crate) fn spread(flows: &mut [Flow], window: Duration, factor: f64, view: &FabricView) -> Result<(), Problem> {
     let mut ends = [Ends::new(view, window, factor), Ends::new(view, window, factor)];
     flows.sort_by_key(|flow| (flow.start, flow.src));
@@ -59,7 +60,7 @@ impl Ends {
         Ends { window, factor, hosts }
     }
 
-    /// A message that is too large for a whole window never fits.
+    /// A message larger than a whole window never fits.
     fn check(&self, host: HostId, bytes: u64, rate: Rate) -> Result<(), Problem> {
         let room = self.hosts[host.index()].room;
         if (bytes as f64) < room {
@@ -79,16 +80,16 @@ impl Ends {
 /// One host as a sender, or as a receiver.
 #[derive(Default)]
 struct End {
-    /// Payload that a window must stay below.
+    /// Payload bytes that a window must stay below.
     room: f64,
-    /// Arrivals that may still matter, by time.
+    /// Arrivals that may still matter, in order of time.
     arrivals: VecDeque<(Time, u64)>,
-    /// Their bytes together.
+    /// The sum of their bytes.
     bytes: u128,
 }
 
 impl End {
-    /// No message will arrive before `now`.
+    /// Forgets arrivals that no longer matter: no message will arrive before `now`.
     fn forget(&mut self, now: Time, window: Duration) {
         while let Some(&(at, bytes)) = self.arrivals.front()
             && at.saturating_add(window) <= now
@@ -98,13 +99,13 @@ impl End {
         }
     }
 
-    /// The first instant from `at` on at which so many bytes more may arrive.
+    /// The first time from `at` on at which `bytes` more may arrive.
     fn free(&self, mut at: Time, bytes: u64, window: Duration) -> Time {
         if ((self.bytes + u128::from(bytes)) as f64) < self.room {
             return at;
         }
         while !self.holds(at, bytes, window) {
-            // Nothing gets better until an arrival leaves the windows that end at `at`.
+            // Nothing changes until an arrival leaves the windows that end at `at`.
             let leaves =
                 self.arrivals.iter().map(|arrival| arrival.0.saturating_add(window)).find(|leaves| *leaves > at);
             at = leaves.expect("alone the message fits");
@@ -112,8 +113,8 @@ impl End {
         at
     }
 
-    /// Whether all windows in which `at` lies stay below the room with so many bytes more: those that begin with an arrival,
-    /// and the last, which begins at `at`, tell for all.
+    /// Whether all windows that contain `at` stay below the room with `bytes` more. It suffices to check those that
+    /// begin with an arrival, and the last, which begins at `at`.
     fn holds(&self, at: Time, bytes: u64, window: Duration) -> bool {
         let first = self.arrivals.partition_point(|arrival| arrival.0.saturating_add(window) <= at);
         let (mut begin, mut end, mut sum) = (first, first, u128::from(bytes));

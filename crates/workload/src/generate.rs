@@ -8,17 +8,17 @@ use crate::sizes::Sampler;
 use crate::traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Poisson};
 use crate::{FabricView, Flow, Hosts, Pattern, Phases, Trace, Traffic};
 
-/// The most flows that one list holds (4 GB of them): beyond that a scenario is taken to be a slip of the pen.
+/// Most flows in a list (4 GB of them). A scenario with more is taken for a typing error.
 pub const FLOWS_MAX: u64 = 100_000_000;
 
-/// Nothing arrives later than this, so that later arithmetic with times has room.
+/// Latest arrival, which leaves room for arithmetic with times.
 pub(crate) const LATEST: Time = Time::from_ps(u64::MAX / 2);
 
-/// The flows of all classes, as a pure function of its arguments.
+/// Generates the flows of all classes. A pure function of its arguments.
 ///
-/// Order: first the flows that start at a time, by (start, class, source, the class's own count); then those that start
-/// after another flow, by (class, the class's own count), each later than the one that it waits for. A [`FlowId`] is an
-/// index into this list. A problem's key begins with the class's index, `[1].arrivals.poisson.load`.
+/// Order: first the flows with a start time, by (start, class, source, index in the class); then those that start after
+/// another flow, by (class, index in the class), each after the flow that it waits for. A [`FlowId`] is an index into
+/// this list. A problem's key begins with the class's index, `[1].arrivals.poisson.load`.
 pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Result<Vec<Flow>, Problem> {
     assert_eq!(view.rack_of.len(), view.host_rate.len(), "a rack and a rate for each host");
     let mut flows = Vec::new();
@@ -44,7 +44,7 @@ pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Resu
     Ok(in_order(flows))
 }
 
-/// Puts the flows in their published order; until then [`Flow::after`] is an index into the order of generation.
+/// Sorts the flows into their documented order. Before, [`Flow::after`] is an index in the order of generation.
 fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     if flows.iter().all(|flow| flow.after.is_none()) {
         flows.sort_by_key(|flow| (flow.start, flow.class, flow.src));
@@ -61,7 +61,7 @@ fn in_order(mut flows: Vec<Flow>) -> Vec<Flow> {
     order.iter().map(moved).collect()
 }
 
-/// The flows of a class that has sizes, arrivals and a pattern.
+/// The flows of a class with sizes, arrivals and a pattern.
 fn invent<T>(
     class: &Traffic<T>,
     number: u16,
@@ -132,7 +132,7 @@ fn invent<T>(
     }
 }
 
-/// Round after round, at the active time that `next` gives for the n-th, until the class ends.
+/// Generates round after round until the class ends. `next` gives the active time of the n-th.
 fn rounds(
     picker: &mut Picker<'_>,
     out: &mut Output<'_>,
@@ -174,7 +174,7 @@ fn closed_loop(
     }
 }
 
-/// The mean time between two arrivals (Poisson) or rounds (periodic), in picoseconds; zero for what has none.
+/// The mean time between two arrivals (Poisson) or rounds (periodic), in picoseconds; zero for other arrivals.
 fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &FabricView) -> Result<f64, Problem> {
     let (key, load, every, of, counting, single) = match arrivals {
         Arrivals::Poisson(Poisson { load, every, of, counting }) => {
@@ -186,7 +186,7 @@ fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &Fabr
         Arrivals::ClosedLoop(_) | Arrivals::AllAtOnce => return Ok(0.0),
     };
     let Some(load) = load else {
-        // What a load is of has no meaning beside a given gap.
+        // Beside a given gap, the settings of a load have no effect.
         if *of != LoadOf::default() || *counting != Counting::default() {
             return Err(Problem::new(key, "of and counting have no effect beside every; remove them"));
         }
@@ -212,11 +212,11 @@ fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &Fabr
 
 /// Draws senders in proportion to their links' rates.
 ///
-/// One Poisson process whose arrivals are dealt to the senders so is the same as a process for each sender with a rate
+/// One Poisson process whose arrivals are assigned to senders this way equals one process for each sender with a rate
 /// in proportion (superposition and marking), and needs no sorting.
 struct Sources {
     senders: Vec<HostId>,
-    /// Sums of rates up to each sender; empty if all are equal.
+    /// Cumulative rates of the senders; empty if all are equal.
     sums: Vec<u64>,
     stream: Stream,
 }
@@ -245,7 +245,7 @@ impl Sources {
     }
 }
 
-/// Where the flows of one class go, and when there are enough.
+/// Collects the flows of one class until there are enough.
 struct Output<'a> {
     flows: &'a mut Vec<Flow>,
     class: u16,
@@ -274,7 +274,7 @@ impl<'a> Output<'a> {
         Ok(Output { flows, class: number, full, sizes, stream, start, duration, phases })
     }
 
-    /// Makes room for as many flows as are to come, or refuses.
+    /// Reserves space for the expected number of flows, or refuses.
     fn expect<T>(&mut self, class: &Traffic<T>, gap_ps: f64, flows_per_gap: f64) -> Result<(), Problem> {
         let timed = match class.duration {
             Some(duration) if gap_ps > 0.0 => duration.ps() as f64 / gap_ps * flows_per_gap,
@@ -290,7 +290,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// The instant at which the class has been active for `active_ps`; none when it is over by then.
+    /// The time at which the class has been active for `active_ps`; `None` if it is over by then.
     fn instant(&self, active_ps: f64) -> Result<Option<Time>, Problem> {
         let active = active_ps as u64;
         let passed = match self.phases {
@@ -326,7 +326,7 @@ fn too_many(key: &str, what: &str) -> Problem {
     Problem::new(key, format!("{what} would be more than {FLOWS_MAX} flows; take less"))
 }
 
-/// The flows of a class that has a trace.
+/// The flows of a class with a trace.
 fn replay<T>(
     class: &Traffic<T>,
     trace: &Trace,
@@ -335,7 +335,7 @@ fn replay<T>(
     flows: &mut Vec<Flow>,
 ) -> Result<(), Problem> {
     let limit = class.flows.unwrap_or(u64::MAX);
-    // Where each flow of the trace went; a flow that was cut off takes those that wait for it along.
+    // By flow of the trace: its place in the list. A flow that was cut off also removes those that wait for it.
     let mut place: Vec<Option<FlowId>> = vec![None; trace.flows().len()];
     let begin = flows.len() as u64;
     for index in trace.order() {

@@ -5,7 +5,7 @@ use units::{HostId, Problem};
 
 use crate::FabricView;
 
-/// A set of hosts as people write it: `"0-15, 40, racks 3-4"`, ends included.
+/// A set of hosts in text form: `"0-15, 40, racks 3-4"`, ends included.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hosts(Vec<Span>);
 
@@ -16,11 +16,11 @@ struct Span {
     last: u32,
 }
 
-/// What is wrong with a written set of hosts.
+/// The error of a malformed set of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{part}\" names no hosts: {why}; write hosts like \"0-15, 40\" or \"rack 0, racks 3-4\"")]
 pub struct ParseHostsError {
-    /// The part between commas as it was found.
+    /// The part between commas that is wrong.
     pub part: String,
     /// The defect.
     pub why: &'static str,
@@ -32,7 +32,7 @@ impl Hosts {
         Hosts(vec![Span { racks: false, first: host.0, last: host.0 }])
     }
 
-    /// The hosts of this set in ascending order, each once; a host or rack that the fabric lacks is a problem.
+    /// The hosts of this set in ascending order, each once. A host or rack that does not exist is an error.
     pub fn resolve(&self, view: &FabricView) -> Result<Vec<HostId>, Problem> {
         let racks = view.rack_of.iter().max().map_or(0, |&last| u64::from(last) + 1);
         let mut member = vec![false; view.rack_of.len()];

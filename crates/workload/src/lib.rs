@@ -1,20 +1,21 @@
 //! Traffic: from a description of who sends how much to whom, and how often, to a list of [`Flow`]s.
 //!
-//! A scenario holds one or more classes of [`Traffic`]. Each has [`Sizes`] (how large), [`Arrivals`] (when), a
-//! [`Pattern`] (between whom), or else a [`TraceFile`] that another tool wrote. [`generate`] turns all classes into one
-//! list, as a pure function of the classes, the [`FabricView`] and the seed: the same list on any machine, before anything
-//! runs, so that two schemes can be given the very same flows.
+//! A scenario holds one or more classes of [`Traffic`]. Each has [`Sizes`] (how large), [`Arrivals`] (when) and a
+//! [`Pattern`] (between whom), or a [`TraceFile`] that another tool wrote. [`generate`] turns all classes into one
+//! list, as a pure function of the classes, the [`FabricView`] and the seed. The list is the same on any machine and
+//! exists before anything runs, so two schemes can be given the very same flows.
 //!
-//! Each class draws its times, its endpoints and its sizes from separate random streams named after the class. So one
-//! class does not change when another is added or removed, and at twice the load a Poisson class sends the same
-//! messages between the same hosts in half the time: runs at different loads differ by the load and not by luck.
+//! Each class draws times, endpoints and sizes from separate random streams named after the class. So a class does not
+//! change when another is added or removed. At twice the load a Poisson class sends the same messages between the same
+//! hosts in half the time, so runs at different loads do not differ by random noise.
 //!
-//! Where the papers stand: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap
-//! over Pareto sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha
-//! section 6.2's, and the MoE all-to-all is Pyrrha section 2.2's, and by its authors' weights.
+//! Sources: all-to-all, bursty and dense traffic are dcPIM section 4.1's; Poisson arrivals by mean gap with Pareto
+//! sizes are R2C2 section 5.2's; incast mixed into Poisson traffic that avoids its destination is Pyrrha section 6.2's;
+//! the MoE all-to-all is Pyrrha section 2.2's, also with its authors' weights.
 //!
-//! Absent on purpose: transports (the crate above says which `T` a class names), feedback other than "after that flow
-//! has completed" ([`Flow::after`]), and files (a caller hands in a function that reads them, see [`Traffic::load`]).
+//! Deliberately absent: transports (the scenario's crate says which `T` a class names), feedback other than "after that
+//! flow has completed" ([`Flow::after`]), and file access (the caller passes a function that reads files, see
+//! [`Traffic::load`]).
 
 mod admissible;
 mod generate;
@@ -33,31 +34,31 @@ pub use traffic::{Arrivals, ClosedLoop, Counting, LoadOf, Periodic, Phases, Pois
 
 use units::{FlowId, HostId, Rate, Time};
 
-/// One message to be carried from `src` to `dst`.
+/// A message from `src` to `dst`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// Who sends.
+    /// The sender.
     pub src: HostId,
-    /// Who receives; never `src`.
+    /// The receiver; never `src`.
     pub dst: HostId,
     /// Payload in bytes; never zero.
     pub bytes: u64,
-    /// When the message is handed to the transport; with [`Flow::after`], the delay from that flow's completion on.
+    /// When the message is handed to the transport. With [`Flow::after`]: delay after that flow's completion.
     pub start: Time,
     /// Index of its class in the list given to [`generate`].
     pub class: u16,
-    /// The flow of the same source, earlier in the list, whose completion at its sender starts this one.
+    /// An earlier flow of the same source in the list. This flow starts when the sender learns of its completion.
     pub after: Option<FlowId>,
 }
 
-/// What the generator must know of the fabric.
+/// What the generator needs to know of the fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FabricView {
     /// The rack of each host.
     pub rack_of: Vec<u32>,
     /// The rate of each host's link.
     pub host_rate: Vec<Rate>,
-    /// What the narrowest cut into two equal halves of the hosts carries, in one direction.
+    /// Capacity, in one direction, of the narrowest cut into two equal halves of the hosts.
     pub bisection: Rate,
     /// The slowest link of the fabric.
     pub narrowest: Rate,

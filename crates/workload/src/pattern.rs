@@ -4,20 +4,21 @@ use units::{HostId, Problem, Stream};
 
 use crate::{FabricView, Hosts};
 
-/// Between whom messages go. `senders`, `receivers` and `avoid` of the class limit every pattern to parts of the fabric.
+/// Between which hosts messages go. `senders`, `receivers` and `avoid` of the class restrict every pattern to parts of
+/// the fabric.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pattern {
-    /// Single messages, each to a receiver drawn uniformly among all but the sender.
+    /// Single messages, each to a receiver drawn uniformly among all hosts but the sender.
     AllToAll,
-    /// Single messages; each sender has one receiver, and no receiver two senders, drawn once for the class.
+    /// Single messages. Each sender has one receiver and each receiver at most one sender, drawn once for the class.
     Permutation,
-    /// Single messages; each sender sends to the receiver so many places further on.
+    /// Single messages. Each sender sends to the host a fixed number of places further on.
     Stride(Stride),
-    /// Single messages, a share of which goes to a few receivers.
+    /// Single messages, of which a share goes to a few hot receivers.
     HotSpots(HotSpots),
-    /// Single messages, whose receivers are drawn by these weights: one for each receiver, in the order of host ids. A draw of
-    /// the sender itself is drawn again (the MoE traffic of Pyrrha's authors, figures 3 and 21).
+    /// Single messages whose receivers are drawn by these weights, one for each receiver in the order of host ids. A
+    /// draw of the sender itself is repeated (the MoE traffic of Pyrrha's authors, figures 3 and 21).
     Weighted(Vec<f64>),
     /// Groups: several senders to one receiver.
     Incast(Incast),
@@ -35,17 +36,17 @@ pub enum Pattern {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stride {
-    /// How far on the receiver is.
+    /// Number of places to the receiver.
     pub by: u32,
 }
 
-/// A few receivers that many send to.
+/// A few receivers that many hosts send to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HotSpots {
     /// The hot receivers.
     pub hosts: Hosts,
-    /// The share of the messages that goes to them, uniformly; the rest goes to the others, uniformly.
+    /// Share of the messages that goes to hot receivers, uniformly. The rest goes to the other receivers, uniformly.
     pub share: f64,
 }
 
@@ -53,9 +54,9 @@ pub struct HotSpots {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
-    /// How many senders a group has.
+    /// Number of senders in a group.
     pub degree: u32,
-    /// How many messages each of them sends; 5 with a degree of 144 makes Pyrrha's 720-to-1 on 160 hosts.
+    /// Messages from each sender of a group. 5 with a degree of 144 makes Pyrrha's 720-to-1 on 160 hosts. Default: 1.
     #[serde(default = "one")]
     pub flows_per_sender: u32,
 }
@@ -64,7 +65,7 @@ pub struct Incast {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outcast {
-    /// How many receivers a group has.
+    /// Number of receivers in a group.
     pub degree: u32,
 }
 
@@ -72,25 +73,25 @@ pub struct Outcast {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RackShuffle {
-    /// How far on the receiving rack is.
+    /// Number of racks to the receiving rack. Default: 1.
     #[serde(default = "one")]
     pub by: u32,
 }
 
-/// Every sender to every receiver, the hot ones weighing more.
+/// Every sender to every receiver, with more bytes to the hot ones.
 ///
-/// For each sender, messages to hot receivers are multiplied in size, and the others divided, so that `share` of the
-/// sender's bytes goes to hot receivers and its mean total stays as `sizes` says. With periodic arrivals this is the
-/// on-off traffic of a training job: silence from when the last expert is done until the next step. Two such classes
-/// with different starts have colliding or interleaved phases (Pyrrha figures 3 and 21).
+/// For each sender, messages to hot receivers are enlarged and the others reduced, so that `share` of the sender's
+/// bytes goes to hot receivers and its mean total stays as `sizes` says. With periodic arrivals this is the on-off
+/// traffic of a training job: silence from when the last expert is done until the next step. Two such classes with
+/// different starts have colliding or interleaved phases (Pyrrha figures 3 and 21).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Moe {
-    /// How many experts are hot.
+    /// Number of hot experts.
     pub hot: u32,
-    /// The share of the bytes that they get.
+    /// Share of the bytes that goes to them.
     pub share: f64,
-    /// After how many rounds other experts become hot; never if unset.
+    /// Number of rounds after which other experts become hot. Default: never.
     pub redraw_every: Option<u32>,
 }
 
@@ -98,10 +99,10 @@ fn one() -> u32 {
     1
 }
 
-/// A message of a round: from, to, and by what its size is multiplied.
+/// A message of a round: sender, receiver and factor of its size.
 pub(crate) type Part = (HostId, HostId, f64);
 
-/// A pattern bound to hosts and to its random stream.
+/// A pattern with its hosts and random stream.
 pub(crate) struct Picker<'a> {
     kind: Kind<'a>,
     pub senders: Vec<HostId>,
@@ -111,14 +112,14 @@ pub(crate) struct Picker<'a> {
 
 enum Kind<'a> {
     AllToAll,
-    /// The receiver of each host.
+    /// By host: its receiver.
     Fixed(Vec<HostId>),
     HotSpots {
         hot: Vec<HostId>,
         cold: Vec<HostId>,
         share: f64,
     },
-    /// The weight of each receiver, in the order of the receivers.
+    /// By receiver: its weight.
     Weighted(&'a [f64]),
     Incast(Incast),
     Outcast(Outcast),
@@ -135,7 +136,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Picker<'a> {
-    /// Binds `pattern`; `stream` is for its use alone.
+    /// Prepares `pattern`, which uses `stream` alone.
     pub fn new(
         pattern: &'a Pattern,
         mut senders: Vec<HostId>,
@@ -162,7 +163,7 @@ impl<'a> Picker<'a> {
                 Kind::Weighted(weights)
             }
             Pattern::Incast(incast) => {
-                // The receiver may itself be among the senders.
+                // The receiver may be one of the senders.
                 let most = senders.len() - usize::from(receivers.iter().any(|r| senders.binary_search(r).is_ok()));
                 degree("incast", incast.degree, most, "senders")?;
                 if incast.flows_per_sender == 0 {
@@ -195,7 +196,7 @@ impl<'a> Picker<'a> {
             }
         };
         let mut picker = Picker { kind, senders, receivers, stream };
-        // Hosts that the pattern leaves without a receiver would hold a share of the load and never send.
+        // A host without a receiver would take a share of the load and never send.
         if let Kind::Fixed(target) = &picker.kind {
             picker.senders.retain(|sender| target[sender.index()] != *sender);
         }
@@ -205,12 +206,12 @@ impl<'a> Picker<'a> {
         Ok(picker)
     }
 
-    /// Whether an arrival is a group and not a single message.
+    /// Whether an arrival is a group instead of a single message.
     pub fn groups(&self) -> bool {
         !matches!(self.kind, Kind::AllToAll | Kind::Fixed(_) | Kind::HotSpots { .. } | Kind::Weighted(_))
     }
 
-    /// The hosts whose links bound the groups of an incast or an outcast.
+    /// The hosts whose links limit the groups of an incast or outcast.
     pub fn bottleneck(&self) -> Option<&[HostId]> {
         match self.kind {
             Kind::Incast(_) => Some(&self.receivers),
@@ -219,7 +220,7 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// How many messages a round has: weights included, how many mean sizes.
+    /// Number of messages in a round, weighted: its size in mean message sizes.
     pub fn round_flows(&self) -> f64 {
         let (senders, receivers) = (self.senders.len() as f64, self.receivers.len() as f64);
         match &self.kind {
@@ -253,7 +254,7 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// The messages of the next round, into `round`.
+    /// Writes the messages of the next round into `round`.
     pub fn round(&mut self, round: &mut Vec<Part>) {
         round.clear();
         match &mut self.kind {
@@ -297,7 +298,7 @@ impl<'a> Picker<'a> {
     }
 }
 
-/// Multiplies sizes so that each sender's bytes go to hot receivers with the given share, its total unchanged.
+/// Scales sizes so that each sender's bytes go to hot receivers with the given share. Its total stays the same.
 fn weigh(round: &mut [Part], hot: &[bool], share: f64) {
     for of_sender in round.chunk_by_mut(|a, b| a.0 == b.0) {
         let all = of_sender.len() as f64;
@@ -318,7 +319,7 @@ fn pairs(senders: &[HostId], receivers: &[HostId], goes: impl Fn(HostId, HostId)
     }
 }
 
-/// A uniform draw from the ascending `hosts` without `host`.
+/// A uniform draw from the ascending `hosts` except `host`.
 fn other_than(host: HostId, hosts: &[HostId], stream: &mut Stream) -> Option<HostId> {
     let Ok(own) = hosts.binary_search(&host) else {
         return stream.choose(hosts).copied();
@@ -330,7 +331,7 @@ fn other_than(host: HostId, hosts: &[HostId], stream: &mut Stream) -> Option<Hos
     Some(hosts[drawn + usize::from(drawn >= own)])
 }
 
-/// A draw by weight from the `hosts` without `host`.
+/// A draw by weight from `hosts` except `host`.
 fn weighted(host: HostId, weights: &[f64], hosts: &[HostId], stream: &mut Stream) -> HostId {
     let others = || hosts.iter().zip(weights).filter(|(other, weight)| **other != host && **weight > 0.0);
     let mut left = stream.unit() * others().map(|(_, weight)| weight).sum::<f64>();
@@ -338,11 +339,11 @@ fn weighted(host: HostId, weights: &[f64], hosts: &[HostId], stream: &mut Stream
         left -= **weight;
         left < 0.0
     });
-    // Rounding may leave a crumb after the last.
+    // Rounding may leave a small remainder after the last.
     *drawn.or(others().next_back()).expect("checked").0
 }
 
-/// Whether there is a weight for each receiver, and for each sender a receiver besides itself.
+/// Checks that there is a weight for each receiver, and a receiver other than itself for each sender.
 fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> Result<(), Problem> {
     let key = "pattern.weighted";
     if weights.len() != receivers.len() {
@@ -360,7 +361,7 @@ fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> R
     }
 }
 
-/// `count` of `hosts` other than `host`, without replacement (the beginning of a Fisher-Yates shuffle).
+/// `count` hosts other than `host`, without replacement (a partial Fisher-Yates shuffle).
 fn sample(hosts: &[HostId], host: HostId, count: u32, stream: &mut Stream) -> Vec<HostId> {
     let mut pool: Vec<HostId> = hosts.iter().copied().filter(|other| *other != host).collect();
     for index in 0..count as usize {
@@ -371,8 +372,8 @@ fn sample(hosts: &[HostId], host: HostId, count: u32, stream: &mut Stream) -> Ve
     pool
 }
 
-/// The receiver of each sender (other hosts map to themselves): uniform among the one-to-one maps that send nobody to
-/// itself, by drawing until one does (about e draws on average when senders and receivers are the same hosts).
+/// The receiver of each sender (other hosts map to themselves): uniform among the one-to-one maps without fixed points,
+/// by drawing until one has none (about e draws on average if senders and receivers are the same hosts).
 fn permutation(
     senders: &[HostId],
     receivers: &[HostId],

@@ -10,11 +10,11 @@ pub use cdf::{Cdf, Probability, SizeUnit, Table, TableFile};
 pub use named::Named;
 pub use pareto::Pareto;
 
-/// How large messages are: payload bytes, without any header.
+/// Message sizes: payload bytes without headers.
 ///
-/// A drawn size is rounded to the nearest multiple of the class's `round_to` (1 byte unless said otherwise) and is at
-/// least that. Rounding to the nearest, and not up, keeps the mean: between two points that are themselves multiples,
-/// as in every published table here, it is kept exactly.
+/// A drawn size is rounded to the nearest multiple of the class's `round_to` (default 1 byte) and is at least that.
+/// Rounding to the nearest keeps the mean: exactly between two points that are themselves multiples, as in every
+/// published table here.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sizes {
@@ -42,30 +42,30 @@ pub enum Sizes {
     HadoopHpcc,
     /// Google's RPCs as HPCC ships it: mean 2.89 KB.
     GoogleRpcHpcc,
-    /// Every message alike.
+    /// The same size for every message.
     Constant(Bytes),
     /// Every size between two bounds equally likely.
     Uniform(Uniform),
     /// A heavy tail (R2C2 section 5.2).
     Pareto(Pareto),
-    /// A distribution function by its points.
+    /// A cumulative distribution given by its points.
     Cdf(Table),
-    /// The same from a file.
+    /// A cumulative distribution from a file.
     CdfFile(TableFile),
 }
 
-/// Sizes spread evenly between two bounds.
+/// Sizes uniform between two bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
-    /// The smallest.
+    /// The smallest size.
     pub min: Bytes,
-    /// The largest.
+    /// The largest size.
     pub max: Bytes,
 }
 
 impl Sizes {
-    /// The published table behind a name; none for the other kinds.
+    /// The published table of a name; `None` for the other kinds.
     pub fn named(&self) -> Option<Named> {
         Some(match self {
             Sizes::Websearch => Named::WEBSEARCH,
@@ -127,7 +127,7 @@ enum Law {
 }
 
 impl Sampler {
-    /// A size whose value before rounding is multiplied by `weight`.
+    /// Draws a size; `weight` scales it before rounding.
     pub fn draw(&self, stream: &mut Stream, weight: f64) -> u64 {
         let size = match &self.law {
             Law::Cdf(cdf) => cdf.quantile(stream.unit()),
@@ -138,7 +138,7 @@ impl Sampler {
         multiples.max(1).saturating_mul(self.quantum)
     }
 
-    /// The mean of what is drawn at weight 1: exact for tables; a Pareto law's before rounding.
+    /// The mean of drawn sizes at weight 1: exact for tables, and before rounding for a Pareto distribution.
     pub fn mean_bytes(&self) -> f64 {
         match &self.law {
             Law::Cdf(cdf) => cdf.mean_rounded(self.quantum as f64),

@@ -1,9 +1,9 @@
 //! Flow lists that other tools wrote.
 //!
-//! Tables with named columns, as a CSV with a header or as Parquet; HPCC's `flow.txt`; and htsim's connection matrix
-//! (`.cm`). Each reader takes what is in the file and gives a [`Trace`], or a [`TraceError`] that names file, line (or
-//! row), field, value and what would be right. What a format can say and a [`Flow`](crate::Flow) can't is refused, never
-//! dropped. Flows that a program made come in through [`Trace::new`].
+//! Formats: tables with named columns, as CSV with a header or as Parquet; HPCC's `flow.txt`; htsim's connection matrix
+//! (`.cm`). Each reader returns a [`Trace`], or a [`TraceError`] that names file, line (or row), field, value and what
+//! would be right. What a [`Flow`](crate::Flow) can't express is refused, never dropped. [`Trace::new`] takes flows
+//! that a program made.
 
 use std::fmt;
 
@@ -22,14 +22,14 @@ pub use self::parquet::ParquetTrace;
 pub use hpcc::HpccTrace;
 pub use htsim::{HtsimTrace, StartUnit};
 
-/// A file of flows and its kind.
+/// A file of flows, by format.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TraceFile {
     /// Columns `src`, `dst`, `size_bytes` (or `bytes`) and one of `start_s`, `start_ms`, `start_us`, `start_ns`,
     /// `start_ps`.
     Csv(CsvTrace),
-    /// The same columns as Parquet: a result's `flows.parquet`, say.
+    /// The same columns in Parquet, for example a result's `flows.parquet`.
     Parquet(ParquetTrace),
     /// HPCC's `flow.txt`.
     Hpcc(HpccTrace),
@@ -38,7 +38,7 @@ pub enum TraceFile {
 }
 
 impl TraceFile {
-    /// Where the file is.
+    /// Path of the file.
     pub fn path(&self) -> &str {
         match self {
             TraceFile::Csv(csv) => &csv.path,
@@ -48,7 +48,7 @@ impl TraceFile {
         }
     }
 
-    /// Reads what is in the file.
+    /// Parses the file's content.
     pub fn parse(&self, content: Vec<u8>) -> Result<Trace, TraceError> {
         let text = |content| {
             String::from_utf8(content).map_err(|error| {
@@ -70,26 +70,26 @@ impl TraceFile {
 /// One flow of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceFlow {
-    /// Who sends.
+    /// The sender.
     pub src: HostId,
-    /// Who receives.
+    /// The receiver.
     pub dst: HostId,
     /// Payload in bytes.
     pub bytes: u64,
-    /// When, counted from the class's start; with `after`, the delay after that flow.
+    /// Start, counted from the class's start. With `after`: delay after that flow.
     pub start: Time,
-    /// The flow of the same source, by its index in the trace, whose completion starts this one.
+    /// Index in the trace of a flow of the same source whose completion starts this one.
     pub after: Option<u32>,
-    /// Its line in the file (or row, from 1), for errors.
+    /// Its line in the file (or row), from 1, for errors.
     pub line: u32,
 }
 
-/// A sound list of flows: nobody sends to itself, nothing is empty, nothing waits for itself. Whether the hosts exist is
-/// for the fabric to say.
+/// A valid list of flows: no flow goes from a host to itself, is empty or waits for itself. Whether the hosts exist is
+/// checked against the fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trace {
     file: String,
-    /// What the flows are counted by, for errors.
+    /// The unit that flows are counted in, for errors.
     unit: &'static str,
     flows: Vec<TraceFlow>,
 }
@@ -97,27 +97,27 @@ pub struct Trace {
 /// A malformed line or row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
-    /// The file's name as it was given.
+    /// The file's name as given.
     pub file: String,
-    /// Counted from 1; 0 if the file as a whole is wrong.
+    /// Counted from 1; 0 if the whole file is wrong.
     pub line: usize,
-    /// What `line` counts: lines, or rows of a table.
+    /// The unit of `line`: lines, or rows of a table.
     pub unit: &'static str,
     /// The column or keyword.
     pub field: String,
-    /// What stands there.
+    /// The value found.
     pub value: String,
     /// What would be right.
     pub expected: String,
 }
 
 impl Trace {
-    /// A trace from its flows; `file` is the name that errors give.
+    /// A trace of these flows. `file` is the name in errors.
     pub fn new(file: &str, flows: Vec<TraceFlow>) -> Result<Trace, TraceError> {
         Trace::counted(file, "line", flows)
     }
 
-    /// A trace whose flows are counted by `unit`.
+    /// A trace whose flows are counted in `unit`.
     fn counted(file: &str, unit: &'static str, flows: Vec<TraceFlow>) -> Result<Trace, TraceError> {
         let trace = Trace { file: file.to_owned(), unit, flows };
         if trace.flows.len() as u64 > crate::FLOWS_MAX {
@@ -153,12 +153,13 @@ impl Trace {
         }
     }
 
-    /// The flows as they were given.
+    /// The flows in their original order.
     pub fn flows(&self) -> &[TraceFlow] {
         &self.flows
     }
 
-    /// Indices of the flows: first those with a start, by it; then the others, each later than what it waits for.
+    /// Indices of the flows: first those with a start, sorted by it; then the others, each after the flow that it waits
+    /// for.
     pub(crate) fn order(&self) -> Vec<usize> {
         let depths = self.depths().expect("checked when made");
         let mut order: Vec<usize> = (0..self.flows.len()).collect();
@@ -173,7 +174,7 @@ impl Trace {
         TraceError { unit: self.unit, ..TraceError::new(&self.file, line as usize, field, value, expected) }
     }
 
-    /// How many flows must complete before each may start, or a flow that waits for itself.
+    /// For each flow: how many flows must complete before it may start. The error is a flow that waits for itself.
     fn depths(&self) -> Result<Vec<u32>, usize> {
         const UNKNOWN: u32 = u32::MAX;
         let mut depths: Vec<u32> =
@@ -182,7 +183,7 @@ impl Trace {
         for first in 0..self.flows.len() {
             let mut index = first;
             while depths[index] == UNKNOWN {
-                // A path longer than the list has come by some flow twice.
+                // A path longer than the list contains some flow twice.
                 if path.len() > self.flows.len() {
                     return Err(first);
                 }
@@ -221,23 +222,23 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
-/// A place in a file: makes the errors of its fields.
+/// A place in a file, which makes the errors of its fields.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     file: &'a str,
     line: usize,
 }
 
-/// What whole numbers and times should be.
+/// What errors ask for in place of a malformed number or time.
 const A_NUMBER: &str = "a whole number, zero or more, that fits";
 const A_TIME: &str = "a time, zero or more, of less than 50 days";
 
-/// A number of units of `unit_ps`, exactly, beyond what a float holds.
+/// A whole number of units of `unit_ps` as a time, exact beyond the precision of a float.
 fn time_of_whole(value: u64, unit_ps: f64) -> Option<Time> {
     value.checked_mul(unit_ps as u64).filter(|ps| *ps <= u64::MAX / 4).map(Time::from_ps)
 }
 
-/// A number of units of `unit_ps`, to the nearest picosecond.
+/// A number of units of `unit_ps` as a time, to the nearest picosecond.
 fn time_of_real(value: f64, unit_ps: f64) -> Option<Time> {
     let sound = value >= 0.0 && value * unit_ps <= (u64::MAX / 4) as f64;
     sound.then(|| Time::from_ps((value * unit_ps + 0.5) as u64))
@@ -256,7 +257,7 @@ impl Place<'_> {
         self.number(field, text).map(HostId)
     }
 
-    /// A decimal number of units of `unit_ps`, to the nearest picosecond.
+    /// Parses a decimal number of units of `unit_ps` as a time, to the nearest picosecond.
     fn time(&self, field: &str, text: &str, unit_ps: f64) -> Result<Time, TraceError> {
         let whole = text.parse().ok().and_then(|value| time_of_whole(value, unit_ps));
         let time = || whole.or_else(|| time_of_real(text.parse().ok()?, unit_ps));

@@ -5,54 +5,56 @@ use units::{Bytes, Duration, Problem, Time};
 use crate::sizes::Table;
 use crate::{Hosts, Pattern, Sizes, Trace, TraceFile};
 
-/// One class of traffic: a `[[traffic]]` table of a scenario. `T` is how the crate above names a transport.
+/// One class of traffic: a `[[traffic]]` table of a scenario.
 ///
-/// Either `sizes` and `arrivals` (and a `pattern`, by default all-to-all) say what is sent, or a `trace` does.
+/// Either `sizes` and `arrivals` (and `pattern`) describe the messages, or a `trace` lists them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic<T> {
-    /// What results call the class; its random streams are named after it unless `stream` says otherwise, so names differ
-    /// between classes.
+    /// Name of the class in results. Names differ between classes, because random streams are named after them unless
+    /// `stream` says otherwise.
     #[serde(default = "default_name")]
     pub name: String,
-    /// Another name for its random streams: classes that agree in it draw the same sizes and times, as tenants do that
-    /// run the same trace.
+    /// Another name for the random streams. Classes with the same stream draw the same sizes and times, like tenants
+    /// that run the same trace. Default: `name`.
     pub stream: Option<String>,
-    /// What carries the class's messages.
+    /// Transport of the class's messages. Default: the scenario's `transport`.
     pub transport: Option<T>,
-    /// What becomes of messages that it rejects or gives up: they are submitted again as each entry says, one after another, until one
-    /// is delivered (Harmony, section 4). Without entries they end there.
+    /// What happens to messages that the transport rejects or gives up: they are submitted again as each entry says, in
+    /// order, until one is delivered (Harmony, section 4). Default: no resubmission.
     #[serde(default = "Vec::<Resubmit<T>>::new", skip_serializing_if = "Vec::is_empty")]
     pub resubmit: Vec<Resubmit<T>>,
-    /// How large the messages are.
+    /// Distribution of message sizes.
     pub sizes: Option<Sizes>,
-    /// Sizes are rounded to the nearest multiple of this, and are at least this; 1B if unset. dcPIM's own simulator
-    /// has whole packets: "1460B".
+    /// Sizes are rounded to the nearest multiple of this, and are at least this. Use "1460B" for whole packets as in
+    /// dcPIM's own simulator. Default: 1B.
     pub round_to: Option<Bytes>,
     /// When messages arrive.
     pub arrivals: Option<Arrivals>,
-    /// Between whom; all-to-all if unset.
+    /// Between which hosts messages go. Default: all-to-all.
     pub pattern: Option<Pattern>,
-    /// Who sends; every host if unset.
+    /// Hosts that send. Default: all.
     pub senders: Option<Hosts>,
-    /// Who receives; every host if unset.
+    /// Hosts that receive. Default: all.
     pub receivers: Option<Hosts>,
-    /// Who doesn't receive after all: an incast's destination, say, which Pyrrha section 6.2 keeps free of the rest.
+    /// Hosts excluded from the receivers, for example an incast's destination, which Pyrrha section 6.2 keeps free of
+    /// other traffic. Default: none.
     pub avoid: Option<Hosts>,
-    /// When the class begins; a trace's times count from here.
+    /// Start of the class; times of a trace count from here. Default: 0.
     #[serde(default)]
     pub start: Time,
-    /// For how long messages arrive, from `start` on; without end if unset, and then `flows` is the end.
+    /// How long messages arrive from `start` on. Default: no limit; then `flows` ends the class.
     pub duration: Option<Duration>,
-    /// How many messages there are at most, in order of arrival.
+    /// Most messages of the class, in order of arrival. Default: no limit.
     pub flows: Option<u64>,
-    /// Silences: what arrivals say holds during the on phases, as if the off phases were cut out of time.
+    /// On and off phases. Arrivals are generated as if the off phases did not exist. Default: always on.
     pub phases: Option<Phases>,
-    /// In every span of this length what each host sends of the class, and what each receives, is less than its link carries, as Harmony
-    /// section 5 has it for δ_admission ("63us"); counted as the load counts. A message that would break this arrives at the
-    /// first instant at which it doesn't, if need be after the class's end. No such rule if unset.
+    /// Window of the admission rule: in every span of this length each host sends less of the class, and receives less,
+    /// than its link carries (Harmony section 5, δ_admission, "63us"). Bytes are counted as for the load. A message
+    /// that would break the rule is postponed to the first time at which it doesn't, even after the class's end.
+    /// Default: no rule.
     pub admissible: Option<Duration>,
-    /// Messages from a file in place of `sizes`, `arrivals` and `pattern`.
+    /// A file of messages, in place of `sizes`, `arrivals` and `pattern`.
     pub trace: Option<TraceFile>,
     /// The messages of `trace` once read, or those of a program.
     #[serde(skip)]
@@ -63,12 +65,12 @@ pub struct Traffic<T> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resubmit<T> {
-    /// Over what; over the same transport as last time if unset.
+    /// Transport to use. Default: the transport of the previous attempt.
     pub over: Option<T>,
-    /// How often, at most.
+    /// Most attempts with this entry. Default: 1.
     #[serde(default = "one")]
     pub times: u32,
-    /// How long after the application has learnt that it was rejected or given up.
+    /// Delay after the application has learnt that the message was rejected or given up. Default: 0.
     #[serde(default)]
     pub after: Duration,
 }
@@ -79,65 +81,65 @@ fn default_name() -> String {
 
 /// When messages arrive.
 ///
-/// Patterns such as all-to-all speak of single messages, others (incast, dense, ...) of groups that belong together;
-/// [`Pattern`] says which is which. One *round* is a message from each sender for the first kind and a group for the
-/// second.
+/// Some patterns, such as all-to-all, have single messages; others (incast, dense, ...) have groups of messages that
+/// belong together. One *round* is a message from each sender for the first kind and a group for the second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrivals {
-    /// Independent arrivals: each sender is a Poisson process of its own, or each group arrives by one process.
+    /// Independent arrivals: one Poisson process for each sender, or one process for the groups.
     Poisson(Poisson),
-    /// A round at fixed times, the first at the class's start.
+    /// Rounds at fixed times, the first at the class's start.
     Periodic(Periodic),
-    /// Each sender has a number of messages outstanding and starts the next when one has completed.
+    /// Each sender has a fixed number of outstanding messages and starts the next when one has completed.
     ClosedLoop(ClosedLoop),
-    /// One round at the class's start, or as many as give `flows` messages.
+    /// One round at the class's start, or as many as it takes to reach `flows` messages.
     AllAtOnce,
 }
 
-/// Exactly one of `load` and `every`.
+/// Poisson arrivals. Give exactly one of `load` and `every`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
-    /// The offered load as a share of what `of` names.
+    /// Offered load as a share of what `of` names.
     pub load: Option<f64>,
-    /// The mean time between two arrivals (of messages or groups) anywhere in the class, as R2C2 section 5.2 counts.
+    /// Mean time between two arrivals (of messages or groups) anywhere in the class, as in R2C2 section 5.2.
     pub every: Option<Duration>,
-    /// What the load is a share of.
+    /// What the load is a share of. Default: `host_links`.
     #[serde(default)]
     pub of: LoadOf,
-    /// Which bytes the load counts.
+    /// Which bytes the load counts. Default: `payload`.
     #[serde(default)]
     pub counting: Counting,
 }
 
-/// Exactly one of `load` and `every`.
+/// Periodic arrivals. Give exactly one of `load` and `every`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Periodic {
-    /// The offered load as a share of what `of` names; sets the time between rounds.
+    /// Offered load as a share of what `of` names. It determines the time between rounds.
     pub load: Option<f64>,
-    /// The time between the starts of two rounds.
+    /// Time between the starts of two rounds.
     pub every: Option<Duration>,
-    /// Each message starts later than its round by a uniform draw from zero to this.
+    /// Longest random delay of a message after the start of its round, drawn uniformly from zero to this. Default: 0.
     #[serde(default)]
     pub jitter: Duration,
-    /// What the load is a share of.
+    /// What the load is a share of. Default: `host_links`.
     #[serde(default)]
     pub of: LoadOf,
-    /// Which bytes the load counts.
+    /// Which bytes the load counts. Default: `payload`.
     #[serde(default)]
     pub counting: Counting,
 }
 
-/// A fixed number of messages in flight; needs `flows`, since nobody knows beforehand when it ends.
+/// A fixed number of outstanding messages. Needs `flows`, since the end is not known in advance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClosedLoop {
-    /// How many each sender has outstanding: message i starts after message i - outstanding of the same sender.
+    /// Outstanding messages of each sender: message i starts after message i - outstanding of the same sender. Default:
+    /// 1.
     #[serde(default = "one")]
     pub outstanding: u32,
-    /// The pause between a completion and the start of the next.
+    /// Pause between a completion and the start of the next message. Default: 0.
     #[serde(default)]
     pub think: Duration,
 }
@@ -150,14 +152,15 @@ fn one() -> u32 {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadOf {
-    /// Of the links of the hosts that send: each sender offers this share of its own link, or of all its links together. For an incast, of the
-    /// receiver's link (the slowest one, if the receiver changes); for an outcast, of the sender's.
+    /// The links of the sending hosts: each sender offers this share of its link, or of all its links together. For an
+    /// incast it is the receiver's link (the slowest one, if the receiver changes); for an outcast, the sender's.
     #[default]
     HostLinks,
-    /// Of twice the bisection (once each direction), as if every byte crossed it; divided among the senders in
-    /// proportion to their links. On a fabric without oversubscription this is the same as `host_links`.
+    /// Twice the bisection bandwidth (once for each direction), as if every byte crossed it, divided among the senders
+    /// in proportion to their links. On a fabric without oversubscription this equals `host_links`.
     Bisection,
-    /// Of the slowest link of the fabric, as if all of the class crossed it; divided likewise.
+    /// The slowest link of the fabric, as if all of the class crossed it, divided among the senders in proportion to
+    /// their links.
     NarrowestLink,
 }
 
@@ -165,22 +168,22 @@ pub enum LoadOf {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Counting {
-    /// Payload alone. With 40 B of header to 1,460 B of payload a load of 0.6 then keeps a link busy 61.6% of the time.
+    /// Payload alone. With 40 B of header to 1,460 B of payload, a load of 0.6 keeps a link busy 61.6% of the time.
     #[default]
     Payload,
-    /// Payload and headers, in proportion: mean size times (payload + header) / payload, as dcPIM's simulator and
-    /// pFabric's count. What a last, short packet has in headers beyond its share is not counted.
+    /// Payload and headers, in proportion: mean size times (payload + header) / payload, as in dcPIM's simulator and
+    /// pFabric's. The relatively larger header of a last, short packet is not counted.
     Wire(Wire),
 }
 
-/// A full packet.
+/// The sizes of a full packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wire {
-    /// Its payload.
+    /// Payload of a full packet. Default: 1460B.
     #[serde(default = "full_payload")]
     pub payload: Bytes,
-    /// Its headers.
+    /// Headers of a packet. Default: 40B.
     #[serde(default = "full_header")]
     pub header: Bytes,
 }
@@ -193,13 +196,13 @@ fn full_header() -> Bytes {
     Bytes(40)
 }
 
-/// Time in turns: `on`, `off`, `on`, ... from the class's start.
+/// Alternating phases, `on`, `off`, `on`, ... from the class's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// While messages arrive.
+    /// Duration of a phase with arrivals.
     pub on: Duration,
-    /// While none do.
+    /// Duration of a phase without arrivals.
     pub off: Duration,
 }
 
@@ -210,7 +213,7 @@ impl<T> Traffic<T> {
         Traffic { sizes, arrivals, pattern, ..Traffic::empty(name) }
     }
 
-    /// A class of given messages.
+    /// A class with the given messages.
     pub fn from_trace(name: &str, trace: Trace) -> Traffic<T> {
         Traffic { loaded: Some(trace), ..Traffic::empty(name) }
     }
@@ -238,8 +241,8 @@ impl<T> Traffic<T> {
         }
     }
 
-    /// Reads the files that the class names, by a function from a path to what is in the file. A table of sizes becomes
-    /// part of the description, which then stands on its own; a trace is kept aside.
+    /// Reads the files that the class names. `read` maps a path to the file's content. A table of sizes becomes part of
+    /// the description, which then needs no file; a trace is kept apart.
     pub fn load(&mut self, mut read: impl FnMut(&str) -> std::io::Result<Vec<u8>>) -> Result<(), Problem> {
         let mut content = |path: &str, key: &str| {
             read(path).map_err(|error| Problem::new(key, format!("\"{path}\" could not be read: {error}")))
@@ -269,7 +272,7 @@ impl<T> Traffic<T> {
         }
     }
 
-    /// What doesn't go together whatever the fabric: settings without effect, and missing ones.
+    /// Checks settings that don't go together on any fabric: settings without effect and missing ones.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: &str| Err(Problem::new(key, message));
         if self.trace.is_some() || self.loaded.is_some() {
@@ -362,10 +365,10 @@ impl<T> Traffic<T> {
     }
 }
 
-/// Exactly one of load and gap, and a sensible one.
+/// Checks that there is exactly one of load and gap, and a sensible one.
 fn pace(load: &Option<f64>, every: &Option<Duration>) -> Result<(), Problem> {
     match (load, every) {
-        // A comparison that NaN fails. Overload is allowed: it is a thing to study.
+        // NaN fails the comparison. Overload is allowed, since it is worth studying.
         (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => {
             Err(Problem::new("load", format!("{load} is not a load; it is a share above 0, such as 0.6")))
         }
@@ -377,7 +380,7 @@ fn pace(load: &Option<f64>, every: &Option<Duration>) -> Result<(), Problem> {
 }
 
 impl Counting {
-    /// Bytes that count for one byte of payload.
+    /// Bytes counted for each byte of payload.
     pub(crate) fn factor(self) -> Result<f64, Problem> {
         match self {
             Counting::Payload => Ok(1.0),

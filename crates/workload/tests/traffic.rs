@@ -493,7 +493,8 @@ fn an_admissible_class_keeps_its_load_and_its_messages() {
 
 #[test]
 fn a_message_that_is_moved_arrives_as_soon_as_both_ends_can_have_it() {
-    // 12.5 KB in 1 us of 100 Gbps: one message of 10 KB at a time at each end. All four of a stride arrive at once, twice.
+    // 12.5 KB in 1 us of 100 Gbps: one message of 10 KB at a time at each end. All four of a stride arrive at once,
+    // twice.
     let toml =
         "sizes = { constant = '10KB' }\narrivals = 'all_at_once'\nflows = 8\npattern = { stride = { by = 1 } }\n";
     let starts = |window: &str| {

@@ -1,4 +1,4 @@
-//! The timeline that a list of failures makes.
+//! The timeline of changes that a list of failures makes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,52 +8,53 @@ use units::{Duration, LinkId, Problem, Rate, Stream, SwitchId, Time};
 use super::{FailureSpec, news};
 use crate::{Fabric, Failures, Routes};
 
-/// Something about the fabric that changes at a known time.
+/// A change of the fabric at a known time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epoch {
-    /// From when on it holds.
+    /// Time from which the change holds.
     pub at: Time,
-    /// What holds.
+    /// The change.
     pub change: Change,
 }
 
-/// What an [`Epoch`] brings.
+/// The change that an [`Epoch`] makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// All that is dead from now on, whole and not as a difference; anything else works (again).
+    /// Everything that is dead from now on. This is the complete set: anything not in it works.
     Dead(Failures),
-    /// All links that lose packets or damage bits from now on, whole and not as a difference, in order of their ids.
+    /// All links that lose or corrupt packets from now on, by link id. This is the complete set.
     Noisy(Vec<(LinkId, LinkNoise)>),
-    /// All links that are slower than they should be from now on, whole and not as a difference, in order of their ids, and their rates.
+    /// All links that run below their rate from now on, by link id, and their rates. This is the complete set.
     Slow(Vec<(LinkId, Rate)>),
-    /// The tables that these switches use from now on.
+    /// The routing tables that these switches use from now on.
     Reroute(Arc<Routes>, Whom),
 }
 
-/// Which switches, and the hosts below them.
+/// The switches that a change of routes concerns, with their hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// All, at once.
+    /// All switches at once.
     All,
-    /// These, in order.
+    /// These switches, in order.
     Switches(Vec<SwitchId>),
 }
 
-/// How news of what is dead becomes routes.
+/// How switches learn of failures and change their routes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rerouting {
-    /// How long until those notice that are next to what has changed.
+    /// Time until the adjacent switches detect a change.
     pub delay: Duration,
-    /// How long a switch takes to tell the next.
+    /// Time a switch takes to tell its neighbours.
     pub per_hop: Duration,
-    /// Each switch takes a uniformly drawn time up to this from when it knows to when it forwards by it; always the same.
+    /// Longest time from hearing of a change until a switch forwards by new tables. Each switch draws its own time
+    /// once, uniformly between 0 and this.
     pub compute_max: Duration,
-    /// The run's.
+    /// Seed of the run.
     pub seed: u64,
 }
 
 impl Rerouting {
-    /// All switches have new routes so long after a change.
+    /// All switches have new routes `delay` after a change.
     pub const fn at_once(delay: Duration) -> Rerouting {
         Rerouting { delay, per_hop: Duration::ZERO, compute_max: Duration::ZERO, seed: 0 }
     }
@@ -64,28 +65,28 @@ impl Rerouting {
     }
 }
 
-/// What a link does to packets that pass it.
+/// What a degraded link does to packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkNoise {
-    /// Each bit is wrong with this probability.
+    /// Probability that a bit is corrupted.
     pub bit_error_rate: f64,
-    /// Each packet is lost with this probability.
+    /// Probability that a packet is lost.
     pub loss: f64,
 }
 
-/// How often all failures of a run together may begin: each may mean new routes for every switch.
+/// Most failures of a run, repetitions counted. Each may change the routes of every switch.
 const TIMES_MAX: u64 = 10_000;
-/// Changes that are told from switch to switch, times links: some seconds.
+/// Most changes times links, if news travels from switch to switch: some seconds of computation.
 const TOLD_MAX: u64 = 1 << 25;
-/// Cells of all tables of a run: 3 GiB of them.
+/// Most cells of all routing tables of a run: 3 GiB of them.
 const TABLES_MAX: u64 = 1 << 28;
 
-/// The timeline that a list of failures makes, in order of time: what is dead from when on and, after
-/// each such change that is news and as `rerouting` says, the routes around it; `whole` are those around nothing. At equal times what is dead comes before
-/// new routes. What only works badly is not routed around.
+/// The timeline of changes that a list of failures makes, in order of time. `rerouting` says how the routes follow;
+/// `whole` are the routes without failures. At equal times, changes of what is dead come before new routes. Degraded
+/// links are not routed around.
 ///
-/// A second change within the delay does not hold the first one's routes back, just as each failure's news travels by
-/// itself; until its own routes come, packets may meet the second failure.
+/// A second failure does not postpone the routes around the first, because news of each travels on its own. Until its
+/// own routes are in use, packets may be sent into the second failure.
 pub fn epochs(
     fabric: &Fabric,
     specs: &[FailureSpec],
@@ -106,7 +107,7 @@ pub fn epochs(
     for now in times(&fatal) {
         epochs.push(Epoch { at: now, change: Change::Dead(dead_at(&fatal, now)) });
     }
-    // One table a set of what is dead, however often it comes back.
+    // One routing table for each set of dead links and switches, however often the set recurs.
     let mut known = BTreeMap::from([(Failures::default(), whole.clone())]);
     let news = of(&FailureSpec::is_news);
     let news: Vec<(Time, Failures)> = times(&news).into_iter().map(|now| (now, dead_at(&news, now))).collect();
@@ -143,10 +144,11 @@ pub fn epochs(
     Ok(epochs)
 }
 
-/// From when on what is taken to be dead, and by whom.
+/// Which switches take what to be dead from a given time on.
 type Told = ((Time, Failures), Whom);
 
-/// What each switch takes to be dead from when on; those that learn the same at the same time together.
+/// What each switch takes to be dead from which time on. Switches that learn the same at the same time are listed
+/// together.
 fn one_by_one(
     fabric: &Fabric,
     dead: &[(Time, Failures)],
@@ -195,7 +197,7 @@ fn check_times(specs: &[FailureSpec]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// When anything of these begins or ends.
+/// All times at which one of these failures begins or ends.
 fn times(specs: &[(&FailureSpec, &Failures)]) -> Vec<Time> {
     let mut times: Vec<Time> =
         specs.iter().flat_map(|of| of.0.spans()).flat_map(|(begin, end)| [Some(begin), end]).flatten().collect();
@@ -221,7 +223,7 @@ fn dead_at(specs: &[(&FailureSpec, &Failures)], now: Time) -> Failures {
 }
 
 fn noise_at(specs: &[(&FailureSpec, &Failures)], now: Time) -> Vec<(LinkId, LinkNoise)> {
-    // What passes two sources of errors is whole if both leave it so: (a bit's, a packet's).
+    // A packet that passes two sources of errors is intact if both leave it intact: (of a bit, of a packet).
     let mut whole: BTreeMap<LinkId, (f64, f64)> = BTreeMap::new();
     for (spec, failure) in lasting(specs, now) {
         for &link in &failure.links {
@@ -234,7 +236,7 @@ fn noise_at(specs: &[(&FailureSpec, &Failures)], now: Time) -> Vec<(LinkId, Link
     whole.into_iter().map(|(link, whole)| (link, noise(whole))).collect()
 }
 
-/// Where a link is slowed twice, it is as slow as the slower.
+/// The rates of slowed links. If a link is slowed twice, the lower rate counts.
 fn rates_at(specs: &[(&FailureSpec, &Failures)], now: Time) -> Vec<(LinkId, Rate)> {
     let mut rates: BTreeMap<LinkId, Rate> = BTreeMap::new();
     for (spec, failure) in lasting(specs, now) {

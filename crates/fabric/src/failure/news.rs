@@ -1,10 +1,13 @@
-//! How news of failures travels: from switch to switch, as link-state protocols flood it (OSPF, RFC 2328 section 13; IS-IS).
+//! How news of failures is flooded from switch to switch, as in link-state protocols (OSPF, RFC 2328 section 13;
+//! IS-IS).
 //!
-//! Switches next to what has changed notice it after a while, and tell their neighbours; whoever hears what it did not know tells its own. News has a number, so that
-//! what is older than what a switch knows is ignored. It passes links that work at that time. When a link or a switch has come back, the two ends
-//! tell each other all that they know, so that who was cut off learns what it has missed.
+//! The switches adjacent to a change detect it after a delay and tell their neighbours. A switch that hears something
+//! new tells its own neighbours. News is numbered, so a switch ignores news older than what it knows. News crosses
+//! links that work at that time. When a link or switch comes back, the two ends exchange all that they know, so a node
+//! that was cut off catches up.
 //!
-//! Absent on purpose: news that is lost on lossy links (protocols repeat it), pacing of news and of computations (\"SPF back-off\"), hosts that forward.
+//! Deliberately absent: news that is lost on lossy links (protocols repeat it), pacing of news and of computations (SPF
+//! back-off), and hosts that forward.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,11 +21,11 @@ use crate::{Fabric, Failures};
 pub(super) struct Heard {
     pub at: Time,
     pub switch: SwitchId,
-    /// All that it takes to be dead.
+    /// Everything that the switch takes to be dead.
     pub dead: Failures,
 }
 
-/// Something that may be dead.
+/// A link or a switch that may be dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
     /// A directed link.
@@ -32,27 +35,28 @@ enum Thing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A switch sees what is next to it, as it was at the change of this number.
+    /// A switch detects the state of its own links and neighbours as of this change.
     Notice { switch: SwitchId, change: usize },
-    /// A switch hears how a thing has been since the change of this number.
+    /// A switch hears the state of a link or switch as of this change.
     Hear { switch: SwitchId, thing: Thing, change: usize },
 }
 
 struct Flood<'a> {
     fabric: &'a Fabric,
-    /// What is dead from when on.
+    /// The dead links and switches from each time on.
     dead: &'a [(Time, Failures)],
-    /// The same of what is news.
+    /// Those of them that routing learns of.
     news: &'a [(Time, Failures)],
     per_hop: Duration,
-    /// By thing that ever changes, the changes that it has part in.
+    /// By link or switch: the changes that concern it.
     changes: BTreeMap<Thing, Vec<usize>>,
-    /// By switch, of each thing the last change that it knows of.
+    /// By switch: the last change that it knows of, for each link or switch.
     known: Vec<BTreeMap<Thing, usize>>,
     events: BinaryHeap<Reverse<(Time, Event)>>,
 }
 
-/// What each switch learns when, in order of time: `dead` and `news` say what is dead, and what of it is news, from when on.
+/// What each switch learns and when, in order of time. `dead` lists what is dead from each time on, `news` those of it
+/// that routing learns of.
 pub(super) fn spread(
     fabric: &Fabric,
     dead: &[(Time, Failures)],
@@ -91,7 +95,7 @@ impl Flood<'_> {
         let mut heard = Vec::new();
         let mut said: BTreeMap<SwitchId, Failures> = BTreeMap::new();
         while let Some(&Reverse((now, _))) = self.events.peek() {
-            // All of one time together: a switch computes once.
+            // All events of one time are handled together, so a switch computes its routes once.
             let mut learned = BTreeSet::new();
             while let Some(&Reverse((at, event))) = self.events.peek()
                 && at == now
@@ -121,7 +125,7 @@ impl Flood<'_> {
             let last = self.changes[&thing].iter().rev().find(|&&of| of <= change).copied();
             let Some(last) = last else { continue };
             self.hear(now, switch, thing, last, learned);
-            // What has just come back is told all.
+            // A neighbour that has just come back is told everything.
             if last == change && !self.is_dead(thing, change) {
                 let all: Vec<(Thing, usize)> =
                     self.known[switch.index()].iter().map(|(&thing, &of)| (thing, of)).collect();
@@ -143,7 +147,7 @@ impl Flood<'_> {
         self.tell(now, switch, None, &[(thing, change)]);
     }
 
-    /// Sends news over all links that work, or those to one neighbour.
+    /// Sends news over all working links, or only to one neighbour.
     fn tell(&mut self, now: Time, switch: SwitchId, only: Option<SwitchId>, news: &[(Thing, usize)]) {
         let fabric = self.fabric;
         let dead = self.state_at(now);
@@ -161,7 +165,7 @@ impl Flood<'_> {
         }
     }
 
-    /// What is dead now, if anything ever was.
+    /// What is dead now; `None` before the first failure.
     fn state_at(&self, now: Time) -> Option<&Failures> {
         let count = self.dead.partition_point(|of| of.0 <= now);
         count.checked_sub(1).map(|last| &self.dead[last].1)
@@ -187,7 +191,7 @@ impl Flood<'_> {
         dead
     }
 
-    /// The switches that see whether a thing works: a link's ends; a switch itself, and its neighbours.
+    /// The switches that detect whether a link or switch works: the ends of the link, or the switch and its neighbours.
     fn beside(&self, thing: Thing) -> BTreeSet<SwitchId> {
         let fabric = self.fabric;
         let ends = |link: LinkId| [fabric.link(link).from, fabric.link(link).to];

@@ -5,20 +5,20 @@ use units::{LinkId, Stream, SwitchId};
 
 use crate::Fabric;
 
-/// As many dimensions as a grid can have.
+/// Most dimensions of a grid.
 pub(super) const DIMS_MAX: usize = 6;
 
-/// Signed hops along each dimension: the way from one switch to another, but for the order of dimensions.
+/// Signed hops along each dimension: the path from one switch to another, except for the order of dimensions.
 pub(super) type Hops = [i32; DIMS_MAX];
 
-/// How likely each way round a ring is.
+/// The probability of each direction round a ring.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// The shorter way; either at random where both are equally long.
+    /// The shorter way. If both are equally long, either at random.
     Minimal,
-    /// The shorter way; where both are equally long, forward from even coordinates and backward from odd ones.
+    /// The shorter way. If both are equally long, forward from even coordinates and backward from odd ones.
     Fixed,
-    /// Hops d of k forward with probability (k - d) / k, k - d backward otherwise.
+    /// d of k hops forward with probability (k - d) / k, otherwise k - d hops backward.
     Weighted,
 }
 
@@ -26,9 +26,9 @@ pub(super) enum Turn {
 pub(super) struct Lattice {
     dims: Vec<u32>,
     wraps: bool,
-    /// The link one step forward and one step backward along each dimension, by switch; none at a mesh's end.
+    /// By switch: the link one step forward and one step backward along each dimension; `None` at the border of a mesh.
     steps: Vec<Option<LinkId>>,
-    /// The switch at the other end of each.
+    /// By switch: the switch at the other end of each of these links.
     neighbours: Vec<SwitchId>,
 }
 
@@ -77,18 +77,18 @@ impl Lattice {
         (0..self.dims.len()).map(|dim| self.coordinate(switch, dim)).collect()
     }
 
-    /// The link one step along a dimension and the switch there; none at a mesh's end.
+    /// The link one step along a dimension and the switch there; `None` at the border of a mesh.
     pub(super) fn step(&self, at: SwitchId, dim: usize, forward: bool) -> Option<(LinkId, SwitchId)> {
         let index = (at.index() * self.dims.len() + dim) * 2 + usize::from(!forward);
         self.steps[index].map(|link| (link, self.neighbours[index]))
     }
 
-    /// A ring of two would be the same cable twice: that is a line.
+    /// A ring of two would use the same cable twice, so it is a line.
     fn is_ring(&self, dim: usize) -> bool {
         self.wraps && self.dims[dim] > 2
     }
 
-    /// The one or two ways along a dimension, with their probabilities.
+    /// The one or two directions along a dimension, with their probabilities.
     fn turns(&self, from: SwitchId, to: SwitchId, dim: usize, turn: Turn) -> [(i32, f64); 2] {
         let (here, there, length) =
             (self.coordinate(from, dim) as i32, self.coordinate(to, dim) as i32, self.dims[dim] as i32);
@@ -106,7 +106,7 @@ impl Lattice {
         [(forward, likely), (-backward, 1.0 - likely)]
     }
 
-    /// Every choice of ways round the rings, with its probability.
+    /// Every combination of directions, with its probability.
     pub(super) fn boxes(&self, from: SwitchId, to: SwitchId, turn: Turn) -> Vec<(Hops, f64)> {
         let mut boxes = vec![([0; DIMS_MAX], 1.0)];
         for dim in 0..self.dims.len() {
@@ -122,7 +122,7 @@ impl Lattice {
         boxes
     }
 
-    /// One choice of ways round the rings.
+    /// A random combination of directions.
     pub(super) fn draw_box(&self, from: SwitchId, to: SwitchId, turn: Turn, stream: &mut Stream) -> Hops {
         let mut hops = [0; DIMS_MAX];
         for (dim, hops) in hops.iter_mut().enumerate().take(self.dims.len()) {
@@ -132,7 +132,8 @@ impl Lattice {
         hops
     }
 
-    /// The links of these hops, dimension by dimension in this order, and the switch where they end.
+    /// Visits the links of these hops, dimension by dimension in the given order, and returns the switch where they
+    /// end.
     pub(super) fn walk(&self, from: SwitchId, hops: &Hops, order: &[usize], mut visit: impl FnMut(LinkId)) -> SwitchId {
         let mut at = from;
         for &dim in order {
@@ -148,17 +149,17 @@ impl Lattice {
     /// The loads of a packet that goes from a corner of a box to the opposite one over a waypoint drawn uniformly from
     /// all switches of the box, in a random order of dimensions both to the waypoint and from it.
     ///
-    /// On its way to the waypoint the packet goes a hop along dimension i, c hops from the source, with probability
-    /// (n - c) / (n + 1), when n hops span the box. It does so at the waypoint's coordinate, any of the box's, in the
-    /// dimensions that came before i, and at the source's in those still to come. From the waypoint it is the same,
-    /// seen from the destination.
+    /// Let n hops span the box along dimension i. On its way to the waypoint the packet takes the hop that begins c
+    /// hops from the source with probability (n - c) / (n + 1). In the dimensions before i it is then at the waypoint's
+    /// coordinate, which may be any of the box; in those after i it is still at the source's. The way from the waypoint
+    /// is the same, seen from the destination.
     pub(super) fn two_phase(&self, from: SwitchId, hops: &Hops, probability: f64, mut load: impl FnMut(LinkId, f64)) {
         let count = self.dims.len();
         let to = self.walk(from, hops, &Vec::from_iter(0..count), |_| ());
         let back = hops.map(|hops| -hops);
         for dim in (0..count).filter(|&dim| hops[dim] != 0) {
             let span = hops[dim].unsigned_abs();
-            // Dimensions without hops are gone through in no time: only the order of the others counts.
+            // Dimensions without hops do not matter for the order.
             let others: Vec<usize> = (0..count).filter(|&other| other != dim && hops[other] != 0).collect();
             for before in subsets(&others) {
                 let cells: u32 = before.iter().map(|&other| hops[other].unsigned_abs() + 1).product();
@@ -171,7 +172,7 @@ impl Lattice {
                         load(link, share * f64::from(span - done));
                     }
                 }
-                // Seen from the destination: the dimensions "before" are those still to come.
+                // Seen from the destination, the dimensions "before" are those still to come.
                 for mut at in self.cells(to, &back, &before) {
                     for left in 0..span {
                         let link;
@@ -183,7 +184,7 @@ impl Lattice {
         }
     }
 
-    /// Every switch of the part of a box that spans only some dimensions.
+    /// Every switch of the part of a box that spans only the given dimensions.
     fn cells(&self, from: SwitchId, hops: &Hops, dims: &[usize]) -> Vec<SwitchId> {
         let mut cells = vec![from];
         for &dim in dims {
@@ -198,7 +199,7 @@ impl Lattice {
         cells
     }
 
-    /// A step that a packet's hops hold, so that it is one.
+    /// A step that is known to exist because a packet's hops contain it.
     fn hop(&self, at: SwitchId, dim: usize, forward: bool) -> (LinkId, SwitchId) {
         self.step(at, dim, forward).expect("hops stay within the lattice")
     }
@@ -210,7 +211,8 @@ fn subsets(items: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
         .map(|mask| items.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, &item)| item).collect())
 }
 
-/// How likely a random order of 1 + `others` dimensions has exactly a given set of `before` in front of the one.
+/// The probability that a random order of 1 + `others` dimensions places exactly a given set of `before` dimensions
+/// before the first.
 fn order_likely(before: usize, others: usize) -> f64 {
     factorial(before) * factorial(others - before) / factorial(others + 1)
 }
@@ -219,7 +221,7 @@ fn factorial(n: usize) -> f64 {
     (1..=n).map(|factor| factor as f64).product()
 }
 
-/// Every order of the dimensions along which there are hops.
+/// Every order of the dimensions that have hops.
 pub(super) fn orders(hops: &Hops) -> Vec<Vec<usize>> {
     let mut orders = vec![Vec::new()];
     for dim in (0..DIMS_MAX).filter(|&dim| hops[dim] != 0) {

@@ -12,7 +12,7 @@ pub(super) struct Spray<'a> {
 }
 
 impl Spray<'_> {
-    /// Draws a path to a switch that can be reached, one port a switch.
+    /// Draws a path to a reachable switch, one port for each switch on it.
     pub(super) fn draw(self, from: SwitchId, to: SwitchId, stream: &mut Stream, ports: &mut Vec<PortId>) {
         let column = self.column(to).expect("packets are sprayed towards switches with hosts");
         let mut at = from;
@@ -23,12 +23,12 @@ impl Spray<'_> {
         }
     }
 
-    /// The loads of `mass` packets: each link on the way once, nearer ones first.
+    /// The loads of `mass` packets, nearer links first.
     pub(super) fn load(self, from: SwitchId, to: SwitchId, mass: f64, mut load: impl FnMut(LinkId, f64)) {
         let column = self.column(to).expect("packets are sprayed towards switches with hosts");
         let mut masses = vec![0.0; self.fabric.switches as usize];
         masses[from.index()] = mass;
-        // In the order of first visits all switches of one distance come before any of the next.
+        // In the order of first visits, all switches of one distance come before any of the next.
         let mut reached = vec![from];
         let mut next = 0;
         while let Some(&at) = reached.get(next) {
@@ -44,7 +44,7 @@ impl Spray<'_> {
         }
     }
 
-    /// The loads of `mass` packets that set out at each of `sources` towards one switch.
+    /// The loads of `mass` packets from each of `sources` to one switch.
     pub(super) fn gather(self, sources: &[SwitchId], to: SwitchId, mass: f64, mut load: impl FnMut(LinkId, f64)) {
         let column = self.column(to).expect("packets are sprayed towards switches with hosts");
         let mut masses = vec![0.0; self.fabric.switches as usize];

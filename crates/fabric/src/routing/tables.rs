@@ -10,10 +10,10 @@ use super::spray::Spray;
 use super::{LinkWeight, Routing};
 use crate::{Fabric, Routes};
 
-/// Every routing protocol on one fabric, over the links that work.
+/// Every routing protocol on one fabric, over the working links.
 ///
-/// Weights are worked out when first asked for and kept; that is a function of the fabric and the routes alone, so that
-/// all nodes of a run, on whatever thread, share one of these.
+/// Weights are computed on first use and kept. They depend only on the fabric and the routes, so all nodes of a run
+/// share one instance, on whatever thread.
 pub struct RoutingTables {
     fabric: Arc<Fabric>,
     routes: Arc<Routes>,
@@ -25,9 +25,9 @@ pub struct RoutingTables {
     /// For each component, its switches with hosts: the waypoints for packets within it.
     waypoints: Vec<Vec<SwitchId>>,
     kept: RwLock<Kept>,
-    /// For each switch, by link, the loads of a packet from it to a random waypoint (half of VLB).
+    /// By switch, by link: loads of a packet from the switch to a random waypoint (the first phase of VLB).
     outward: Vec<OnceLock<Box<[f32]>>>,
-    /// For each switch, by link, the loads of a packet to it from a random waypoint (the other half).
+    /// By switch, by link: loads of a packet to the switch from a random waypoint (the second phase of VLB).
     inward: Vec<OnceLock<Box<[f32]>>>,
 }
 
@@ -38,12 +38,13 @@ struct Kept {
     entries: usize,
 }
 
-/// 128 MiB of weights: those of every pair of a 512-node torus under random packet spraying would take more, those of
-/// the pairs of a long run do not. Beyond that what nobody holds is given up, to be worked out anew if it is asked for.
+/// Most weights that are kept: 128 MiB. Those of every pair of a 512-node torus under random packet spraying would take
+/// more; those of the pairs in a long run take less. Beyond this, weights that nobody holds are dropped and computed
+/// again on demand.
 const ENTRIES_MAX: usize = 1 << 24;
 
 impl RoutingTables {
-    /// The protocols on a fabric, of which `routes` are those that failures leave, if any.
+    /// The protocols on a fabric, over the given routes, from which failures may be missing.
     pub fn new(fabric: Arc<Fabric>, routes: Arc<Routes>) -> RoutingTables {
         let lattice = fabric.lattice.as_ref().map(|shape| Lattice::new(&fabric, shape));
         let between = |link: &LinkId| {
@@ -87,8 +88,8 @@ impl RoutingTables {
         &self.routes
     }
 
-    /// The expected number of times that a packet passes each link between switches, in ascending order of links; links
-    /// that it never passes are left out. Empty between hosts of one switch and where there is no path.
+    /// The expected number of times that a packet crosses each link between switches, in ascending order of links.
+    /// Links with weight 0 are left out. Empty between hosts of one switch and where there is no path.
     ///
     /// Panics if the fabric's shape does not allow the protocol: see [`RoutingTables::check`].
     pub fn weights(&self, routing: Routing, src: HostId, dst: HostId) -> Arc<[LinkWeight]> {
@@ -110,8 +111,8 @@ impl RoutingTables {
         weights
     }
 
-    /// Draws a packet's path: the output port at each switch, the last of which leads to the host. The ports are put in
-    /// place of what `ports` held; none, and false, when there is no path or the two are one host.
+    /// Draws a packet's path into `ports`: the output port at each switch, the last of which leads to the host. Returns
+    /// false, and leaves `ports` empty, if there is no path or both hosts are the same.
     ///
     /// Panics if the fabric's shape does not allow the protocol: see [`RoutingTables::check`].
     pub fn sample(
@@ -162,7 +163,7 @@ impl RoutingTables {
         }
     }
 
-    /// A phase in an order of dimensions, sprayed instead if that meets a dead link.
+    /// Draws a phase in the given order of dimensions, or sprays it if that path meets a dead link.
     fn draw_phase(
         &self,
         from: SwitchId,
@@ -184,7 +185,7 @@ impl RoutingTables {
         }
     }
 
-    /// The weights between two switches, of which the second can be reached from the first.
+    /// The weights between two switches. The second must be reachable from the first.
     pub(super) fn switch_weights(&self, routing: Routing, from: SwitchId, to: SwitchId) -> Vec<LinkWeight> {
         let mut weights = Vec::new();
         if routing == Routing::RandomPacketSpraying {
@@ -201,8 +202,8 @@ impl RoutingTables {
         weights
     }
 
-    /// Adds the loads of `mass` packets from one switch to another that it reaches, which may be itself: VLB then still
-    /// goes over a waypoint, as its analysis has it.
+    /// Adds the loads of `mass` packets from one switch to another that it reaches. Both may be the same switch: VLB
+    /// then still uses a waypoint, as in its analysis.
     pub(super) fn add_loads(&self, routing: Routing, from: SwitchId, to: SwitchId, mass: f64, loads: &mut [f64]) {
         let spray = self.spray();
         let add = |link: LinkId, share: f64| loads[link.index()] += share;
@@ -220,7 +221,7 @@ impl RoutingTables {
         }
     }
 
-    /// Adds the loads of dimension order, the ways round the rings as `turn` draws them.
+    /// Adds the loads of dimension-order routing with directions drawn by `turn`.
     pub(super) fn add_dimension_order(
         &self,
         from: SwitchId,
@@ -240,7 +241,7 @@ impl RoutingTables {
         }
     }
 
-    /// Adds the loads of a random waypoint in the box of hops that `turn` draws.
+    /// Adds the loads of a random waypoint in the box of hops drawn by `turn`.
     pub(super) fn add_two_phase(
         &self,
         from: SwitchId,
@@ -257,7 +258,7 @@ impl RoutingTables {
         }
     }
 
-    /// The same around dead links, one waypoint and one order of dimensions after the other.
+    /// The same with dead links: enumerates waypoints and orders of dimensions.
     fn add_two_phase_around(
         &self,
         from: SwitchId,
@@ -270,7 +271,7 @@ impl RoutingTables {
         let cells: u32 = hops.iter().map(|hops| hops.unsigned_abs() + 1).product();
         let share = mass / f64::from(cells);
         let mut dead = 0.0;
-        // Counts the hops to the waypoint through all of the box, like an odometer.
+        // Counts the hops to the waypoint through the whole box, like an odometer.
         let mut first: Hops = [0; DIMS_MAX];
         for _ in 0..cells {
             let waypoint = lattice.walk(from, &first, &self.all_dims(), |_| ());
@@ -304,7 +305,8 @@ impl RoutingTables {
         }
     }
 
-    /// Adds the loads of a phase in one order of dimensions, or nothing and false if that meets a dead link.
+    /// Adds the loads of a phase in one order of dimensions. If that meets a dead link it adds nothing and returns
+    /// false.
     fn add_phase(
         &self,
         from: SwitchId,
@@ -347,7 +349,7 @@ impl RoutingTables {
         })
     }
 
-    /// The switches with hosts that can be reached from both and left towards both; none where that does not go.
+    /// The waypoints from `from` to `to`: switches with hosts that are reachable from the first and reach the second.
     fn waypoints_between(&self, from: SwitchId, to: SwitchId) -> &[SwitchId] {
         let component = self.component_of[from.index()];
         if component == self.component_of[to.index()] { &self.waypoints[component as usize] } else { &[] }
@@ -358,13 +360,13 @@ impl RoutingTables {
         component(from) == component(waypoint) && component(waypoint) == component(to)
     }
 
-    /// Takes the way of tables with failures where there are none.
+    /// Makes a fabric without failures take the code path for failures (tests).
     #[cfg(test)]
     pub(super) fn assume_failures(&mut self) {
         self.intact = false;
     }
 
-    /// The lattice, if it is whole.
+    /// The lattice, if no link is dead.
     pub(super) fn whole_lattice(&self) -> Option<&Lattice> {
         self.lattice.as_ref().filter(|_| self.intact)
     }

@@ -180,9 +180,9 @@ fn names_and_codes_lead_back() {
     assert_eq!(Routing::from_code(4), None);
 }
 
-/// How often packets pass each link, against the weights: within five standard errors. A packet that passes a class of
-/// links at most n times has a variance of at most n times their weight: n = 2 for one link, 42 for all that see few
-/// packets and are taken together, as rare events are not normally distributed.
+/// Compares how often sampled packets cross each link with the weights, to within five standard errors. If a packet
+/// crosses a set of links at most n times, the variance is at most n times their weight: n = 2 for one link. Links with
+/// few packets are taken together, with n = 42, since rare events are not normally distributed.
 fn check_samples(tables: &RoutingTables, routing: Routing, src: HostId, dst: HostId) {
     const PACKETS: u32 = 4000;
     let (mut stream, mut ports) = (Stream::new(3, u64::from(dst.0), "test"), Vec::new());
@@ -245,8 +245,8 @@ fn fabrics() -> impl Strategy<Value = Fabric> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What enters a switch leaves it, but for the one packet that begins and ends; nothing passes dead links; whoever
-    /// can be reached is reached.
+    /// Traffic that enters a switch leaves it, except at source and destination; no traffic crosses dead links; every
+    /// reachable host is reached.
     #[test]
     fn weights_are_flows_around_failures(
         fabric in fabrics(),
@@ -298,8 +298,8 @@ proptest! {
         }
     }
 
-    /// What a packet is expected to pass is what its hops add up to: round a ring of k, d and k - d hops apart, it is
-    /// the smaller for minimal protocols, 2 d (k - d) / k for WLB, and twice the mean distance for VLB.
+    /// The weights add up to the expected number of hops. Round a ring of k with d and k - d hops apart, that is the
+    /// smaller of the two for minimal protocols, 2 d (k - d) / k for WLB, and twice the mean distance for VLB.
     #[test]
     fn weights_add_up_to_the_expected_hops(
         dims in prop::collection::vec(2u32..9, 1..4),
@@ -315,7 +315,7 @@ proptest! {
             let k = f64::from(length);
             let d = f64::from((src.0 / stride % length).abs_diff(dst.0 / stride % length));
             minimal += d.min(k - d);
-            // A ring of two has one way only.
+            // A ring of two has only one direction.
             weighted += if length == 2 { d } else { 2.0 * d * (k - d) / k };
             valiant += 2.0 * (0..length).map(|hops| f64::from(hops.min(length - hops))).sum::<f64>() / k;
             stride *= length;

@@ -41,38 +41,38 @@ use units::{LinkId, Problem, SwitchId};
 use super::lattice::{Lattice, Turn};
 use super::{Routing, RoutingTables};
 
-/// What routes the traffic: a protocol, or one of those that Figure 2 needs besides.
+/// The routing algorithm: a protocol, or a variant that Figure 2 needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// A protocol that packets can take.
+    /// A protocol of [`Routing`].
     Protocol(Routing),
-    /// Two-phase ROMM (Nesson and Johnsson, 1995): minimal, over a random waypoint between source and destination, in a
-    /// random order of dimensions to it and again from it.
+    /// Two-phase ROMM (Nesson and Johnsson, 1995): minimal, over a random waypoint between source and destination, with
+    /// a random order of dimensions in each phase.
     Romm,
-    /// Destination tag, but of two equally long ways round a ring even coordinates always take the one forward and odd
-    /// ones that backward.
+    /// Destination tag with fixed ties: of two equally long directions, even coordinates always take the forward one
+    /// and odd coordinates the backward one.
     FixedTies,
 }
 
-/// What each node sends.
+/// The destination of each node's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// To each adjacent node alike.
+    /// Equal shares to all adjacent nodes.
     NearestNeighbor,
-    /// To every node alike, itself included.
+    /// Equal shares to all nodes, itself included.
     Uniform,
-    /// To the node mirrored in every dimension: from x to k - 1 - x.
+    /// The node mirrored in every dimension: from x to k - 1 - x.
     BitComplement,
-    /// To the node whose first two coordinates are swapped.
+    /// The node with the first two coordinates swapped.
     Transpose,
-    /// Just less than half-way round the first dimension: from x to x + k/2 - 1, k/2 rounded up.
+    /// The node just less than half-way round the first dimension: from x to x + k/2 - 1, with k/2 rounded up.
     Tornado,
 }
 
-/// For each switch, to which it sends how much of its packets.
+/// By switch: its destinations and the share of its packets for each.
 pub type Traffic = Vec<Vec<(SwitchId, f64)>>;
 
-/// The permutation of which an algorithm carries least.
+/// The permutation with the least throughput of an algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorstCase {
     /// Throughput as a fraction of capacity.
@@ -183,14 +183,14 @@ pub fn throughput(tables: &RoutingTables, algorithm: Algorithm, traffic: &Traffi
     Ok(full_load(tables)? / most(&channel_loads(tables, algorithm, traffic)?))
 }
 
-/// The permutation of which an algorithm carries least, and how much that is.
+/// The permutation with the least throughput of an algorithm, and that throughput.
 ///
-/// Takes time with the cube of the switches, for each link; on a torus only for those of one switch, as all others are
-/// shifts of them.
+/// The time grows with the cube of the number of switches, for each link. On a torus only the links of one switch are
+/// tried, since all others are translations of them.
 pub fn worst_case(tables: &RoutingTables, algorithm: Algorithm) -> Result<WorstCase, Problem> {
     check(tables, algorithm)?;
     let lattice = lattice(tables)?;
-    // A ring of two has one cable, which is no ring's forward and backward link at once.
+    // A ring of two has one cable, so forward and backward are the same link and translation symmetry fails.
     let shifts = lattice.is_torus() && !lattice.dims().contains(&2) && algorithm != Algorithm::FixedTies;
     let nodes = tables.fabric().switches;
     let sources = if shifts { 1 } else { nodes };
@@ -220,7 +220,7 @@ pub fn worst_case(tables: &RoutingTables, algorithm: Algorithm) -> Result<WorstC
                     pairs[to.index()][link.index()]
                 }
             };
-            // Whole numbers, so that the solver's comparisons are exact.
+            // Integers make the solver's comparisons exact.
             let scaled = |(from, to)| (load(SwitchId::from(from), SwitchId::from(to)) * SCALE) as i64;
             let weights = Matrix::from_fn(nodes as usize, nodes as usize, scaled);
             let (_, destinations) = kuhn_munkres(&weights);
@@ -234,13 +234,13 @@ pub fn worst_case(tables: &RoutingTables, algorithm: Algorithm) -> Result<WorstC
     Ok(WorstCase { throughput: full_load(tables)? / worst.0, destinations: worst.1 })
 }
 
-/// Loads of pairs that are held at once: 512 MiB.
+/// Most loads of pairs that are held at once: 512 MiB.
 const LOADS_MAX: u64 = 1 << 26;
-/// A load of one in the solver's whole numbers.
+/// Integer that stands for a load of 1 in the solver.
 const SCALE: f64 = (1u64 << 40) as f64;
 
 /// The load of the busiest link when every node sends at capacity: that of uniform traffic under minimal routing that
-/// is balanced within each dimension, as destination tag is. Of a k-ary n-cube it is k / 8 for even k.
+/// is balanced within each dimension, such as destination tag. For a k-ary n-cube with even k it is k / 8.
 fn full_load(tables: &RoutingTables) -> Result<f64, Problem> {
     let uniform = Pattern::Uniform.traffic(tables)?;
     Ok(most(&channel_loads(tables, Algorithm::Protocol(Routing::DestinationTag), &uniform)?))
@@ -268,7 +268,7 @@ fn lattice(tables: &RoutingTables) -> Result<&Lattice, Problem> {
     tables.whole_lattice().ok_or_else(|| Problem::new("fabric", message))
 }
 
-/// Where a switch lies as seen from another.
+/// The position of a switch relative to another.
 fn shifted_back(lattice: &Lattice, switch: SwitchId, origin: SwitchId) -> SwitchId {
     let (at, origin) = (lattice.coordinates(switch), lattice.coordinates(origin));
     let shifted =

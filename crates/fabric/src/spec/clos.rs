@@ -9,25 +9,26 @@ use crate::{Builder, Fabric};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeafSpine {
-    /// Leaf switches.
+    /// Number of racks, with one leaf switch each. Default: 9.
     pub racks: u32,
-    /// Hosts under each leaf.
+    /// Hosts in each rack. Default: 16.
     pub hosts_per_rack: u32,
-    /// Links of each host, each to another leaf: 2 for dual-homed hosts. Racks stand together by so many (0 and 1, 2 and 3, ...), and
-    /// the hosts of each hang on all leaves of these: by the first port on their own, by the next ports on those behind it. A leaf has
-    /// as many times more links to hosts.
+    /// Links of each host, each to a different leaf; 2 makes hosts dual-homed. Racks form groups of this size (0 and 1,
+    /// 2 and 3, ...). A host's first port leads to its own leaf, the others to the next leaves of the group. Default:
+    /// 1.
     pub homes: u32,
-    /// Spine switches.
+    /// Number of spine switches. Default: 4.
     pub spines: u32,
-    /// Rate of each link of a host.
+    /// Rate of each link of a host. Default: 100Gbps.
     pub host_rate: Rate,
-    /// Rate of the links between leaves and spines.
+    /// Rate of each link between a leaf and a spine, before `oversubscription`. Default: 400Gbps.
     pub spine_rate: Rate,
-    /// Divides `spine_rate`. With the defaults, whose bisection is full, 2.0 is dcPIM's 2:1 fabric (200 Gbps).
+    /// Divides `spine_rate`. The default network has full bisection bandwidth; there 2.0 is dcPIM's 2:1 fabric (200
+    /// Gbps). Default: 1.0.
     pub oversubscription: f64,
-    /// Propagation delay of every link.
+    /// Propagation delay of every link. Default: 200ns.
     pub propagation: Duration,
-    /// Processing delay of every switch.
+    /// Processing delay of every switch. Default: 450ns.
     pub switch_delay: Duration,
 }
 
@@ -86,31 +87,32 @@ impl LeafSpine {
     }
 }
 
-/// Servers with a NIC for each of several rails, as clusters that train models have them: in a block of servers, link r of each leads
-/// to the block's rail switch r, and every rail switch is joined to every spine.
+/// Servers with a NIC for each of several rails, as in clusters for training models. In a block of servers, link r of
+/// each server leads to the block's rail switch r. Every rail switch is joined to every spine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rails {
-    /// Blocks of servers.
+    /// Number of blocks. Default: 2.
     pub blocks: u32,
-    /// Servers, each a host, in a block.
+    /// Servers in each block; each is a host. Default: 16.
     pub servers_per_block: u32,
-    /// Links of a server, and rail switches of a block: rail switch r of block b is "rail" with the number b * rails + r.
+    /// Links of a server and rail switches of a block. Rail switch r of block b is named "rail" with the number b *
+    /// rails + r. Default: 8.
     pub rails: u32,
-    /// Spine switches.
+    /// Number of spine switches. Default: 4.
     pub spines: u32,
-    /// Rate of each link of a server.
+    /// Rate of each link of a server. Default: 100Gbps.
     pub host_rate: Rate,
-    /// Rate of the links between rail switches and spines.
+    /// Rate of each link between a rail switch and a spine. Default: 400Gbps.
     pub spine_rate: Rate,
-    /// Propagation delay of every link.
+    /// Propagation delay of every link. Default: 200ns.
     pub propagation: Duration,
-    /// Processing delay of every switch.
+    /// Processing delay of every switch. Default: 450ns.
     pub switch_delay: Duration,
 }
 
 impl Default for Rails {
-    /// Servers of eight accelerators; as many bits a second go up from a rail switch as come from servers.
+    /// Servers of eight accelerators. The uplinks of a rail switch have the same total rate as its links to servers.
     fn default() -> Rails {
         Rails {
             blocks: 2,
@@ -158,21 +160,21 @@ impl Rails {
 }
 
 /// The fat-tree of k-port switches (Al-Fares et al., SIGCOMM 2008): k pods of k/2 edge and k/2 aggregation switches,
-/// k/2 hosts under each edge switch, (k/2)^2 cores; the j-th aggregation switch of every pod reaches the j-th k/2 cores.
+/// k/2 hosts under each edge switch and (k/2)^2 cores. The j-th aggregation switch of every pod is joined to the j-th
+/// group of k/2 cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FatTree {
-    /// Ports of a switch: even. There are k^3/4 hosts.
+    /// Number of ports of a switch, even. The fat-tree has k^3/4 hosts. Default: 16.
     pub k: u32,
-    /// Rate of every link, but for what `oversubscription` takes.
+    /// Rate of every link, before `oversubscription`. Default: 100Gbps.
     pub rate: Rate,
-    /// Divides the rate of all links between switches. Slower links rather than more hosts or fewer switches: so the
-    /// hosts, the paths and with them the traffic stay those of the 1:1 fabric that the result is compared with, and
-    /// it is what dcPIM section 4 and Harmony section 5 do to their leaf-spine.
+    /// Divides the rate of all links between switches. Hosts, paths and traffic stay those of the 1:1 fabric, as with
+    /// the oversubscribed leaf-spine of dcPIM section 4 and Harmony section 5. Default: 1.0.
     pub oversubscription: f64,
-    /// Propagation delay of every link.
+    /// Propagation delay of every link. Default: 200ns.
     pub propagation: Duration,
-    /// Processing delay of every switch.
+    /// Processing delay of every switch. Default: 450ns.
     pub switch_delay: Duration,
 }
 

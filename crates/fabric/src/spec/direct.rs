@@ -5,27 +5,28 @@ use units::{Duration, NodeId, Problem, Rate};
 use super::{at_least, positive, switches};
 use crate::{Builder, Fabric, fabric::Lattice};
 
-/// A torus or a mesh: nodes in a grid, each joined to its neighbours in every dimension.
+/// A torus or mesh: nodes in a grid, each joined to its neighbours in every dimension.
 ///
-/// A node is a switch with one host (or several), which models R2C2's nodes with an integrated switch: by default the
-/// link between the two takes no time in flight and is as fast as all links of a 3D torus node together, so that only
-/// the fabric's own links limit anything.
+/// A node is a switch with one host or several. It models R2C2's nodes with an integrated switch: by default the link
+/// between host and switch has no propagation delay and the rate of all links of a 3D torus node together, so only the
+/// links between switches limit traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grid {
     /// Nodes along each dimension, at least 2 each. Node (x, y, z) has number x + dims\[0\] * (y + dims\[1\] * z).
+    /// Default: [8, 8, 8].
     pub dims: Vec<u32>,
-    /// Hosts at each switch.
+    /// Hosts at each switch. Default: 1.
     pub hosts_per_node: u32,
-    /// Rate of the links between switches.
+    /// Rate of the links between switches. Default: 10Gbps.
     pub rate: Rate,
-    /// Propagation delay of the links between switches.
+    /// Propagation delay of the links between switches. Default: 100ns.
     pub propagation: Duration,
-    /// Rate of the links of hosts.
+    /// Rate of the links of hosts. Default: 60Gbps.
     pub host_rate: Rate,
-    /// Propagation delay of the links of hosts.
+    /// Propagation delay of the links of hosts. Default: 0.
     pub host_propagation: Duration,
-    /// Processing delay of every switch.
+    /// Processing delay of every switch. Default: 0.
     pub switch_delay: Duration,
 }
 
@@ -74,7 +75,7 @@ impl Grid {
                 let at = node / stride % length;
                 let neighbour = match at + 1 < length {
                     true => Some(node + stride),
-                    // A ring of two would be the same cable twice.
+                    // A ring of two would use the same cable twice.
                     false if wraps && length > 2 => Some(node - at * stride),
                     false => None,
                 };
@@ -89,7 +90,7 @@ impl Grid {
         fabric.finish()
     }
 
-    /// A group is a slice across the longest dimension: the cut of least links into that many equal parts.
+    /// Groups the nodes by slices across the longest dimension, which cuts the fewest links.
     fn group_by_slice(&self, fabric: &mut Builder, nodes: u32) {
         let mut longest = (0, 1);
         let mut stride = 1;

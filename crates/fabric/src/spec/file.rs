@@ -1,7 +1,7 @@
-//! Fabrics from files: our own list of nodes and links, and those of two simulators whose users have files already.
+//! Fabrics from files: our own list of nodes and links, and the formats of two other simulators.
 //!
-//! A file is read line by line and field by field; the first thing that is wrong is reported with the file, the line,
-//! the field, its value and what would be right, and nothing is guessed.
+//! A file is read line by line and field by field. The first error names the file, the line, the field, its value and
+//! what would be right; nothing is guessed.
 
 mod graph;
 mod hpcc;
@@ -21,26 +21,26 @@ use crate::{Fabric, names};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
-    /// The file; a relative path is relative to the scenario's folder.
+    /// Path of the file, relative to the scenario's folder.
     pub path: PathBuf,
-    /// How to read it.
+    /// Format of the file.
     #[serde(default)]
     pub format: FileFormat,
-    /// Processing delay of every switch for which the file says nothing (HPCC's files never do).
+    /// Processing delay of switches for which the file states none (HPCC's files never do). Default: 0.
     #[serde(default)]
     pub switch_delay: Duration,
 }
 
-/// What kind of file it is.
+/// Format of a topology file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileFormat {
     /// Lines `host NAME...`, `switch NAME [DELAY]` and `link NAME NAME RATE PROPAGATION`; `#` begins a comment.
     #[default]
     Graph,
-    /// The `topology.txt` of HPCC's ns-3 simulator.
+    /// `topology.txt` of HPCC's ns-3 simulator.
     Hpcc,
-    /// The `.topo` of htsim: a fat-tree or leaf-spine, tier by tier.
+    /// `.topo` of htsim: a fat-tree or leaf-spine, tier by tier.
     Htsim,
 }
 
@@ -61,7 +61,7 @@ impl FileSpec {
             FileFormat::Hpcc => hpcc::parse(lines, self.switch_delay),
             FileFormat::Htsim => htsim::parse(lines, self.switch_delay),
         };
-        // What only the whole shows, such as a part without a link to the rest, has no line.
+        // A fault of the whole graph, such as a disconnected part, has no line.
         fabric.map_err(|problem| match problem.key.as_str() {
             "" => Problem::new("path", format!("{}: {}", self.path.display(), problem.message)),
             _ => problem,
@@ -69,12 +69,12 @@ impl FileSpec {
     }
 }
 
-/// What a topology's file may have: a million links, each a line.
+/// Largest topology file: room for a million links.
 const TEXT_BYTES_MAX: u64 = 1 << 28;
 
-/// Reads a file that a scenario names, of at most so many bytes. A pipe or a device, which might never end, is an error.
+/// Reads a file that a scenario names, of at most `bytes_max` bytes. Refuses a pipe or a device, which might never end.
 pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    // Before it is opened: opening a pipe waits for somebody who writes.
+    // Checked before opening, since opening a pipe waits for a writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no file but a folder, a pipe or a device"));
     }
@@ -86,7 +86,7 @@ pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The lines of a file that say something.
+/// The lines of a file without blank lines and comments.
 #[derive(Clone, Copy)]
 struct Lines<'a> {
     file: &'a Path,
@@ -120,17 +120,17 @@ struct Line<'a> {
     file: &'a Path,
     number: usize,
     fields: SplitWhitespace<'a>,
-    /// Whether it is the first that says something.
+    /// Whether this is the first of these lines.
     first: bool,
 }
 
 impl<'a> Line<'a> {
-    /// The next field as it stands.
+    /// The next field as text.
     fn word(&mut self, field: &str) -> Result<&'a str, Problem> {
         self.fields.next().ok_or_else(|| self.error(&format!("{field} is missing at the end of the line")))
     }
 
-    /// The next field as a value, whose own error says what would be right.
+    /// The next field parsed as a value, whose error says what would be right.
     fn value<T: FromStr<Err: std::fmt::Display>>(&mut self, field: &str) -> Result<T, Problem> {
         let word = self.word(field)?;
         word.parse().map_err(|error| match self.first {
@@ -148,7 +148,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Nothing may be left.
+    /// Checks that no field is left.
     fn end(mut self) -> Result<(), Problem> {
         match self.fields.next() {
             None => Ok(()),
@@ -156,14 +156,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A word as errors say it. What the first line has is not said where it is no topology's: it may be any file, such as one of
-    /// passwords, and an error goes to logs.
+    /// A word as shown in errors. A word of the first line is hidden if the file is no topology, because it may be any
+    /// file, such as one with passwords, and errors go to logs.
     fn shown(&self, word: &str) -> String {
         let telling = !self.first || word.parse::<u64>().is_ok();
         if telling { format!("\"{word}\"") } else { "something else".to_owned() }
     }
 
-    /// The error of a word that is none of those known here.
+    /// The error of an unknown word.
     fn unknown(&self, what: &str, word: &str, known: &[&str]) -> Problem {
         match self.first {
             true => self.error(&format!("the first line begins with no {what}; known: {}", known.join(", "))),

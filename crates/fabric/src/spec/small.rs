@@ -5,17 +5,17 @@ use units::{Duration, NodeId, Problem, Rate};
 use super::{at_least, positive, switches};
 use crate::{Builder, Fabric};
 
-/// One switch and its hosts.
+/// One switch with hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Star {
-    /// Hosts, all on the one switch.
+    /// Number of hosts. Default: 8.
     pub hosts: u32,
-    /// Rate of every link.
+    /// Rate of every link. Default: 100Gbps.
     pub rate: Rate,
-    /// Propagation delay of every link.
+    /// Propagation delay of every link. Default: 200ns.
     pub propagation: Duration,
-    /// Processing delay of the switch.
+    /// Processing delay of the switch. Default: 450ns.
     pub switch_delay: Duration,
 }
 
@@ -44,19 +44,19 @@ impl Star {
     }
 }
 
-/// Two switches with one link between them: the textbook bottleneck. The first half of the hosts is on the left.
+/// Two switches with one link between them: the usual single bottleneck. The first half of the hosts is on the left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dumbbell {
-    /// Hosts on each side.
+    /// Hosts on each side. Default: 4.
     pub hosts_per_side: u32,
-    /// Rate of the links of hosts.
+    /// Rate of the links of hosts. Default: 100Gbps.
     pub host_rate: Rate,
-    /// Rate of the link between the switches.
+    /// Rate of the link between the switches. Default: 100Gbps.
     pub bottleneck_rate: Rate,
-    /// Propagation delay of every link.
+    /// Propagation delay of every link. Default: 200ns.
     pub propagation: Duration,
-    /// Processing delay of both switches.
+    /// Processing delay of both switches. Default: 450ns.
     pub switch_delay: Duration,
 }
 

@@ -28,13 +28,13 @@ fn two_flows_halve_a_link() {
 
 #[test]
 fn parking_lot() {
-    // One flow over all of n links, one more over each (Bertsekas and Gallager, figure 6.13): all get half.
+    // One flow over all of n links and one more over each (Bertsekas and Gallager, figure 6.13): all get half.
     let mut even = shares(&[1.0; 4]);
     let long = insert(&mut even, 1.0, &[0, 1, 2, 3]);
     let short: Vec<Slot> = (0..4).map(|link| insert(&mut even, 1.0, &[link])).collect();
     assert_eq!(rates(&mut even, &[long]), [0.5]);
     assert_eq!(rates(&mut even, &short), [0.5; 4]);
-    // With a narrow link the long flow gets half of that, and what it leaves goes to the others.
+    // With one narrow link the long flow gets half of that link, and the others get what it leaves.
     let mut uneven = shares(&[1.0, 0.5, 1.0]);
     let long = insert(&mut uneven, 0.5, &[0, 1, 2]);
     let short: Vec<Slot> = (0..3).map(|link| insert(&mut uneven, 1.0, &[link])).collect();
@@ -51,7 +51,7 @@ fn what_a_flow_cannot_use_others_have() {
 
 #[test]
 fn a_flow_that_is_spread_takes_its_share_of_each() {
-    // Half of a over each of two links, b over one: b's link is full at 2/3 a = b = ... (a/2 + b = 1, a = b).
+    // a sends half over each of two links, b over one of them: a/2 + b = 1 and a = b, so both get 2/3.
     let mut shares = shares(&[1.0, 1.0]);
     let a = shares.insert(2.0, [(0, 0.5), (1, 0.5)].into_iter());
     let b = insert(&mut shares, 1.0, &[1]);
@@ -59,10 +59,10 @@ fn a_flow_that_is_spread_takes_its_share_of_each() {
     assert_eq!(rates(&mut shares, &[a, b]), [two_thirds, two_thirds]);
 }
 
-/// A flow's limit and what it passes.
+/// A flow's limit and its resources.
 type Fluid = (f64, Vec<(u32, f64)>);
 
-/// Water-filling from scratch, as textbooks have it: all rates rise together; what is full, or at its limit, is frozen.
+/// Textbook water-filling from scratch: all rates rise together; flows at their limit or on a full resource are frozen.
 fn by_the_book(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
     let mut rates = vec![0.0; flows.len()];
     let mut open: Vec<usize> = (0..flows.len()).collect();

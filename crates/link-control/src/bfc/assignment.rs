@@ -1,11 +1,11 @@
-//! Which physical queue of a port a flow is in.
+//! The assignment of flows to the physical queues of a port.
 
 use rustc_hash::FxHashMap;
 use units::{Duration, Stream, Time};
 
 use super::{Departure, Departures};
 
-/// As many queues as a port may have.
+/// Most queues of a port.
 pub const QUEUES_MAX: u32 = 128;
 
 /// The flows and queues of one egress port.
@@ -13,14 +13,14 @@ pub struct Assignment {
     queues: u32,
     departures: Departures,
     flows: FxHashMap<u16, Entry>,
-    /// Flows in the table whose queue it is, by queue, whether or not they have packets.
+    /// By queue: number of flows in the table that it is assigned to, with or without packets.
     owners: Vec<u32>,
-    /// Queues with packets, and queues that may not send, as bits.
+    /// Queues with packets, and paused queues, as bits.
     busy: u128,
     paused: u128,
-    /// Where the search for an empty queue begins.
+    /// Queue at which the search for an empty one begins.
     turn: u32,
-    /// Flows that were given an empty queue, and those that had to share.
+    /// Number of flows that were assigned an empty queue, and of those that had to share.
     pub alone: u64,
     pub shared: u64,
 }
@@ -30,12 +30,12 @@ pub struct Assignment {
 struct Entry {
     queue: u8,
     packets: u32,
-    /// When a packet of it last came or left.
+    /// When one of its packets last arrived or left.
     seen: Time,
 }
 
 impl Assignment {
-    /// No flow in any of so many queues.
+    /// A port with this many queues and no flows.
     pub fn new(queues: u32, departures: Departures) -> Assignment {
         debug_assert!((1..=QUEUES_MAX).contains(&queues));
         let owners = vec![0; queues as usize];
@@ -52,8 +52,8 @@ impl Assignment {
         }
     }
 
-    /// The queue for a packet of a flow that comes now: the one that it has, unless it has had no packet there for longer
-    /// than `sticky`.
+    /// The queue for an arriving packet of a flow: the flow's present queue, unless it has had no packet there for
+    /// longer than `sticky`.
     #[inline]
     pub fn assign(&mut self, now: Time, vfid: u16, sticky: Duration, random: &mut Stream) -> u32 {
         if let Some(entry) = self.flows.get_mut(&vfid)
@@ -75,7 +75,7 @@ impl Assignment {
         queue
     }
 
-    /// A packet of a flow has left its queue, which is now empty or not.
+    /// A packet of a flow has left its queue; `empty` says whether the queue is now empty.
     #[inline]
     pub fn left(&mut self, now: Time, vfid: u16, queue: u32, empty: bool) {
         let entry = self.flows.get_mut(&vfid).expect("a flow with packets is in the table");
@@ -86,7 +86,7 @@ impl Assignment {
         }
     }
 
-    /// A queue may not send, or may again. False if there is no such queue.
+    /// Pauses or resumes a queue. False if there is no such queue.
     pub fn set_paused(&mut self, queue: u32, paused: bool) -> bool {
         if queue < self.queues {
             self.paused = self.paused & !(1 << queue) | u128::from(paused) << queue;
@@ -94,12 +94,12 @@ impl Assignment {
         queue < self.queues
     }
 
-    /// All queues may send.
+    /// Resumes all queues.
     pub fn resume_all(&mut self) {
         self.paused = 0;
     }
 
-    /// The queue of a flow that comes anew.
+    /// The queue for a flow that has none.
     fn choose(&mut self, vfid: u16, random: &mut Stream) -> u32 {
         let all = u128::MAX >> (QUEUES_MAX - self.queues);
         let empty = all & !self.busy;
@@ -116,19 +116,19 @@ impl Assignment {
         if first {
             return best.trailing_zeros();
         }
-        // In turn, so that a queue that a silent flow may come back to is taken as late as possible.
+        // Queues are taken in turn, so that a queue to which a silent flow may return is reused as late as possible.
         let onward = best & u128::MAX << self.turn;
         let queue = if onward != 0 { onward } else { best }.trailing_zeros();
         self.turn = (queue + 1) % self.queues;
         queue
     }
 
-    /// Those of the empty queues that may send, if there are any.
+    /// The empty queues that are not paused, or else all empty queues.
     fn best(&self, empty: u128) -> u128 {
         if empty & !self.paused != 0 { empty & !self.paused } else { empty }
     }
 
-    /// Those of the empty queues that the published program takes: it finds pauses by the flows in its table alone.
+    /// The empty queues that the published program takes: it recognises paused queues only by the flows in its table.
     fn usable(&self, empty: u128) -> u128 {
         let owned = |queue: &u32| self.owners[*queue as usize] > 0;
         let taken = (0..self.queues).filter(|queue| self.paused >> queue & 1 == 1).filter(owned);
@@ -175,7 +175,7 @@ mod tests {
         for (departures, sharing) in [(vec![], 1), (vec![Departure::RandomSharing], 2)] {
             let mut port = Assignment::new(2, departures.into_iter().collect());
             let mut random = random();
-            // Both queues have packets for good; one more flow comes and goes.
+            // Both queues keep packets; another flow comes and goes.
             for vfid in [0, 1] {
                 port.assign(Time::ZERO, vfid, STICKY, &mut random);
             }
@@ -195,10 +195,10 @@ mod tests {
         let mut random = random();
         assert_eq!(port.assign(Time::ZERO, 7, STICKY, &mut random), 0);
         port.left(Time::ZERO, 7, 0, true);
-        // The first queue is paused and still flow 7's: another flow takes the second.
+        // The first queue is paused and still assigned to flow 7: another flow takes the second.
         port.set_paused(0, true);
         assert_eq!(port.assign(Time::ZERO, 8, STICKY, &mut random), 1);
-        // Flow 7 comes late, to the third. Nobody has the first any more, paused as it is.
+        // Flow 7 returns late, to the third queue. The first is still paused and assigned to no flow.
         assert_eq!(port.assign(Time::from_us(9), 7, STICKY, &mut random), 2);
         assert_eq!(port.assign(Time::from_us(9), 9, STICKY, &mut random), 0);
     }
@@ -211,13 +211,13 @@ mod tests {
         port.left(Time::ZERO, 7, 0, true);
         port.set_paused(0, true);
         assert_eq!(port.assign(Time::ZERO, 8, STICKY, &mut random), 1);
-        // BFC's own choice would be the empty one.
+        // BFC itself would choose the empty queue.
         assert_eq!((port.assign(Time::ZERO, 9, STICKY, &mut random), port.shared), (1, 1));
     }
 
     proptest::proptest! {
-        /// A model of one port: a flow that comes to it never joins others while a queue is empty, and its packets are
-        /// never in two queues.
+        /// A model of one port: an arriving flow never shares a queue while one is empty, and its packets are never in
+        /// two queues.
         #[test]
         fn no_queue_is_shared_while_one_is_empty(
             queues in 1u32..=8,

@@ -1,28 +1,29 @@
-//! Where the program in which Pyrrha's authors run BFC (public as NASA-NJU/Pyrrha-NS3) departs from BFC.
+//! Departures from BFC of the program in which Pyrrha's authors run it (NASA-NJU/Pyrrha-NS3).
 //!
-//! A scenario lists those that it wants, `departures = ["first_queue", "lowest_first"]`, or takes all of them as
-//! `departures = "published"`. What else that program does is a setting elsewhere: 31 queues for data of its 32, acknowledgements in
-//! them (`ack_class` of the transport), and no window.
+//! A scenario lists them, `departures = ["first_queue", "lowest_first"]`, or takes all with `departures = "published"`.
+//! Other differences of that program are settings elsewhere: 31 of its 32 queues for data, acknowledgements in the same
+//! queues (`ack_class` of the transport), and no window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use contract::departures::Point;
 
-/// One point of difference.
+/// A departure from BFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BfcDeparture")]
 pub enum Departure {
-    /// A flow is given the first usable queue, in place of the empty ones in turn. A queue is usable if it is empty and not both
-    /// paused and some flow's.
+    /// A flow is assigned the first usable queue, instead of the empty queues in turn. A queue is usable if it is empty
+    /// and not both paused and assigned to a flow.
     FirstQueue,
-    /// A flow that finds no usable queue shares one at random, in place of the one that its virtual flow id says.
+    /// A flow that finds no usable queue shares a random one, instead of the one given by its virtual flow id.
     RandomSharing,
-    /// The first queue that has packets and may send is served, in place of deficit round robin. Their round robin should go on from
-    /// where it stopped, but what it remembers goes to another entry than it reads: its loop has counted on by one.
+    /// The first queue that has packets and is not paused is served, instead of deficit round robin. The program
+    /// intends round robin, but stores the position in another entry than it reads, because its loop variable has
+    /// advanced.
     LowestFirst,
-    /// Frames to a host name flows, in place of virtual flow ids, and hold back data alone: answers always go.
+    /// Frames to a host name flows instead of virtual flow ids, and pause only data: acknowledgements are always sent.
     HostsByFlow,
 }
 

@@ -1,4 +1,4 @@
-//! Why upstream queues are paused: how many packets here are counted against each.
+//! The pause counters: how many packets here are counted against each upstream queue.
 
 use node::link::{Cause, LinkCx};
 use node::pool::{PacketId, Slot};
@@ -7,7 +7,8 @@ use units::{FlowId, PortId};
 
 use crate::queue_frame::{Frame, Name};
 
-/// Bits of a queue's number in [`Transit::queue`](node::pool::Transit::queue); the one above says that the packet is counted.
+/// Bits of a queue's number in [`Transit::queue`](node::pool::Transit::queue). The next bit says whether the packet is
+/// counted.
 pub const NUMBER_BITS: u32 = 15;
 
 const COUNTED: u16 = 1 << NUMBER_BITS;
@@ -15,37 +16,37 @@ const COUNTED: u16 = 1 << NUMBER_BITS;
 /// The pause counters of a switch.
 pub struct Pauses {
     name: Name,
-    /// Ports to hosts whose frames name flows, and to which answers do not count.
+    /// By port: whether frames to it name flows and acknowledgements are not counted.
     hosts_by_flow: Vec<bool>,
     upstream: Vec<Upstream>,
-    /// Frames sent.
+    /// Number of frames sent.
     pub pauses: u64,
     pub resumes: u64,
 }
 
-/// What came by one port.
+/// What arrived by one port.
 #[derive(Default)]
 struct Upstream {
-    /// How often its link has gone down or come up.
+    /// Number of changes of its link's state.
     epoch: u32,
-    /// By the upstream queue, while there is any.
+    /// Counters by upstream queue, where not zero.
     counts: FxHashMap<u32, Count>,
 }
 
 struct Count {
     packets: u32,
-    /// The epoch in which the queue was told to pause.
+    /// The epoch in which the queue was paused.
     told: u32,
 }
 
 impl Pauses {
-    /// `hosts_by_flow` has for each port whether it leads to a host whose frames name flows.
+    /// `hosts_by_flow` tells for each port whether it leads to a host whose frames name flows.
     pub fn new(name: Name, hosts_by_flow: Vec<bool>) -> Pauses {
         let upstream = hosts_by_flow.iter().map(|_| Upstream::default()).collect();
         Pauses { name, hosts_by_flow, upstream, pauses: 0, resumes: 0 }
     }
 
-    /// By what the queue is called that a packet came from.
+    /// How the queue that a packet came from is named.
     fn named(&self, slot: &Slot) -> Name {
         if self.hosts_by_flow[usize::from(slot.transit.in_port)] { Name::Flow } else { self.name }
     }
@@ -57,14 +58,14 @@ impl Pauses {
         }
     }
 
-    /// The upstream queue that a packet is counted against, if it is.
+    /// The upstream queue that a packet is counted against, if any.
     pub fn holds_back(&self, slot: &Slot) -> Option<Cause> {
         let queue = self.queue(slot);
         let cause = if self.named(slot) == Name::Flow { Cause::Flow(FlowId(queue)) } else { Cause::Queue(queue) };
         (slot.transit.queue & COUNTED != 0).then_some(cause)
     }
 
-    /// Counts a packet against the queue that it came from, and pauses that if it is the first.
+    /// Counts a packet against the upstream queue that it came from, and pauses that queue at the first packet.
     #[cold]
     pub fn count(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         let slot = cx.pool.get_mut(id);
@@ -84,7 +85,7 @@ impl Pauses {
         }
     }
 
-    /// A packet leaves: the queue that it came from goes on if no other is counted against it.
+    /// A packet leaves: resumes the upstream queue that it came from if no other packet is counted against it.
     #[inline]
     pub fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId) {
         if cx.pool.get(id).transit.queue & COUNTED != 0 {

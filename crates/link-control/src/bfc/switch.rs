@@ -17,8 +17,8 @@ use node::flow_queues::{FlowQueues, Order, Taken, push_control};
 pub struct SwitchPart {
     name: Name,
     shares: Shares,
-    /// By port, so many of its link's round trips as a flow keeps its queue: the longer of the link in and the link out, since a
-    /// pause from there must find the flow in the queue that it left from.
+    /// By port: how long a flow keeps its queue, in time. It counts round trips of the incoming or outgoing link,
+    /// whichever is longer, since a pause must find the flow in the queue that it left from.
     sticky: Vec<Duration>,
     ports: Vec<Egress>,
     pauses: Pauses,
@@ -29,7 +29,7 @@ struct Egress {
     flows: Flows,
 }
 
-/// Which flow is in which queue.
+/// The assignment of flows to queues.
 enum Flows {
     Physical(Assignment),
     Ideal(ByFlow<()>),
@@ -64,7 +64,7 @@ impl SwitchPart {
         }
     }
 
-    /// A packet has been taken out.
+    /// A packet has been dequeued.
     fn left(&mut self, cx: &mut LinkCx<'_>, out: PortId, taken: &Taken) {
         let Some(queue) = taken.slot else { return };
         self.pauses.left(cx, taken.id);

@@ -17,9 +17,9 @@ pub struct SwitchPart {
     /// The classes whose flows may be isolated.
     lossless: u8,
     shares: Shares,
-    /// PFC's accounts; in a switch, `Transit::queue` is the class in which a packet came over its link.
+    /// PFC's accounts. In a switch, `Transit::queue` is the class in which a packet crossed its last link.
     ingress: pfc::Ingress,
-    /// By port, its congesting flows.
+    /// By port: its congesting flows.
     tables: Vec<FxHashMap<FlowId, Entry>>,
     isolated: u64,
     messages: u64,
@@ -27,11 +27,11 @@ pub struct SwitchPart {
 
 /// A flow's entry in a port's table.
 struct Entry {
-    /// Its packets in the congested queue.
+    /// Number of its packets in the congested queue.
     waiting: u32,
-    /// When it is no congesting flow any more.
+    /// When it stops being a congesting flow.
     until: Time,
-    /// The neighbour that was told last, and when.
+    /// The neighbour that was last told, and when.
     told: Option<(PortId, Time)>,
 }
 
@@ -51,7 +51,8 @@ impl SwitchPart {
         })
     }
 
-    /// Whether a packet shall wait in the congested queue of `out`; it is entered there, and its neighbour told, if so.
+    /// Whether a packet has to wait in the congested queue of `out`. If so, enters its flow in the table and tells the
+    /// neighbour.
     fn isolates(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> bool {
         let &Slot { packet, transit } = cx.pool.get(id);
         if self.lossless >> packet.class & 1 == 0 {
@@ -83,7 +84,7 @@ impl SwitchPart {
             return false;
         }
         entry.waiting += 1;
-        // Said again now and then, since entries upstream age too.
+        // Repeated from time to time, since entries upstream expire too.
         let silent = |(port, at): (PortId, Time)| port != into || now.since(at) > self.age / 2;
         if congesting && entry.told.is_none_or(silent) {
             entry.told = Some((into, now));
@@ -93,7 +94,7 @@ impl SwitchPart {
         true
     }
 
-    /// A packet has been taken out of `out`.
+    /// A packet has been dequeued at `out`.
     fn left(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) {
         let &Slot { packet, transit } = cx.pool.get(id);
         self.ingress.left(cx, id, transit.queue as u8);
@@ -108,7 +109,7 @@ impl SwitchPart {
         }
     }
 
-    /// The classes that may go at a port: the congested one when no other lossless one has packets.
+    /// The classes that a port may serve: the congested class only if no other lossless class has packets.
     fn classes(&self, port: &Port) -> u8 {
         let others = self.lossless & !(1 << self.class);
         let waits = (0..8).any(|class| others >> class & 1 == 1 && port.class_bytes(class) > 0);
@@ -166,7 +167,7 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
-        // What waited there is gone.
+        // The packets that waited there are lost.
         self.tables[port.index()].clear();
         self.ingress.link_changed(cx, port);
     }

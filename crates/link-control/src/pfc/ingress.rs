@@ -1,4 +1,4 @@
-//! What a switch holds by the port and class by which it came, and which of them are paused for it.
+//! The bytes that a switch holds by port and class of arrival, and which of these are paused.
 
 use node::link::{Cause, LinkCx};
 use node::packet::CLASSES;
@@ -10,21 +10,21 @@ use contract::link_control::LinkView;
 
 /// PFC's accounts of a switch.
 pub(crate) struct Ingress {
-    /// By port, what multiple of the free memory one of its classes may take.
+    /// By port: the multiple of the free memory that one of its classes may take.
     alpha: Vec<f64>,
     resume_offset: u64,
     lossless: u8,
     buffer_bytes: u64,
-    /// By port, what each of its classes is given.
+    /// By port: headroom of each of its classes.
     headroom: Vec<u64>,
-    /// Headroom given.
+    /// Headroom set aside in total.
     reserved_bytes: u64,
     accounts: Vec<[Account; CLASSES]>,
     pauses: u64,
     resumes: u64,
 }
 
-/// What came by a port in a class and is still here.
+/// Bytes that arrived by a port in a class and are still here.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     bytes: u64,
@@ -33,7 +33,7 @@ struct Account {
 }
 
 impl Ingress {
-    /// The accounts of a switch that holds nothing. It needs memory beyond its headroom.
+    /// The accounts of an empty switch. It is an error if headroom takes all of its memory.
     pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
         let node = view.fabric.switch_node(switch);
         let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
@@ -61,7 +61,7 @@ impl Ingress {
         })
     }
 
-    /// An admitted packet has come, in `class` of the link.
+    /// An admitted packet has arrived in `class` of the link.
     #[inline]
     pub fn came(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
         let slot = cx.pool.get(id);
@@ -84,7 +84,7 @@ impl Ingress {
         }
     }
 
-    /// A packet that came in `class` of its link has left the buffer.
+    /// A packet that arrived in `class` of its link has left the buffer.
     #[inline]
     pub fn left(&mut self, cx: &mut LinkCx<'_>, id: PacketId, class: u8) {
         let slot = cx.pool.get(id);
@@ -92,7 +92,7 @@ impl Ingress {
         let threshold = self.threshold(port, *cx.used_bytes - bytes);
         let account = &mut self.accounts[port.index()][usize::from(class)];
         account.bytes -= bytes;
-        // However low the threshold has come, what is empty goes on.
+        // An empty account always resumes, however low the threshold is.
         if account.paused && account.bytes <= threshold.saturating_sub(self.resume_offset) {
             account.paused = false;
             self.resumes += 1;
@@ -109,7 +109,7 @@ impl Ingress {
         cx.port_ready(port);
     }
 
-    /// The class that a packet which came in `class` may hold back.
+    /// The class that a packet which arrived in `class` may pause.
     pub fn holds_back(&self, class: u8) -> Option<Cause> {
         (self.lossless >> class & 1 == 1).then_some(Cause::Class(class))
     }

@@ -1,4 +1,4 @@
-//! One port of a Pyrrha switch: its output queue, the congestion roots behind it and their isolation queues.
+//! One port of a Pyrrha switch: its output queue, the congestion roots downstream of it and their isolation queues.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use super::frame::RootId;
 use super::state::State;
 use super::upstream::Upstream;
 
-/// An entry of the congestion root table, which is kept by distance, nearest first (section 4.2).
+/// An entry of the congestion root table, which is sorted by distance, nearest first (section 4.2).
 #[derive(Debug)]
 pub(super) struct Entry {
     pub root: RootId,
-    /// Switches from here to it.
+    /// Number of switches from here to the root.
     pub distance: u8,
     pub state: State,
     pub upstream: Upstream,
@@ -25,14 +25,14 @@ pub(super) struct Entry {
 pub(super) struct Queue {
     pub packets: Fifo,
     pub bytes: u32,
-    /// What it is for: all that goes through exactly these roots (single tier) or through this one (hierarchy); several when
-    /// queues have run out. None while it is unassigned.
+    /// The sets of roots that it serves: exactly the roots that its packets pass (single tier), or one root
+    /// (hierarchy). Several sets when queues have run out; none while unassigned.
     sets: Vec<Vec<RootId>>,
-    /// Its bytes by the port by which they came, where pauses go by that.
+    /// Its bytes by ingress port, if pauses go by ingress.
     by_ingress: Vec<u32>,
-    /// Distance of its first root when it was assigned: its level.
+    /// Its level: the distance of its first root when it was assigned.
     distance: u8,
-    /// None of its roots is paused, and its next packet's turn has come.
+    /// Whether none of its roots is paused and no order mark blocks its next packet.
     open: bool,
     in_turn: bool,
     pushed: u64,
@@ -40,8 +40,8 @@ pub(super) struct Queue {
     marks: Vec<Mark>,
 }
 
-/// An order mark (appendix C.1): what a queue takes in after its first `after` packets waits until `until` packets of
-/// another have gone.
+/// An order mark (appendix C.1): packets that joined this queue after its first `after` packets wait until `until`
+/// packets of another queue have left.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     after: u64,
@@ -50,12 +50,12 @@ struct Mark {
 }
 
 impl Queue {
-    /// What it is for, root by root; one of several sets more than once.
+    /// The roots that it serves. With several sets, a root may appear more than once.
     pub fn roots(&self) -> impl Iterator<Item = RootId> {
         self.sets.iter().flatten().copied()
     }
 
-    /// Whether queues have run out and this one is for several roots, or sets of them.
+    /// Whether it serves several roots, or sets of roots, because queues have run out.
     pub fn is_shared(&self) -> bool {
         self.sets.len() > 1
     }
@@ -69,25 +69,25 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(super) struct Claim {
     pub upstream: Upstream,
-    /// Without merging: a root further downstream is known by now, so the claim is false.
+    /// Without merging: whether a root further downstream is known by now, which makes the claim false.
     pub is_false: bool,
 }
 
-/// What a port is told of its place.
+/// A port's place in the fabric, and its parameters.
 pub(super) struct Place {
-    /// `K_pause` times the one-hop bandwidth-delay product.
+    /// `K_pause` times the one-hop bandwidth-delay product, in bytes.
     pub pause_bytes: u32,
-    /// `K_resume` times it.
+    /// `K_resume` times the one-hop bandwidth-delay product, in bytes.
     pub resume_bytes: u32,
-    /// Whether it may claim to be a root.
+    /// Whether it may nominate itself as a root.
     pub nominates: bool,
     /// Whether it leads up.
     pub up: bool,
-    /// How many ports the switch has, where pauses go by ingress.
+    /// Number of ports of the switch, if pauses go by ingress.
     pub ingresses: Option<usize>,
-    /// Isolation queues that it has.
+    /// Number of isolation queues.
     pub queues: u16,
-    /// What a full packet takes on its link.
+    /// Transmission time of a full packet on its link.
     pub packet_time: Duration,
 }
 
@@ -102,29 +102,29 @@ pub(super) struct Egress {
     /// Bytes of isolated classes in the output queue.
     pub output_bytes: u32,
     pub claim: Option<Claim>,
-    /// After an abdication: the shortest that the output queue has been since.
+    /// After an abdication: the shortest length of the output queue since.
     pub floor_bytes: Option<u32>,
     pub table: Vec<Entry>,
-    /// By number, those that have ever been assigned.
+    /// By number: all queues that have ever been assigned.
     pub queues: Vec<Queue>,
-    /// The assigned ones, near to far. A packet passes queues in this order and no other, so those of a flow never overtake each
-    /// other; where a queue serves several roots, its level is that of the first.
+    /// The assigned queues, near to far. A packet passes queues only in this order, so packets of a flow never overtake
+    /// each other. The level of a queue that serves several roots is that of the first.
     assigned: Vec<u16>,
-    /// Those that are not: the port's segment of the QueueID stack (appendix E.3).
+    /// The unassigned queues: the port's segment of the QueueID stack (appendix E.3).
     free: Vec<u16>,
     /// Whether any queue has order marks.
     has_marks: bool,
-    /// Queues with packets that may go on, in turn.
+    /// Open queues with packets, in the order of their turns.
     turn: VecDeque<u16>,
-    /// Packets that came out of isolation queues since the output queue had its turn.
+    /// Packets taken from isolation queues since the output queue had its turn.
     since_output: usize,
     packet_time: Duration,
-    /// Where isolation queues hand on together: not again before.
+    /// If isolation queues hand on together: the earliest time for the next round.
     next_hand_on: Time,
     pub queues_max: u32,
 }
 
-/// What a packet will go through, nearest first.
+/// The roots that a packet will pass, nearest first.
 pub(super) type Path<'a> = &'a [RootId];
 
 impl Egress {
@@ -152,7 +152,7 @@ impl Egress {
         }
     }
 
-    /// Whether a packet waits in an isolation queue that is open.
+    /// Whether a packet waits in an open isolation queue.
     #[inline]
     pub fn has_turn(&self) -> bool {
         !self.turn.is_empty()
@@ -162,7 +162,7 @@ impl Egress {
         self.table.iter_mut().find(|entry| entry.root == root)
     }
 
-    /// Adds a root to the table, paused.
+    /// Adds a root to the table, in the paused state.
     pub fn add(&mut self, tiers: Tiers, root: RootId, distance: u8) {
         let place = self.table.partition_point(|entry| entry.distance <= distance);
         self.table.insert(place, Entry { root, distance, state: State::Paused, upstream: Upstream::default() });
@@ -171,10 +171,10 @@ impl Egress {
         }
     }
 
-    /// The queue that a packet now takes, whose last queue was `after`; none for the output queue.
+    /// The next queue of a packet whose last isolation queue was `after`; `None` for the output queue.
     ///
-    /// In a hierarchy a packet passes the queue of each root on its path, from near to far; single-tier queues are for
-    /// what goes through exactly these roots.
+    /// In a hierarchy a packet passes the queue of each root on its path, from near to far. A single-tier queue serves
+    /// packets that pass exactly its roots.
     pub fn queue_for(&mut self, tiers: Tiers, path: Path<'_>, after: Option<u16>) -> Option<u16> {
         match tiers {
             Tiers::Hierarchy => {
@@ -193,7 +193,7 @@ impl Egress {
                     Some(queue) => queue,
                     None => {
                         let set: Vec<RootId> = met().map(|entry| entry.root).collect();
-                        // What came before some of these roots were known waits in the queues of fewer of them.
+                        // Packets that arrived before some of these roots were known wait in queues of fewer roots.
                         let fewer = |of: &Vec<RootId>| of.iter().all(|root| set.contains(root));
                         let earlier = |queue: &u16| self.queues[usize::from(*queue)].sets.iter().any(fewer);
                         let earlier: Vec<u16> = queues().filter(earlier).collect();
@@ -207,13 +207,13 @@ impl Egress {
         }
     }
 
-    /// Whether a packet for this queue has to join it: it is closed, or others are before it.
+    /// Whether a packet for this queue has to wait there: the queue is closed or other packets are before it.
     fn must_wait(&self, queue: u16) -> bool {
         let queue = &self.queues[usize::from(queue)];
         !queue.packets.is_empty() || !queue.open
     }
 
-    /// A queue for these roots, which have none yet.
+    /// Assigns a queue to these roots, which have none yet.
     fn assign(&mut self, roots: Vec<RootId>, distance: u8) -> u16 {
         let queue = match self.free.pop() {
             Some(queue) => {
@@ -228,7 +228,7 @@ impl Egress {
                 queue
             }
             None => {
-                // None is left: share one, chosen by a hash of the root's id (section 4.5).
+                // No queue is free: share one, chosen by a hash of the root's id (section 4.5).
                 let first = roots[0];
                 let hash = units::mix(u64::from(first.node) << 16 | u64::from(first.port), roots.len() as u64);
                 self.assigned[(hash % self.assigned.len() as u64) as usize]
@@ -239,7 +239,7 @@ impl Egress {
         queue
     }
 
-    /// What joins a queue from now on follows what is in those others.
+    /// Sets order marks: packets that join `queue` from now on follow those that are in `others`.
     fn mark(&mut self, queue: u16, others: &[u16]) {
         let after = self.queues[usize::from(queue)].pushed;
         for &other in others.iter().filter(|other| **other != queue) {
@@ -250,7 +250,7 @@ impl Egress {
         self.settle(queue);
     }
 
-    /// Works out whether a queue is open, and gives it its turn if it is.
+    /// Computes whether a queue is open, and gives it a turn if so.
     fn settle(&mut self, number: u16) {
         let mut marks = std::mem::take(&mut self.queues[usize::from(number)].marks);
         marks.retain(|mark| self.queues[usize::from(mark.other)].popped < mark.until);
@@ -264,7 +264,7 @@ impl Egress {
         self.take_turn(number);
     }
 
-    /// A queue that may send and has not yet got its turn gets one.
+    /// Gives an open queue a turn if it has none.
     #[inline]
     fn take_turn(&mut self, number: u16) {
         let queue = &mut self.queues[usize::from(number)];
@@ -295,7 +295,7 @@ impl Egress {
         self.take_turn(number);
     }
 
-    /// Takes a packet out of the isolation queue whose turn it is. A queue that has been closed since loses its turn.
+    /// Dequeues a packet from the isolation queue whose turn it is. A queue that has been closed since loses its turn.
     pub fn pop_turn(&mut self, pool: &Pool) -> Option<(u16, PacketId)> {
         loop {
             let number = self.turn.pop_front()?;
@@ -308,7 +308,7 @@ impl Egress {
         }
     }
 
-    /// Takes the first packet out of a queue, open or not.
+    /// Dequeues the first packet of a queue, open or not.
     pub fn pop(&mut self, pool: &Pool, number: u16) -> Option<PacketId> {
         let queue = &mut self.queues[usize::from(number)];
         let id = queue.packets.pop(pool)?;
@@ -323,7 +323,7 @@ impl Egress {
             self.take_turn(number);
             return Some(id);
         }
-        // An order mark has come out of this queue, perhaps, or is at the head of it.
+        // The packet may have been one that an order mark waits for, or an order mark may now be at the head.
         for other in 0..self.queues.len() as u16 {
             if other == number || self.queues[usize::from(other)].marks.iter().any(|mark| mark.other == number) {
                 self.settle(other);
@@ -333,7 +333,7 @@ impl Egress {
         Some(id)
     }
 
-    /// Takes out all packets one by one, whatever is open, in an order in which each flow's stays.
+    /// Removes all packets one by one, from open and closed queues, keeping the order within each flow.
     pub fn pop_last_to_first(&mut self, pool: &Pool) -> Option<PacketId> {
         let next =
             |queue: &Queue| !queue.packets.is_empty() && queue.marks.iter().all(|mark| queue.popped < mark.after);
@@ -341,7 +341,7 @@ impl Egress {
         self.pop(pool, number)
     }
 
-    /// Whether isolation queues are to give a packet before the output queue sends its next: all take turns.
+    /// Whether an isolation queue hands on a packet before the output queue sends its next. All take turns.
     pub fn isolated_first(&mut self, output_empty: bool) -> bool {
         if output_empty || self.since_output < self.turn.len() {
             self.since_output += 1;
@@ -351,7 +351,7 @@ impl Egress {
         false
     }
 
-    /// Where isolation queues hand on together: how many do now.
+    /// If isolation queues hand on together: how many do so now.
     pub fn hand_on(&mut self, now: Time, output_empty: bool) -> usize {
         if !output_empty && now < self.next_hand_on {
             return 0;
@@ -360,9 +360,9 @@ impl Egress {
         self.turn.len()
     }
 
-    /// Whether a queue, when it is too long, pauses in the name of this root. One for several roots does so for the nearest that
-    /// holds it back, as it would be in a hierarchy: were it for all of them, roots would wait for each other, and in a ring for
-    /// ever. A shared queue does for all.
+    /// Whether this queue, when it is too long, pauses in the name of `root`. A queue of several roots does so only for
+    /// the nearest root that holds it, as in a hierarchy: if it paused for all, roots could wait for each other in a
+    /// circle for ever. A shared queue pauses for all of its roots.
     pub fn presses(&self, number: u16, root: RootId) -> bool {
         let queue = &self.queues[usize::from(number)];
         let closed = |root: &RootId| self.table.iter().any(|entry| entry.root == *root && !entry.state.open());
@@ -376,14 +376,15 @@ impl Egress {
         pressing.map(|(_, queue)| queue.bytes).max().unwrap_or(0)
     }
 
-    /// Bytes in the queues that pause in the name of a root which came by a port of the switch, where pauses go by that.
+    /// Bytes that arrived by an ingress port and wait in queues that pause in the name of a root, if pauses go by
+    /// ingress.
     pub fn ingress_bytes(&self, root: RootId, ingress: PortId) -> u32 {
         let filled = (0u16..).zip(&self.queues).filter(|(_, queue)| queue.bytes > 0);
         let pressing = filled.filter(|(number, _)| self.presses(*number, root));
         pressing.map(|(_, queue)| queue.by_ingress[ingress.index()]).sum()
     }
 
-    /// The roots that hold a queue back, each once.
+    /// The roots that hold a queue, each once.
     pub fn holders(&self, queue: &Queue) -> Vec<RootId> {
         let closed = |root: &RootId| self.table.iter().any(|entry| entry.root == *root && !entry.state.open());
         let mut roots: Vec<RootId> = queue.roots().filter(closed).collect();
@@ -392,12 +393,12 @@ impl Egress {
         roots
     }
 
-    /// Longest of the queues of a root, in bytes.
+    /// Longest queue of a root, in bytes.
     pub fn root_bytes(&self, root: RootId) -> u32 {
         self.queues.iter().filter(|queue| queue.serves(root)).map(|queue| queue.bytes).max().unwrap_or(0)
     }
 
-    /// Takes a root out of the table, whose queues are empty, and frees those that are for no other.
+    /// Removes a root from the table, whose queues must be empty, and frees the queues that serve no other root.
     pub fn remove(&mut self, root: RootId) {
         self.table.retain(|entry| entry.root != root);
         for number in 0..self.queues.len() as u16 {
@@ -424,14 +425,14 @@ impl Egress {
         }
     }
 
-    /// From which length on the output queue nominates itself. One that has abdicated has to grow by as much again: what
-    /// it holds came before the true root was known.
+    /// The length at which the output queue nominates the port. After an abdication it has to grow by that much again,
+    /// since its present packets arrived before the true root was known.
     #[inline]
     pub fn nomination_bytes(&self) -> u32 {
         self.floor_bytes.map_or(self.pause_bytes, |floor| floor.saturating_add(self.pause_bytes))
     }
 
-    /// Who is upstream of its queues for a root, and of its output queue if that claims to be one.
+    /// The upstream neighbours of its queues for a root, and of its output queue if that claims to be a root.
     pub fn upstreams(&mut self) -> impl Iterator<Item = &mut Upstream> {
         let claim = self.claim.iter_mut().map(|claim| &mut claim.upstream);
         self.table.iter_mut().map(|entry| &mut entry.upstream).chain(claim)

@@ -4,8 +4,8 @@ use node::Header;
 use node::link::Cause;
 use node::packet::Malformed;
 
-/// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the switches with its
-/// number.
+/// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the
+/// switches with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RootId {
     /// The switch, or the number of switches plus the host.
@@ -45,8 +45,8 @@ pub enum Say {
     },
     /// To the next switch downstream: no queue here belongs to the root any more.
     ///
-    /// The paper lists three kinds of frames and has a port know "when the status of all its upstream entities is set to
-    /// unassigned" (section 4.3); somebody must tell it.
+    /// The paper lists three kinds of frames and has a port know "when the status of all its upstream entities is set
+    /// to unassigned" (section 4.3); somebody must tell it.
     Unassigned {
         /// Whose queue it was.
         root: RootId,

@@ -1,4 +1,4 @@
-//! A host's part: it holds the flows that go through paused roots (section 4.4, "cooperation on end-hosts").
+//! A host's part: it holds the flows that pass paused roots (section 4.4, "cooperation on end-hosts").
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use units::{FlowId, HostId, NodeId, PortId, Time};
 use super::frame::{Frame, RootId, Say};
 use node::onward_path::Downstream;
 
-/// Pyrrha in a NIC that answers PAUSE, RESUME and MERGE a flow at a time.
+/// Pyrrha in a NIC that obeys PAUSE, RESUME and MERGE for each flow.
 ///
-/// It has no queues: endpoints ask before they send, so a root that has resumed or merged is forgotten at once.
+/// It has no queues: endpoints ask before they send. So a root that has resumed or merged is forgotten at once.
 pub(super) struct NicPart {
     pub host: HostId,
-    /// Which of its ports this is.
+    /// Its port of the host.
     pub port: PortId,
     /// Classes whose packets are held.
     pub classes: u8,
     pub switches: u32,
     pub downstream: Downstream,
-    /// Roots that are paused, in order.
+    /// Paused roots, sorted.
     pub paused: Vec<RootId>,
     pub epoch: u32,
-    /// From what a host that does not take in what comes is a root, and until when (section 4.4).
+    /// Bytes of waiting intake at which the host nominates itself as a root, and at which it resumes (section 4.4).
     pub pause_bytes: u64,
     pub resume_bytes: u64,
     pub is_root: bool,
@@ -52,7 +52,7 @@ impl NicControl for NicPart {
         self.is_root = false;
     }
 
-    /// The root is the host, named by its first port whichever of its links packets come by.
+    /// The root is the host, named by its first port whichever link packets arrive by.
     fn intake(&mut self, bytes: u64) -> Option<Packet> {
         let root = RootId { node: self.switches + self.host.0, port: 0 };
         if !self.is_root && bytes > self.pause_bytes {

@@ -2,20 +2,20 @@
 //!
 //! Entries are counted as the paper lists them. What they take follows from their fields and from the chip:
 //!
-//! - SRAM is given out in blocks of 1,024 words of 128 bits, 16 KB; 1,600 blocks are the paper's 25 MB, so its MB are 2^20
-//!   bytes. In blocks its numbers agree with each other: 0.44 MB + 176 KB + 8.64 MB are 28 + 11 + 553, with 120 of logic
-//!   the 712 of Table 4.
+//! - SRAM is allocated in blocks of 1,024 words of 128 bits, 16 KB; 1,600 blocks are the paper's 25 MB, so its MB are
+//!   2^20 bytes. In blocks its numbers agree with each other: 0.44 MB + 176 KB + 8.64 MB are 28 + 11 + 553, with 120 of
+//!   logic the 712 of Table 4.
 //! - A forwarding entry is a 32-bit address and an 8-bit port: 40 bits, three whole entries a word. Exact match is a
-//!   cuckoo hash of four ways, each of whole blocks, and so a table takes at least four; it can be filled to 95%. Ways and
-//!   filling are not in the paper but usual, and its numbers bear them out: the equal path's 35 tables of 11,664
+//!   cuckoo hash of four ways, each of whole blocks, and so a table takes at least four; it can be filled to 95%. Ways
+//!   and filling are not in the paper but usual, and its numbers bear them out: the equal path's 35 tables of 11,664
 //!   addresses differ from the one that full optimisation makes of them by 136 blocks, 34 times four.
 //! - What packets change is an array in a stateful table, which takes a spare block beside its data.
 //!
-//! What does not come out, against the paper's blocks: the congestion root table (8 of 11 and 18 of 28: a bit a port is
-//! 4 and 14 blocks, and how the prototype came to more is not told) and in its wake Tables 4 and 5 (-4% and -5%). Up-down
-//! is 4% and no optimisation 7% above. The rest is met or within 5%: see the tests.
+//! Not reproduced, against the paper's blocks: the congestion root table (8 of 11 and 18 of 28: one bit for each port
+//! is 4 and 14 blocks, and the paper does not say why the prototype needs more), and with it Tables 4 and 5 (-4% and
+//! -5%). Up-down is 4% and no optimisation 7% above. The rest agrees exactly or within 5%: see the tests.
 //!
-//! Absent on purpose: computational resources, which a compiler alone can tell.
+//! Deliberately absent: computational resources, which only a compiler can tell.
 
 use units::Problem;
 
@@ -33,7 +33,7 @@ pub const LOGIC_BLOCKS: u64 = 120;
 /// Blocks of path calculation with regular addresses, as measured (Table 2); the text has 0.18%, three blocks.
 pub const REGULAR_BLOCKS: u64 = 5;
 
-/// Tables that a Tofino2 can tell apart: 8 are 2.50% (Table 2). Where each switch's forwarding table would take more, they
+/// Tables that a Tofino2 can tell apart: 8 are 2.50% (Table 2). If each switch's forwarding table would take more, they
 /// share one.
 const LOGICAL_TABLES: u64 = 320;
 
@@ -47,16 +47,16 @@ const FILLED_PERCENT: u64 = 95;
 const QUEUE_ID_BITS: u64 = 8;
 const QUEUES_PER_PORT: u64 = 128;
 
-/// What a ToR keeps of other switches' forwarding tables (appendix E.1).
+/// What a ToR stores of other switches' forwarding tables (appendix E.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarding {
     /// All of them, O(n^(5/3)).
     NoOptimization,
     /// All entries of its pod and the cores, downward entries of other pods, O(n^(5/3)).
     UpDown,
-    /// One table for all switches that forward alike, O(n^(4/3)).
+    /// One table for all switches with the same forwarding, O(n^(4/3)).
     EqualPath,
-    /// Both, O(n).
+    /// Both optimisations, O(n).
     Full,
     /// None: addresses tell the path (E.1.3).
     Regular,
@@ -130,7 +130,7 @@ pub fn path_calculation(k: u32, forwarding: Forwarding) -> Result<Vec<Table>, Pr
             Table::exact("other pods' aggregation switches", 1, (k - 1) * half * in_pod),
             Table::exact("other pods' edge switches", 1, (k - 1) * half * half),
         ],
-        // (i) to (v) of appendix E.1.2; of the other pods' aggregation switches, one a pod stands for all.
+        // (i) to (v) of appendix E.1.2. One aggregation switch of each other pod stands for all of that pod.
         Forwarding::EqualPath | Forwarding::Full => {
             let other_pods = match forwarding {
                 Forwarding::EqualPath => Table::exact("other pods' aggregation switches", k - 1, hosts),
@@ -151,7 +151,7 @@ pub fn path_calculation(k: u32, forwarding: Forwarding) -> Result<Vec<Table>, Pr
         let entries = tables.iter().map(|table| table.copies * table.entries).sum();
         tables = vec![Table::exact("all switches", 1, entries)];
     }
-    // By switch id (E.1.1); a switch hashes only on the way up, so seeds are needed of the pod alone.
+    // By switch id (E.1.1). Switches hash only on the way up, so only seeds of the own pod are needed.
     tables.push(Table::exact("kinds of hash", 1, half));
     tables.push(Table::exact("seeds of hash", 1, half));
     Ok(tables)
@@ -169,8 +169,8 @@ pub fn queue_manager(k: u32, queues: Queues) -> Result<Vec<Table>, Problem> {
     let roots = roots_by_distance(k)?;
     let ports = u64::from(k);
     let half = ports / 2;
-    // Without a hierarchy, by port and by pair: an aggregation switch's downlink (pod, switch, port) and behind it an edge
-    // switch's. With it, by root: all but the last hop's lie behind a single port.
+    // Without a hierarchy, by port and by pair: a downlink of an aggregation switch (pod, switch, port), and one of an
+    // edge switch behind it. With a hierarchy, by root: except for the last hop's, all roots are behind a single port.
     let levels = match queues {
         Queues::SingleTier => vec![ports * (ports * half * half * half)],
         Queues::Hierarchical => roots.to_vec(),
@@ -216,8 +216,9 @@ fn path_blocks(k: u32, forwarding: Forwarding) -> Result<u64, Problem> {
     Ok(if forwarding == Forwarding::Regular { REGULAR_BLOCKS } else { blocks(&tables) })
 }
 
-/// Ports one to four hops away from a ToR on a packet's way: those of the pod's aggregation switches; of cores, and of
-/// the pod's other edge switches to hosts; the down ports of other pods' aggregation switches, and of their edge switches.
+/// Number of ports one to four hops from a ToR on a packet's path: those of the pod's aggregation switches; those of
+/// cores, and of the pod's other edge switches to hosts; the down ports of other pods' aggregation switches; and those
+/// of their edge switches.
 fn roots_by_distance(k: u32) -> Result<[u64; 4], Problem> {
     check_k(k)?;
     let k = u64::from(k);

@@ -1,35 +1,36 @@
 /// The state of an isolation queue for a congestion root: Figure 6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It belongs to no root.
+    /// Not assigned to a root.
     #[default]
     Unassigned,
     /// Its root is congested: packets wait.
     Paused,
     /// Its root has room: packets go on.
     Resumed,
-    /// Its root was none: what is in it drains, and it then belongs to no root.
+    /// Its root was false: its packets drain, and then it is unassigned.
     SoftMerging,
 }
 
-/// What moves an isolation queue from state to state.
+/// What changes the state of an isolation queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// PAUSE came.
+    /// PAUSE arrived.
     Pause,
-    /// RESUME came.
+    /// RESUME arrived.
     Resume,
-    /// MERGE came, with its root as the old one.
+    /// MERGE arrived, with its root as the old one.
     Merge,
-    /// It is empty, and a leaf of the congestion tree.
+    /// It is empty and a leaf of the congestion tree.
     Clear,
 }
 
 impl State {
-    /// The state after a change; the same one where Figure 6 has no such arrow, as when a frame comes late.
+    /// The state after a change. It stays the same where Figure 6 has no such arrow, for example when a frame arrives
+    /// late.
     ///
-    /// The figure does not say what a PAUSE does to a soft-merging queue, whose root has nominated itself again: it is
-    /// paused again, so that its packets stay in order.
+    /// The figure does not say what a PAUSE does to a soft-merging queue, whose root has nominated itself again. Here
+    /// it is paused again, so that its packets stay in order.
     pub const fn after(self, change: Change) -> State {
         match (self, change) {
             (_, Change::Pause) => State::Paused,
@@ -40,7 +41,7 @@ impl State {
         }
     }
 
-    /// Whether its packets may go on.
+    /// Whether its packets may be sent.
     pub const fn open(self) -> bool {
         matches!(self, State::Resumed | State::SoftMerging)
     }

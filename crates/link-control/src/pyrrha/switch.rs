@@ -1,4 +1,4 @@
-//! A switch's part: congestion roots are identified (section 4.1), packets matched (4.2) and isolated (4.3).
+//! A switch's part: identifying congestion roots (section 4.1), matching packets (4.2) and isolating them (4.3).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use node::onward_path::Downstream;
 pub struct SwitchPart {
     config: Config,
     departures: Departures,
-    /// Whether pauses of isolation queues go by what came by each port.
+    /// Whether pauses of isolation queues go by ingress.
     by_ingress: bool,
     /// Whether isolation queues hand on together.
     together: bool,
@@ -34,8 +34,8 @@ pub struct SwitchPart {
     ports: Vec<Egress>,
     /// Whether a port leads to a host.
     to_host: Vec<bool>,
-    /// How many queues hold back what comes by a port for a root: since to some destinations there are several ways on, a neighbour
-    /// is told to pause by the first and to go on by the last.
+    /// By root and ingress port: how many queues here pause that ingress in the name of the root. Packets to a root's
+    /// destinations may take several ports, so the first queue pauses the neighbour and the last one resumes it.
     holding: BTreeMap<(RootId, PortId), u32>,
     path: Vec<RootId>,
     counts: Counts,
@@ -52,7 +52,7 @@ struct Counts {
     ignored: u64,
 }
 
-/// What a switch is told of its place.
+/// A port's place in the fabric, and its parameters.
 pub(super) struct Place {
     pub id: SwitchId,
     pub node: NodeId,
@@ -87,7 +87,7 @@ impl SwitchPart {
         RootId { node: self.id.0, port: port.0 as u16 }
     }
 
-    /// The roots that a packet which leaves by `out` may meet, nearest first, its destination last.
+    /// Finds the roots that a packet which leaves by `out` may meet, nearest first, its destination last.
     fn find_path(&mut self, out: PortId, packet: &Packet) {
         self.path.clear();
         let hops = self.downstream.onward(self.node, out, packet).filter(|hop| hop.distance > 0);
@@ -95,7 +95,7 @@ impl SwitchPart {
         self.path.push(RootId { node: self.switches + packet.dst.0, port: 0 });
     }
 
-    /// Puts a packet into the queue that it has to take now, after the isolation queue that it comes from if it was in one.
+    /// Puts a packet into its next queue. `after` is the isolation queue that it comes from, if it was in one.
     fn place(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId, after: Option<u16>) -> u32 {
         let slot = *cx.pool.get(id);
         let isolated = self.isolated >> slot.packet.class & 1 == 1;
@@ -130,7 +130,7 @@ impl SwitchPart {
         }
     }
 
-    /// A packet has joined the output queue: the port may nominate itself, and a root pauses who sent the packet.
+    /// A packet has joined the output queue: the port may nominate itself, and a root pauses the sender of the packet.
     fn watch_output(&mut self, cx: &mut LinkCx<'_>, out: PortId, ingress: PortId) {
         if self.is_even(out) {
             return;
@@ -150,7 +150,8 @@ impl SwitchPart {
         }
     }
 
-    /// Whether a port leads up and has no more than twice the mean of those that do, where that keeps it from being a root.
+    /// Whether a port leads up and is not above twice the mean of the ports that do, if that keeps it from being a
+    /// root.
     fn is_even(&self, out: PortId) -> bool {
         if !self.departures.has(Departure::UplinksAboveMean) || !self.ports[out.index()].up {
             return false;
@@ -160,12 +161,12 @@ impl SwitchPart {
         u64::from(self.ports[out.index()].output_bytes) * up().count() as u64 <= 2 * sum
     }
 
-    /// What came by a port and waits in isolation queues of a root, at all ports, in bytes.
+    /// Bytes that arrived by `ingress` and wait in isolation queues of a root, over all ports.
     fn ingress_bytes(&self, root: RootId, ingress: PortId) -> u32 {
         self.ports.iter().map(|port| port.ingress_bytes(root, ingress)).sum()
     }
 
-    /// A packet has joined an isolation queue: one that is too long pauses who sent the packet.
+    /// A packet has joined an isolation queue. If the queue is too long it pauses the sender of the packet.
     fn press(&mut self, cx: &mut LinkCx<'_>, out: PortId, queue: u16, ingress: PortId) {
         let port = &self.ports[out.index()];
         let pause_bytes = port.pause_bytes;
@@ -175,7 +176,7 @@ impl SwitchPart {
         for index in 0.. {
             let port = &self.ports[out.index()];
             let Some(root) = port.queues[usize::from(queue)].roots().nth(index) else { break };
-            // A shared queue pauses those of its roots alone that the packet goes through.
+            // A shared queue pauses only in the name of those of its roots that the packet passes.
             if !self.path.contains(&root) || !port.presses(queue, root) {
                 continue;
             }
@@ -184,14 +185,14 @@ impl SwitchPart {
             }
             let entry = self.ports[out.index()].entry(root).expect("a queue's roots are in the table");
             let distance = entry.distance;
-            // What was no root after all holds nobody.
+            // A false root pauses nobody.
             if entry.state != State::SoftMerging && entry.upstream.hold(cx, ingress) {
                 self.pause(cx, ingress, root, distance.saturating_add(1));
             }
         }
     }
 
-    /// One queue or claim more holds back what comes by `ingress` for `root`.
+    /// One more queue or claim pauses what arrives by `ingress` in the name of `root`.
     fn pause(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId, distance: u8) {
         let count = self.holding.entry((root, ingress)).or_default();
         *count += 1;
@@ -201,7 +202,7 @@ impl SwitchPart {
         }
     }
 
-    /// One queue or claim less does.
+    /// One queue or claim less does so.
     fn resume(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
         let Some(count) = self.holding.get_mut(&(root, ingress)) else { return };
         *count -= 1;
@@ -209,14 +210,14 @@ impl SwitchPart {
             self.holding.remove(&(root, ingress));
             self.counts.resumes += 1;
             cx.send(ingress, Frame::from(Say::Resume { root }));
-            // A NIC sends no frames: its queue for the root is unassigned once it may go on.
+            // A NIC sends no frames: its queue for the root counts as unassigned once it has resumed.
             if self.to_host[ingress.index()] {
                 self.orphan(ingress, root);
             }
         }
     }
 
-    /// The node at the other end of `ingress` has no queue for a root any more.
+    /// The node at the other end of `ingress` no longer has a queue for a root.
     fn orphan(&mut self, ingress: PortId, root: RootId) {
         if root.node == self.id.0 {
             if let Some(claim) = &mut self.ports[usize::from(root.port)].claim {
@@ -229,7 +230,7 @@ impl SwitchPart {
         }
     }
 
-    /// The output queue of a root has become shorter: RESUME, and in the end secession.
+    /// The output queue of a root has become shorter: it may RESUME and in the end secede.
     fn relax_output(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         let root = self.own_root(out);
         let port = &mut self.ports[out.index()];
@@ -247,7 +248,7 @@ impl SwitchPart {
         }
     }
 
-    /// The queues of a root at a port have become shorter: RESUME, and in the end the root leaves the table.
+    /// The queues of a root at a port have become shorter: they may RESUME, and in the end the root leaves the table.
     fn relax(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
         let port = &mut self.ports[out.index()];
         let short = port.resume_bytes;
@@ -270,17 +271,17 @@ impl SwitchPart {
         for ingress in held.drain() {
             self.resume(cx, ingress, root);
         }
-        // A host that may go on was perhaps the last child, for which other ports have waited too.
+        // The host that has resumed may have been the last child that other ports waited for.
         self.clear_all(cx, root);
     }
 
-    /// A root's state has changed at a port, and with it perhaps in whose name queues pause.
+    /// The state of a root has changed at a port, and with it perhaps in whose name queues pause.
     fn relax_all(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
         roots.into_iter().for_each(|root| self.relax(cx, out, root));
     }
 
-    /// Unassigns the queues of a root at a port, if they are empty and Figure 6 lets them.
+    /// Unassigns the queues of a root at a port, if they are empty and Figure 6 allows it.
     fn clear(&mut self, cx: &mut LinkCx<'_>, out: PortId, root: RootId) {
         let port = &mut self.ports[out.index()];
         if port.root_bytes(root) > 0 {
@@ -297,7 +298,7 @@ impl SwitchPart {
         }
     }
 
-    /// How many roots ports claim to be or know of.
+    /// Number of roots that ports claim to be or have in their tables.
     fn roots_left(&self) -> u64 {
         self.ports.iter().map(|port| u64::from(port.claim.is_some()) + port.table.len() as u64).sum()
     }
@@ -308,7 +309,7 @@ impl SwitchPart {
         }
     }
 
-    /// Tells the children of a root's tree that it belongs to that of another, which ends it here.
+    /// Tells the children of a root's tree that it merges into the tree of another root, which ends it here.
     fn merge(&mut self, cx: &mut LinkCx<'_>, mut children: PortSet, old: RootId, new: RootId) {
         self.holding.retain(|(root, _), _| *root != old);
         for child in children.drain() {
@@ -330,8 +331,8 @@ impl SwitchPart {
             return self.relax_all(cx, out);
         }
         port.add(self.config.tiers, root, distance);
-        // A root that is new here explains the congestion of this port. One that was known does not: what goes through it
-        // is isolated already.
+        // A root that is new here explains the congestion of this port. A known root does not: traffic through it is
+        // isolated already.
         if let Some(mut claim) = port.claim.take() {
             if self.config.merging && !(port.up && self.departures.has(Departure::MergeAtDownPorts)) {
                 port.floor_bytes = Some(port.output_bytes);
@@ -354,7 +355,8 @@ impl SwitchPart {
         let (Say::Resume { root } | Say::Merge { old: root, .. }) = say else { return };
         let egress = &mut self.ports[port.index()];
         let Some(entry) = egress.entry(root) else {
-            // Who lets go what is not held here would wait for this for ever.
+            // Nothing is held here for the root. Without an answer the sender of the RESUME would wait for this port
+            // for ever.
             if change == Change::Resume {
                 cx.send(port, Frame::from(Say::Unassigned { root }));
             }
@@ -373,9 +375,9 @@ impl SwitchPart {
         cx.port_ready(port);
     }
 
-    /// A node upstream has no queue for the root any more.
+    /// An upstream node no longer has a queue for the root.
     fn hear_unassigned(&mut self, cx: &mut LinkCx<'_>, ingress: PortId, root: RootId) {
-        // Said before it heard a PAUSE that is under way, it does not count.
+        // The message was sent before the node heard a PAUSE that is in flight, so it does not count.
         if self.holding.contains_key(&(root, ingress)) {
             return;
         }
@@ -394,7 +396,7 @@ impl SwitchPart {
         }
     }
 
-    /// The next isolation queue hands a packet on, if it is not the output queue's turn.
+    /// The next isolation queue hands a packet on, unless it is the output queue's turn.
     fn hand_on_in_turn(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         loop {
             let output_empty = !cx.ports[out.index()].has_sendable();
@@ -402,28 +404,28 @@ impl SwitchPart {
                 return;
             }
             let before = self.ports[out.index()].output_bytes;
-            // Behind a nearer root's queue there may be that of a farther one.
+            // The packet may have moved on to the queue of a farther root.
             if !self.hand_on(cx, out) || self.ports[out.index()].output_bytes > before {
                 return;
             }
         }
     }
 
-    /// All isolation queues that may send hand a packet on, once in the time that a packet takes.
+    /// All open isolation queues hand a packet on, once in each packet time.
     fn hand_on_together(&mut self, cx: &mut LinkCx<'_>, out: PortId) {
         while self.ports[out.index()].has_turn() {
             let output_empty = !cx.ports[out.index()].has_sendable();
             for _ in 0..self.ports[out.index()].hand_on(cx.now, output_empty) {
                 self.hand_on(cx, out);
             }
-            // Behind a nearer root's queue there may be that of a farther one, and nothing else to send.
+            // The packets may have moved on to queues of farther roots, with nothing to send yet.
             if !output_empty || cx.ports[out.index()].has_sendable() {
                 return;
             }
         }
     }
 
-    /// The isolation queue whose turn it is hands its first packet on: false if none may.
+    /// The isolation queue whose turn it is hands its first packet on. False if none may.
     fn hand_on(&mut self, cx: &mut LinkCx<'_>, out: PortId) -> bool {
         let Some((queue, id)) = self.ports[out.index()].pop_turn(cx.pool) else { return false };
         self.place(cx, out, id, Some(queue));
@@ -437,14 +439,14 @@ impl SwitchPart {
         if !self.by_ingress && port.queues[usize::from(queue)].bytes > port.resume_bytes {
             return; // too long to let anybody go on
         }
-        // A root that leaves the table takes with it what other roots the queue was for.
+        // When a root leaves the table, shared queues may change for other roots too.
         let mut roots = std::mem::take(&mut self.path);
         roots.clear();
         roots.extend(self.ports[out.index()].queues[usize::from(queue)].roots());
         for &root in &roots {
             self.relax(cx, out, root);
             if self.by_ingress {
-                // Other ports count what this one held.
+                // Other ports count the bytes that this one held.
                 let others = (0..self.ports.len()).map(PortId::from).filter(|port| *port != out);
                 others.for_each(|port| self.relax(cx, port, root));
             }
@@ -466,7 +468,7 @@ impl QueueDiscipline for SwitchPart {
         }
         let id = cx.ports[out.index()].take_next(cx.pool)?;
         self.left_output(cx, out, id);
-        // What came through an isolation queue tells of that (section 6.2.2).
+        // A packet that came through an isolation queue reports that queue's length to telemetry (section 6.2.2).
         let slot = cx.pool.get(id);
         let left_bytes = match slot.transit.queue.checked_sub(1) {
             Some(queue) => self.ports[out.index()].queues[usize::from(queue)].bytes,
@@ -503,7 +505,7 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn set_up(&mut self, cx: &mut LinkCx<'_>, port: PortId, _: bool) {
-        // As a way on: what it was a root for, and the roots behind it, hold nobody any more (appendix A).
+        // As an egress: its own root and the roots behind it no longer pause anyone (appendix A).
         let own = self.own_root(port);
         if let Some(mut claim) = self.ports[port.index()].claim.take() {
             claim.upstream.held.drain().for_each(|ingress| self.resume(cx, ingress, own));
@@ -516,21 +518,22 @@ impl QueueDiscipline for SwitchPart {
             }
             self.ports[port.index()].remove(root);
         }
-        // As a way in: nobody there has heard anything.
+        // As an ingress: the other end has heard nothing.
         self.ports.iter_mut().flat_map(Egress::upstreams).for_each(|upstream| upstream.forget(port));
         self.holding.retain(|(_, ingress), _| *ingress != port);
         for out in (0..self.ports.len()).map(PortId::from) {
             self.relax_output(cx, out);
             let roots: Vec<RootId> = self.ports[out.index()].table.iter().map(|entry| entry.root).collect();
-            // What the link has lost may have been what held a neighbour, where that counts over all ports.
+            // The packets lost with the link may have paused a neighbour, if bytes are counted over all ports.
             roots.into_iter().for_each(|root| self.relax(cx, out, root));
         }
         cx.port_ready(port);
     }
 
-    /// What waits goes where the old tables sent it, and what comes goes elsewhere: while both are there, two queues for one root
-    /// may wait for each other through their neighbours, and a root is not on the way of all that it holds. So all trees
-    /// end here and now, what waits joins the output queues, and what is a root by the new tables nominates itself again.
+    /// Packets that wait follow the old tables and new ones follow the new tables. While both are present, two queues
+    /// of one root may wait for each other through their neighbours, and a root may hold packets that do not pass it.
+    /// So all congestion trees end at once, waiting packets join the output queues, and ports that are roots under the
+    /// new tables nominate themselves again.
     fn set_routes(&mut self, cx: &mut LinkCx<'_>, routes: &Arc<Routes>) {
         self.downstream.set_routes(routes.clone());
         for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
@@ -561,7 +564,7 @@ impl QueueDiscipline for SwitchPart {
         let root = self.own_root(port);
         let cause = root.cause();
         let claimed = egress.claim.as_ref().is_some_and(|claim| !claim.is_false);
-        // A root is one until it secedes, also while its queue is empty.
+        // A root stays one until it secedes, even while its queue is empty.
         let first = self.isolated.trailing_zeros();
         let shown = |class: &u8| own.class_bytes(*class) > 0 || claimed && u32::from(*class) == first;
         for class in (0..CLASSES as u8).filter(shown) {

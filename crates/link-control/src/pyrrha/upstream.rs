@@ -1,14 +1,14 @@
-//! Who upstream has been told what.
+//! Upstream neighbours and what they have been told.
 
 use node::link::LinkCx;
 use units::PortId;
 
-/// Ports as bits.
+/// A set of ports, as bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortSet(Vec<u64>);
 
 impl PortSet {
-    /// Whether it has a port.
+    /// Whether it contains a port.
     #[inline]
     pub fn has(&self, port: PortId) -> bool {
         self.0.get(port.index() / 64).is_some_and(|word| word >> (port.index() % 64) & 1 == 1)
@@ -23,7 +23,7 @@ impl PortSet {
         self.0[word] |= 1 << (port.index() % 64);
     }
 
-    /// Adds all of another.
+    /// Adds all ports of another set.
     pub fn add(&mut self, other: &PortSet) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -31,42 +31,43 @@ impl PortSet {
         self.0.iter_mut().zip(&other.0).for_each(|(word, more)| *word |= more);
     }
 
-    /// Takes a port out.
+    /// Removes a port.
     pub fn remove(&mut self, port: PortId) {
         if let Some(word) = self.0.get_mut(port.index() / 64) {
             *word &= !(1 << (port.index() % 64));
         }
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// All of them, lowest first.
+    /// All ports, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = PortId> {
         (0..self.0.len() * 64).map(PortId::from).filter(|port| self.has(*port))
     }
 
-    /// Takes out all, lowest first.
+    /// Removes and returns all ports, lowest first.
     pub fn drain(&mut self) -> impl Iterator<Item = PortId> + use<> {
         let words = std::mem::take(&mut self.0);
         (0..words.len() * 64).filter(move |bit| words[bit / 64] >> (bit % 64) & 1 == 1).map(PortId::from)
     }
 }
 
-/// Who is upstream of one queue of a congestion tree, by the ports that lead there.
+/// The upstream neighbours of one queue of a congestion tree, by port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Upstream {
-    /// Those whose packets the queue holds back.
+    /// Ports whose packets the queue holds.
     pub held: PortSet,
-    /// Those whose own queue for the root is assigned still, as far as heard: the queue's children in the tree. Without any it is a
-    /// leaf. They belong to the queue and not to the switch: while routes change, a switch may be above itself.
+    /// Ports whose own queue for the root is still assigned, as far as known: the queue's children in the tree. A queue
+    /// without children is a leaf. Children belong to the queue and not to the switch: while routes change, a switch
+    /// may be upstream of itself.
     pub children: PortSet,
 }
 
 impl Upstream {
-    /// The queue holds back what comes by a port. Whether that is new; it is not where the link is down.
+    /// The queue pauses what arrives by a port. Returns whether that is new; false if the link is down.
     pub fn hold(&mut self, cx: &LinkCx<'_>, port: PortId) -> bool {
         let new = !self.held.has(port) && cx.ports[port.index()].is_up();
         if new {

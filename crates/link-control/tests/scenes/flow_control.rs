@@ -1,4 +1,5 @@
-//! Flow controls in two switches that are driven step by step: thresholds by arithmetic, and what holds in any order of events.
+//! Flow controls in two switches that are driven step by step: thresholds by arithmetic, and what holds in any order of
+//! events.
 
 mod wire;
 
@@ -154,8 +155,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever is sent when: each flow in order (the wire checks), and when all has gone, no queue or host is paused and
-    /// every pause has had its end.
+    /// Whatever is sent when: each flow in order (the wire checks), and when all has gone, no queue or host is paused
+    /// and every pause has had its end.
     #[test]
     fn every_pause_ends(
         name in select(LinkControl::NAMES[1..].to_vec()),

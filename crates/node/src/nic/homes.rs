@@ -1,17 +1,19 @@
-//! The NIC of a host with several links: a port for each, with a flow control and queues of its own.
+//! The NIC of a host with several links: one port for each link, each with its own flow control and queues.
 //!
-//! A packet's port is chosen when the endpoint gives it, among those whose links are up and begin a shortest path to its destination, in
-//! the way in which switches choose for its transport ([`Balancer`]), with a seed of the host's own. By a hash, a flow has one port.
-//! Otherwise a port is chosen whose transmitter is free, if there is one, so that nothing waits in the NIC while any could send.
+//! The port of a packet is chosen when the endpoint hands it over, among the ports whose links are up and begin a
+//! shortest path to its destination. The choice uses the balancing of its transport, as in a switch ([`Balancer`]),
+//! with a seed of the host's own. Under a hash, a flow stays on one port. Otherwise a port with a free transmitter is
+//! preferred, so that nothing waits in the NIC while a port could send.
 //!
-//! With one link the NIC has no queue: it asks for a packet when it can send one. Here the packet that it gets may be for another
-//! port, and waits in that port's *ring*, urgent classes first. A ring is short ([`RING`]), because what is in it has been decided too
-//! early: endpoints that ask the gate by flow are told that a flow may not go while its port's ring is full, and the others are asked for
-//! nothing, for any port, while a ring has twice as much. So a flow of such a transport may wait for another of the same host that
-//! crowds another port. What its port has been told to hold waits beside the ring and crowds nothing.
+//! With one link the NIC has no queue: it asks for a packet when it can send one. With several links, the packet that
+//! it gets may be for a busy port and waits in that port's *ring*, urgent classes first. A ring is short ([`RING`]),
+//! because its packets were chosen too early. An endpoint that asks the gate by flow is told that a flow may not send
+//! while the ring of its port is full. Other endpoints are asked for nothing, for any port, while a ring has twice as
+//! much; so their flows may wait for another flow of the same host that fills another port. Packets that flow control
+//! holds wait beside the ring and do not count.
 //!
-//! A host sees at once whether its own links are up; when one goes down, what waits at its port goes to others. What lies beyond is
-//! known by the switches' tables, and so after `reroute_delay`.
+//! A host sees at once whether its own links are up. When a link goes down, the packets at its port move to other
+//! ports. The host learns of failures beyond from the switches' tables, so after `reroute_delay`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,37 +26,38 @@ use units::{Duration, FlowId, HostId, PortId, Stream, SwitchId, Time};
 
 use crate::nic::Nic;
 
-/// Packets that may wait at a port.
+/// Most packets in the ring of a port.
 pub const RING: usize = 16;
 
-/// The ports of a host with several links, each with what waits for it.
+/// The ports of a host with several links, with the packets that wait for each.
 pub struct Homes {
     host: HostId,
     routes: Arc<Routes>,
-    /// How packets choose, by transport.
+    /// By transport: how packets choose a port.
     balancing: Vec<Balancing>,
     balancers: Vec<Balancer>,
-    /// Of its hash.
+    /// Seed of its hash.
     seed: u64,
     ports: Vec<Port>,
     /// The ports whose links are up, as bits.
     up: u64,
-    /// Changes when a port is less crowded, and when flows may have another.
+    /// A number that changes when a ring empties and when flows may change ports.
     epoch: u32,
 }
 
 struct Port {
     nic: Option<Nic>,
-    /// Packets that may go.
+    /// Packets that may be sent.
     ring: VecDeque<Packet>,
-    /// Packets whose class may not.
+    /// Packets of paused classes.
     parked: VecDeque<Packet>,
-    /// Whether the ring was full, and still is half.
+    /// Whether the ring has been full and is still more than half full.
     crowded: bool,
 }
 
 impl Homes {
-    /// The NIC of a host whose ports have these flow controls, in a fabric of so many switches and a run with this seed.
+    /// The NIC of a host whose ports have these flow controls, in a fabric of `switches` switches and a run with this
+    /// seed.
     pub fn new(
         host: HostId,
         nics: Vec<Option<Box<dyn NicControl>>>,
@@ -63,7 +66,7 @@ impl Homes {
         switches: u32,
         seed: u64,
     ) -> Homes {
-        // A node of its own among the switches, so that its choices and theirs have nothing in common.
+        // The host counts as another switch, so that its hash is independent of theirs.
         let own = switch_seed(seed, SwitchId(switches + host.0));
         let random = |index| Stream::new(seed, (index as u64) << 32 | u64::from(host.0), "port");
         let balancer = |(index, &balancing): (usize, &Balancing)| Balancer::new(balancing, own, random(index));
@@ -86,17 +89,17 @@ impl Homes {
         }
     }
 
-    /// The next packet for a port of those that are `free`, of what waits here.
+    /// The next waiting packet for one of the `free` ports.
     pub fn next(&mut self, free: u64) -> Option<(PortId, Packet)> {
         bits(free).find_map(|port| Some((PortId(port), self.ports[port as usize].next(&mut self.epoch)?)))
     }
 
-    /// Whether a port has so much that endpoints should be asked for nothing.
+    /// Whether a port has so many packets that endpoints should be asked for nothing.
     pub fn full(&self) -> bool {
         self.ports.iter().any(|port| port.ring.len() >= 2 * RING)
     }
 
-    /// Takes a packet from an endpoint: it goes at once by a port of those that are `free`, or waits.
+    /// Takes a packet from an endpoint. It leaves at once by one of the `free` ports, or waits.
     pub fn take_in(&mut self, packet: Packet, free: u64) -> Option<(PortId, Packet)> {
         let port = self.choose(&packet, free);
         let packet = self.ports[port as usize].admit(packet)?;
@@ -107,7 +110,7 @@ impl Homes {
         None
     }
 
-    /// The ports from which a shortest path leads to a host. If none does, one by which the packet is lost.
+    /// The ports where a shortest path to a host begins. If there are none, one port, where the packet is lost.
     fn candidates(&self, dst: HostId) -> u64 {
         match (self.routes.first_ports(self.host, dst, self.up), self.up) {
             (0, 0) => 1,
@@ -142,12 +145,12 @@ impl Homes {
         nth(among, balancer.choose(packet, group, among.count_ones() as usize, waiting))
     }
 
-    /// The flow control of each port that has one.
+    /// The flow controls of the ports.
     pub fn nics(&mut self) -> impl Iterator<Item = &mut Nic> {
         self.ports.iter_mut().filter_map(|port| port.nic.as_mut())
     }
 
-    /// A frame of the flow control has come by a port.
+    /// A flow-control frame has arrived at a port.
     pub fn frame(&mut self, now: Time, port: PortId, frame: &Packet) {
         let port = &mut self.ports[port.index()];
         if let Some(nic) = &mut port.nic {
@@ -176,7 +179,7 @@ impl Homes {
         }
     }
 
-    /// All switches forward by these tables from now on.
+    /// All switches use these routing tables from now on.
     pub fn set_routes(&mut self, routes: &Arc<Routes>) {
         self.routes = routes.clone();
         self.epoch += 1;
@@ -188,12 +191,12 @@ impl Homes {
         }
     }
 
-    /// The number of the queue that a packet leaves a port from.
+    /// The number of the queue by which a packet leaves a port.
     pub fn stamp(&mut self, port: PortId, packet: &Packet) -> u16 {
         self.ports[port.index()].nic.as_mut().map_or(0, |nic| nic.control.stamp(packet))
     }
 
-    /// Shows why ports hold anything back.
+    /// Shows the causes of pauses, by port.
     pub fn held(&self, see: &mut dyn FnMut(PortId, Cause)) {
         for (port, own) in (0u32..).map(PortId).zip(&self.ports) {
             if let Some(nic) = &own.nic {
@@ -202,7 +205,7 @@ impl Homes {
         }
     }
 
-    /// How often a port was told to hold something back, and for how long by `end`.
+    /// Number of pauses of a port, and their total duration by `end`.
     pub fn pauses(&self, port: PortId, end: Time) -> (u64, Duration) {
         self.ports[port.index()].nic.as_ref().map_or((0, Duration::ZERO), |nic| nic.pauses(end))
     }
@@ -221,7 +224,7 @@ impl Port {
         self.ring.iter().map(|packet| u32::from(packet.wire_bytes)).sum()
     }
 
-    /// Gives a packet back unless it must wait for the flow control.
+    /// Returns the packet unless it must wait for the flow control.
     fn admit(&mut self, packet: Packet) -> Option<Packet> {
         let Some(nic) = &mut self.nic else { return Some(packet) };
         if nic.pauses_class(&packet) {
@@ -256,7 +259,7 @@ impl Port {
         packet
     }
 
-    /// What the flow control lets go has changed: the ring keeps what may.
+    /// Sorts the waiting packets after flow control has changed: the ring keeps those that may be sent.
     fn settle(&mut self) {
         let Port { nic: Some(nic), ring, parked, .. } = self else { return };
         let mut last_first = Vec::new();
@@ -270,11 +273,11 @@ impl Port {
                 ring.push_back(packet);
             }
         }
-        // They came before what is held of their flows.
+        // They precede the held packets of their flows.
         last_first.into_iter().rev().for_each(|packet| nic.hold.put_back(packet));
     }
 
-    /// All that waits.
+    /// Removes all waiting packets.
     fn empty(&mut self) -> Vec<Packet> {
         let held = self.nic.as_mut().map_or_else(Vec::new, |nic| std::mem::take(&mut nic.hold).into_packets());
         self.crowded = false;
@@ -282,14 +285,14 @@ impl Port {
     }
 }
 
-/// What endpoints see through the gate: the ports as one.
+/// The gate as endpoints see it: all ports as one.
 impl NicControl for Homes {
-    // Frames come to ports, and links of ports go down: see above.
+    // Frames and link changes concern single ports and are handled above.
     fn frame(&mut self, _: Time, _: &Packet) {}
 
     fn reset(&mut self) {}
 
-    /// Paused wherever a packet could leave.
+    /// A class counts as paused if it is paused at every usable port.
     fn paused_classes(&self) -> u8 {
         let paused = |port: u32| self.ports[port as usize].control().map_or(0, |control| control.paused_classes());
         if self.up == 0 { 0 } else { bits(self.up).map(paused).fold(u8::MAX, |all, one| all & one) }
@@ -318,7 +321,7 @@ impl NicControl for Homes {
     }
 }
 
-/// The numbers of the bits that are set, lowest first.
+/// The positions of the set bits, lowest first.
 fn bits(mut set: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = (set != 0).then(|| set.trailing_zeros())?;
@@ -327,7 +330,7 @@ fn bits(mut set: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The number of the bit that is set after `index` others.
+/// The position of the set bit that has `index` set bits below it.
 fn nth(set: u64, index: usize) -> u32 {
     bits(set).nth(index).expect("fewer than are set")
 }

@@ -4,20 +4,20 @@ use crate::{NicControl, Packet};
 use rustc_hash::FxHashMap;
 use units::FlowId;
 
-/// Packets of flows that the link may not carry now, a queue a flow: what a NIC keeps for endpoints that do not ask the gate
-/// before they send, so that a paused flow holds back no other.
+/// Packets of held flows, a queue for each flow. A NIC keeps them for endpoints that do not ask the gate before they
+/// send, so that a paused flow does not block others.
 #[derive(Default)]
 pub struct PausedFlows {
     queues: FxHashMap<FlowId, VecDeque<Packet>>,
-    /// Flows with packets here that may not go, oldest first.
+    /// Held flows with packets here, oldest first.
     waiting: Vec<FlowId>,
-    /// Flows with packets here that might go, in turn.
+    /// Flows with packets here that may be sent, in turn.
     ready: VecDeque<FlowId>,
     epoch: u32,
 }
 
 impl PausedFlows {
-    /// Takes in a packet that an endpoint has sent, and gives it back unless it must wait.
+    /// Takes a packet that an endpoint has sent, and returns it unless it must wait.
     pub fn pass(&mut self, control: &dyn NicControl, packet: Packet) -> Option<Packet> {
         if control.held_classes() >> packet.class & 1 == 0 {
             return Some(packet);
@@ -34,7 +34,7 @@ impl PausedFlows {
         None
     }
 
-    /// Takes in a packet that came before all of its flow that are here and may no longer go.
+    /// Takes back a packet that precedes all packets of its flow here and may no longer be sent.
     pub fn put_back(&mut self, packet: Packet) {
         match self.queues.get_mut(&packet.flow) {
             Some(queue) => queue.push_front(packet),
@@ -51,7 +51,7 @@ impl PausedFlows {
         flows.filter_map(|flow| self.queues.remove(&flow)).flatten().collect()
     }
 
-    /// The next packet that was held and may go.
+    /// The next packet that was held and may now be sent.
     pub fn next(&mut self, control: &dyn NicControl) -> Option<Packet> {
         if self.epoch != control.epoch() {
             self.epoch = control.epoch();

@@ -4,34 +4,34 @@ use crate::pool::{Hop, Transit};
 use crate::{Packet, Telemetry};
 use units::{Bytes, Duration, PerByte, Rate, Time};
 
-/// What stands between a host's NIC and its endpoints where the host takes packets in more slowly than its link brings them, as
-/// when its PCIe bus is congested (Pyrrha, section 4.4).
+/// The intake of a host that takes packets in more slowly than its link delivers them, for example because its PCIe bus
+/// is congested (Pyrrha, section 4.4). It sits between NIC and endpoints.
 pub struct ReceiveLimit {
     per_byte: PerByte,
     bytes_max: u64,
-    /// When the host will have taken in all that waits.
+    /// When the host will have taken in all waiting packets.
     busy_until: Time,
     /// Bytes that wait.
     pub bytes: u64,
     waiting: VecDeque<Waiting>,
-    /// Packets that found no room.
+    /// Packets dropped for lack of room.
     pub lost_packets: u64,
 }
 
-/// A packet that waits, and when the host begins to take it in.
+/// A waiting packet, and when the host begins to take it in.
 pub struct Waiting {
     at: Time,
     came: Time,
     /// The packet.
     pub packet: Packet,
-    /// What it met on its way.
+    /// Its history in the network.
     pub transit: Transit,
-    /// What it gathered, if it is flagged for it.
+    /// Its telemetry, if it is flagged for it.
     pub telemetry: Option<Telemetry>,
 }
 
 impl ReceiveLimit {
-    /// A host that takes in `rate`, and whose NIC has room for `buffer` beside.
+    /// A host that takes in `rate`, with a NIC buffer of `buffer`.
     pub fn new(rate: Rate, buffer: Bytes) -> ReceiveLimit {
         let per_byte = rate.per_byte();
         ReceiveLimit {
@@ -44,7 +44,7 @@ impl ReceiveLimit {
         }
     }
 
-    /// A packet has come. One that meets an idle host is handed on at once, since its link was no faster than what is before it.
+    /// A packet has arrived. If the host is idle the packet is handed on at once, since the link was no faster.
     pub fn push(&mut self, now: Time, packet: Packet, transit: Transit, telemetry: Option<Telemetry>) {
         let bytes = u64::from(packet.wire_bytes);
         if self.bytes + bytes > self.bytes_max {
@@ -62,7 +62,7 @@ impl ReceiveLimit {
         self.waiting.front().map_or(Time::MAX, |first| first.at)
     }
 
-    /// The next packet whose turn has come. Its waiting counts as that of its last hop.
+    /// The next packet that is due. Its wait counts as queueing of its last hop.
     pub fn pop(&mut self, now: Time) -> Option<Waiting> {
         if self.next_at() > now {
             return None;

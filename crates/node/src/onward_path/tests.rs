@@ -1,4 +1,4 @@
-//! Paths beside those that real switches choose.
+//! Computed paths against those that real switches choose.
 
 use crate::balance::Balancer;
 use crate::pool::{self, Pool, Transit};
@@ -11,7 +11,7 @@ use super::*;
 
 const SEED: u64 = 11;
 
-/// All switches of a fabric, and what everyone knows of them.
+/// All switches of a fabric, and the shared knowledge of them.
 struct World {
     fabric: Fabric,
     routes: Arc<Routes>,
@@ -63,7 +63,7 @@ impl World {
         self.fabric.as_switch(self.fabric.find(name).unwrap()).unwrap()
     }
 
-    /// Sends a packet from switch to switch: at each place where it was, the packet as it left and by what port.
+    /// Sends a packet from switch to switch. Returns each place with the packet and the port as it left.
     fn send(&mut self, mut packet: Packet) -> Vec<(NodeId, PortId, Packet)> {
         let mut pool = Pool::default();
         let mut at = (self.fabric.host_node(packet.src), PortId(0));
@@ -81,7 +81,7 @@ impl World {
         places
     }
 
-    /// Every place of the way foretells the rest of it.
+    /// Checks that every place on the path predicts the rest of it.
     fn foretells(&mut self, packet: Packet) {
         let places = self.send(packet);
         for (index, (from, out, packet)) in places.iter().enumerate() {
@@ -119,7 +119,7 @@ proptest! {
                 let hosts = world.fabric.hosts;
                 let mut packet = world.packet(flow, src % hosts, dst % hosts);
                 world.foretells(packet);
-                // As PLB has it: another label, another path.
+                // As in PLB: another label, another path.
                 packet.set_flow_label(label);
                 world.foretells(packet);
             }
@@ -154,7 +154,7 @@ fn a_source_route_that_loops_or_names_no_port_ends() {
     let mut world = World::new(FabricSpec::LeafSpine(LeafSpine::default()), Balancing::Ecmp);
     let mut packet = world.packet(1, 0, 143);
     packet.flags |= flags::SOURCE_ROUTED;
-    // Up by leaf 0's first uplink, and back down to leaf 0, until the label's eight hops are over.
+    // Up by leaf 0's first uplink and back down to leaf 0, until the label's eight hops are used up.
     packet.label = 0x0010_0010_0010_0010;
     world.foretells(packet);
     packet.label = 0xFF10;
@@ -163,7 +163,7 @@ fn a_source_route_that_loops_or_names_no_port_ends() {
     assert_eq!(hops, 1);
 }
 
-/// The distances of what is certain from a switch, or a host, to the last host of the fabric.
+/// The certain hops from a switch or a host to the last host of the fabric.
 fn certain(world: &World, from: &str, out: u32) -> Vec<(String, u32, u32)> {
     let packet = world.packet(5, 0, world.fabric.hosts - 1);
     let from = world.fabric.find(from).unwrap();
@@ -179,12 +179,13 @@ fn named(hops: &[(&str, u32, u32)]) -> Vec<(String, u32, u32)> {
 fn with_adaptive_balancing_only_the_shared_end_is_certain() {
     for balancing in [Balancing::Spray, Balancing::RoundRobin, Balancing::Drill { samples: 2, memory: 1 }] {
         let world = World::new(FabricSpec::LeafSpine(LeafSpine::default()), balancing);
-        // Leaf 0's uplink, and the last port of leaf 8; which spine is not certain, though this packet's is spine 2.
+        // Certain are leaf 0's uplink and the last port of leaf 8. The spine is not, though this packet takes spine 2.
         assert_eq!(certain(&world, "leaf0", 18), named(&[("leaf0", 18, 0), ("leaf8", 15, 2)]));
         assert_eq!(certain(&world, "host0", 0), named(&[("leaf8", 15, 3)]));
         assert_eq!(certain(&world, "spine3", 8), named(&[("spine3", 8, 0), ("leaf8", 15, 1)]));
         assert_eq!(certain(&world, "leaf8", 15), named(&[("leaf8", 15, 0)]));
-        // A fat-tree's pod is entered at the aggregation switch that its own pod was left by.
+        // In a fat-tree, a packet enters a pod at the aggregation switch with the same index as the one by which it
+        // left its own pod.
         let world = World::new(fat_tree(4), balancing);
         assert_eq!(certain(&world, "edge0", 2), named(&[("edge0", 2, 0), ("edge7", 1, 4)]));
         assert_eq!(certain(&world, "agg1", 3), named(&[("agg1", 3, 0), ("agg7", 1, 2), ("edge7", 1, 3)]));
@@ -200,6 +201,6 @@ fn after_a_failure_the_path_follows_the_new_tables() {
     let down = world.fabric.links_between(world.fabric.switch_node(spine), world.fabric.switch_node(leaf)).next();
     assert_eq!(certain(&world, "leaf0", 17), named(&[("leaf0", 17, 0), ("leaf8", 15, 2)]));
     world.reroute(&Failures { links: down.into_iter().collect(), ..Failures::default() });
-    // One spine is left, so nothing is a matter of choice.
+    // With one spine left there is no choice.
     assert_eq!(certain(&world, "leaf0", 17), named(&[("leaf0", 17, 0), ("spine1", 8, 1), ("leaf8", 15, 2)]));
 }

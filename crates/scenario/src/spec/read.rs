@@ -1,4 +1,4 @@
-//! Reading a scenario so that every error names its place, the value and what would be right.
+//! Reads a scenario. Every error names its place, the value and what would be right.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -11,12 +11,12 @@ use units::Problem;
 
 use super::Scenario;
 
-/// Why a scenario can't be run.
+/// The error of a scenario that can't be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// The file, or `--set KEY` for a value given beside it.
+    /// The file, or `--set KEY` for a value given on the command line.
     pub source: String,
-    /// Where in the file, counted from 1.
+    /// Line in the file, counted from 1.
     pub line: Option<usize>,
     /// The dotted key.
     pub key: String,
@@ -39,22 +39,22 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// A scenario's text and what is set over it: enough to tell of any problem where it comes from.
+/// A scenario's text and the values set over it. Keeps enough to locate the source of any problem.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What to call the text in errors: its file.
+    /// Name of the text in errors: its file.
     pub name: String,
-    /// The text, TOML.
+    /// The text, in TOML.
     pub text: String,
-    /// Keys to be set over it, dotted (`fabric.leaf_spine.racks`; classes by name or number,
-    /// `traffic.web.arrivals.poisson.load`), with values as TOML or as bare words.
+    /// Dotted keys to set over the text, with values as TOML or bare words. Traffic classes go by name or number:
+    /// `fabric.leaf_spine.racks`, `traffic.web.arrivals.poisson.load`.
     pub sets: Vec<(String, String)>,
-    /// The folder from which the files that it names are seen.
+    /// The folder that relative paths in the text start from.
     pub folder: PathBuf,
 }
 
 impl Source {
-    /// The scenario of a file; nothing is set over it.
+    /// Opens the scenario in a file, with no values set over it.
     pub fn open(path: &Path) -> Result<Source, ScenarioError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| ScenarioError {
@@ -67,7 +67,7 @@ impl Source {
         Ok(Source { name, text, sets: Vec::new(), folder })
     }
 
-    /// Reads and checks it, and the files that it names.
+    /// Reads and checks the scenario and the files that it names.
     pub fn read(&self) -> Result<Scenario, ScenarioError> {
         let mut scenario = read(&self.text, &self.name, &self.sets)?;
         scenario.fabric = scenario.fabric.relative_to(&self.folder);
@@ -78,16 +78,17 @@ impl Source {
         Ok(scenario)
     }
 
-    /// Tells a problem with what was read from here by its place.
+    /// Adds the place in the text to a problem of the scenario that was read from here.
     pub fn locate(&self, problem: Problem) -> ScenarioError {
         Origin { source: &self.name, sets: &self.sets, text: &self.text }.semantic(problem)
     }
 }
 
-/// What a trace may have: some hundred million flows.
+/// Largest file of a trace: room for some hundred million flows.
 const TRACE_BYTES_MAX: u64 = 1 << 33;
 
-/// Reads a scenario from TOML, but not the files that it names: see [`Source`], whose fields the arguments are.
+/// Reads a scenario from TOML, but not the files that it names. For those, use [`Source`], whose fields are the
+/// arguments here.
 pub fn read(text: &str, source: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
     let origin = Origin { source, sets, text };
     let written: Scenario = toml::from_str(text).map_err(|error| origin.syntax(&error))?;
@@ -105,7 +106,7 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// The text with the keys set over it.
+    /// Parses the text and sets the keys over it.
     fn overlay(&self) -> Result<Scenario, ScenarioError> {
         let document: toml::Table = self.text.parse().map_err(|error| self.syntax(&error))?;
         let with = |sets: &mut dyn Iterator<Item = &(String, String)>| -> Result<Scenario, ScenarioError> {
@@ -120,22 +121,22 @@ impl Origin<'_> {
             })
         };
         with(&mut self.sets.iter()).map_err(|error| {
-            // The one without which all is well is the one that is wrong.
+            // Reads again without each set key: the key whose absence removes the error is the wrong one.
             let others = |out: usize| self.sets.iter().enumerate().filter(move |(index, _)| *index != out);
             let wrong = (0..self.sets.len()).find(|&out| with(&mut others(out).map(|(_, set)| set)).is_ok());
             wrong.map_or(error.clone(), |out| self.of_set(&self.sets[out].0, &self.sets[out].1, error.message))
         })
     }
 
-    /// An error of a value that was set.
+    /// The error of a value that was set.
     fn of_set(&self, key: &str, value: &str, message: String) -> ScenarioError {
         ScenarioError { source: format!("--set {key}={value}"), line: None, key: String::new(), message }
     }
 
-    /// An error of the reader, by its span in the text.
+    /// The error of the TOML parser, located by its span in the text.
     fn syntax(&self, error: &toml::de::Error) -> ScenarioError {
         let (key, line) = match error.span() {
-            // A document with a key twice has no keys to look up.
+            // A document with a duplicate key does not parse, so no keys can be looked up.
             Some(span) if error.message() == "duplicate key" => {
                 (self.text[span.clone()].to_owned(), Some(line_of(self.text, span.start)))
             }
@@ -145,11 +146,11 @@ impl Origin<'_> {
         ScenarioError { source: self.source.to_owned(), line, key, message: advise(error.message()) }
     }
 
-    /// A problem that a check found, by its key.
+    /// The error of a problem that a check found, located by its key.
     fn semantic(&self, problem: Problem) -> ScenarioError {
         let parts = split(&problem.key);
         let key = join(&parts);
-        // What was set, or made what the text does not have.
+        // Blame a set key if it names the problem's key or contains it, and the text does not.
         let new = || places(self.text).iter().all(|(known, _)| *known != parts);
         let whole = self.sets.iter().find(|(set, _)| parts.starts_with(&self.numbered(set)));
         let blamed =
@@ -161,7 +162,7 @@ impl Origin<'_> {
         ScenarioError { source: self.source.to_owned(), line, key, message: problem.message }
     }
 
-    /// The parts of a key that was set, entries that it calls by name by their number.
+    /// The parts of a set key, with names of entries replaced by their numbers.
     fn numbered(&self, key: &str) -> Vec<String> {
         let mut parts = split(key);
         let mut at = self.text.parse().ok().map(toml::Value::Table);
@@ -184,7 +185,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Puts the reader's message into words, with the nearest known name for an unknown one.
+/// Rewords the parser's message, with the nearest known name for an unknown one.
 fn advise(message: &str) -> String {
     let message = message.trim();
     if message.starts_with("wanted exactly 1 element") {
@@ -210,7 +211,7 @@ fn advise(message: &str) -> String {
     let (what, unknown, known) = match (&quoted[..], message.strip_prefix("unexpected keys in table: ")) {
         ([unknown, known @ ..], _) if message.starts_with("unknown field") => ("key", *unknown, known.to_vec()),
         ([unknown, known @ ..], _) if message.starts_with("unknown variant") => ("name", *unknown, known.to_vec()),
-        // So says the reader of a table that belongs to a name.
+        // serde's wording for an unknown key in the table of an enum variant.
         (_, Some(lists)) => match lists.split_once(", available keys: ") {
             Some((unknown, known)) => {
                 ("key", unknown.split(", ").next().unwrap_or(unknown), known.split(", ").collect())
@@ -228,7 +229,7 @@ fn advise(message: &str) -> String {
     format!("\"{unknown}\" is no {what} here{hint} Known: {}", known.join(", ")).replace("here Known", "here. Known")
 }
 
-/// Sets a dotted key in a document, making tables on the way.
+/// Sets a dotted key in a document and creates the tables on its path.
 fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String> {
     let value = value.parse::<toml::Value>().unwrap_or_else(|_| toml::Value::String(value.to_owned()));
     let mut at = document;
@@ -242,7 +243,7 @@ fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String>
             }
             toml::Value::Table(table) => table.entry(part).or_insert_with(|| toml::Table::new().into()),
             other => {
-                // A name that stood alone (`transport = "dcpim"`) becomes a table when one of its keys is set.
+                // A bare name (`transport = "dcpim"`) becomes a table when one of its keys is set.
                 *other = toml::Table::new().into();
                 let table = other.as_table_mut().expect("just made");
                 table.entry(part).or_insert_with(|| toml::Table::new().into())
@@ -253,7 +254,7 @@ fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-/// Which of some entries a part of a key means, by number or by name.
+/// Index of the entry that a part of a key names, by number or by name.
 fn entry(entries: &[toml::Value], part: &str) -> Option<usize> {
     let named = |entry: &toml::Value| entry.get("name").and_then(toml::Value::as_str) == Some(part);
     part.parse().ok().or_else(|| entries.iter().position(named))
@@ -277,7 +278,7 @@ fn join(parts: &[String]) -> String {
     key
 }
 
-/// All keys of a document, by their parts, with the places of their names and values, whatever TOML's notations for them.
+/// All keys of a document, split into parts, with the spans of their names and values, in any of TOML's notations.
 fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
     fn table(table: &dyn TableLike, path: &[String], places: &mut Vec<(Vec<String>, Range<usize>)>) {
         for (key, child) in table.iter() {
@@ -316,14 +317,14 @@ fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
     found
 }
 
-/// The dotted key whose name or value is at `span`: the innermost one.
+/// The innermost dotted key whose name or value covers `span`.
 fn key_at(text: &str, span: &Range<usize>) -> String {
     let holds = |place: &Range<usize>| place.start <= span.start && span.end <= place.end;
     let inside = places(text).into_iter().filter(|(_, place)| holds(place));
     inside.min_by_key(|(key, place)| (place.len(), Reverse(key.len()))).map_or(String::new(), |(key, _)| join(&key))
 }
 
-/// Where a key, or the innermost of its parents that is written there, stands.
+/// The span of a key, or of its innermost parent that the document contains.
 fn span_of(text: &str, mut key: Vec<String>) -> Option<Range<usize>> {
     let places = places(text);
     while !key.is_empty() {

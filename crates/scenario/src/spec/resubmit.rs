@@ -1,4 +1,4 @@
-//! What carries each class of traffic, first and when a message is submitted again.
+//! The transports that carry each traffic class, at first and on resubmission.
 
 use catalogue::Transport;
 use units::{Duration, Problem};
@@ -6,33 +6,33 @@ use workload::{Resubmit, Traffic};
 
 use crate::Scenario;
 
-/// Times that a message may be submitted again at most.
+/// Most times that a message may be submitted again.
 const TIMES_MAX: u32 = 1_000;
 
-/// The transports of a run, and what they carry.
+/// The transports of a run and the classes that they carry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carriers<'a> {
-    /// In the order of first use, without repetition.
+    /// Transports in the order of first use, each once.
     pub transports: Vec<&'a Transport>,
-    /// Where in the scenario each is first named.
+    /// By transport: the key where the scenario first names it.
     pub keys: Vec<String>,
-    /// By class, the index of its transport.
+    /// By class: index of its transport.
     pub of_class: Vec<u8>,
-    /// By class, how its messages are submitted again, time after time.
+    /// By class: its resubmissions in order.
     pub again: Vec<Vec<Again>>,
 }
 
-/// How a message is submitted again.
+/// One resubmission of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Again {
     /// Index of the transport.
     pub transport: u8,
-    /// How long after the last one has ended.
+    /// Delay after the previous attempt has ended.
     pub after: Duration,
 }
 
 impl Scenario {
-    /// What carries its traffic.
+    /// The transports that carry this scenario's traffic.
     pub fn carriers(&self) -> Carriers<'_> {
         let mut carriers =
             Carriers { transports: Vec::new(), keys: Vec::new(), of_class: Vec::new(), again: Vec::new() };

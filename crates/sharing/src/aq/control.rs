@@ -1,26 +1,28 @@
-//! The AQ controller (section 4.1): a state machine that hears requests, releases and measurements, and says what to
-//! deploy where. It knows no table: whoever drives it carries its [`Order`]s there.
+//! The AQ controller (section 4.1): a state machine that takes requests, releases and measurements, and orders what to
+//! deploy where. It holds no table: its driver carries out each [`Order`].
 //!
-//! A request names one place: a link, and the pipeline that controls what may go over it. An absolute request is
-//! granted if the link has that much left. A weighted one shares what absolute grants leave with the other weighted
-//! ones of the link, as soon as any comes, goes or falls idle: 1/n of n active equals (section 5.2).
+//! A request names one place: a link, and the pipeline that controls the traffic on it. An absolute request is granted
+//! if the link has enough capacity left. Weighted requests share what absolute grants leave with the other weighted
+//! requests of the link. Shares change when an entity arrives, leaves or falls idle: 1/n for each of n active equals
+//! (section 5.2).
 //!
-//! What a link's entities may have depends on that link alone, so the work of one controller for a whole network divides
-//! into one for each switch ([`switch`](super::switch)) without any of them knowing less: a run of the simulator is cut
-//! into parts that run side by side, and a controller that all of them wait for would be the end of that. The ids are
-//! the network's ([`Ids`](super::Ids)), since an entity's packets may be tagged for several switches.
+//! The shares of a link depend on that link alone. So the work of one controller for a whole network divides into one
+//! part for each switch ([`switch`](super::switch)) without any loss of information. This matters because a run is
+//! simulated in parts that run in parallel; a central controller would make all of them wait. Ids are unique in the
+//! whole network ([`Ids`](super::Ids)), since an entity's packets may be tagged for several switches.
 //!
 //! Decided where the paper is silent:
-//! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones counted, less than
-//!   a row can hold is declined.
-//! * An entity is idle when nothing of it has arrived for as long as one that has something to send may be silent
-//!   ([`derive`](super::derive)), or for the period that the scenario sets. Its AQ keeps the rate that it would have if it
-//!   alone woke, so that its first packets are neither lost nor unlimited; until the next measurement, rates together
-//!   may exceed the link by that, and the physical queue takes it. An absolute entity owns its rate, idle or not.
-//! * Under [`WorkConserving::Reallocate`] idleness is one case of using little: guarantees count all granted weights. What is not used is lent
-//!   to others, and no AQ's rate falls below its guarantee: whoever sends again has it with the first packet, as an idle entity has
-//!   without re-allocation. Rates together may exceed the link until the next measurement takes back what was lent, and the physical queue takes
-//!   it. Any grant or release puts all rates of its link back to guarantees until the next measurement.
+//! * Weighted entities can't be pushed off a link: a request that would leave any of them, idle ones included, less
+//!   than a row can hold is declined.
+//! * An entity is idle when nothing of it has arrived for longer than an entity with data to send may be silent
+//!   ([`derive`](super::derive)), or for the period that the scenario sets. Its AQ keeps the rate that it would have if
+//!   it alone woke up, so its first packets are neither lost nor unlimited. Until the next measurement the sum of rates
+//!   may exceed the link by that, and the physical queue absorbs it. An absolute entity keeps its rate, idle or not.
+//! * Under [`WorkConserving::Reallocate`] idleness is one case of low use: guarantees count all granted weights. Unused
+//!   bandwidth is lent to others, and no AQ's rate falls below its guarantee: an entity that resumes sending has its
+//!   guarantee from the first packet. The sum of rates may exceed the link until the next measurement takes back what
+//!   was lent, and the physical queue absorbs it. Any grant or release sets all rates of its link to the guarantees
+//!   until the next measurement.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -34,52 +36,53 @@ use super::share::{Usage, portion, reallocate};
 use super::{AqId, AqRate, Limit, Policy, WorkConserving};
 use contract::CongestionSignal;
 
-/// Which pipeline of a switch (section 4.1).
+/// The pipeline of a switch that enforces an AQ (section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Position {
-    /// Controls what an entity sends, to whatever ports.
+    /// Limits what an entity sends, to all output ports.
     Ingress,
-    /// Controls what it receives, from whatever ports.
+    /// Limits what it receives, from all input ports.
     Egress,
 }
 
-/// Where an AQ is.
+/// The place of an AQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The link that is shared.
+    /// The shared link.
     pub link: LinkId,
-    /// The pipeline that it is controlled in.
+    /// The pipeline.
     pub position: Position,
 }
 
-/// The rate-related part of a request.
+/// How much bandwidth a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Share {
-    /// This much, always.
+    /// This rate, always.
     Absolute(Rate),
-    /// In proportion to the other weights on the link.
+    /// A weight: a share in proportion to the other weights on the link.
     Weight(u32),
 }
 
-/// What a tenant asks for.
+/// A tenant's request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// How much.
+    /// How much bandwidth.
     pub share: Share,
-    /// Its congestion control's feedback.
+    /// The feedback that the tenant's congestion control reacts to.
     pub feedback: CongestionSignal,
-    /// Whether the threshold of a marking step follows from the AQ's rate ([`Path::threshold`]), whatever `feedback` has.
+    /// Whether the threshold of a marking step is derived from the AQ's rate ([`Path::threshold`]), whatever `feedback`
+    /// says.
     pub derive_threshold: bool,
-    /// Whether it never gets more than its share, also where others may have what nobody uses.
+    /// Whether it never exceeds its share, even where capacity is unused.
     pub capped: bool,
-    /// Where.
+    /// The place of the AQ.
     pub place: Place,
 }
 
 impl Request {
-    /// A request of a tenant who sets nothing.
+    /// A request with default settings.
     pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
         Request { share, feedback, derive_threshold: false, capped: false, place }
     }
@@ -88,78 +91,78 @@ impl Request {
 /// A link that AQs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// Which, and in which pipeline.
+    /// The link and the pipeline.
     pub place: Place,
-    /// What all AQs may have together.
+    /// Capacity for all AQs together.
     pub capacity: Rate,
-    /// What its physical queue holds.
+    /// Capacity of its physical queue.
     pub queue: Bytes,
-    /// What limits, thresholds and idle periods are derived from.
+    /// Path properties from which limits, thresholds and idle periods are derived.
     pub path: Path,
 }
 
-/// Why a request is not granted.
+/// Why a request is declined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Decline {
     /// No such link.
     #[error("the controller knows no link at this place")]
     UnknownLink,
-    /// Absolute mode: the link has not that much left.
+    /// An absolute request exceeds the remaining capacity of the link.
     #[error("{asked} is more than the {left} that absolute grants leave of the link")]
     Capacity {
-        /// What was requested.
+        /// The requested rate.
         asked: Rate,
-        /// What could be had.
+        /// The available rate.
         left: Rate,
     },
-    /// Some weighted entity of the link would get next to nothing.
+    /// A weighted entity of the link would get too little for a row.
     #[error(
         "{left} would be left for weighted entities, {least} for the least of them; a row holds no less than 3.73Kbps"
     )]
     Starves {
-        /// What weighted entities would share.
+        /// The rate that weighted entities would share.
         left: Rate,
-        /// What the least weight among them would get.
+        /// The rate of the least weight among them.
         least: Rate,
     },
     /// No row can hold this rate.
     #[error("{0} is out of range; an AQ has from 3.73Kbps to 16Tbps")]
     Rate(Rate),
-    /// A weight of nothing.
+    /// The weight is zero.
     #[error("a weight must be at least 1")]
     NoWeight,
-    /// The CC fields make no sense.
+    /// The CC fields are invalid.
     #[error("{0}")]
     Fields(Problem),
-    /// One packet, one AQ a pipeline: a table has one row for an id.
+    /// The id is in use: a table has one row for each id.
     #[error("it has an AQ in this switch already; a packet meets one in each pipeline")]
     Taken,
 }
 
-/// No such AQ, or no longer.
+/// The AQ does not exist (any more).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("AQ {} is not granted", .0.tag())]
 pub struct NotGranted(pub AqId);
 
-/// What is to be done at a switch.
+/// An order to a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Order {
-    /// Put this AQ into the table of the place, or change it there.
+    /// Deploy this AQ in the table of the place, or change it there.
     Deploy {
-        /// Where.
+        /// The place.
         place: Place,
-        /// Which.
+        /// The AQ.
         id: AqId,
         /// Its rate.
         rate: AqRate,
         /// Its limit and feedback.
         policy: Policy,
     },
-    /// Take it out.
+    /// Remove this AQ from the table of the place.
     Withdraw {
-        /// Where.
+        /// The place.
         place: Place,
-        /// Which.
+        /// The AQ.
         id: AqId,
     },
 }
@@ -169,11 +172,11 @@ pub enum Order {
 pub struct Controller {
     limit: Limit,
     conserving: Option<WorkConserving>,
-    /// Whether the idle period is derived for each entity; else it is the one that is measured.
+    /// Whether the idle period is derived for each entity. Otherwise it is the measuring period.
     derives_idle: bool,
     links: BTreeMap<Place, Link>,
     places: BTreeMap<AqId, Place>,
-    /// Links whose rates may have changed since orders were last taken.
+    /// Places whose rates may have changed since orders were last taken.
     stale: BTreeSet<Place>,
     orders: VecDeque<Order>,
 }
@@ -183,13 +186,13 @@ struct Link {
     capacity: Rate,
     queue: Bytes,
     path: Path,
-    /// Sums over its grants, so that a request costs no walk over them.
+    /// Sums over its grants, so that a request does not iterate over them.
     absolute_bps: u64,
     weights: u64,
     active_weights: u64,
-    /// Whether any grant's rate is by measurement: a request costs no walk over grants without need.
+    /// Whether the rate of any grant follows a measurement. If not, a request need not iterate over grants.
     reallocated: bool,
-    /// How many grants have each weight.
+    /// By weight: number of grants.
     by_weight: BTreeMap<u32, u32>,
     grants: BTreeMap<AqId, Grant>,
 }
@@ -201,15 +204,15 @@ struct Grant {
     derive_threshold: bool,
     capped: bool,
     active: bool,
-    /// Periods in a row in which nothing of it arrived.
+    /// Number of consecutive periods in which nothing of it arrived.
     quiet: u32,
-    /// By the last measurement, under re-allocation.
+    /// Under re-allocation: its rate by the last measurement.
     reallocated: Option<Rate>,
     deployed: Option<(AqRate, Policy)>,
 }
 
 impl Controller {
-    /// A controller that knows no link yet.
+    /// A controller without links.
     pub fn new(limit: Limit, conserving: Option<WorkConserving>) -> Result<Controller, Problem> {
         if let Some(conserving) = conserving {
             conserving.check().map_err(|problem| problem.under("work_conserving"))?;
@@ -225,12 +228,12 @@ impl Controller {
         })
     }
 
-    /// From now on an entity is idle once it was silent for longer than one that has something to send can be.
+    /// From now on an entity counts as idle when it was silent for longer than an entity with data to send can be.
     pub fn with_derived_idle(self, derives_idle: bool) -> Controller {
         Controller { derives_idle, ..self }
     }
 
-    /// A place where AQs may be, and its link.
+    /// Adds a place for AQs, and its link.
     pub fn add_link(&mut self, spec: LinkSpec) -> Result<(), Problem> {
         let LinkSpec { place, capacity, queue, path } = spec;
         self.limit.check(queue, path.mtu).map_err(|problem| problem.under("limit"))?;
@@ -244,7 +247,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Grants an AQ under an id for the tenant to tag packets with, or says why not.
+    /// Grants an AQ under an id that the tenant tags packets with, or declines.
     pub fn request(&mut self, id: AqId, request: Request) -> Result<(), Decline> {
         let link = self.links.get_mut(&request.place).ok_or(Decline::UnknownLink)?;
         let limit = self.limit.bytes(link.queue, link.capacity, link.capacity, link.path);
@@ -265,7 +268,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Takes an AQ back; what it had is free again.
+    /// Releases an AQ and frees its share.
     pub fn release(&mut self, id: AqId) -> Result<(), NotGranted> {
         let place = self.places.remove(&id).ok_or(NotGranted(id))?;
         let link = self.links.get_mut(&place).expect("a granted AQ has a link");
@@ -279,7 +282,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What arrived at a place in the `period` that ends now, by AQ, before anything was dropped.
+    /// Reports what arrived at a place in the `period` that ends now, by AQ, before any drops.
     pub fn measured(&mut self, place: Place, period: Duration, arrived: impl Fn(AqId) -> Bytes) {
         let Some(link) = self.links.get_mut(&place) else { return };
         let bytes = |id: &AqId| arrived(*id).get();
@@ -308,7 +311,7 @@ impl Controller {
         }
     }
 
-    /// The next thing to do at a switch; none if all is as it should be.
+    /// The next order; `None` if the switches are up to date.
     pub fn poll_order(&mut self) -> Option<Order> {
         while let Some(place) = self.stale.pop_first() {
             let all = self.counts_all();
@@ -333,24 +336,24 @@ impl Controller {
         self.orders.pop_front()
     }
 
-    /// The places that it knows, in order.
+    /// All places, in order.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.links.keys().copied()
     }
 
-    /// Whether what arrives of an AQ has any bearing: an absolute share is the same, used or not, unless it is lent.
+    /// Whether arrivals of an AQ matter. They don't for an absolute share, unless unused bandwidth is lent.
     pub fn is_measured(&self, id: AqId) -> bool {
         let grant = self.places.get(&id).and_then(|place| self.links.get(place)?.grants.get(&id));
         grant.is_some_and(|grant| self.counts_all() || matches!(grant.share, Share::Weight(_)))
     }
 
-    /// What an AQ has been allocated, before it is rounded for a row.
+    /// The rate allocated to an AQ, before rounding to the format of a row.
     pub fn rate(&self, id: AqId) -> Option<Rate> {
         let link = self.links.get(self.places.get(&id)?)?;
         Some(link.rate(link.grants.get(&id)?, self.counts_all()))
     }
 
-    /// Whether idle weights count.
+    /// Whether weights of idle entities count.
     fn counts_all(&self) -> bool {
         matches!(self.conserving, Some(WorkConserving::Reallocate { .. }))
     }
@@ -371,7 +374,7 @@ impl Link {
         }
     }
 
-    /// Whether there is room for one more.
+    /// Whether the link has capacity for one more request.
     fn check(&self, share: Share) -> Result<(), Decline> {
         let mut left = self.left_bps();
         let mut least = self.by_weight.keys().next().copied();
@@ -418,8 +421,9 @@ impl Link {
         }
     }
 
-    /// Who is active by what arrived in a period; whether that has changed. With the period, an entity may be silent for as many of them
-    /// as one that has something to send; without, for none.
+    /// Updates which entities are active by what arrived in a period. Returns whether that has changed. With
+    /// `patience`, an entity stays active as long as one with data to send may be silent; without, only if something
+    /// arrived in this period.
     fn count_active(&mut self, bytes: impl Fn(&AqId) -> u64, patience: Option<Duration>) -> bool {
         let wait = self.capacity.transmit(self.queue.get());
         let left = self.left_bps();
@@ -447,7 +451,7 @@ impl Link {
         }
     }
 
-    /// What absolute grants leave.
+    /// The capacity that absolute grants leave.
     fn left_bps(&self) -> u64 {
         self.capacity.bps() - self.absolute_bps
     }
@@ -457,7 +461,7 @@ impl Link {
         grant.reallocated.map_or(guarantee, |rate| rate.max(guarantee))
     }
 
-    /// `all`: among all weights, not those of active entities and its own alone.
+    /// The share of a grant among all weights (`all`), or only among those of active entities and its own.
     fn guarantee(&self, grant: &Grant, all: bool) -> Rate {
         match grant.share {
             Share::Absolute(rate) => rate,

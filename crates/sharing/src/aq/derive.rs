@@ -1,55 +1,60 @@
-//! What an AQ's limit, marking threshold and idle period must be for its share to be precise, from its rate, the round trip and the MTU.
+//! What an AQ's limit, marking threshold and idle period must be for its share to be precise, from its rate, the round
+//! trip and the MTU.
 //!
-//! Section 6 leaves the least limit to experience and gives no period for "idle". An AQ holds no packet, so these are not lengths of
-//! a queue: they say how long an entity may fall behind its rate before bandwidth is lost for good (an A-Gap that runs empty forgets
-//! the deficit), and how far it may run ahead. R is the AQ's rate, T the round trip, M a full packet, B = R T.
+//! Section 6 leaves the least limit to experience and gives no period for "idle". An AQ holds no packets, so these are
+//! not queue lengths. They determine how long an entity may fall behind its rate before it loses bandwidth for good (an
+//! A-Gap that runs empty forgets the deficit), and how far it may run ahead. R is the AQ's rate, T the round trip, M a
+//! full packet, B = R T.
 //!
 //! **Limit.** The gap must not run empty while a congestion control finds its way back after a loss.
-//! * A window that was halved: its rate grows by M/T^2 a second. The gap is the sum of the excess over R, so a limit L is reached at an
-//!   excess of x = sqrt(2 L M) / T; halved, the rate lacks (R - x) / 2, and until it is back at R the gap has drained by
-//!   (R - x)^2 T^2 / (8 M). That is at most L for x >= R/3, so for L >= B^2 / (18 M).
-//! * A window that can't be small enough (B below a packet): the sender waits for its retransmission timer, [`TIMEOUT`], and if that
-//!   packet is lost too, for twice that. For so long R drains: 3 [`TIMEOUT`] R.
-//! * At less than a packet in [`TIMEOUT`] the timer doubles until a packet sent again finds room, M/R after a loss: so by up to 2 M/R. It
-//!   stays there until a packet that was not sent again is acknowledged, and the next loss doubles it, to 4 M/R; and once more where that
-//!   packet is lost as well. For so long R drains: 8 M.
+//! * A window that was halved: its rate grows by M/T^2 a second. The gap is the sum of the excess over R, so a limit L
+//!   is reached at an excess of x = sqrt(2 L M) / T; halved, the rate lacks (R - x) / 2, and until it is back at R the
+//!   gap has drained by (R - x)^2 T^2 / (8 M). That is at most L for x >= R/3, so for L >= B^2 / (18 M).
+//! * A window that can't be small enough (B below a packet): the sender waits for its retransmission timer,
+//!   [`TIMEOUT`], and if that packet is lost too, for twice that. For so long R drains: 3 [`TIMEOUT`] R.
+//! * At less than a packet in [`TIMEOUT`] the timer doubles until a packet sent again finds room, M/R after a loss: so
+//!   by up to 2 M/R. It stays there until a packet that was not sent again is acknowledged, and the next loss doubles
+//!   it, to 4 M/R; and once more where that packet is lost as well. For so long R drains: 8 M.
 //!
-//! L / R bounds what an AQ may run ahead (section 3.2.2): at 1 Mbps that is 0.1 s. The limit is never more than the physical queue's, which bounds what may come at once.
+//! L / R bounds how far an AQ may run ahead (section 3.2.2): at 1 Mbps that is 0.1 s. The limit never exceeds the
+//! physical queue's, which bounds bursts.
 //!
-//! **Threshold.** What a step marks at. DCTCP goes on lowering its window for as long as the gap stands above the threshold, and the gap
-//! sums up what a queue would have taken off by its delay: the window falls to a third of B and less before marks end, a deficit of some
-//! 0.7 B. That takes (0.7 B)^2 / (2 M) to make up, so a threshold of B^2 / (4 M) loses nothing, and B for what comes at once. The gap
-//! delays nobody, so there is no reason for less: where three quarters of the limit hold that, they are the threshold, and a quarter is left
-//! for what comes before marks act. Where the queue's limit is too small for that (from some 9 Gbps on at 60 us and 1 MB), deficits can't be
-//! made up, and the threshold is as low as it can be, so that windows swing little: DCTCP's own, B/7 (its equation 13), and B (1 - R/C)
-//! beside it, since a window keeps the bunches in which it was sent, which come at the link's rate C; 2 M for the packet that comes and
-//! the one before. DCTCP then has 92 to 97% of its share.
+//! **Threshold.** The A-Gap at which a step marks. DCTCP goes on lowering its window for as long as the gap stands
+//! above the threshold, and the gap sums up what a queue would have taken off by its delay: the window falls to a third
+//! of B and less before marks end, a deficit of some 0.7 B. That takes (0.7 B)^2 / (2 M) to make up, so a threshold of
+//! B^2 / (4 M), plus B for bursts, loses nothing. The gap delays no packets, so there is no reason for less. If three
+//! quarters of the limit are enough for that, they are the threshold; the remaining quarter absorbs what arrives before
+//! marks take effect. Where the queue's limit is too small for that (from some 9 Gbps on at 60 us and 1 MB), deficits
+//! can't be made up, and the threshold is as low as it can be, so that windows swing little: DCTCP's own, B/7 (its
+//! equation 13), and B (1 - R/C) beside it, since a window stays in the bursts in which it was sent, which arrive at
+//! the link's rate C; and 2 M for the arriving packet and the one before. DCTCP then has 92 to 97% of its share.
 //!
-//! **Idle.** Whoever has something to send may be silent for a round trip through a full queue, T + Q/C. After a loss it waits for its timer,
-//! which doubles while the gap has no room; a full gap has room for a packet after M/R. So it sends within twice the greater of
-//! [`TIMEOUT`] and M/R, and who was silent for T + Q/C and that has nothing to send.
+//! **Idle.** An entity with data to send may be silent for a round trip through a full queue, T + Q/C. After a loss it
+//! waits for its timer, which doubles while the gap has no room; a full gap has room for a packet after M/R. So it
+//! sends within twice the greater of [`TIMEOUT`] and M/R. An entity that was silent for longer than the sum of both has
+//! nothing to send.
 //!
-//! **Grain.** Limits and thresholds are rounded up to five significant bits, so that AQs of a million different rates make some hundred
-//! different policies, which a table can tell apart ([`Policy`](super::Policy)).
+//! **Grain.** Limits and thresholds are rounded up to five significant bits, so that AQs of a million different rates
+//! have some hundred different policies, which a table can number ([`Policy`](super::Policy)).
 
 use units::{Bytes, Duration, Rate};
 
 use super::share::portion;
 
-/// The least retransmission timeout of TCP here (`rto_min`).
+/// The least retransmission timeout of the TCP transport (`rto_min`).
 pub const TIMEOUT: Duration = Duration::from_ms(1);
 
-/// What settings are derived from, beside a rate.
+/// Properties of the network from which settings are derived, together with a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The longest round trip of the network while it is empty.
+    /// The longest unloaded round trip of the network.
     pub rtt: Duration,
-    /// A full packet, on the wire.
+    /// Bytes of a full packet on the wire.
     pub mtu: Bytes,
 }
 
 impl Path {
-    /// The least limit at which an entity at `rate` can have all of it.
+    /// The least limit with which an entity at `rate` gets its full rate.
     pub fn least_limit(self, rate: Rate) -> Bytes {
         let mtu = self.mtu.get().max(1);
         let bdp = u128::from(rate.bytes_in(self.rtt));
@@ -58,7 +63,7 @@ impl Path {
         grain(Bytes(halved.max(waited).saturating_add(8 * mtu)))
     }
 
-    /// The A-Gap from which on a step marks the packets of an entity at `rate` on a link of `capacity`, under `limit`.
+    /// The marking threshold for an entity at `rate` on a link of `capacity`, under `limit`.
     pub fn threshold(self, rate: Rate, capacity: Rate, limit: Bytes) -> Bytes {
         let bdp = rate.bytes_in(self.rtt);
         let ample = limit.get() / 4 * 3;
@@ -70,7 +75,8 @@ impl Path {
         grain(Bytes(bunched + bdp / 7 + 2 * self.mtu.get())).min(Bytes(ample))
     }
 
-    /// How long an entity at `rate` may be silent though it has something to send; `wait` is the longest in the physical queue.
+    /// How long an entity at `rate` may be silent although it has data to send. `wait` is the longest delay of the
+    /// physical queue.
     pub fn silence(self, rate: Rate, wait: Duration) -> Duration {
         let packet = u64::try_from(drain_ps(rate, self.mtu)).unwrap_or(u64::MAX);
         let timer = packet.max(TIMEOUT.ps()).saturating_mul(2);
@@ -78,12 +84,12 @@ impl Path {
     }
 }
 
-/// Picoseconds that `rate` takes for `bytes`.
+/// Time in picoseconds to drain `bytes` at `rate`.
 pub fn drain_ps(rate: Rate, bytes: Bytes) -> u128 {
     u128::from(bytes.get()) * 8_000_000_000_000 / u128::from(rate.bps().max(1))
 }
 
-/// Rounded up to five significant bits.
+/// `bytes` rounded up to five significant bits.
 pub fn grain(bytes: Bytes) -> Bytes {
     let shift = (64 - bytes.get().leading_zeros()).saturating_sub(5);
     Bytes(bytes.get().saturating_add((1 << shift) - 1) >> shift << shift)

@@ -1,19 +1,19 @@
 //! The A-Gap of one AQ and what follows from it for a packet (Theorem 3.2, Algorithms 1 and 2).
 //!
-//! Integers that a switch has: the gap in whole bytes, the time of the last packet in ticks of the rate's own clock
-//! ([`rate`](super::rate)), each in 24 bits. A packet costs two multiplications and shifts, a subtraction that stops at
-//! zero, an addition and a comparison; the virtual queueing delay needs a division, for which a switch would have a table.
+//! The state of a switch consists of integers: the gap in whole bytes and the time of the last packet in ticks of the
+//! rate's own clock ([`rate`](super::rate)), 24 bits each. A packet costs two multiplications and shifts, a subtraction
+//! that stops at zero, an addition and a comparison; the virtual queueing delay needs a division, for which a switch
+//! would have a table.
 //!
 //! *Quantum.* At any packet, the gap differs from the exact recurrence over the same packets by less than what R drains
 //! in one tick, plus one byte: under 3 bytes in all, however long the sequence, since rounding does not add up. So in
 //! any interval an AQ lets through at most R times the interval, plus the limit, plus this quantum; nothing is added in
-//! an interval within one tick. The bound is not pulled in by a quantum to hide it: a burst of exactly `limit` bytes
+//! an interval within one tick. The limit is not reduced by a quantum to compensate: a burst of exactly `limit` bytes
 //! into an idle AQ passes, as Algorithm 2 has it. A change of R may add one more quantum.
 //!
-//! *Wrap-around.* A clock shows the same after 2^24 ticks ([`AqRate::wrap`]; 17 ms at 10 Gbps, always 17 to 34 MB
-//! worth of R). An AQ must be looked at within that time, by a packet or by [`Gap::drain`]
-//! ([`Table::sweep`](super::Table::sweep) does it for a switch); if it is not, too little drains and never too much, so
-//! the guarantee errs to the strict side.
+//! *Wrap-around.* A clock wraps after 2^24 ticks ([`AqRate::wrap`]; 17 ms at 10 Gbps, always 17 to 34 MB worth of R).
+//! An AQ must be updated within that time, by a packet or by [`Gap::drain`] ([`Table::sweep`](super::Table::sweep) does
+//! so for a switch). Otherwise too little drains and never too much, so the limit becomes stricter.
 
 use node::Marking;
 use units::{Bytes, Duration, Problem, Stream, Time};
@@ -21,10 +21,10 @@ use units::{Bytes, Duration, Problem, Stream, Time};
 use super::AqRate;
 use contract::CongestionSignal;
 
-/// The largest limit: a gap, and the packet that is about to exceed it, fit into 24 bits.
+/// The largest limit. A gap and the packet that is about to exceed it fit into 24 bits.
 pub const LIMIT_MAX: Bytes = Bytes((1 << 24) - 1 - u16::MAX as u64);
 
-/// What an AQ does by its gap: the limit and the CC fields of its configuration (Table 1), as integers.
+/// The limit and the CC fields of an AQ's configuration (Table 1), as integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     limit_bytes: u32,
@@ -46,20 +46,21 @@ enum Signal {
     },
 }
 
-/// What becomes of a packet.
+/// What an AQ does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// False: it is dropped, and the gap is as if it had not come.
+    /// False if the packet is dropped; the gap then stays as if it had not arrived.
     pub pass: bool,
-    /// It passes and is marked "congestion experienced", if it is ECN-capable.
+    /// Whether the packet is marked "congestion experienced", if it is ECN-capable.
     pub mark: bool,
-    /// What its virtual queueing delay grows by: A/R, itself counted; zero if it is dropped. Algorithm 2 adds it up for
-    /// entities that listen to delay alone; it is told of all, since section 5.5 compares it with a real queue's.
+    /// Growth of the packet's virtual queueing delay: A/R including the packet; zero if it is dropped. Algorithm 2 adds
+    /// it only for entities that react to delay. It is computed for all, since section 5.5 compares it with the delay
+    /// of a real queue.
     pub virtual_delay: Duration,
 }
 
 impl Verdict {
-    /// The packet goes on as it came.
+    /// The packet passes unchanged.
     pub const UNTOUCHED: Verdict = Verdict { pass: true, mark: false, virtual_delay: Duration::ZERO };
     const DROP: Verdict = Verdict { pass: false, ..Verdict::UNTOUCHED };
 }
@@ -68,7 +69,7 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub(crate) bytes: u32,
-    /// On the clock of the rate.
+    /// In ticks of the rate's clock.
     pub(crate) last: u32,
 }
 
@@ -78,7 +79,7 @@ impl Gap {
         Gap { bytes: 0, last: rate.clock(now) }
     }
 
-    /// A packet of `bytes` arrives. `random` is drawn from for a marking ramp alone.
+    /// A packet of `bytes` arrives. Only a marking ramp draws from `random`.
     #[inline]
     pub fn arrive(&mut self, rate: AqRate, policy: &Policy, now: Time, bytes: u16, random: &mut Stream) -> Verdict {
         self.drain(rate, now);
@@ -95,7 +96,7 @@ impl Gap {
         Verdict { pass: true, mark, virtual_delay: rate.delay(grown) }
     }
 
-    /// Brings it up to `now`: max(0, A - R dt).
+    /// Updates the gap to `now`: max(0, A - R dt).
     #[inline]
     pub fn drain(&mut self, rate: AqRate, now: Time) {
         let clock = rate.clock(now);
@@ -103,11 +104,12 @@ impl Gap {
         self.last = clock;
     }
 
-    /// The allocated rate changes; the virtual delay A/R stays, as far as the new limit holds it.
+    /// Changes the allocated rate. The virtual delay A/R stays the same, as far as the new limit allows.
     ///
-    /// The paper changes rates (section 6) and does not say what becomes of the gap. If its bytes stayed, an entity that has filled a large gap under a rate
-    /// that was lent to it would have to drain it at its own: 400 KB of 4 Gbps at 60 Mbps keep out every packet for 50 ms. Its delay stays, so
-    /// that a rate that falls and comes back leaves the gap as it was, and rates that swing lend nothing.
+    /// The paper changes rates (section 6) but does not say what becomes of the gap. If its bytes stayed, an entity
+    /// that has filled a large gap under a lent rate would have to drain it at its own rate: 400 KB of 4 Gbps at 60
+    /// Mbps block every packet for 50 ms. With a constant delay, a rate that falls and returns leaves the gap as it
+    /// was, and changing rates lend nothing.
     pub fn change_rate(&mut self, from: AqRate, to: AqRate, policy: &Policy, now: Time) {
         self.drain(from, now);
         if from != to {
@@ -119,18 +121,19 @@ impl Gap {
         self.last = to.clock(now);
     }
 
-    /// A, when it was last computed.
+    /// A, as of the last update.
     pub fn bytes(&self) -> Bytes {
         Bytes(u64::from(self.bytes))
     }
 
-    /// A/R, when it was last computed: how long the last packet would have waited in a queue of its own.
+    /// A/R, as of the last update: how long the last packet would have waited in a queue of its own.
     pub fn virtual_delay(&self, rate: AqRate) -> Duration {
         rate.delay(self.bytes)
     }
 }
 
-/// Marking that grows from never at `min` to the slope at `max`, always above: a comparison of products, no division.
+/// Marks with a probability that grows from 0 at `min` to the slope at `max`, and always above. It compares products
+/// and needs no division.
 #[inline]
 fn ramp(gap: u32, min: u32, max: u32, slope: u64, random: &mut Stream) -> bool {
     if gap <= min {
@@ -140,12 +143,12 @@ fn ramp(gap: u32, min: u32, max: u32, slope: u64, random: &mut Stream) -> bool {
 }
 
 impl Policy {
-    /// Keys of a problem are `limit` and those of `feedback`.
+    /// Keys of an error are `limit` and those of `feedback`.
     pub fn new(limit: Bytes, feedback: CongestionSignal) -> Result<Policy, Problem> {
         if limit > LIMIT_MAX || limit.get() == 0 {
             return Err(Problem::new("limit", format!("{limit} is not above 0 and at most {LIMIT_MAX}")));
         }
-        // A threshold beyond the largest gap never marks, whatever it is.
+        // A threshold beyond the largest gap never marks.
         let word = |bytes: Bytes| bytes.get().min(1 << 24) as u32;
         let signal = match feedback {
             CongestionSignal::Drop | CongestionSignal::Delay => Signal::None,
@@ -166,12 +169,12 @@ impl Policy {
         Ok(Policy { limit_bytes: limit.get() as u32, signal, capped: false })
     }
 
-    /// The same for an entity that may not have what others leave: no packet of it goes by unseen.
+    /// The same policy for a capped entity: every packet counts, even if the link has capacity to spare.
     pub fn with_cap(self, capped: bool) -> Policy {
         Policy { capped, ..self }
     }
 
-    /// Whether every packet is counted, also where others go by.
+    /// Whether every packet counts, even where packets of other entities bypass their AQ.
     pub fn is_capped(&self) -> bool {
         self.capped
     }
@@ -189,7 +192,7 @@ mod tests {
     use proptest::prelude::*;
     use units::Rate;
 
-    /// The recurrence of Theorem 3.2 in exact rationals: everything times 2^(19+k).
+    /// The recurrence of Theorem 3.2 in exact rationals, scaled by 2^(19+k).
     struct Exact {
         gap: i128,
         last: Time,
@@ -226,8 +229,8 @@ mod tests {
         Policy::new(Bytes(limit), feedback).unwrap()
     }
 
-    /// A rate, where the clock starts, a limit, and packets: (thousandths of the time that R takes for 1,500 bytes
-    /// since the one before, bytes). Some wait long, so that clocks wrap and gaps empty.
+    /// A rate, the start of the clock, a limit, and packets: (thousandths of the time that R takes for 1,500 bytes
+    /// since the previous packet, bytes). Some gaps are long, so that clocks wrap and A-Gaps empty.
     type Sequence = (AqRate, u64, u64, Vec<(u64, u16)>);
 
     fn sequences(max: usize) -> impl Strategy<Value = Sequence> {
@@ -266,7 +269,7 @@ mod tests {
                 if verdict.pass {
                     exact.gap += scaled(rate, bytes);
                 } else {
-                    // A drop is just: it would have exceeded the limit, up to the quantum.
+                    // Every drop is justified: the packet would have exceeded the limit, up to the quantum.
                     prop_assert!(exact.gap + scaled(rate, bytes) + quantum(rate) > scaled(rate, limit));
                 }
                 prop_assert!(gap.bytes <= limit as u32);
@@ -300,7 +303,7 @@ mod tests {
             gap.drain(b, now);
             let kept = u128::from(bytes) * u128::from(b.rate().bps()) / u128::from(a.rate().bps().max(1));
             let kept = kept.min(u128::from(limit)) as i64;
-            // Rates are rounded to a bit a second, which is 2^-12 of the least.
+            // Rates are rounded to one bit per second, which is 2^-12 of the lowest.
             prop_assert!((i64::from(gap.bytes) - kept).abs() <= 1 + kept / 2_000, "{} for {}", gap.bytes, kept);
             // The same rate: to the byte.
             let before = gap;

@@ -1,10 +1,10 @@
 //! The allocated rate R in three bytes (section 5.5: "three bytes for the AQ rate to support a wide range").
 //!
-//! A float of 5 bits of exponent and 19 of fraction under a hidden leading one: R is m / 2^19 bytes a *tick*, with m
-//! from 2^19 to 2^20 - 1, and a tick is 2^k ps, with k from 31 (the lowest rates) to 0. So every rate drains at least
-//! one byte a tick and less than two; the arithmetic of [`gap`](super::gap) is the same for all, and its error is
-//! under three bytes for all. From 3.73 Kbps to 16 Tbps, which holds the paper's 1 MB/s to 1 TB/s; the nearest
-//! encodable rate is within 2^-20 (under 1 ppm) of any between.
+//! A float with 5 bits of exponent and 19 bits of fraction after a hidden leading one. R is m / 2^19 bytes in a *tick*,
+//! with m from 2^19 to 2^20 - 1, and a tick is 2^k ps, with k from 31 (the lowest rates) to 0. So every rate drains at
+//! least one byte a tick and less than two; the arithmetic of [`gap`](super::gap) is the same for all, and its error is
+//! under three bytes for all. The range is 3.73 Kbps to 16 Tbps, which includes the paper's 1 MB/s to 1 TB/s. The
+//! nearest encodable rate is within 2^-20 (under 1 ppm) of any rate in the range.
 
 use units::{Duration, Rate, Time};
 
@@ -26,12 +26,12 @@ impl AqRate {
     pub const MIN: AqRate = AqRate(0);
     /// The highest, just under 16 Tbps.
     pub const MAX: AqRate = AqRate((1 << 24) - 1);
-    /// From here to [`AqRate::BPS_MAX`] every rate has a nearest code.
+    /// Every rate from here to [`AqRate::BPS_MAX`] has a nearest code.
     pub const BPS_MIN: u64 = 3_726;
     /// See [`AqRate::BPS_MIN`].
     pub const BPS_MAX: u64 = 15_999_984_741_211;
 
-    /// The encodable rate nearest to `rate`; none if it is out of range.
+    /// The encodable rate nearest to `rate`; `None` if it is out of range.
     pub fn nearest(rate: Rate) -> Option<AqRate> {
         (0..=EXPONENT_MAX).rev().find_map(|k| {
             let m = ((u128::from(rate.bps()) << (FRACTION + k)) + BITS_PER_BYTE_PS / 2) / BITS_PER_BYTE_PS;
@@ -58,7 +58,7 @@ impl AqRate {
         Rate::from_bps(bps as u64)
     }
 
-    /// m: bytes a tick times 2^19.
+    /// m: bytes in a tick times 2^19.
     #[inline]
     pub(crate) const fn mantissa(self) -> u64 {
         (1 << FRACTION) | (self.0 & ((1 << FRACTION) - 1)) as u64
@@ -76,7 +76,7 @@ impl AqRate {
         (now.ps() >> self.exponent()) as u32 & CLOCK_MASK
     }
 
-    /// How long its clock runs until it shows the same again.
+    /// How long its clock runs until it wraps.
     pub const fn wrap(self) -> Duration {
         Duration::from_ps(1 << (CLOCK_BITS + self.exponent()))
     }

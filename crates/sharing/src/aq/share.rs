@@ -1,5 +1,6 @@
-//! The arithmetic of sharing a link: by weight (section 4.1), the limit that goes with a rate, and section 6's two ways
-//! to be work-conserving. Integers throughout; what division leaves over is under a bit per second an entity.
+//! The arithmetic of sharing a link: by weight (section 4.1), the limit that goes with a rate, and section 6's two
+//! kinds of work conservation. All integer; the remainder of a division is less than one bit per second for each
+//! entity.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,32 +10,33 @@ use super::AqRate;
 use super::derive::{Path, grain};
 use super::gap::LIMIT_MAX;
 
-/// How the AQ limit, the A-Gap above which packets are dropped, is set (section 6).
+/// How the limit of an AQ is set: the A-Gap above which packets are dropped (section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Limit {
-    /// The limit of the physical queue divided by allocated rate, but never less than what the rate, the longest round trip and the MTU
-    /// of the network demand, and never more than the physical queue's.
+    /// The limit of the physical queue times the AQ's share of the link rate, but at least what the rate, the longest
+    /// round trip and the MTU require, and at most the limit of the physical queue (default).
     #[default]
     Derived,
-    /// The limit of the physical queue, for each entity: CC fields mean what they mean there, but all entities together
-    /// may want more than it holds.
+    /// The limit of the physical queue, for each entity. CC fields keep their meaning, but all entities together may
+    /// want more than the queue holds.
     Queue,
-    /// The limit of the physical queue divided by allocated rate.
+    /// The limit of the physical queue times the AQ's share of the link rate.
     Divided {
-        /// No entity has less. The paper calls it empirical and gives none; unset, it is derived as for `derived`.
+        /// The least limit of an entity. The paper calls it empirical and gives no value. Default: derived as for
+        /// `derived`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         min: Option<Bytes>,
     },
-    /// The same for all, whatever the physical queue: not in the paper, but what one sweeps to find the least.
+    /// The same limit for all, whatever the physical queue. It is not in the paper; sweep it to find the least limit.
     Fixed {
-        /// Bytes an AQ.
+        /// Limit of each AQ.
         bytes: Bytes,
     },
 }
 
 impl Limit {
-    /// The limit of an entity at `rate` on a link of `capacity` whose queue holds `queue`.
+    /// The limit of an entity at `rate` on a link of `capacity` with a physical queue of `queue`.
     pub fn bytes(self, queue: Bytes, rate: Rate, capacity: Rate, path: Path) -> Bytes {
         let part = Bytes(portion(queue.get(), rate.bps(), u128::from(capacity.bps())));
         match self {
@@ -45,7 +47,7 @@ impl Limit {
         }
     }
 
-    /// Whether rows can hold what it comes to at a queue of this length.
+    /// Checks that rows can hold the limits that follow for a physical queue of this length.
     pub fn check(self, queue: Bytes, mtu: Bytes) -> Result<(), Problem> {
         let (key, least, largest) = match self {
             Limit::Derived => ("derived", queue, queue),
@@ -63,30 +65,28 @@ impl Limit {
     }
 }
 
-/// What to do with bandwidth that is allocated and not used (section 6). Without either, an AQ is a guarantee and a cap:
-/// no more, no less.
+/// What happens to bandwidth that is allocated and not used (section 6). By default, an AQ is a guarantee and a cap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkConserving {
-    /// Packets that find the physical queue empty don't see their AQ at all.
+    /// Packets that find the physical queue empty bypass their AQ.
     Bypass,
-    /// Rates are computed anew, periodically, from what arrived.
+    /// Rates are recomputed periodically from what arrived.
     Reallocate {
-        /// How often.
+        /// Time between computations.
         period: Duration,
-        /// How much more than it used an entity may get, as a fraction of it: room to show that it wants more.
+        /// How much more than it used an entity may get, as a fraction of its use: room to show that it wants more.
         headroom: f64,
     },
 }
 
 impl WorkConserving {
-    /// Whether a packet that finds `queued` in the physical queue goes by its AQ unseen: the gap is neither looked at
-    /// nor grown.
+    /// Whether a packet that finds `queued` bytes in the physical queue bypasses its AQ. The gap then stays the same.
     pub fn bypasses(self, queued: Bytes) -> bool {
         self == WorkConserving::Bypass && queued.get() == 0
     }
 
-    /// What its types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(self) -> Result<(), Problem> {
         match self {
             WorkConserving::Reallocate { headroom, .. } if !(headroom > 0.0 && headroom <= 1.0) => {
@@ -103,23 +103,24 @@ impl WorkConserving {
 /// What an entity had and used in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// What it may always have; above 0.
+    /// Its guaranteed rate, above 0.
     pub guarantee: Rate,
     /// Its rate in the period.
     pub rate: Rate,
-    /// What came of it, before anything was dropped.
+    /// What arrived of it, before any drops.
     pub arrived: Rate,
-    /// Whether its guarantee is its cap as well.
+    /// Whether its guarantee is also its cap.
     pub capped: bool,
 }
 
-/// Rates for the next period; together `capacity`, if any may take what is left. Guarantees must be together at most that.
+/// Rates for the next period. Their sum is `capacity` if any entity may take what is left. The sum of guarantees must
+/// not exceed it.
 ///
-/// Max-min fair with guarantees as weights, in the manner of Seawall and EyeQ: an entity that used less than its rate is
-/// taken to want what it used and `headroom` more; one that came within half of `headroom` of its rate is taken to want all
-/// there is. Half: a steady entity is within all of `headroom` of the rate
-/// that it was given for it, and would have its guarantee every other period. What nobody wants is divided by guarantee. A capped one never wants
-/// more than its guarantee, nor gets it: of a link whose entities all are capped, what none of them wants stays idle.
+/// Max-min fair with guarantees as weights, like Seawall and EyeQ. An entity that used less than its rate is assumed to
+/// want what it used plus `headroom`. An entity within half of `headroom` of its rate is assumed to want everything.
+/// (With all of `headroom`, a steady entity would always be within it of the rate it was given, and would have its
+/// guarantee every other period.) What nobody wants is divided in proportion to guarantees. A capped entity never wants
+/// or gets more than its guarantee: if all entities of a link are capped, what none of them wants stays idle.
 pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate> {
     let wants: Vec<u64> = entities
         .iter()
@@ -134,7 +135,7 @@ pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate
             if e.capped { want.min(e.guarantee.bps()) } else { want }
         })
         .collect();
-    // Filled from the one that is content at the lowest level, want over guarantee.
+    // Water-filling in the order of want over guarantee: the entity satisfied at the lowest level comes first.
     let guarantee = |i: usize| u128::from(entities[i].guarantee.bps());
     let mut order: Vec<usize> = (0..entities.len()).collect();
     order.sort_by(|&a, &b| (u128::from(wants[a]) * guarantee(b)).cmp(&(u128::from(wants[b]) * guarantee(a))));
@@ -151,7 +152,7 @@ pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate
     (0..entities.len()).map(|i| Rate::from_bps(rates[i] + extra(i))).collect()
 }
 
-/// `whole` times `part` / `parts`, rounded down; nothing of no parts.
+/// `whole` times `part` / `parts`, rounded down; 0 if `parts` is 0.
 pub fn portion(whole: u64, part: u64, parts: u128) -> u64 {
     (u128::from(whole) * u128::from(part) / parts.max(1)) as u64
 }
@@ -199,7 +200,8 @@ mod tests {
     fn derived_limits_follow_rate_round_trip_and_mtu() {
         let least =
             |bps, rtt_us| Path { rtt: Duration::from_us(rtt_us), ..PATH }.least_limit(Rate::from_bps(bps)).get();
-        // Eight packets, and three milliseconds' worth: 12,000 + 75; 12,000 + 37,500; rounded up by a sixteenth at most.
+        // Eight packets, and three milliseconds' worth: 12,000 + 75; 12,000 + 37,500; rounded up by a sixteenth at
+        // most.
         for (bps, want) in [(200_000, 12_075.0), (100_000_000, 49_500.0)] {
             let got = least(bps, 60) as f64;
             assert!((1.0..1.0 + 1.0 / 16.0).contains(&(got / want)), "{got} for {want}");
@@ -207,7 +209,7 @@ mod tests {
         // 10 Gbps over 1 ms: B = 1.25 MB, B^2 / (18 M) = 57.9 MB; over 20 us the timer's 3.75 MB are more.
         assert!((57.8e6..61.6e6).contains(&(least(10_000_000_000, 1_000) as f64)));
         assert!((3.75e6..4.0e6).contains(&(least(10_000_000_000, 20) as f64)));
-        // Never more than the queue; a part of the queue that is worth more than the derived one is granted.
+        // Never more than the queue. A share of the queue that exceeds the derived limit is used.
         let at = |bps, queue| Limit::Derived.bytes(Bytes(queue), Rate::from_bps(bps), Rate::from_gbps(10), PATH).get();
         assert_eq!(at(5_000_000_000, 1_000_000), 1_000_000);
         assert_eq!(at(1_000_000_000, 16_000_000), 1_638_400, "a tenth of the queue, to five bits");
@@ -215,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_derived_threshold_holds_a_window_that_comes_at_once() {
-        // 60 us at 10 Gbps are 75 KB, and the deficit 938 KB, more than a limit of 1 MB has: a seventh and two packets on a link of the
-        // same rate; nine tenths more on one of 100.
+        // 60 us at 10 Gbps are 75 KB, and the deficit 938 KB, more than a limit of 1 MB has: a seventh and two packets
+        // on a link of the same rate; nine tenths more on one of 100.
         let limit = Bytes(1_000_000);
         let at = |gbps| PATH.threshold(Rate::from_gbps(10), Rate::from_gbps(gbps), limit).get() as f64;
         for (gbps, want) in [(10, 75e3 / 7.0 + 3e3), (100, 75e3 / 7.0 + 3e3 + 67.5e3)] {
@@ -266,7 +268,7 @@ mod tests {
 
     #[test]
     fn whoever_wants_more_gets_what_others_leave() {
-        // The idle one keeps a quarter of its 5 to wake with: 1.25.
+        // The idle entity keeps a quarter of its 5 for waking up: 1.25.
         assert_eq!(reallocated(&[gbps(5, 5, 5), gbps(5, 5, 0)]), [8.75, 1.25]);
         // One uses 2 of 5 and keeps 2.5.
         assert_eq!(reallocated(&[gbps(5, 5, 5), gbps(5, 5, 2)]), [7.5, 2.5]);
@@ -276,7 +278,8 @@ mod tests {
 
     #[test]
     fn a_steady_entity_keeps_its_rate() {
-        // It uses 2 of 5, then of the 2.5 that it keeps: a quarter more is what it was given, no reason to give it more.
+        // It uses 2 of 5, then of the 2.5 that it keeps. A quarter more than its use is what it already has, so it gets
+        // no more.
         assert_eq!(reallocated(&[gbps(5, 5, 5), gbps(5, 5, 2)]), [7.5, 2.5]);
         let steady = Usage { rate: Rate::from_bps(2_500_000_000), ..gbps(5, 5, 2) };
         assert_eq!(reallocated(&[Usage { rate: Rate::from_bps(7_500_000_000), ..gbps(5, 5, 9) }, steady]), [7.5, 2.5]);
@@ -292,7 +295,7 @@ mod tests {
 
     #[test]
     fn what_nobody_wants_is_divided_by_guarantee() {
-        // They want 1.5 and 0.5 (a quarter of 2 is the least); 8 is left, 3:1.
+        // They want 1.5 and 0.5 (a quarter of 2 is the least). 8 are left and divided 3:1.
         assert_eq!(reallocated(&[gbps(6, 6, 0), gbps(2, 2, 0)]), [7.5, 2.5]);
     }
 

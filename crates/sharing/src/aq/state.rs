@@ -8,10 +8,10 @@
 //! | 10-12 | AQ last_time | on the clock of the rate |
 //! | 13-14 | AQ limit, CC fields | number of a [`Policy`](super::Policy) |
 //!
-//! The paper gives the first two sizes and the sum, and puts limit and CC fields of Table 1 into the eight bytes
-//! that remain with gap and last_time. Those two need three bytes each to be exact, and in two no limit, threshold and
-//! ramp could be told, so the row names them: they are stored once for all AQs that agree in them, as a P4 action
-//! profile is.
+//! The paper gives the first two sizes and the sum. Gap, last_time and the limit and CC fields of Table 1 share the
+//! eight bytes that remain. Gap and last_time need three bytes each to be exact, and two bytes can't hold limit,
+//! threshold and ramp. So the row holds the number of a policy, which is stored once for all AQs with the same values,
+//! like a P4 action profile.
 
 use super::{AqId, AqRate, Gap};
 
@@ -36,7 +36,7 @@ impl Row {
         row
     }
 
-    /// The id as in a packet; 0 if the row is empty.
+    /// The id as in a packet; 0 for an empty row.
     #[inline]
     pub fn tag(&self) -> u32 {
         self.low() as u32

@@ -1,11 +1,11 @@
-//! The part of a switch: both pipelines' tables, and its share of the controller's work.
+//! A switch's part: the tables of both pipelines, and its part of the controller's work.
 //!
-//! A packet meets at most two AQs here (section 4.2): at ingress the one of its first tag, before it joins a queue; at
-//! egress that of its second, as it leaves. Either may drop it, mark it, and add to its virtual queueing delay.
+//! A packet meets at most two AQs here (section 4.2): the one of its first tag at ingress, before it joins a queue, and
+//! the one of its second tag at egress, as it leaves. Each may drop it, mark it, and add to its virtual queueing delay.
 //!
-//! Tenants' requests and releases come at times that the scenario has set. Rates follow what has arrived, period by
-//! period ([`Config::idle_after`], [`WorkConserving::Reallocate`]); orders take effect at once, since the paper
-//! gives no time for them.
+//! Tenants make and release requests at the times that the scenario sets. Rates follow what arrives, period by period
+//! ([`Config::idle_after`], [`WorkConserving::Reallocate`]). Orders take effect at once, since the paper gives no time
+//! for them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,43 +19,43 @@ use units::{Bytes, Duration, PortId, Problem, Stream, Time};
 use super::control::{LinkSpec, Position, Request, Share};
 use super::{AqId, Controller, Decline, Limit, Order, Place, Table, WorkConserving};
 
-/// What a scenario may set.
+/// Configuration of Augmented Queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AqConfig")]
 pub struct Config {
-    /// How each AQ's limit is set.
+    /// How the limit of each AQ is set. Default: `derived`.
     pub limit: Limit,
-    /// The share of each link that no AQ gets, at least 0 and below 1. AQs that fill a link to the last bit leave its physical queue no
-    /// rate to drain at: what has once gathered there stands for good.
+    /// Share of each link that no AQ gets, at least 0 and below 1. If AQs fill a link completely, its physical queue
+    /// never drains what has once gathered there. Default: 0.
     pub headroom: f64,
-    /// An AQ for all packets that have none, on each link on which any is asked for; without, they take what they can, also of what
-    /// was granted.
+    /// A share for an AQ for all packets without one, on each link with a request. Default: none; such packets take
+    /// what they can, including granted bandwidth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untagged: Option<Share>,
-    /// What is done with bandwidth that is allocated and not used; nothing if unset.
+    /// What happens to bandwidth that is allocated and not used. Default: it stays idle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_conserving: Option<WorkConserving>,
-    /// A weighted entity of which nothing has arrived for a period of this length is idle, and its weight counts no
-    /// longer; zero lets all weights count always. Unset, it is as long as an entity that has something to send may be silent: a
-    /// round trip, the time that the physical queue takes to drain, and twice the greater of 1 ms and a packet at its rate.
+    /// Period of silence after which a weighted entity is idle and its weight no longer counts. 0 always counts all
+    /// weights. Default: as long as an entity with data to send may be silent: a round trip, the drain time of the
+    /// physical queue, and twice the greater of 1 ms and a packet at its rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_after: Option<Duration>,
 }
 
-/// How often idle entities are looked for where nothing is set.
+/// Default time between checks for idle entities.
 const PERIOD: Duration = Duration::from_ms(1);
 
 impl Default for Config {
-    /// Section 6's division of the physical queue's limit, with the minimum that it asks for and does not give; the paper has no headroom,
-    /// and no AQ for who has asked for none.
+    /// The physical queue's limit divided as in section 6, with a derived minimum. The paper has no headroom and no AQ
+    /// for untagged packets.
     fn default() -> Config {
         Config { limit: Limit::Derived, headroom: 0.0, untagged: None, work_conserving: None, idle_after: None }
     }
 }
 
 impl Config {
-    /// What its types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(&self) -> Result<(), Problem> {
         if !(0.0..1.0).contains(&self.headroom) {
             let message = format!("{} is not at least 0 and below 1", self.headroom);
@@ -71,7 +71,7 @@ impl Config {
         Ok(())
     }
 
-    /// How often arrivals are looked at; zero for never.
+    /// Time between measurements; zero for never.
     fn period(&self) -> Duration {
         match self.work_conserving {
             Some(WorkConserving::Reallocate { period, .. }) => period,
@@ -80,25 +80,25 @@ impl Config {
     }
 }
 
-/// Pairs of limit and CC fields that a table can tell apart.
+/// Most pairs of limit and CC fields in a table.
 const POLICIES: usize = 1 << 16;
 
-/// What a tenant says to the controller.
+/// A tenant's message to the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// It asks for an AQ.
+    /// Requests an AQ.
     Request(AqId, Request),
-    /// It gives one back.
+    /// Releases an AQ.
     Release(AqId),
 }
 
-/// Why a switch can't have its AQs.
+/// Why a switch can't deploy its AQs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchError {
-    /// A setting that makes no sense; keys as in [`Config`].
+    /// An invalid setting; keys as in [`Config`].
     #[error("{0}")]
     Setting(Problem),
-    /// A request that would be declined, and why.
+    /// A request that would be declined, and the reason.
     #[error("AQ {} is declined: {}", .0.tag(), .1)]
     Declined(AqId, Decline),
 }
@@ -106,27 +106,27 @@ pub enum SwitchError {
 /// A switch's AQs.
 pub struct SwitchPart {
     controller: Controller,
-    /// By [`Position`].
+    /// The tables, by [`Position`].
     tables: [Table; 2],
     conserving: Option<WorkConserving>,
-    /// What tenants will say, earliest first.
+    /// Requests and releases to come, earliest first.
     steps: VecDeque<(Time, Step)>,
     period: Duration,
     measure_at: Time,
     sweep_at: Time,
-    /// What is counted of each AQ that was ever here.
+    /// Counters of each AQ that has ever been here.
     counts: FxHashMap<u32, Count>,
-    /// How many AQs' rates depend on what arrives.
+    /// Number of AQs whose rates depend on what arrives.
     measured: usize,
-    /// By port and position, the AQ of packets that have none.
+    /// By port and position: the AQ of untagged packets.
     untagged: Vec<[Option<AqId>; 2]>,
     random: Stream,
 }
 
-/// What is counted of an AQ.
+/// Counters of an AQ.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Whether its rate, or others', depends on what arrives.
+    /// Whether rates depend on what arrives of it.
     measured: bool,
     /// Bytes that arrived in this period.
     arrived: u64,
@@ -134,7 +134,7 @@ struct Count {
 }
 
 impl SwitchPart {
-    /// A switch with these links, whose tenants will say `steps`, in order of time.
+    /// A switch with these links and these requests and releases, in order of time.
     pub fn new(
         config: &Config,
         links: &[LinkSpec],
@@ -162,7 +162,7 @@ impl SwitchPart {
             random,
         };
         let reallocates = matches!(config.work_conserving, Some(WorkConserving::Reallocate { .. }));
-        // Derived limits come in grains, of which there are few.
+        // Derived limits are rounded, so there are few different ones.
         if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
             let message = format!(
                 "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds {POLICIES} \
@@ -177,7 +177,7 @@ impl SwitchPart {
         Ok(part)
     }
 
-    /// The same, where packets without an AQ that leave by these ports have these: theirs are among the steps.
+    /// The same switch with AQs for untagged packets by output port. Their requests are among the steps.
     pub fn with_untagged(mut self, untagged: impl IntoIterator<Item = (PortId, Position, AqId)>) -> SwitchPart {
         for (port, position, id) in untagged {
             let ports = self.untagged.len().max(port.index() + 1);
@@ -187,7 +187,7 @@ impl SwitchPart {
         self
     }
 
-    /// Whether all will be granted: what a link's tenants have at a time depends on nothing that happens in a run.
+    /// Checks that all requests will be granted. The grants of a link at any time do not depend on the run.
     fn rehearse(&mut self, steps: &[(Time, Step)]) -> Result<(), SwitchError> {
         let mut granted = Vec::new();
         for (_, step) in steps {
@@ -255,10 +255,10 @@ impl SwitchPart {
         }
     }
 
-    /// What an AQ makes of a packet (Algorithm 2).
+    /// Passes a packet through its AQ (Algorithm 2).
     #[inline]
     fn arrive(&mut self, now: Time, position: Position, out: PortId, port: &Port, packet: &mut Packet) -> bool {
-        // A tag for other switches means nothing here.
+        // A tag for other switches has no meaning here.
         let mut tag = packet.tags()[position as usize];
         if !self.untagged.is_empty() && (tag == 0 || !self.counts.contains_key(&tag)) {
             tag = self.of_untagged(out, position).map_or(0, AqId::tag);
@@ -286,7 +286,7 @@ impl SwitchPart {
         true
     }
 
-    /// The AQ of a packet that has none.
+    /// The AQ of an untagged packet.
     #[inline]
     fn of_untagged(&self, out: PortId, position: Position) -> Option<AqId> {
         self.untagged.get(out.index()).and_then(|ids| ids[position as usize])
@@ -329,7 +329,7 @@ impl Stages for SwitchPart {
         }
     }
 
-    // Whatever order they come in, the tree has its own.
+    // The map sorts them, so their order does not matter.
     #[expect(clippy::disallowed_methods)]
     fn tag_stats(&self) -> BTreeMap<u32, TagStats> {
         self.counts.iter().map(|(&tag, count)| (tag, count.stats)).collect()

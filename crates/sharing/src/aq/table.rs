@@ -1,11 +1,11 @@
-//! The AQs of one position (ingress or egress) of one switch: packed rows in a hash table by AQ id, so that a packet
+//! The AQs of one pipeline (ingress or egress) of a switch: packed rows in a hash table by AQ id, so that a packet
 //! costs the same with one AQ and with a million (section 4.2).
 //!
-//! Open addressing with linear probing, no row moved but by a removal; at most four rows of five are full, which makes
-//! 18.75 bytes an AQ when it is sized for what it holds ([`Table::for_entities`]) and three probes of a hit on average.
-//! Ids are unique in a network, so a table can't be indexed by them: a switch may hold any few of them. Nor is a cheaper
-//! hash than [`units::mix`] safe: Fibonacci hashing takes a third of the time for dense ids, but 31 probes a hit for a
-//! hundred ids that are 144 apart, as they are where requests go round 144 switches.
+//! Open addressing with linear probing; rows move only when one is removed. At most four of five rows are in use. A
+//! table sized for its content ([`Table::for_entities`]) takes 18.75 bytes for each AQ and three probes for a hit on
+//! average. Ids are unique in a network, so a table can't be indexed by them: a switch may hold any few of them. A
+//! cheaper hash than [`units::mix`] is not safe: Fibonacci hashing takes a third of the time for dense ids, but 31
+//! probes for a hit with a hundred ids that are 144 apart, as they are if requests go round 144 switches.
 
 use rustc_hash::FxHashMap;
 use units::{Bytes, Duration, Stream, Time, mix};
@@ -16,7 +16,7 @@ use super::{AqId, AqRate, Gap, Policy, Verdict};
 /// Why an AQ could not be deployed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeployError {
-    /// All 65,536 are in use.
+    /// All 65,536 policies are in use.
     #[error("the AQs of one table may differ in at most 65,536 pairs of limit and CC fields; let more of them agree")]
     Policies,
 }
@@ -27,7 +27,7 @@ pub struct Table {
     rows: Vec<Row>,
     len: usize,
     policies: Vec<Policy>,
-    /// Per policy, how many AQs have it.
+    /// By policy: number of AQs.
     users: Vec<u32>,
     numbers: FxHashMap<Policy, u16>,
     fastest: AqRate,
@@ -62,13 +62,14 @@ impl Table {
         self.len == 0
     }
 
-    /// A packet of `bytes` tagged with an AQ arrives. One that is not deployed here leaves the packet alone.
+    /// A packet of `bytes` tagged with an AQ arrives. If the AQ is not deployed here the packet passes unchanged.
     #[inline]
     pub fn arrive(&mut self, now: Time, id: AqId, bytes: u16, random: &mut Stream) -> Verdict {
         self.arrive_at(now, id, bytes, false, random)
     }
 
-    /// The same, where the physical queue may be empty: then only those that are capped see their AQ (section 6).
+    /// The same with `bypass` set if the physical queue is empty: then only packets of capped AQs are counted (section
+    /// 6).
     #[inline]
     pub fn arrive_at(&mut self, now: Time, id: AqId, bytes: u16, bypass: bool, random: &mut Stream) -> Verdict {
         let at = self.find(id);
@@ -86,7 +87,8 @@ impl Table {
         verdict
     }
 
-    /// Deploys an AQ, or gives a deployed one another rate and policy; its virtual delay stays ([`Gap::change_rate`]). Unchanged on an error.
+    /// Deploys an AQ, or changes the rate and policy of a deployed one, whose virtual delay stays
+    /// ([`Gap::change_rate`]). On an error nothing changes.
     pub fn deploy(&mut self, now: Time, id: AqId, rate: AqRate, policy: Policy) -> Result<(), DeployError> {
         let number = self.intern(policy).ok_or(DeployError::Policies)?;
         self.fastest = self.fastest.max(rate);
@@ -110,7 +112,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes an AQ out; false if it was not here.
+    /// Removes an AQ; false if it was not here.
     pub fn withdraw(&mut self, id: AqId) -> bool {
         let mut hole = self.find(id);
         let row = self.rows[hole];
@@ -120,7 +122,7 @@ impl Table {
         self.len -= 1;
         self.users[usize::from(row.policy())] -= 1;
         self.forget_unused(row.policy());
-        // Rows behind the hole move up where their search would else end at it.
+        // Rows after the hole move up if a search for them would otherwise end at the hole.
         let mut at = hole;
         loop {
             at = self.after(at);
@@ -138,7 +140,7 @@ impl Table {
         true
     }
 
-    /// R and A of an AQ, the gap as of `now`.
+    /// R and A of an AQ, with the gap updated to `now`.
     pub fn get(&self, now: Time, id: AqId) -> Option<(AqRate, Gap)> {
         let row = &self.rows[self.find(id)];
         (row.tag() != 0).then(|| {
@@ -148,8 +150,8 @@ impl Table {
         })
     }
 
-    /// Brings every gap up to `now`. Whoever drives the switch calls it each [`Table::sweep_period`], as a switch's
-    /// own processor would, so that no clock of a row that no packet visits wraps unseen.
+    /// Updates every gap to `now`. The driver of the switch calls it each [`Table::sweep_period`], as a switch's
+    /// processor would, so that the clock of a row without packets does not wrap unnoticed.
     pub fn sweep(&mut self, now: Time) {
         for row in self.rows.iter_mut().filter(|row| row.tag() != 0) {
             let mut gap = row.gap();
@@ -163,7 +165,7 @@ impl Table {
         self.fastest.wrap() / 2
     }
 
-    /// Memory of its rows, empty ones too, and of its policies.
+    /// Memory of its rows, including empty ones, and of its policies.
     pub fn memory(&self) -> Bytes {
         let policy = size_of::<Policy>() + size_of::<u32>();
         let number = size_of::<(Policy, u16)>() + 1; // a byte of control each, in std's table
@@ -173,7 +175,7 @@ impl Table {
         Bytes(bytes as u64)
     }
 
-    /// The row of `id`, or the empty one where it would be.
+    /// The row of `id`, or the empty row where it would be.
     #[inline]
     fn find(&self, id: AqId) -> usize {
         let mut at = self.home(id.tag());
@@ -207,7 +209,7 @@ impl Table {
         }
     }
 
-    /// The number of a policy, with one user more.
+    /// The number of a policy, with one more user.
     fn intern(&mut self, policy: Policy) -> Option<u16> {
         let number = match self.numbers.get(&policy) {
             Some(&number) => number,
@@ -240,7 +242,7 @@ impl Table {
     }
 }
 
-/// One of five stays empty, and always one at least, where a search ends.
+/// One row of five, and at least one, stays empty so that a search ends.
 fn rows_for(entities: usize) -> usize {
     entities + entities.div_ceil(4)
 }

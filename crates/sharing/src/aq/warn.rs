@@ -1,4 +1,4 @@
-//! Settings of AQs that run and can hardly work: what a user is told before he trusts the shares.
+//! Warnings about settings of AQs that run but can hardly give precise shares.
 
 use node::Marking;
 use units::{Bytes, Duration, Problem, Rate};
@@ -7,7 +7,8 @@ use super::derive::drain_ps;
 use super::{Config, Limit, LinkSpec};
 use contract::CongestionSignal;
 
-/// How long an entity may run ahead of its rate, at most, before it is said: shares are looked at over such spans.
+/// Longest time that an entity may run ahead of its rate without a warning. Shares are usually measured over such
+/// spans.
 const AHEAD: Duration = Duration::from_ms(100);
 
 impl Config {
@@ -16,7 +17,7 @@ impl Config {
         self.limit.bytes(link.queue, rate, link.capacity, link.path)
     }
 
-    /// What is amiss for the AQ of the least rate on a link; keys as in the settings.
+    /// The warnings for the AQ of the least rate on a link; keys as in the settings.
     pub fn warnings(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let limit = self.limit_of(link, rate);
@@ -36,7 +37,8 @@ impl Config {
             );
             warnings.push(Problem::new("limit", message));
         }
-        // A round trip through a full queue, and a packet at its rate: whoever sends all that it may is silent for so long.
+        // A round trip through a full queue plus a packet at the entity's rate: an entity that sends all it may is
+        // silent for that long.
         let wait = link.capacity.transmit(link.queue.get());
         let packet = u64::try_from(drain_ps(rate, link.path.mtu)).unwrap_or(u64::MAX);
         let least = Duration::from_ps(link.path.rtt.ps().saturating_add(wait.ps()).saturating_add(packet));
@@ -50,7 +52,7 @@ impl Config {
         warnings
     }
 
-    /// What is amiss with an entity's own feedback under a limit.
+    /// The warning about an entity's own feedback under a limit.
     pub fn feedback_warning(&self, limit: Bytes, feedback: CongestionSignal) -> Option<Problem> {
         let CongestionSignal::Ecn(Marking::Step { threshold }) = feedback else { return None };
         (threshold >= limit).then(|| {

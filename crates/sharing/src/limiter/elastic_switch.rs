@@ -1,35 +1,34 @@
 //! DRL: ElasticSwitch (Popa, Yalagandula, Banerjee, Mogul, Turner, Santos, SIGCOMM 2013), a dynamic rate limiter.
 //!
-//! Every VM is guaranteed a [`Hose`]: so much out of it and so much into it, whoever the others are. Hypervisors turn
-//! hoses into guarantees of pairs of VMs without a coordinator, in two layers. *Guarantee partitioning* (GP,
+//! Every VM is guaranteed a [`Hose`]: a rate out of it and a rate into it, whoever the peers are. Hypervisors turn
+//! hoses into guarantees for pairs of VMs without a coordinator, in two layers. *Guarantee partitioning* (GP,
 //! [`partition`]): each period both ends of a pair divide their hoses among their active pairs by demand, the
 //! receiver's hypervisor tells the sender's its part, and the pair's guarantee is the lesser of the two. *Rate
-//! allocation* (RA, [`allocation`]): a pair may send more than its guarantee for as long as that meets no congestion,
-//! and never has to send less. The sender's hypervisor limits each pair with a token bucket of that rate and serves
-//! the pairs that have a packet and tokens for it in turn ([`hypervisor`]).
+//! allocation* (RA, [`allocation`]): a pair may exceed its guarantee as long as there is no congestion, and never has
+//! to send less. The sender's hypervisor limits each pair with a token bucket of that rate and serves the pairs that
+//! have a packet and tokens for it in turn ([`hypervisor`]).
 //!
-//! What hypervisors tell each other are packets of their own kind on the same network ([`header`]): of class 0, a
-//! header long and on no flow ([`CONTROL`]), not counted against any hose.
+//! Hypervisors exchange control packets on the same network ([`header`]): of class 0, the size of a header and outside
+//! of any flow ([`CONTROL`]). They do not count against a hose.
 //!
 //! Taken from ElasticSwitch: the two layers, the minimum of both ends, division by max-min of measured demands, the
 //! period of 15 ms, a new pair served at once and not at the next period, weighted probing like TCP's with
-//! hold-increase and rate-caution, its congestion signs (ECN and loss between hypervisors). Its headroom, to promise
-//! at most 90% of a link in guarantees, is the business of who sets the hoses. What is said of ElasticSwitch here is
-//! from summaries of it; its text was not at hand, so no section is cited and constants that the summaries don't give
-//! are ours.
+//! hold-increase and rate-caution, its congestion signs (ECN and loss between hypervisors). Its headroom, guarantees
+//! for at most 90% of a link, is left to whoever sets the hoses. The source is summaries of ElasticSwitch and not its
+//! text, so no sections are cited, and constants that the summaries don't give are ours.
 //!
-//! Decided here: how demand is told from measurements ([`Config::demand_headroom`]) and that what no one demands is
-//! divided all the same ([`partition`]); RA's curve and constants ([`Probing`]); that a new pair makes both ends
-//! divide anew and that its sender, who has not heard of the receiver yet, begins with its own part; that a
-//! hypervisor's periods begin with its first packet and end when it has been silent for one, so that hosts aren't in
-//! step; a pair's queue and burst are those of [`rate_limiter`](super::rate_limiter).
+//! Decided here: how demand follows from measurements ([`Config::demand_headroom`]) and that capacity without demand is
+//! divided too ([`partition`]); RA's curve and constants ([`Probing`]); that a new pair makes both ends divide again,
+//! and that its sender begins with its own part before it hears from the receiver; that a hypervisor's periods begin
+//! with its first packet and end after a period of silence, so that hosts are not synchronised; that a pair's queue and
+//! burst are those of [`rate_limiter`](super::rate_limiter).
 //!
-//! Departs from ElasticSwitch in how loss is found. There a shim numbers each packet; ours have no room. Instead the
-//! sender says every [`Probing::interval`], in the class of the pair's data and so in order with it, how many packets
-//! it has sent, and what the receiver hasn't got by then counts as lost. Where a pair's packets take several paths or
-//! classes, some that are merely late are taken for lost.
+//! Departs from ElasticSwitch in detecting loss. There a shim numbers each packet; packets here have no room for it.
+//! Instead the sender reports every [`Probing::interval`] how many packets it has sent, in the class of the pair's data
+//! and so in order with it. Packets that the receiver does not have by then count as lost. If a pair's packets take
+//! several paths or classes, some late packets are taken for lost.
 //!
-//! Absent on purpose: admission of VMs, and hypervisors with more than one VM.
+//! Deliberately absent: admission of VMs, and hypervisors with more than one VM.
 
 pub mod allocation;
 pub mod header;
@@ -50,33 +49,33 @@ use units::{Bytes, Duration, FlowId, Problem, Rate};
 pub use allocation::Probing;
 pub use header::Header;
 
-/// What a VM is guaranteed. Both above zero.
+/// A VM's guaranteed rates, both above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hose {
-    /// To all others together.
+    /// To all other VMs together.
     pub outbound: Rate,
-    /// From all others together.
+    /// From all other VMs together.
     pub inbound: Rate,
 }
 
-/// The flow of control packets: none.
+/// The flow id of control packets, which belong to no flow.
 pub const CONTROL: FlowId = FlowId(u32::MAX);
 
-/// What a scenario may set; hoses follow from the grants of entities.
+/// Configuration of ElasticSwitch. Hoses follow from the grants of entities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How often guarantees are divided anew.
+    /// Time between divisions of the guarantees. Default: 15ms.
     pub period: Duration,
-    /// Demand counts as bounded if a pair used less than all but this fraction of its guarantee; then it is
-    /// given what it used and this fraction of an equal share above.
+    /// Demand of a pair counts as bounded if the pair used less than its guarantee minus this fraction. It then gets
+    /// what it used plus this fraction of an equal share. Default: 0.1.
     pub demand_headroom: f64,
-    /// Whether pairs may exceed their guarantees.
+    /// Whether pairs may exceed their guarantees. Default: `work_conserving`.
     pub rate_allocation: RateAllocation,
-    /// What a pair may send at once after a pause; see [`rate_limiter`](super::rate_limiter::Config::burst).
+    /// What a pair may send at once after a pause. Default: one full packet, as for `rate_limiter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Bytes>,
-    /// Packets of a pair that wait at most; what comes on top is dropped.
+    /// Longest queue of a pair, in packets; further packets are dropped. Default: 1000.
     pub queue_packets: u32,
 }
 
@@ -84,10 +83,10 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum RateAllocation {
-    /// Never: what no guarantee claims stays idle. The DRL that Augmented Queue measures does so (its Table 3: at
-    /// most 4.9 Gbps of a guarantee of 5 on a link of 25).
+    /// Never: what no guarantee claims stays idle, as with the DRL that Augmented Queue measures (its Table 3: at most
+    /// 4.9 Gbps of a guarantee of 5 on a link of 25).
     GuaranteesOnly,
-    /// Wherever there is no congestion, as ElasticSwitch is described.
+    /// Where there is no congestion, as ElasticSwitch is described.
     WorkConserving(Probing),
 }
 
@@ -104,7 +103,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What its types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(&self) -> Result<(), Problem> {
         check_duration("period", self.period)?;
         if !(0.0..1.0).contains(&self.demand_headroom) {
@@ -119,8 +118,8 @@ impl Config {
         super::rate_limiter::check(self.burst, self.queue_packets)
     }
 
-    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry `transport`, which
-    /// must be no other's.
+    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry the transport index
+    /// `transport`, which no other transport may use.
     pub fn shaper(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
         Box::new(hypervisor::Hypervisor::new(self, site, hose, transport))
     }

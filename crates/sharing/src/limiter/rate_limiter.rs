@@ -1,10 +1,12 @@
-//! PRL, a pre-determined rate limiter (Augmented Queue, section 5.1): all that a host sends passes one token bucket.
+//! PRL, a pre-determined rate limiter (Augmented Queue, section 5.1): everything that a host sends passes one token
+//! bucket.
 //!
-//! Stands for Linux HTB with one class: wire bytes are counted, what exceeds the rate waits in one queue, and what
-//! finds that queue full is dropped. Incoming packets are not limited; that is how it fails Table 3 of the paper.
+//! It models Linux HTB with one class: wire bytes are counted, packets that exceed the rate wait in one queue, and
+//! packets that find the queue full are dropped. Incoming packets are not limited, which is why it fails in Table 3 of
+//! the paper.
 //!
-//! Decided here: a packet passes only when tokens for all of it are there, where HTB lets one pass on any positive
-//! number and goes into debt. The long-run rate is the same, and the bound of rate * t + burst is exact.
+//! Decided here: a packet passes only when there are tokens for all of it. HTB lets one pass with any positive number
+//! of tokens and goes into debt. The long-run rate is the same, and the bound of rate * t + burst is exact.
 
 use std::collections::VecDeque;
 
@@ -15,15 +17,15 @@ use units::{Bytes, Problem, Rate, Time};
 
 use super::TokenBucket;
 
-/// What a scenario may set; the rate itself follows from the grants of entities.
+/// Configuration of the rate limiter. The rate itself follows from the grants of entities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// What may pass at once after a pause; one full packet if unset, as `tc` sets it where timers are fine. At less
-    /// than a full packet none would ever pass, so that is the least.
+    /// Bytes that may be sent at once after a pause, at least one full packet. Default: one full packet, as `tc` sets
+    /// it with fine-grained timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<Bytes>,
-    /// Packets that wait at most (Linux `txqueuelen`); what comes on top is dropped.
+    /// Longest queue in packets (Linux `txqueuelen`); further packets are dropped. Default: 1000.
     pub queue_packets: u32,
 }
 
@@ -34,7 +36,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What its types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(&self) -> Result<(), Problem> {
         check(self.burst, self.queue_packets)
     }
@@ -52,7 +54,7 @@ impl Config {
     }
 }
 
-/// Both limiters have these two settings.
+/// Checks the two settings that both limiters have.
 pub(super) fn check(burst: Option<Bytes>, queue_packets: u32) -> Result<(), Problem> {
     if burst == Some(Bytes(0)) {
         return Err(Problem::new("burst", "0 lets nothing pass; leave it out for one full packet"));
@@ -71,7 +73,7 @@ struct RateLimiter {
     bucket: TokenBucket,
     queue: VecDeque<Packet>,
     queue_packets: usize,
-    /// When it was last called.
+    /// Time of the last call.
     seen: Time,
     passed: u64,
     dropped: u64,
@@ -103,7 +105,7 @@ impl Shaper for RateLimiter {
     }
 
     fn poll_at(&self) -> Time {
-        // A packet that may go already waits for the NIC and not for a time.
+        // A packet that may already be sent waits for the NIC and needs no wake-up.
         let ready = self.queue.front().map(|head| self.bucket.ready_at(u64::from(head.wire_bytes)));
         ready.filter(|&at| at > self.seen).unwrap_or(Time::MAX)
     }

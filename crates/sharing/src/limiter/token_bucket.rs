@@ -1,16 +1,15 @@
 //! A token bucket, exact to the picosecond.
 //!
-//! Tokens are counted in 1 / (8 * 10^12) of a byte, of which a rate of r bps makes exactly r a picosecond. Nothing is
-//! ever rounded but the instant at which enough are there, and that up to the next picosecond: in any interval of
-//! length t at most r * t and the burst pass, and a sender that always has a packet sends at r for as long as it
-//! likes.
+//! Tokens are counted in units of 1 / (8 * 10^12) of a byte, so that a rate of r bps makes exactly r tokens in a
+//! picosecond. Only the time at which enough tokens are there is rounded, up to the next picosecond. In any interval of
+//! length t at most r * t plus the burst pass, and a sender that always has a packet sends at r for any length of time.
 
 use units::{Bytes, Rate, Time};
 
 /// Tokens that a byte takes.
 const BYTE: u128 = 8_000_000_000_000;
 
-/// Lets bytes pass at a rate, and a burst at once after a pause.
+/// A token bucket: lets bytes pass at a rate, and a burst after a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     rate: Rate,
@@ -32,13 +31,13 @@ impl TokenBucket {
         self.rate
     }
 
-    /// From `now` on it fills at `rate`; what is in it stays.
+    /// Fills at `rate` from `now` on; the tokens stay.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.fill(now);
         self.rate = rate;
     }
 
-    /// Lets `bytes` pass, if there is enough for all of them.
+    /// Lets `bytes` pass if there are enough tokens for all of them.
     pub fn take(&mut self, now: Time, bytes: u64) -> bool {
         self.fill(now);
         let left = self.tokens.checked_sub(u128::from(bytes) * BYTE);
@@ -46,8 +45,8 @@ impl TokenBucket {
         left.is_some()
     }
 
-    /// The first instant at which `bytes` may pass: in the past if they might have long since, [`Time::MAX`] if they
-    /// never may, because they are more than the burst or the rate is zero.
+    /// The first time at which `bytes` may pass. It may be in the past. [`Time::MAX`] if they never may, because they
+    /// exceed the burst or the rate is zero.
     pub fn ready_at(&self, bytes: u64) -> Time {
         let missing = (u128::from(bytes) * BYTE).saturating_sub(self.tokens);
         if missing == 0 {

@@ -4,10 +4,10 @@ use units::Problem;
 
 use crate::trace::TraceError;
 
-/// Payload bytes in a full packet, as every table here that counts packets means it.
+/// Payload bytes of a full packet, in all tables here that count packets.
 const PACKET_BYTES: f64 = 1460.0;
 
-/// What a table counts.
+/// The unit of a table's sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SizeUnit {
@@ -17,47 +17,48 @@ pub enum SizeUnit {
     Packets,
 }
 
-/// How a table writes "certain".
+/// The scale of a table's probabilities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Probability {
-    /// As 1.
+    /// Up to 1.
     Fraction,
-    /// As 100.
+    /// Up to 100.
     Percent,
 }
 
-/// A distribution function by its points. Unit and scale have no default: tables that look alike differ in both.
+/// A cumulative distribution given by its points. Unit and scale have no default, since tables that look alike differ
+/// in both.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Size and the probability of at most that size, both ascending, up to certainty.
+    /// Pairs of a size and the probability of at most that size. Both ascend, and the last probability is 1 (or 100).
     pub points: Vec<[f64; 2]>,
-    /// What the sizes count.
+    /// Unit of the sizes.
     pub unit: SizeUnit,
-    /// What the probabilities run up to.
+    /// Scale of the probabilities.
     pub probability: Probability,
 }
 
-/// A table in a file: a point a line, the size first and the probability last (whatever stands between is passed over,
-/// as in pFabric's tables). Lines with `#` are comments, and lone numbers above the first point (a count, a mean, as in
-/// Homa's tables) are headings.
+/// A table in a file: one point on a line, with the size first and the probability last. Columns between are ignored,
+/// as in pFabric's tables. Lines with `#` are comments, and single numbers above the first point (a count or a mean, as
+/// in Homa's tables) are headings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableFile {
-    /// Where it is, seen from the scenario.
+    /// Path of the file, relative to the scenario's folder.
     pub path: String,
-    /// What the sizes count.
+    /// Unit of the sizes.
     pub unit: SizeUnit,
-    /// What the probabilities run up to.
+    /// Scale of the probabilities.
     pub probability: Probability,
 }
 
 /// A distribution of sizes in bytes.
 ///
-/// The one rule of interpolation: the distribution function is linear between neighbouring points, and whatever
-/// probability the first point already has sits at its size. (Homa's own generator takes the upper point's size for the
-/// whole step; the means at the head of its files are by that rule, and 1 to 5% higher than ours.)
+/// The distribution function is linear between neighbouring points, and the probability of the first point is
+/// concentrated at its size. (Homa's own generator uses the upper point's size for the whole step. The means at the
+/// head of its files follow that rule and are 1 to 5% higher than ours.)
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cdf {
     /// (size in bytes, probability of at most that), the last with probability 1.
@@ -89,7 +90,7 @@ impl Table {
         Ok(Table { points, unit, probability })
     }
 
-    /// The distribution, or what is wrong with the points.
+    /// The distribution, or the error of the points.
     pub fn cdf(&self) -> Result<Cdf, Problem> {
         let scale = if self.unit == SizeUnit::Packets { PACKET_BYTES } else { 1.0 };
         let certain = if self.probability == Probability::Percent { 100.0 } else { 1.0 };
@@ -155,13 +156,13 @@ impl Cdf {
             if n < 2.0 { y } else { 1.5 + (n * (n - 1.0) * 0.5 - 1.0) + n * (y - (n - 0.5)) }
         };
         let mean = |a: f64, b: f64| {
-            // Differences of integrals lose digits on narrow segments, where the ends say enough.
+            // Differences of integrals lose digits on narrow segments, where the value at the ends is enough.
             if multiples(a) == multiples(b) { multiples(a) } else { (integral(b) - integral(a)) * quantum / (b - a) }
         };
         self.segments().map(|((a, p), (b, q))| (q - p) * quantum * mean(a, b)).sum()
     }
 
-    /// Neighbouring points; the first point's own probability is a segment of no width.
+    /// Pairs of neighbouring points. The first point's own probability is a segment of zero width.
     fn segments(&self) -> impl Iterator<Item = ((f64, f64), (f64, f64))> + '_ {
         let atom = ((self.points[0].0, 0.0), self.points[0]);
         std::iter::once(atom).chain(self.points.windows(2).map(|pair| (pair[0], pair[1])))
@@ -190,7 +191,7 @@ mod tests {
     fn the_rounded_mean_is_that_of_an_enumeration() {
         // Uniform on [0, 10], rounded to multiples of 4: below 6 gives 4, up to 10 gives 8.
         assert!((Cdf::uniform(0.0, 10.0).mean_rounded(4.0) - (0.6 * 4.0 + 0.4 * 8.0)).abs() < 1e-12);
-        // Whole ends keep the mean.
+        // Integer ends keep the mean.
         assert!((Cdf::uniform(3.0, 1200.0).mean_rounded(1.0) - 601.5).abs() < 1e-9);
         assert_eq!(Cdf::constant(1000.0).mean_rounded(1460.0), 1460.0);
     }

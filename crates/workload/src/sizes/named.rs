@@ -1,15 +1,15 @@
 use super::cdf::{Cdf, Probability, SizeUnit, Table};
 
-/// A published table of sizes, with the unit and the scale in which its file is written.
+/// A published table of sizes, with the unit and scale of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
     /// The name in a scenario.
     pub name: &'static str,
-    /// Where the numbers come from.
+    /// Source of the numbers.
     pub source: &'static str,
-    /// What the file's sizes count.
+    /// Unit of the file's sizes.
     pub unit: SizeUnit,
-    /// What the file's probabilities run up to.
+    /// Scale of the file's probabilities.
     pub probability: Probability,
     text: &'static str,
 }
@@ -70,7 +70,7 @@ impl Named {
 mod tests {
     use super::*;
 
-    /// Worked out in rational arithmetic outside this program: the sum of (q - p) (a + b) / 2 over neighbouring points.
+    /// Computed in rational arithmetic outside this program: the sum of (q - p) (a + b) / 2 over neighbouring points.
     const MEANS_BYTES: &[(&str, f64)] = &[
         ("websearch", 1140.98 * 1460.0),
         ("datamining", 5116.6 * 1460.0),

@@ -3,33 +3,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-/// A Pareto law by its mean.
+/// A Pareto distribution given by its mean.
 ///
 /// Without `cap`, P(size > x) = (scale / x)^shape with scale = mean (shape - 1) / shape; shape must exceed 1, or there
-/// is no mean. Near 1 the mean of even a million draws is far below the true one, and so is the load offered: that is
-/// what a heavy tail does, and `cap` is the remedy.
+/// is no mean. Near 1 the mean of even a million draws is far below the true mean, and so is the offered load. That is
+/// the nature of a heavy tail; use `cap` against it.
 ///
-/// With `cap` the law is truncated there (the textbook's bounded Pareto: the density is that of the Pareto law up to
-/// the cap and zero beyond), not clipped: no lump of messages sits at the cap. The scale is then solved for so that the
-/// mean is again `mean`.
+/// With `cap` the distribution is truncated there (the bounded Pareto distribution: the density of the Pareto
+/// distribution up to the cap and zero beyond), so no messages accumulate at the cap. The scale is solved for so that
+/// the mean is still `mean`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pareto {
-    /// The exponent of the tail.
+    /// Exponent of the tail, above 1 without `cap`.
     pub shape: f64,
-    /// The mean size, cap or no cap.
+    /// Mean size, with or without cap.
     pub mean: Bytes,
-    /// The largest size.
+    /// Largest size. Default: none.
     pub cap: Option<Bytes>,
 }
 
-/// The law with its scale solved for.
+/// The distribution with its scale.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub mean: f64,
     scale: f64,
     shape: f64,
-    /// The probability below the cap under the law without one; 1 if there is none.
+    /// The probability of a size below the cap without truncation; 1 if there is no cap.
     below_cap: f64,
 }
 
@@ -59,8 +59,8 @@ impl Pareto {
     }
 }
 
-/// The r = scale / cap at which the truncated law's mean is `target` caps. The mean,
-/// `shape / (shape - 1) * (r - r^shape) / (1 - r^shape)` caps, grows with r, so bisection (in ln r) finds it.
+/// The r = scale / cap at which the mean of the truncated distribution is `target` caps. The mean, `shape / (shape - 1)
+/// * (r - r^shape) / (1 - r^shape)` caps, grows with r, so bisection (in ln r) finds it.
 fn scale_over_cap(shape: f64, target: f64) -> f64 {
     let mean = |ln_r: f64| {
         let less = shape - 1.0;
@@ -91,7 +91,7 @@ mod tests {
         for shape in [0.5, 1.0, 1.05, 2.0] {
             let law = Pareto { shape, mean: Bytes(100_000), cap: Some(Bytes(10_000_000)) }.law().unwrap();
             assert!((law.quantile(1.0) / 1e7 - 1.0).abs() < 1e-9, "the largest is the cap");
-            // The mean is the integral of the quantile function: midpoints in v, with u = 1 - v^3 to tame the tail.
+            // The mean is the integral of the quantile function: midpoints in v, with u = 1 - v^3 to smooth the tail.
             let n = 1_000_000;
             let integral: f64 = (0..n)
                 .map(|i| (f64::from(i) + 0.5) / f64::from(n))

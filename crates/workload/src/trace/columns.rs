@@ -1,36 +1,36 @@
-/// Picoseconds of one unit of each column that can say when flows start.
+/// The possible start columns and their units in picoseconds.
 const STARTS: [(&str, f64); 5] =
     [("start_s", 1e12), ("start_ms", 1e9), ("start_us", 1e6), ("start_ns", 1e3), ("start_ps", 1.0)];
 
-/// A column that is needed, by its name and index.
+/// A required column, by name and index.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     pub name: &'static str,
     pub index: usize,
 }
 
-/// Where a table of flows, in whatever format, has what a trace needs.
+/// The columns of a table of flows, in whatever format.
 pub(super) struct Columns {
     pub src: Column,
     pub dst: Column,
     pub size: Column,
     pub start: Column,
-    /// What `start` counts.
+    /// Unit of `start`.
     pub unit_ps: f64,
-    /// Only if it was asked for.
+    /// Present only if asked for.
     pub class: Option<Column>,
 }
 
 impl Columns {
-    /// Those of some titles that mean something here, for errors. What else stands there is not said: it may be the first line of any
-    /// file, such as one of passwords, and an error goes to logs.
+    /// The titles that are known, for errors. Other titles are not shown: the file may be any file, such as one with
+    /// passwords, and errors go to logs.
     pub fn known(titles: &[&str]) -> String {
         let names = ["src", "dst", "size_bytes", "bytes", "class"].into_iter().chain(STARTS.map(|(name, _)| name));
         let known: Vec<&str> = names.filter(|name| titles.contains(name)).collect();
         if known.is_empty() { "without one of the columns".to_owned() } else { known.join(",") }
     }
 
-    /// Finds them by their titles, or says which titles there should be.
+    /// Finds the columns by their titles. The error says which titles are expected.
     pub fn find(titles: &[&str], class: bool) -> Result<Columns, String> {
         let one_of = |names: &[&'static str]| {
             let find =
@@ -45,7 +45,7 @@ impl Columns {
             }
         };
         let (src, dst) = (one_of(&["src"])?, one_of(&["dst"])?);
-        // Results call it bytes.
+        // Results call the column bytes.
         let size = one_of(&["size_bytes", "bytes"])?;
         let start = one_of(&STARTS.map(|(name, _)| name))?;
         Ok(Columns {

@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use super::columns::Columns;
 use super::{Place, Trace, TraceError};
 
-/// A CSV of flows with a header line: `src`, `dst`, `size_bytes` (or `bytes`, as results call it), one of `start_s`,
-/// `start_ms`, `start_us`, `start_ns` and `start_ps`, in any order; other columns are passed over, so that the results of
-/// other runs can be sent again.
+/// A CSV of flows with a header line: `src`, `dst`, `size_bytes` (or `bytes`, as in results) and one of `start_s`,
+/// `start_ms`, `start_us`, `start_ns` and `start_ps`, in any order. Other columns are ignored, so that results of other
+/// runs can be replayed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CsvTrace {
-    /// Where it is, seen from the scenario.
+    /// Path of the file, relative to the scenario's folder.
     pub path: String,
-    /// Only the rows with this in their column `class`; all rows if unset.
+    /// Takes only the rows with this value in the column `class`. Default: all rows.
     pub class: Option<String>,
 }
 

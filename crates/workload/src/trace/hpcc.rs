@@ -4,21 +4,23 @@ use units::{HostId, Time};
 
 use super::{A_NUMBER, Place, Trace, TraceError};
 
-/// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` a line, in seconds.
+/// HPCC's `flow.txt`: the number of flows on the first line, then `src dst pg dport bytes start` on each line, in
+/// seconds.
 ///
-/// Lines beyond that number are not read, as in HPCC, whose own sample keeps spare flows there.
-/// `dport` says nothing here and is only checked to be a number. All flows must have one `pg` (priority group): split a
-/// file with several into classes.
+/// Lines beyond that number are ignored, as in HPCC, whose own sample keeps spare flows there. `dport` has no meaning
+/// here and is only checked to be a number. All flows must have the same `pg` (priority group): split a file with
+/// several into classes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HpccTrace {
-    /// Where it is, seen from the scenario.
+    /// Path of the file, relative to the scenario's folder.
     pub path: String,
-    /// Node ids that are switches in the topology that the file was written for. HPCC counts hosts and switches
-    /// together; hosts are counted here in the order of their node ids. Unset, the hosts come first.
+    /// Node ids that are switches in the topology that the file was written for. HPCC numbers hosts and switches
+    /// together; here hosts are numbered in the order of their node ids. Default: none; all hosts come before all
+    /// switches.
     #[serde(default)]
     pub switches: Vec<u32>,
-    /// The time in the file that counts as the class's start. HPCC's own generator begins at "2s".
+    /// Time in the file that is the class's start. HPCC's own generator begins at "2s". Default: 0.
     #[serde(default)]
     pub origin: Time,
 }
@@ -35,7 +37,7 @@ impl HpccTrace {
             .map(|(index, line)| (Place { file: &self.path, line: index + 1 }, line))
             .filter(|(_, line)| !line.trim().is_empty());
         let (first, count) = lines.next().unwrap_or((Place { file: &self.path, line: 1 }, ""));
-        // Not what stands there: it may be the first line of any file, such as one of passwords.
+        // The value is not shown: it may be the first line of any file, such as one with passwords.
         let count: usize =
             count.trim().parse().map_err(|_| first.error("number of flows", "something else", A_NUMBER))?;
 

@@ -6,37 +6,37 @@ use units::{Bytes, HostId, Time};
 
 use super::{Place, Trace, TraceError, TraceFlow};
 
-/// htsim's connection matrix: `Nodes N`, `Connections M`, perhaps `Triggers K`, then a line for each connection, such as
-/// `3->7 id 5 start 1000 size 2000000`, and for each trigger, such as `trigger id 2 oneshot`.
+/// htsim's connection matrix: `Nodes N`, `Connections M`, optionally `Triggers K`, then a line for each connection,
+/// such as `3->7 id 5 start 1000 size 2000000`, and for each trigger, such as `trigger id 2 oneshot`.
 ///
-/// A trigger maps onto [`Flow::after`](crate::Flow::after) when exactly one connection fires it, on `send_done_trigger`,
-/// and every connection that it starts has the same source. Refused are what flows of ours can't say: triggers fired by
-/// several connections (barriers; multishots, whose order of starts is decided while they run), `recv_done_trigger`,
+/// A trigger becomes [`Flow::after`](crate::Flow::after) if exactly one connection fires it, on `send_done_trigger`,
+/// and every connection that it starts has the same source. Refused is what flows here can't express: triggers fired by
+/// several connections (barriers; multishots, whose order of starts is decided at run time), `recv_done_trigger`,
 /// `prio`, `addon` and failures. Connections of size 0, which htsim sends for ever, need [`HtsimTrace::endless`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HtsimTrace {
-    /// Where it is, seen from the scenario.
+    /// Path of the file, relative to the scenario's folder.
     pub path: String,
-    /// What `start` counts.
+    /// Unit of `start` in the file. Default: `ps`.
     #[serde(default)]
     pub start_unit: StartUnit,
-    /// What connections of size 0 send, such as "1GB": htsim sends for ever on them, and a flow here has an end. Take more than the
-    /// run can carry by `measure.end`. Unset, such connections are errors.
+    /// Size of connections of size 0, such as "1GB". htsim sends for ever on them; a flow here has an end, so take more
+    /// than the run can carry by `measure.end`. Default: such connections are errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endless: Option<Bytes>,
 }
 
-/// What `start` counts in a connection matrix; htsim's programs have differed.
+/// Unit of `start` in a connection matrix, in which versions of htsim differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartUnit {
-    /// Picoseconds, as htsim reads it today.
+    /// Picoseconds, as in present versions of htsim.
     #[default]
     Ps,
     /// Nanoseconds.
     Ns,
-    /// Microseconds, as older versions read it.
+    /// Microseconds, as in older versions.
     Us,
 }
 
@@ -53,11 +53,11 @@ struct Trigger {
     starts: Vec<(usize, usize)>,
 }
 
-/// What the reader has gathered so far.
+/// State of the reader.
 #[derive(Default)]
 struct Matrix {
     flows: Vec<TraceFlow>,
-    /// Flow ids and where they were first used.
+    /// Flow ids and the lines where they were first used.
     ids: BTreeMap<u64, usize>,
     triggers: BTreeMap<u64, Trigger>,
 }
@@ -89,7 +89,7 @@ impl HtsimTrace {
                 }
                 [word, ..] => {
                     let expected = "Nodes N, Connections N, Triggers N, a connection src->dst or a trigger";
-                    // What stands in a file that is no connection matrix is not said: it may be one of passwords.
+                    // The value is not shown: a file that is no connection matrix may be one with passwords.
                     let shown = if header.contains_key("Nodes") { word } else { "something else" };
                     return Err(place.error("line", shown, expected));
                 }
@@ -304,7 +304,7 @@ mod tests {
             |bytes| HtsimTrace { path: "t.cm".into(), start_unit: StartUnit::Ps, endless: Some(Bytes(bytes)) };
         let trace = endless(1_000_000).parse(text).unwrap();
         assert_eq!(trace.flows().iter().map(|flow| flow.bytes).collect::<Vec<_>>(), [1_000_000, 5]);
-        // Nothing of nothing is no flow either.
+        // A size of 0 is no flow either.
         assert!(endless(0).parse(text).is_err());
         assert!(parse(text).unwrap_err().to_string().contains("endless"));
     }

@@ -14,24 +14,24 @@ use units::{HostId, Time};
 use super::columns::{Column, Columns};
 use super::{A_NUMBER, A_TIME, Trace, TraceError, TraceFlow, time_of_real, time_of_whole};
 
-/// A Parquet file of flows, uncompressed or by snappy or zstd, with the columns of a [`CsvTrace`](super::CsvTrace): `src`,
-/// `dst` and `size_bytes` (or `bytes`, as results call it) of any integer type, and one of `start_s`, `start_ms`,
-/// `start_us`, `start_ns` and `start_ps`, integers or floats. Other columns are passed over, so that the `flows.parquet`
-/// of a result can be sent again. Nulls are errors: a flow of a result that never started has no `start_ps`.
+/// A Parquet file of flows, uncompressed or compressed by snappy or zstd, with the columns of a CSV trace: `src`, `dst`
+/// and `size_bytes` (or `bytes`, as in results) of any integer type, and one of `start_s`, `start_ms`, `start_us`,
+/// `start_ns` and `start_ps`, integers or floats. Other columns are ignored, so that the `flows.parquet` of a result
+/// can be replayed. Nulls are errors: a flow of a result that never started has no `start_ps`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParquetTrace {
-    /// Where it is, seen from the scenario.
+    /// Path of the file, relative to the scenario's folder.
     pub path: String,
-    /// Only the rows with this in their column `class`; all rows if unset.
+    /// Takes only the rows with this value in the column `class`. Default: all rows.
     pub class: Option<String>,
 }
 
-/// Rows that are taken out of the columns at once.
+/// Rows that are read at a time.
 const BATCH: usize = 8192;
 
 impl ParquetTrace {
-    /// Reads what is in the file.
+    /// Parses the file's content.
     pub fn parse(&self, content: Vec<u8>) -> Result<Trace, TraceError> {
         let file =
             guarded(|| SerializedFileReader::new(Bytes::from(content))).map_err(|error| self.broken(0, &error))?;
@@ -64,7 +64,7 @@ impl ParquetTrace {
                     let row: Vec<&Cell> = cells.iter().map(|column| &column[index]).collect();
                     flows.extend(self.flow(rows, &columns, &row)?);
                 }
-                // A few bytes can stand for any number of rows.
+                // A few bytes can encode any number of rows.
                 if flows.len() as u64 > crate::FLOWS_MAX {
                     return Trace::counted(&self.path, "row", flows);
                 }
@@ -74,7 +74,7 @@ impl ParquetTrace {
         Trace::counted(&self.path, "row", flows)
     }
 
-    /// Where the columns are, if they are of types that can be read.
+    /// Finds the columns and checks that their types can be read.
     fn columns(&self, schema: &SchemaDescriptor) -> Result<Columns, TraceError> {
         let titles: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
         let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
@@ -103,7 +103,7 @@ impl ParquetTrace {
         Ok(columns)
     }
 
-    /// The flow of a row, if it is of the class.
+    /// The flow of a row, if the row is of the class.
     fn flow(&self, row: usize, columns: &Columns, cells: &[&Cell]) -> Result<Option<TraceFlow>, TraceError> {
         if let (Some(column), Some(class)) = (columns.class, &self.class) {
             match cells[4] {
@@ -151,7 +151,8 @@ impl ParquetTrace {
     }
 }
 
-/// Integers, and not what is stored as such: times, say, whose unit may be another than the column's name says.
+/// Whether a column holds plain integers. Times, for example, are stored as integers too, but their unit may differ
+/// from what the column's name says.
 fn is_whole(column: &ColumnDescriptor) -> bool {
     use ConvertedType::{INT_8, INT_16, INT_32, INT_64, NONE, UINT_8, UINT_16, UINT_32, UINT_64};
     let plain = [NONE, INT_8, INT_16, INT_32, INT_64, UINT_8, UINT_16, UINT_32, UINT_64];
@@ -164,8 +165,8 @@ fn is_real(column: &ColumnDescriptor) -> bool {
     matches!(column.physical_type(), Type::FLOAT | Type::DOUBLE)
 }
 
-/// What the library says. It panics on some damaged files, such as one whose page names a dictionary that it has not:
-/// nothing that it was reading is used afterwards.
+/// Runs the library's reader and catches its panics on damaged files, such as one whose page refers to a missing
+/// dictionary. Nothing that it was reading is used afterwards.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ParquetError::General("damaged".to_owned())))
 }

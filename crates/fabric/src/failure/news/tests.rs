@@ -22,7 +22,7 @@ fn us(time: u64) -> Time {
     Time::from_us(time)
 }
 
-/// By switch, when it learned something, in microseconds, and how many links it took to be dead.
+/// By switch: when it learned something, in microseconds, and how many links it then took to be dead.
 fn times(heard: &[Heard]) -> Vec<(u32, u64, usize)> {
     let mut times: Vec<_> = heard.iter().map(|of| (of.switch.0, of.at.ps() / 1_000_000, of.dead.links.len())).collect();
     times.sort_unstable();
@@ -40,7 +40,7 @@ fn news_goes_around_a_ring_from_both_ends_of_the_dead_link() {
 #[test]
 fn who_is_cut_off_learns_what_it_missed_when_a_link_is_back() {
     let fabric = ring();
-    // Switch 3 is cut off at 100 us, then 0 - 1 fails; 2 - 3 is back at 300 us.
+    // Switch 3 is cut off at 100 us, then 0 - 1 fails; 2 - 3 is repaired at 300 us.
     let both = |one: &Failures, other: &Failures| Failures {
         links: one.links.union(&other.links).copied().collect(),
         ..Failures::default()
@@ -51,7 +51,7 @@ fn who_is_cut_off_learns_what_it_missed_when_a_link_is_back() {
     let heard = spread(&fabric, &states, &states, DELAY, HOP);
     let of_three: Vec<(u64, usize)> =
         heard.iter().filter(|of| of.switch.0 == 3).map(|of| (of.at.ps() / 1_000_000, of.dead.links.len())).collect();
-    // It sees its own links go; of the third it hears 10 us after it is joined again.
+    // Switch 3 detects its own links; it hears of 0 - 1 10 us after it is reconnected.
     assert_eq!(of_three, [(150, 4), (350, 2), (360, 4)]);
     let last: Vec<usize> =
         (0..6).map(|switch| heard.iter().rev().find(|of| of.switch.0 == switch).unwrap().dead.links.len()).collect();
@@ -82,14 +82,14 @@ fn news_that_is_silent_about_a_dead_link_does_not_pass_it() {
     let news = cable(&fabric, 0, 1);
     let all = Failures { links: silent.links.union(&news.links).copied().collect(), ..Failures::default() };
     let heard = spread(&fabric, &[(us(0), silent), (us(100), all)], &[(us(100), news)], DELAY, HOP);
-    // Nobody knows of 2 - 3, and switch 3 hears of 0 - 1 over 0, 5 and 4.
+    // No switch hears of 2 - 3; switch 3 hears of 0 - 1 over 0, 5 and 4.
     assert_eq!(times(&heard), [(0, 150, 2), (1, 150, 2), (2, 160, 2), (3, 180, 2), (4, 170, 2), (5, 160, 2)]);
 }
 
 #[test]
 fn late_news_of_the_past_is_ignored() {
     let fabric = ring();
-    // Down for 15 us, which is less than news takes to go round: each hears of both, in order, and ends where it began.
+    // Down for 15 us, less than news takes around the ring: each switch hears of both changes, in order.
     let states = [(us(100), cable(&fabric, 0, 1)), (us(115), Failures::default())];
     let heard = spread(&fabric, &states, &states, DELAY, HOP);
     assert_eq!(heard.len(), 12);

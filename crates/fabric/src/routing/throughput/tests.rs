@@ -16,7 +16,7 @@ fn column(tables: &RoutingTables, algorithm: Algorithm) -> [f64; 6] {
     [a, b, c, d, e, worst_case(tables, algorithm).unwrap().throughput]
 }
 
-/// As many digits as the paper prints.
+/// Rounds to the digits that the paper prints.
 fn printed(ours: [f64; 6]) -> [f64; 6] {
     ours.map(|cell| (cell * 100.0).round() / 100.0)
 }
@@ -25,16 +25,17 @@ fn printed(ours: [f64; 6]) -> [f64; 6] {
 fn figure_2() {
     let tables = cube();
     let column = |algorithm| printed(column(&tables, algorithm));
-    // Paper: 4, 1, 0.4, 0.54, 0.33, 0.21. Transpose differs: see the essay.
+    // Paper: 4, 1, 0.4, 0.54, 0.33, 0.21. Transpose differs: see the module's documentation.
     assert_eq!(column(Algorithm::Romm), [4.0, 1.0, 0.4, 0.6, 0.33, 0.21]);
     // Paper: 4, 1, 0.5, 0.25, 0.33, 0.25.
     assert_eq!(column(Algorithm::FixedTies), [4.0, 1.0, 0.5, 0.25, 0.33, 0.25]);
     // Paper: 0.5 throughout.
     assert_eq!(column(Algorithm::Protocol(Routing::Vlb)), [0.5; 6]);
-    // Paper: 2.33, 0.76, 0.42, 0.57, 0.53, 0.31. Nearest neighbour and transpose differ: see the essay.
+    // Paper: 2.33, 0.76, 0.42, 0.57, 0.53, 0.31. Nearest neighbour and transpose differ: see the module's
+    // documentation.
     assert_eq!(column(Algorithm::Protocol(Routing::Wlb)), [2.29, 0.76, 0.42, 0.71, 0.53, 0.31]);
 
-    // What runs under the names of the first two columns.
+    // The protocols that the paper's first two columns are named after.
     assert_eq!(column(Algorithm::Protocol(Routing::RandomPacketSpraying)), [4.0, 1.0, 0.36, 0.61, 0.33, 0.18]);
     assert_eq!(column(Algorithm::Protocol(Routing::DestinationTag)), [4.0, 1.0, 0.5, 0.29, 0.33, 0.29]);
 }
@@ -47,8 +48,8 @@ fn cells_of_figure_2_that_are_fractions() {
         assert!((ours - expected).abs() < 1e-9, "{algorithm:?} {pattern:?}: {ours}, not {expected}");
     };
     let wlb = Algorithm::Protocol(Routing::Wlb);
-    // A quarter of the packets want this link's direction, 7/8 of them take it; a quarter want the opposite one, 1/8 of
-    // those pass 7 links of this direction.
+    // A quarter of the packets go in this link's direction and 7/8 of those take it; a quarter go in the opposite
+    // direction and 1/8 of those cross 7 links of this direction.
     is(wlb, Pattern::NearestNeighbor, 1.0 / (0.25 * 7.0 / 8.0 + 0.25 * 7.0 / 8.0));
     // Mean hops a dimension: 2 d (8 - d) / 8 over d in 0..8, which is 21 / 8, on two links a node.
     is(wlb, Pattern::Uniform, 16.0 / 21.0);
@@ -65,8 +66,8 @@ fn cells_of_figure_2_that_are_fractions() {
 
 #[test]
 fn equal_shares_of_paths_are_not_figure_2_either() {
-    // The other reading of "random packet spraying": each shortest path alike. Bit complement 0.4, transpose 0.54 and
-    // worst case 0.21 are not what it carries.
+    // The other reading of "random packet spraying", equal shares of shortest paths, does not give bit complement 0.4,
+    // transpose 0.54 and worst case 0.21 either.
     let tables = cube();
     let (fabric, routes) = (tables.fabric(), tables.routes());
     let hops = |from: SwitchId, to: SwitchId| routes.distance(from, HostId(to.0)).unwrap() - 1;

@@ -5,8 +5,8 @@ use units::{Duration, NodeId, Problem, Rate};
 use super::{Line, Lines};
 use crate::{Builder, Fabric, names};
 
-/// Our own list. Nodes have any names, each declared before a link names it; ports are numbered in the order of the
-/// links. Each switch with hosts becomes a group.
+/// Our own format. Nodes have any names and are declared before a link names them. Ports are numbered in the order of
+/// the links. Each switch with hosts becomes a group.
 pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, Problem> {
     let mut nodes = Nodes::default();
     let mut cables = Vec::new();

@@ -8,12 +8,12 @@ use crate::{Builder, Fabric};
 const NODES_MAX: u32 = 1 << 21;
 const LINKS_MAX: u32 = 1 << 23;
 
-/// HPCC's `topology.txt`: a line of three counts (nodes, switches, links), the numbers of the switches, then a line a
-/// link: two node numbers, rate, propagation delay, error rate. Every other node is a host.
+/// HPCC's `topology.txt`: a line of three counts (nodes, switches, links), the numbers of the switches, then one line
+/// for each link: two node numbers, rate, propagation delay and error rate. Every other node is a host.
 ///
-/// Nodes keep the file's numbers in their names ("host17", "switch320"), by which its `flow.txt` speaks of them. An
-/// error rate must be 0, as in all of HPCC's own files: links here lose nothing by themselves. Lines beyond the links announced are not
-/// read, as in HPCC, whose own `mix/topology.txt` explains its lines there.
+/// Nodes keep the file's numbers in their names ("host17", "switch320"), which `flow.txt` refers to. The error rate
+/// must be 0, as in all of HPCC's own files; use a failure with `loss` instead. Lines beyond the announced number of
+/// links are ignored, as in HPCC, whose own `mix/topology.txt` explains its format there.
 pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, Problem> {
     let mut rest = lines.iter().peekable();
     let mut counts = rest.next().ok_or_else(|| lines.ends_before("its line of counts"))?;
@@ -22,7 +22,7 @@ pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, 
     let links = counts.count("the number of links", 0..=LINKS_MAX)?;
     counts.end()?;
 
-    // The numbers may be spread over lines: that program reads them as one stream.
+    // The numbers may be spread over lines: HPCC reads them as one stream.
     let mut switch_of = BTreeMap::new();
     while switch_of.len() < switches as usize {
         let mut line = rest.next().ok_or_else(|| lines.ends_before("the numbers of all switches"))?;

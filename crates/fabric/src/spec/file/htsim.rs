@@ -4,14 +4,14 @@ use super::{Line, Lines};
 use crate::spec::switches;
 use crate::{Builder, Fabric};
 
-/// htsim's `.topo`: `Nodes`, `Tiers` (2 or 3) and `Podsize`, then a block `Tier N` for the top-of-rack switches (0), the
-/// next level (1) and, with three tiers, the cores (2). Keys ignore case. In each block: `Radix_Down`, `Radix_Up` (not
-/// in the last), `Downlink_Speed_Gbps`, `Downlink_Latency_ns`, and optionally `Switch_Latency_ns`, `Bundle` (parallel
-/// cables on each downlink) and `Oversubscribed`.
+/// htsim's `.topo`: `Nodes`, `Tiers` (2 or 3) and `Podsize`, then a block `Tier N` for the top-of-rack switches (0),
+/// the next level (1) and, with three tiers, the cores (2). Keys ignore case. In each block: `Radix_Down`, `Radix_Up`
+/// (not in the last), `Downlink_Speed_Gbps`, `Downlink_Latency_ns`, and optionally `Switch_Latency_ns`, `Bundle`
+/// (parallel cables on each downlink) and `Oversubscribed`.
 ///
-/// The radices decide the structure; `Oversubscribed`, which follows from them, is only checked. The l-th uplink of the
-/// j-th aggregation switch of a pod, of which there are A, goes to core j + A * l, as in that program. Its queue sizes
-/// are refused, since here they belong to the switches' settings and would otherwise silently not count.
+/// The radices define the structure; `Oversubscribed` follows from them and is only checked. The l-th uplink of the
+/// j-th of A aggregation switches of a pod goes to core j + A * l, as in htsim. Queue sizes are refused: they are
+/// settings of the switches here and would be ignored.
 pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, Problem> {
     let mut head = Head::default();
     let mut tiers = [Tier::default(), Tier::default(), Tier::default()];
@@ -95,14 +95,14 @@ fn set<T>(slot: &mut Option<T>, value: T, line: &Line<'_>) -> Result<(), Problem
     }
 }
 
-/// The numbers that the file comes to.
+/// The dimensions of the network that the file describes.
 struct Shape {
     hosts: u32,
     hosts_per_tor: u32,
     tors_per_pod: u32,
     aggs_per_pod: u32,
     cores: u32,
-    /// For each tier: cables in parallel, their rate and propagation, and the tier's switches' delay.
+    /// By tier: number of parallel cables, their rate and propagation delay, and the delay of the tier's switches.
     down: Vec<(u32, Rate, Duration, Option<Duration>)>,
 }
 

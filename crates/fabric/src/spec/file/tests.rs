@@ -35,7 +35,7 @@ fn a_graph_keeps_names_rates_and_delays() {
 
 #[test]
 fn a_host_may_have_several_links_in_a_graph() {
-    // Two cables side by side to one switch, and one to another.
+    // Two parallel cables to one switch and one to another.
     let fabric =
         parse(FileFormat::Graph, &format!("{GRAPH}link c right 50Gbps 200ns\nlink c left 50Gbps 200ns")).unwrap();
     let (left, right) = (fabric.rack_of(HostId(0)), fabric.rack_of(HostId(2)));
@@ -45,7 +45,7 @@ fn a_host_may_have_several_links_in_a_graph() {
     // From a on left nothing is nearer than left's own link to c, and from c to a the third of its links.
     assert_eq!(routes.hops(HostId(0), HostId(2)), Some(2));
     assert_eq!(routes.first_ports(HostId(2), HostId(0), u64::MAX), 0b100);
-    // Both switches share a host, so they are one group.
+    // Both switches share a host, so they form one group.
     assert_eq!(fabric.groups, 1);
 }
 
@@ -74,7 +74,7 @@ fn an_hpcc_file_keeps_its_numbers() {
     assert_eq!(fabric.link(fabric.uplink(HostId(0))).propagation, Duration::from_us(1));
     assert_eq!(fabric.switch_delay, [Duration::from_ns(450)]);
 
-    // HPCC's own file explains its lines behind the links announced, which HPCC never reads.
+    // HPCC's own file explains its format after the announced links, where HPCC reads nothing.
     let explained =
         format!("{text}First line: total node #, switch node #, link #\nsrc0 dst0 rate delay error_rate\n...\n");
     assert_eq!(parse(FileFormat::Hpcc, &explained).unwrap().names, fabric.names);

@@ -1,4 +1,4 @@
-//! Algorithm 1 beside the full tables.
+//! Algorithm 1 against the full tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use node::onward_path::{self, Downstream};
 
 const SEED: u64 = 3;
 
-/// The regular ids of a port, by what the fabric's counting says of it.
+/// The regular ids of a port, derived from the fabric's numbering.
 fn regular(k: u32, hop: onward_path::Hop) -> Hop {
     let (half, per_tier) = (k / 2, k * k / 2);
     let (switch, port) = (hop.switch.0, hop.port.0);
@@ -53,7 +53,7 @@ fn it_finds_the_path_of_the_full_tables() {
 }
 
 proptest! {
-    /// The same by the counting alone, where no table would fit: up by the hash of the switch where it is, and down.
+    /// The same from the numbering alone, where no table would fit: up by the hash of each switch, then down.
     #[test]
     fn it_holds_for_every_fat_tree_that_the_ids_can_name(half in 2u32..=64, src: u32, dst: u32, flow: u32) {
         let (k, hosts, per_tier) = (2 * half, 2 * half * half * half, 2 * half * half);

@@ -27,7 +27,7 @@ fn the_papers_numbers_agree_with_each_other_in_blocks() {
     assert_eq!([blocks(0.44), blocks(176.0 / 1024.0), blocks(8.64)], [28.0, 11.0, 553.0]);
     assert_eq!(28 + 11 + 553 + LOGIC_BLOCKS, 712);
     assert_eq!(712.0 / CHIP_BLOCKS as f64, 0.445);
-    // Of k = 128 the two totals (Tables 7 and 5) differ by 8.7 MB of tables, less Table 2's five blocks.
+    // For k = 128 the two totals (Tables 7 and 5) differ by 8.7 MB of tables, less Table 2's five blocks.
     assert_eq!(blocks(8.6875), (845 - 294) as f64 + REGULAR_BLOCKS as f64);
     // Table 5 less logic, regular paths and 0.44 MB of roots: 2.2 MB of hierarchical queue assignment.
     assert_eq!((294 - LOGIC_BLOCKS - REGULAR_BLOCKS - 28) as f64 / 64.0, 2.203125);
@@ -58,7 +58,7 @@ fn path_calculation_takes_what_the_paper_says() {
 #[test]
 fn roots_and_queues_take_less_than_the_prototypes() {
     let roots = |k| blocks(&root_table(k).unwrap());
-    // A bit a port is less than the prototype took: 176 KB and 0.44 MB. The paper does not tell why.
+    // One bit for each port is less than the prototype took: 176 KB and 0.44 MB. The paper does not say why.
     assert_eq!((off(roots(36), 11.0), off(roots(128), 28.0)), (-27, -36));
     let queues = |k, queues| blocks(&queue_manager(k, queues).unwrap());
     assert_eq!(off(queues(36, Queues::SingleTier), mb(8.64)), -5);

@@ -1,4 +1,5 @@
-//! Two switches with two hosts each, without time: who sends next is for the test to say, and what is sent is there at once.
+//! Two switches with two hosts each, without time: who sends next is for the test to say, and what is sent is there at
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

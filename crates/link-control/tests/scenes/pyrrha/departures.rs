@@ -171,8 +171,8 @@ fn isolation_queues_hand_on_in_turn_or_together() {
     };
     for (config, longer) in [(no_hosts(), false), (departing(&[Departure::HandOnTogether]), true)] {
         let mut net = start(&config);
-        // The first of the twelve is on its way. While nine more leave, six others join in turn (each third time the output queue
-        // sends for itself), or eighteen together.
+        // The first of the twelve is on its way. While nine more leave, six others join in turn (each third time the
+        // output queue sends for itself), or eighteen together.
         let before = output(&net);
         net.run_for(PACKET_TIME * 9);
         let now = output(&net);

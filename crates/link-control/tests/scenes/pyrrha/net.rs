@@ -20,7 +20,8 @@ pub const PACKET: u64 = 1_000;
 /// Time of one at 100 Gbps.
 pub const PACKET_TIME: Duration = Duration::from_ns(80);
 
-/// Between two switches: 12.5 bytes a ns, and a ns a thousand times there and back (200 of cable and 300 of switch each way).
+/// Between two switches: 12.5 bytes a ns, and a ns a thousand times there and back (200 of cable and 300 of switch each
+/// way).
 pub const HOP_BDP: u64 = 12_500;
 
 const SEED: u64 = 3;

@@ -74,8 +74,8 @@ fn a_root_is_one_until_all_its_children_are_unassigned() {
     while said(&net, is_resume).is_empty() {
         net.run_for(Duration::from_ns(10));
     }
-    // It resumes at once, and is none when s, where four packets wait, has sent the last and said so: the frame goes 5 ns, 200 ns
-    // and 300 ns, four packets of 80 ns leave, and it goes back behind the last.
+    // It resumes at once, and is none when s, where four packets wait, has sent the last and said so: the frame goes 5
+    // ns, 200 ns and 300 ns, four packets of 80 ns leave, and it goes back behind the last.
     net.run_for(Duration::from_ns(1_300));
     assert_eq!((counter(&net, "t", "pyrrha_secessions"), counter(&net, "t", "pyrrha_roots_left")), (0, 1));
     net.run_for(Duration::from_ns(100));

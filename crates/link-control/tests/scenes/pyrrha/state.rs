@@ -1,7 +1,7 @@
 use clearway_link_control::pyrrha::{Change, State};
 
-/// Figure 6, arrow by arrow; where it has none, the state stays. Beyond it: a root that nominates itself again while its old
-/// queue still drains pauses that queue.
+/// Figure 6, arrow by arrow; where it has none, the state stays. Beyond it: a root that nominates itself again while
+/// its old queue still drains pauses that queue.
 #[test]
 fn every_pair_of_state_and_change_is_as_figure_6_has_it() {
     use Change::*;

@@ -109,8 +109,8 @@ fn a_flow_waits_for_all_roots_on_its_path_and_for_no_other() {
     }
 }
 
-/// Section 3.2: S1 to S5 send to R1, S4 and S5 by P3. When the flows of the others are done and their tree has dissolved, P3 is
-/// the root of what S4 and S5 still send.
+/// Section 3.2: S1 to S5 send to R1, S4 and S5 by P3. When the flows of the others are done and their tree has
+/// dissolved, P3 is the root of what S4 and S5 still send.
 #[test]
 fn the_root_moves_upstream_when_the_flows_beside_have_ended() {
     let cables =
@@ -170,8 +170,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// However roots appear, vanish and merge, and however few queues there are: all that was sent comes, in order, when the
-    /// last root has resumed, and nothing is left behind.
+    /// However roots appear, vanish and merge, and however few queues there are: all that was sent comes, in order,
+    /// when the last root has resumed, and nothing is left behind.
     #[test]
     fn packets_of_a_flow_never_overtake_each_other(
         steps in steps(),

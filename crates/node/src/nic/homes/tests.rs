@@ -1,4 +1,4 @@
-//! The ports of a host, told what to hold back.
+//! The ports of a host under flow control.
 
 use fabric::{FabricSpec, Failures, LeafSpine};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::Header;
 use crate::packet::Malformed;
 
-/// No header at all.
+/// An empty header.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 struct Blank;
@@ -21,7 +21,7 @@ impl Header for Blank {
     }
 }
 
-/// A NIC's part whose frames say by their class which classes are paused, and by their flow which flow is held.
+/// A NIC control for tests: the class byte of a frame is the mask of paused classes, its flow the held flow.
 #[derive(Default)]
 struct Told {
     classes: u8,
@@ -72,7 +72,7 @@ fn told(homes: &mut Homes, port: u32, classes: u8, flow: FlowId) {
     homes.frame(Time::ZERO, PortId(port), &frame);
 }
 
-/// Flows that ECMP sends by each port, lowest first.
+/// Flows that ECMP sends by a given port, lowest first.
 fn flow_of(homes: &Homes, port: u32) -> impl Iterator<Item = u32> + '_ {
     (0..).filter(move |&flow| homes.hashed(&packet(flow, 0), BOTH) == Some(port))
 }
@@ -88,7 +88,7 @@ fn a_sprayed_packet_goes_where_it_can_go_now() {
         let went = homes.take_in(packet(7, 0), 1 << port).map(|went| went.0);
         assert_eq!(went, Some(PortId(port)));
     }
-    // Of two free ports, either; of two where one is paused or holds the flow, the other, though it is not free.
+    // Either of two free ports is taken; if one is paused or holds the flow, the other is, even if it is busy.
     let ports: std::collections::BTreeSet<_> =
         (0..20).map(|_| homes.take_in(packet(7, 0), BOTH).unwrap().0.0).collect();
     assert_eq!(ports.len(), 2);
@@ -97,7 +97,7 @@ fn a_sprayed_packet_goes_where_it_can_go_now() {
     told(&mut homes, 0, 0, FlowId(7));
     assert!(homes.take_in(packet(7, 0), 0b01).is_none());
     assert_eq!(flows(&mut homes, BOTH), [(1, 7), (1, 7)]);
-    // A class is closed to endpoints where no port takes it.
+    // A class is closed to endpoints only if no port accepts it.
     told(&mut homes, 0, 0b110, FREE);
     assert_eq!(homes.paused_classes(), 0);
     told(&mut homes, 1, 0b011, FREE);
@@ -118,7 +118,7 @@ fn a_crowded_port_is_told_by_flow_before_others_wait_for_it() {
         assert!(homes.take_in(packet(a, 3), 0b10).is_none());
     }
     assert!(homes.full());
-    // What is urgent goes first; the rest in its order; and when half a ring is left, endpoints are told to ask again.
+    // Urgent packets go first, the rest in order. When the ring is half empty, endpoints are told to ask again.
     assert!(homes.take_in(packet(a, 0), 0b10).is_none());
     assert_eq!(homes.next(0b01).map(|next| next.1.class), Some(0));
     let epoch = homes.epoch();
@@ -141,7 +141,7 @@ fn what_is_held_waits_in_order_beside_what_may_go() {
     };
     put(&mut homes, a, 1);
     put(&mut homes, b, 2);
-    // Flow a is held when one of its packets is in the ring already; more of both come.
+    // Flow a is held when one of its packets is already in the ring; more packets of both flows follow.
     told(&mut homes, 0, 0, FlowId(a));
     (3..40).for_each(|bytes| put(&mut homes, a, bytes));
     put(&mut homes, b, 40);
@@ -173,7 +173,8 @@ fn a_dead_port_gives_all_that_it_has_to_the_other() {
     homes.link_changed(Time::ZERO, PortId(0), false);
     assert_eq!(flows(&mut homes, BOTH), [(1, a), (1, b), (1, c)]);
     assert_eq!(homes.take_in(packet(a, 1), BOTH).map(|went| went.0), Some(PortId(1)));
-    // With none, all goes by the first, where it is lost; with the link back, each flow by its own.
+    // With no link up, all packets take the first port, where they are lost; with the link back, each flow takes its
+    // own.
     homes.link_changed(Time::ZERO, PortId(1), false);
     assert_eq!(homes.take_in(packet(a, 1), BOTH).map(|went| went.0), Some(PortId(0)));
     homes.link_changed(Time::ZERO, PortId(0), true);

@@ -13,7 +13,7 @@ fn place(link: u32) -> Place {
 
 thread_local!(static IDS: Cell<u32> = const { Cell::new(1) });
 
-/// Requests under an id that no test has had.
+/// Makes a request under a new id.
 fn ask(controller: &mut Controller, request: Request) -> Result<AqId, Decline> {
     let id = AqId::from_tag(IDS.replace(IDS.get() + 1)).unwrap();
     controller.request(id, request).map(|()| id)
@@ -24,7 +24,7 @@ fn link(place: Place, gbps: u64) -> LinkSpec {
     LinkSpec { place, capacity: Rate::from_gbps(gbps), queue: Bytes(1_000_000), path }
 }
 
-/// One link of 10 Gbps with a queue of 1 MB at port 0.
+/// A controller with one link of 10 Gbps and a queue of 1 MB at port 0.
 fn controller(limit: Limit, conserving: Option<WorkConserving>) -> Controller {
     let mut controller = Controller::new(limit, conserving).unwrap();
     controller.add_link(link(place(0), 10)).unwrap();
@@ -100,7 +100,7 @@ fn an_idle_entitys_share_goes_to_the_active_and_comes_back() {
     let mut controller = plain();
     let [a, b, c] = [weight(1), weight(1), weight(2)].map(|request| ask(&mut controller, request).unwrap());
     controller.measured(place(0), PERIOD, used(&[(a, 1), (b, 1)]));
-    // The idle one would have half if it woke: 2 of 1 + 1 + 2.
+    // The idle entity would have half if it woke up: 2 of 1 + 1 + 2.
     assert_eq!(rates(&controller, &[a, b, c]), [5_000_000_000; 3]);
     controller.measured(place(0), PERIOD, used(&[(a, 1), (b, 1), (c, 1)]));
     assert_eq!(rates(&controller, &[a, b, c]), [2_500_000_000, 2_500_000_000, 5_000_000_000]);
@@ -201,10 +201,11 @@ fn a_divided_limit_follows_the_rate() {
 fn reallocation_lends_what_is_not_used_and_gives_it_back() {
     let mut controller = reallocating();
     let [a, b] = [weight(1), weight(1)].map(|request| ask(&mut controller, request).unwrap());
-    // 5 Gbps are 625,000 bytes a period; b is idle, and of its guarantee three quarters are lent: what it sends next has all of it nevertheless.
+    // 5 Gbps are 625,000 bytes in a period. b is idle, and three quarters of its guarantee are lent. Still it has all
+    // of its guarantee when it sends again.
     controller.measured(place(0), PERIOD, used(&[(a, 625_000)]));
     assert_eq!(rates(&controller, &[a, b]), [8_750_000_000, 5_000_000_000]);
-    // A little of it takes little back: 156,250 bytes are 1.25 Gbps, and with a quarter more 1.56.
+    // Low use takes back little: 156,250 bytes are 1.25 Gbps, and with a quarter more 1.56.
     controller.measured(place(0), PERIOD, used(&[(a, 1_093_750), (b, 156_250)]));
     assert_eq!(rates(&controller, &[a, b]), [8_437_500_000, 5_000_000_000]);
     controller.measured(place(0), PERIOD, used(&[(a, 1_054_688), (b, 625_000)]));
@@ -252,7 +253,7 @@ proptest! {
                     }
                 }
                 let link = &controller.links[&place(0)];
-                // Of a re-allocating link, what each was lent or left; nobody's rate is below its guarantee.
+                // On a re-allocating link, the rates by lending. No rate is below its guarantee.
                 let awake = link.grants.iter().filter(|(_, grant)| grant.active);
                 let had = |(&id, grant): (&AqId, &Grant)| grant.reallocated.or(controller.rate(id)).unwrap().bps();
                 prop_assert!(awake.map(had).sum::<u64>() <= 10_000_000_000);

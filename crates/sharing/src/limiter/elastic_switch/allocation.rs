@@ -1,31 +1,32 @@
-//! Rate allocation, RA: what a pair sends above its guarantee.
+//! Rate allocation (RA): what a pair sends above its guarantee.
 //!
-//! A control like TCP's, weighted by the guarantee, whose rate never falls below it. On congestion the rate is cut,
-//! and then grows along CUBIC's curve in units of the guarantee (RFC 9438; after Seawall): fast back to near the rate
-//! at which congestion was met, slowly past it, then faster. Two things make it gentler than TCP, so that pairs
-//! within their guarantees find room. *Hold-increase*: after congestion a pair waits before it grows, the longer the
-//! smaller its guarantee. *Rate-caution*: the further it is above its guarantee, the slower it grows.
+//! A congestion control like TCP's, weighted by the guarantee, whose rate never falls below the guarantee. On
+//! congestion the rate is cut. It then grows along CUBIC's curve in units of the guarantee (RFC 9438; after Seawall):
+//! fast up to near the rate at which congestion was met, slowly past it, then faster. Two mechanisms make it gentler
+//! than TCP, so that pairs within their guarantees find capacity. *Hold-increase*: after congestion a pair waits before
+//! it grows, longer for a smaller guarantee. *Rate-caution*: the further a pair is above its guarantee, the slower it
+//! grows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, Rate};
 
-/// How pairs probe for what no guarantee claims.
+/// How pairs probe for bandwidth that no guarantee claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Probing {
-    /// How often rates are adapted and congestion is looked for and reported. Ours: a few round trips of a data
-    /// center.
+    /// Time between adaptations of rates and reports of congestion. Our choice: a few round trips of a data center.
+    /// Default: 500us.
     pub interval: Duration,
-    /// What is left of the rate after congestion (RFC 9438, section 4.6).
+    /// Factor of the rate after congestion (RFC 9438, section 4.6). Default: 0.7.
     pub decrease: f64,
-    /// How long a pair that meets no congestion takes from its guarantee to twice that, were it not for rate-caution.
-    /// Ours: the period of guarantee partitioning.
+    /// Time that a pair without congestion takes to double its rate from its guarantee, without rate-caution. Our
+    /// choice: the period of guarantee partitioning. Default: 15ms.
     pub growth: Duration,
-    /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Ours: 5 ms at 1
-    /// Gbps.
+    /// Hold-increase: after congestion a pair waits as long as this many bytes take at its guarantee. Our choice: 5 ms
+    /// at 1 Gbps. Default: 625kB.
     pub hold_increase: Bytes,
-    /// Rate-caution c: at a rate of x guarantees, growth is slower by 1 + c (x - 1). Ours.
+    /// Rate-caution c: at x times the guarantee, growth is slower by 1 + c (x - 1). Our choice. Default: 1.
     pub rate_caution: f64,
 }
 
@@ -42,7 +43,7 @@ impl Default for Probing {
 }
 
 impl Probing {
-    /// What its types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
         super::check_duration("interval", self.interval)?;
@@ -60,22 +61,22 @@ impl Probing {
     }
 }
 
-/// RA of one pair.
+/// Rate allocation of one pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allocation {
     rate: Rate,
-    /// Where congestion was last met, and what it left.
+    /// The rate at which congestion was last met, and the rate after the cut.
     peak: Rate,
     base: Rate,
-    /// How far along the curve it is.
+    /// Position on the curve.
     grown: Duration,
     hold: Duration,
-    /// Intervals for which signs are still of packets that were sent before the last cut.
+    /// Number of intervals for which signs of congestion still concern packets sent before the last cut.
     deaf: u8,
 }
 
-/// What was sent before a cut shows up at the receiver up to a trip later, in its report up to an interval after
-/// that, and counts here at the end of an interval. One cut for all of it, as TCP cuts once a round trip.
+/// Packets sent before a cut reach the receiver up to one trip later, are in its report up to an interval after that,
+/// and count here at the end of an interval. There is one cut for all of them, as TCP cuts once in a round trip.
 const DEAF_INTERVALS: u8 = 2;
 
 /// What a pair has met since its rate was last adapted.
@@ -83,17 +84,17 @@ const DEAF_INTERVALS: u8 = 2;
 pub(super) struct Met {
     pub guarantee: Rate,
     pub congested: bool,
-    /// It sent what it might: only then may a higher rate be tried.
+    /// Whether it sent as much as allowed. Only then may it try a higher rate.
     pub used: bool,
 }
 
 impl Allocation {
-    /// The rate that it may send at, never below the guarantee.
+    /// The allowed rate, never below the guarantee.
     pub fn rate(&self, guarantee: Rate) -> Rate {
         self.rate.max(guarantee)
     }
 
-    /// An interval is over; the rate is at most that of the link.
+    /// An interval has ended. The rate is at most that of the link.
     pub fn adapt(&mut self, probing: &Probing, link: Rate, met: Met) {
         let guarantee = met.guarantee.max(Rate::from_bps(1));
         if self.rate < guarantee {

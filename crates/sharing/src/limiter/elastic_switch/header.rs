@@ -1,27 +1,27 @@
-//! What hypervisors tell each other.
+//! Control packets between hypervisors.
 
 use bytemuck::{Pod, Zeroable};
 use node::packet::Malformed;
 
-/// The header of every control packet. All of them say how things stand and not what has changed, so that one may be
-/// lost: the next makes up for it.
+/// The header of every control packet. It carries totals and not changes, so a packet may be lost: the next makes up
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
     /// [`kind`].
     pub kind: u64,
-    /// Report: what the receiver guarantees the pair of its hose, in bps. Count: 0.
+    /// Report: the receiver's guarantee for the pair, in bps. Count: 0.
     pub guarantee: u64,
-    /// Report: signs of congestion (marks and losses) that the receiver has seen on the pair. Count: packets of VMs
-    /// that the sender has sent on it. Both since the beginning.
+    /// Report: signs of congestion (marks and losses) that the receiver has seen on the pair. Count: VM packets that
+    /// the sender has sent on it. Both are totals since the beginning.
     pub count: u64,
 }
 
 /// The kinds of control packets.
 pub mod kind {
-    /// Receiver's hypervisor to sender's.
+    /// From the receiver's hypervisor to the sender's.
     pub const REPORT: u64 = 1;
-    /// Sender's hypervisor to receiver's.
+    /// From the sender's hypervisor to the receiver's.
     pub const COUNT: u64 = 2;
 }
 

@@ -1,4 +1,4 @@
-//! What stands between a VM and the network: both layers, their timers, and the control packets.
+//! The hypervisor between a VM and the network: both layers, their timers, and the control packets.
 
 use node::{Packet, Shaper, Site};
 use units::{HostId, Rate, Time};
@@ -15,7 +15,7 @@ pub(super) struct Hypervisor {
     transport: u8,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// When it was last called.
+    /// Time of the last call.
     seen: Time,
     period_began: Time,
     /// Both are [`Time::MAX`] while no pair is active.
@@ -41,7 +41,7 @@ impl Hypervisor {
         }
     }
 
-    /// A packet of the VM, one way or the other: the clocks run.
+    /// A packet of the VM, in either direction, starts the clocks.
     fn active(&mut self, now: Time) {
         if self.period_ends == Time::MAX {
             self.period_began = now;
@@ -106,7 +106,7 @@ impl Shaper for Hypervisor {
     }
 
     fn poll_at(&self) -> Time {
-        // What may go already waits for the NIC and not for a time.
+        // A packet that may already be sent waits for the NIC and needs no wake-up.
         self.period_ends.min(self.interval_ends).min(self.outgoing.ready_after(self.seen))
     }
 

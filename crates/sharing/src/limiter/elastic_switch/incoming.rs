@@ -1,4 +1,4 @@
-//! The pairs of which this VM is the receiver.
+//! The pairs whose receiver is this VM.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,22 +8,22 @@ use units::{HostId, Rate, Time};
 
 use super::partition::{Claim, divide, estimate};
 
-/// All that others send to this VM.
+/// All traffic of others to this VM.
 pub(super) struct Incoming {
     hose: Rate,
     pairs: BTreeMap<HostId, Pair>,
-    /// Senders that shall hear how their pair stands.
+    /// Senders that are due a report.
     reports_due: VecDeque<HostId>,
 }
 
 struct Pair {
     claim: Claim,
     received_packets: u64,
-    /// Sent and not received when the sender last said how many it had sent.
+    /// Packets sent but not received when the sender last reported its count.
     missing_packets: u64,
-    /// Marked packets, and lost ones.
+    /// Marked and lost packets.
     signs: u64,
-    /// What the sender was last told.
+    /// Number of signs last reported to the sender.
     told_signs: u64,
     report_due: bool,
 }
@@ -33,7 +33,7 @@ impl Incoming {
         Incoming { hose, pairs: BTreeMap::new(), reports_due: VecDeque::new() }
     }
 
-    /// A packet for the VM has come.
+    /// A packet for the VM has arrived.
     pub fn data(&mut self, now: Time, packet: &Packet) {
         let pair = self.pairs.entry(packet.src).or_insert_with(Pair::new);
         pair.received_packets += 1;
@@ -42,7 +42,7 @@ impl Incoming {
         self.begin(now, packet.src);
     }
 
-    /// `peer` has said how many packets it had sent.
+    /// `peer` has reported how many packets it had sent.
     pub fn counted(&mut self, now: Time, peer: HostId, sent_packets: u64) {
         let pair = self.pairs.entry(peer).or_insert_with(Pair::new);
         let missing = sent_packets.saturating_sub(pair.received_packets);
@@ -56,14 +56,14 @@ impl Incoming {
         self.pairs.values().any(|pair| pair.claim.active)
     }
 
-    /// GP: a period is over.
+    /// Guarantee partitioning: a period has ended.
     pub fn end_period(&mut self, began: Time, now: Time, headroom: f64) {
         estimate((began, now), self.hose, headroom, self.pairs.values_mut().map(|pair| (&mut pair.claim, 0)));
         divide(self.hose, self.pairs.values_mut().map(|pair| &mut pair.claim));
         self.report_all();
     }
 
-    /// RA: an interval is over. Senders of pairs that met congestion in it shall know.
+    /// Rate allocation: an interval has ended. Senders of pairs with congestion become due a report.
     pub fn end_interval(&mut self) {
         for (&peer, pair) in self.pairs.iter_mut().filter(|(_, pair)| pair.claim.active && pair.signs > pair.told_signs)
         {
@@ -71,7 +71,7 @@ impl Incoming {
         }
     }
 
-    /// A sender that shall hear what its pair is guaranteed, and how many signs of congestion there were so far.
+    /// A sender that is due a report, with its pair's guarantee and the number of signs of congestion so far.
     pub fn next_report(&mut self) -> Option<(HostId, Rate, u64)> {
         while let Some(peer) = self.reports_due.pop_front() {
             let pair = self.pairs.get_mut(&peer).expect("pairs stay");
@@ -84,7 +84,7 @@ impl Incoming {
         None
     }
 
-    /// A pair that was silent is heard of: all shares change, and all senders shall know.
+    /// A silent pair becomes active: all shares change, and all senders are due a report.
     fn begin(&mut self, now: Time, peer: HostId) {
         let pair = self.pairs.get_mut(&peer).expect("pairs stay");
         if !pair.claim.active {

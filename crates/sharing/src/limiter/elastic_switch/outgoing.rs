@@ -1,4 +1,4 @@
-//! The pairs of which this VM is the sender.
+//! The pairs whose sender is this VM.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,20 +9,20 @@ use super::allocation::{Allocation, Met, Probing};
 use super::partition::{Claim, divide, estimate};
 use crate::limiter::TokenBucket;
 
-/// All that this VM sends to others.
+/// All traffic of this VM to others.
 pub(super) struct Outgoing {
     hose: Rate,
     link: Rate,
     burst: Bytes,
     queue_packets: usize,
     pairs: BTreeMap<HostId, Pair>,
-    /// Pairs with packets waiting, in the order in which they are served.
+    /// Pairs with waiting packets, in the order of service.
     turns: VecDeque<HostId>,
-    /// Pairs whose receiver shall hear how many packets were sent.
+    /// Pairs whose receiver is due a count.
     counts_due: VecDeque<HostId>,
     pub passed: u64,
     pub dropped: u64,
-    /// Times that a pair met congestion.
+    /// Number of times that a pair met congestion.
     pub congested: u64,
 }
 
@@ -36,7 +36,7 @@ struct Pair {
     class: u8,
     sent_packets: u64,
     counted_packets: u64,
-    /// In this interval.
+    /// Bytes sent in this interval.
     sent_bytes: u64,
     signs: u64,
     signs_heeded: u64,
@@ -77,7 +77,7 @@ impl Outgoing {
         pair.queue.push_back(packet);
     }
 
-    /// The next packet of the pairs whose turn it is, the first that has tokens.
+    /// The next packet: of the first pair, in turn, that has tokens.
     pub fn transmit(&mut self, now: Time) -> Option<Packet> {
         for _ in 0..self.turns.len() {
             let peer = self.turns.pop_front()?;
@@ -94,7 +94,7 @@ impl Outgoing {
         None
     }
 
-    /// When [`Outgoing::transmit`] next has something that it hasn't at `seen`.
+    /// When [`Outgoing::transmit`] next has a packet that it doesn't have at `seen`.
     pub fn ready_after(&self, seen: Time) -> Time {
         let times = self.turns.iter().map(|peer| self.pairs[peer].ready_at());
         times.filter(|&at| at > seen).min().unwrap_or(Time::MAX)
@@ -105,7 +105,7 @@ impl Outgoing {
         self.pairs.values().any(|pair| pair.claim.active)
     }
 
-    /// `peer` has said what it guarantees this pair and how many signs of congestion it has seen.
+    /// `peer` has reported its guarantee for this pair and the number of signs of congestion that it has seen.
     pub fn reported(&mut self, now: Time, peer: HostId, guarantee: Rate, signs: u64) {
         let Some(pair) = self.pairs.get_mut(&peer) else { return };
         pair.signs = pair.signs.max(signs);
@@ -115,14 +115,14 @@ impl Outgoing {
         }
     }
 
-    /// GP: a period is over.
+    /// Guarantee partitioning: a period has ended.
     pub fn end_period(&mut self, began: Time, now: Time, headroom: f64) {
         let claims = self.pairs.values_mut().map(|pair| (&mut pair.claim, pair.queued_bytes));
         estimate((began, now), self.hose, headroom, claims);
         self.divide(now);
     }
 
-    /// RA: an interval is over.
+    /// Rate allocation: an interval has ended.
     pub fn end_interval(&mut self, now: Time, probing: &Probing) {
         for (&peer, pair) in self.pairs.iter_mut().filter(|(_, pair)| pair.claim.active) {
             let guarantee = pair.claim.guarantee();
@@ -141,7 +141,7 @@ impl Outgoing {
         }
     }
 
-    /// A receiver that shall hear how many packets were sent to it so far, and in which class they went.
+    /// A receiver that is due a count, with the number of packets sent to it so far and their class.
     pub fn next_count(&mut self) -> Option<(HostId, u64, u8)> {
         let peer = self.counts_due.pop_front()?;
         let pair = &self.pairs[&peer];

@@ -1,21 +1,21 @@
-//! Guarantee partitioning, GP: how one end of the pairs divides its hose among them.
+//! Guarantee partitioning (GP): how one end of the pairs divides its hose among them.
 //!
-//! Max-min by demand: a pair gets what it wants or an equal share of what those who want less have left. What all of
-//! them leave is divided equally on top, so that the hose is always given out whole and a pair that wakes isn't held
-//! to the little that it wanted before.
+//! Max-min by demand: a pair gets what it wants, or an equal share of what pairs with less demand leave. What all of
+//! them leave is divided equally on top, so that the whole hose is always given out, and a pair that wakes up is not
+//! held to its earlier low demand.
 
 use units::{Rate, Time};
 
-/// What a pair wants of a hose.
+/// A pair's demand on a hose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Demand {
-    /// It has used less than it might: this much.
+    /// It has used less than it might: its demand is this rate.
     Bounded(Rate),
-    /// It has used what it had, and who knows how much more it wants.
+    /// It has used all that it had, and may want more.
     Unbounded,
 }
 
-/// Divides `hose`: the parts, in the order of `demands`. Their sum is `hose`.
+/// Divides `hose`: the parts in the order of `demands`. They add up to `hose`.
 pub fn partition(hose: Rate, demands: &[Demand]) -> Vec<Rate> {
     let mut modest: Vec<usize> = (0..demands.len()).collect();
     modest.sort_by_key(|&pair| demands[pair]);
@@ -37,16 +37,16 @@ pub fn partition(hose: Rate, demands: &[Demand]) -> Vec<Rate> {
     parts.into_iter().map(Rate::from_bps).collect()
 }
 
-/// What one end knows of a pair.
+/// One end's state of a pair.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// Something was sent or waits, in this period or the one before.
+    /// Whether something was sent or waits, in this period or the previous one.
     pub active: bool,
     /// Wire bytes passed in this period.
     pub bytes: u64,
     /// This end's part of its hose.
     pub part: Rate,
-    /// The other end's, as far as known.
+    /// The other end's part, as far as known.
     pub other_part: Rate,
     since: Time,
     demand: Demand,
@@ -64,7 +64,7 @@ impl Claim {
         }
     }
 
-    /// A pair that was silent sends: it gets an equal share at once, and the other end's word is waited for.
+    /// A silent pair sends: it gets an equal share at once, until the other end reports.
     pub fn begin(&mut self, now: Time) {
         self.active = true;
         self.since = now;
@@ -72,26 +72,26 @@ impl Claim {
         self.other_part = UNKNOWN;
     }
 
-    /// The pair's guarantee, the lesser of both ends'.
+    /// The pair's guarantee: the lesser part of both ends.
     pub fn guarantee(&self) -> Rate {
         self.part.min(self.other_part)
     }
 }
 
-/// Until the other end has spoken, this end's part counts.
+/// The other end's part before its first report. This end's part then counts.
 const UNKNOWN: Rate = Rate::from_bps(u64::MAX);
 
-/// Divides `hose` among the active ones, by the demands that they had when the last period ended.
+/// Divides `hose` among the active pairs, by their demands at the end of the last period.
 pub(super) fn divide<'a>(hose: Rate, claims: impl Iterator<Item = &'a mut Claim>) {
     let active: Vec<&mut Claim> = claims.filter(|claim| claim.active).collect();
-    // What the other end won't let it use, others can.
+    // What the other end does not allow a pair is available to others.
     let demands: Vec<Demand> = active.iter().map(|claim| claim.demand.min(Demand::Bounded(claim.other_part))).collect();
     for (claim, part) in active.into_iter().zip(partition(hose, &demands)) {
         claim.part = part;
     }
 }
 
-/// A period that began at `began` is over: estimates demands anew from what passed and what waits (both in bytes).
+/// The period from `began` has ended: estimates demands from the bytes that passed and wait.
 pub(super) fn estimate<'a>(
     (began, now): (Time, Time),
     hose: Rate,
@@ -110,7 +110,7 @@ pub(super) fn estimate<'a>(
         let bits = u128::from(claim.bytes + waiting) * 8_000_000_000_000;
         let rate = bits.checked_div(u128::from(now.since(began).ps())).unwrap_or(u128::MAX);
         let rate = Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX));
-        // One that is younger than the period has not shown yet what it can.
+        // A pair younger than the period has not shown its demand yet.
         let used_up = rate >= claim.guarantee().mul_f64(1.0 - headroom);
         claim.demand = if used_up || claim.since > began {
             Demand::Unbounded
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn what_the_modest_leave_goes_to_the_others() {
         let demands = [Demand::Unbounded, Demand::Bounded(gbps(1)), Demand::Unbounded, Demand::Bounded(gbps(4))];
-        // 1 for the modest one, the other 9 equally among three: less than 4.
+        // 1 for the bounded pair, the other 9 equally among three: less than 4.
         assert_eq!(partition(gbps(10), &demands), [gbps(3), gbps(1), gbps(3), gbps(3)]);
     }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_part_that_the_other_end_cuts_goes_to_other_pairs() {
-        // X, with 6 Gbps, sends to Y and Z; Y also hears others and leaves X 1 Gbps.
+        // X, with 6 Gbps, sends to Y and Z. Y also receives from others and leaves X 1 Gbps.
         let mut claims = [Claim::new(), Claim::new()];
         claims.iter_mut().for_each(|claim| claim.begin(Time::ZERO));
         divide(gbps(6), claims.iter_mut());

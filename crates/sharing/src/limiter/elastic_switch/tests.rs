@@ -1,4 +1,4 @@
-//! Scenes: hypervisors around one switch, whose ports to the hosts may be slower than the hosts' own links.
+//! Tests: hypervisors around one switch, whose ports to the hosts may be slower than the hosts' own links.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const CONTROL_TRANSPORT: u8 = 7;
 
 struct Net {
     hosts: Vec<Host>,
-    /// Rate of the switch's ports, and how long packets may wait there before they are dropped, or marked.
+    /// Rate of the switch's ports, and how long packets may wait there before they are dropped or marked.
     port: Rate,
     wait_max: Duration,
     wait_marked: Duration,
@@ -35,7 +35,7 @@ struct Host {
 }
 
 enum Happening {
-    /// The VM sends a packet, and another one each so often until then.
+    /// The VM sends this packet at this interval until this time.
     Offer(Packet, Duration, Time),
     Switch(Packet),
     Deliver(Packet),
@@ -208,7 +208,7 @@ fn a_receiver_divides_its_hose_among_its_senders() {
 
 #[test]
 fn the_lesser_end_counts_and_what_it_leaves_goes_to_another_pair() {
-    // Y (1) hears X (0) and W (3): 2 each. X's hose is 6, so Z (2) gets 4 of it.
+    // Y (1) receives from X (0) and W (3): 2 each. X's hose is 6, so Z (2) gets 4 of it.
     let mut net = Net::new(&guarantees_only(), &[hose(6, 25), hose(25, 4), hose(25, 25), hose(25, 25)]);
     for pair in [(0, 1), (0, 2), (3, 1)] {
         net.offer(pair, Rate::from_gbps(10), Time::ZERO, FOREVER);
@@ -223,7 +223,7 @@ fn what_a_modest_pair_leaves_goes_to_another_after_a_period() {
     net.offer((0, 1), Rate::from_gbps(1), Time::ZERO, FOREVER);
     net.offer((0, 2), LINK, Time::ZERO, FOREVER);
     assert_near(&net.gbps(Time::from_ms(1), MS * 13, &[(0, 1), (0, 2)]), &[1.0, 3.0]);
-    // 1 Gbps and a tenth of a share of 3 are kept for the modest one.
+    // 1 Gbps and a tenth of a share of 3 are kept for the pair with bounded demand.
     assert_near(&net.gbps(Time::from_ms(16), MS * 40, &[(0, 1), (0, 2)]), &[1.0, 4.7]);
 }
 
@@ -234,7 +234,7 @@ fn a_new_pair_gets_its_share_at_once_and_a_silent_one_loses_it_after_a_period() 
     net.offer((1, 0), Rate::from_gbps(10), Time::ZERO, FOREVER);
     net.offer((2, 0), Rate::from_gbps(10), Time::from_ms(20), Time::from_ms(50));
     assert_near(&net.gbps(Time::from_ms(1), MS * 19, &pairs), &[6.0, 0.0]);
-    // Periods end at 30, 45 and so on; half a millisecond is left for the word to spread and old packets to arrive.
+    // Periods end at 30, 45 and so on; half a millisecond is left for reports to spread and old packets to arrive.
     assert_near(&net.gbps(Time::from_us(20_500), MS * 9, &pairs), &[3.0, 3.0]);
     // The thousand packets that wait when the second falls silent are gone after 4 ms.
     assert_near(&net.gbps(Time::from_ms(77), MS * 20, &pairs), &[6.0, 0.0]);
@@ -266,7 +266,7 @@ fn contend(spoil: impl Fn(&mut Net)) {
     let rates = net.gbps(Time::from_ms(100), MS * 300, &[(0, 2), (1, 2)]);
     assert!(net.counter("limiter_congested_intervals") > 10);
     assert!(rates[0] >= 1.0 && rates[1] >= 3.0, "guarantees hold: {rates:?}");
-    // Cut to seven tenths when the port is full, and growing again from there.
+    // The rate is cut to seven tenths when the port is full, and grows again from there.
     assert!(rates[0] + rates[1] > 7.0, "and more where there is room: {rates:?}");
     assert!(rates[1] > rates[0], "by weight: {rates:?}");
 }

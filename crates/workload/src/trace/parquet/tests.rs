@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::super::CsvTrace;
 use super::*;
 
-/// A column as it is written: the values that are there, and for each row whether there is one.
+/// A column to write: its values, and for each row whether it has one.
 enum Data {
     I32(Vec<Option<i32>>),
     I64(Vec<Option<i64>>),
@@ -58,14 +58,14 @@ fn whole(values: &[i64]) -> Data {
     Data::I64(values.iter().copied().map(Some).collect())
 }
 
-/// What a trace says, apart from where it says it.
+/// The content of a trace without its source.
 fn said(trace: &Trace) -> Vec<(u32, u32, u64, u64)> {
     trace.flows().iter().map(|flow| (flow.src.0, flow.dst.0, flow.bytes, flow.start.ps())).collect()
 }
 
 const PLAIN: &str = "required int64 src; required int64 dst; required int64 size_bytes; required int64 start_ps;";
 
-/// Two row groups, columns of all kinds in another order, some passed over.
+/// Two row groups with columns of all kinds in another order, some of them ignored.
 fn mixed(compression: Compression) -> Vec<u8> {
     let schema = "optional binary class (utf8); optional int32 dst (uint_8); optional double start_us; \
                   required int32 src (uint_32); optional double fct_us; required int64 bytes (uint_64);";
