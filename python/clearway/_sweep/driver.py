@@ -1,4 +1,4 @@
-"""The loop of a driver: claims keys while its executor has room, keeps what they bring, waits for what others are at."""
+"""The loop of a driver: claims keys while its executor has room, keeps what they bring, waits for what others do."""
 
 from __future__ import annotations
 
@@ -129,7 +129,12 @@ class Board:
 
 
 def drive(
-    tasks: Mapping[str, Task], board: Board, driver: Driver, executor: Executor, retry: bool, watch: Callable[[str], object]
+    tasks: Mapping[str, Task],
+    board: Board,
+    driver: Driver,
+    executor: Executor,
+    retry: bool,
+    watch: Callable[[str], object],
 ) -> None:
     """Sees to it that each task has a result or has failed.
 
