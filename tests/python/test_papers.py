@@ -1,4 +1,4 @@
-"""The papers as a command and a package: what it lists and says of a typo, records, and pages that have not gone stale."""
+"""The papers as a command and a package: what it lists, what it says of a typo, records, and pages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_check_that_fails_is_an_exit_status(tmp_path: Path) -> None:
 
 
 def test_what_figures_need_is_in_the_package(tmp_path: Path) -> None:
-    """From a copy of the package alone, as a wheel has it: scenarios and reference data are files beside the modules."""
+    """From a copy of the package alone, as a wheel has it: scenarios and reference data are in it."""
     package = tmp_path / "site" / "clearway"
     shutil.copytree(ROOT / "python/clearway", package, ignore=shutil.ignore_patterns("__pycache__"))
     code = (
