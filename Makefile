@@ -4,7 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WITHIN := VIRTUAL_ENV="$(CURDIR)/$(VENV)" PATH="$(CURDIR)/$(BIN):$$PATH"
+WITHIN := PATH="$(CURDIR)/$(BIN):$$PATH"
+# Verbose, so that cargo's progress shows.
+INSTALL := $(WITHIN) $(BIN)/pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable .
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 # Tools that few need: who needs one installs it, in this version.
@@ -92,14 +94,14 @@ $(VENV)/.packages: requirements.txt
 $(VENV)/.built: $(VENV)/.packages $(RUST)
 	@echo "Building the extension module for tests, optimised in part: some minutes on two cores, the first time"
 	rm -f $(VENV)/.release
-	$(WITHIN) $(BIN)/maturin develop --locked --profile fast-build
+	MATURIN_PEP517_ARGS="--locked --profile fast-build" $(INSTALL)
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)
 	@echo "Building the extension module, optimised as a whole: about five minutes on two cores, the first time;"
 	@echo "cargo says nothing for most of them while it compiles the last crate, clearway-python"
 	rm -f $(VENV)/.built
-	$(WITHIN) $(BIN)/maturin develop --locked --profile release
+	MATURIN_PEP517_ARGS="--locked --profile release" $(INSTALL)
 	touch $@
 
 clean:

@@ -1,4 +1,4 @@
-"""A crew of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm,
+"""An executor of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm,
 Kubernetes, ...).
 
 Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there

@@ -1,4 +1,4 @@
-"""The loop of a driver: claims keys while its crew has room, keeps what they bring, waits for what others are at."""
+"""The loop of a driver: claims keys while its executor has room, keeps what they bring, waits for what others do."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Died:
 Event = Begun | At | Done | Failed | Died
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Those who run tasks."""
 
     @property
@@ -129,13 +129,18 @@ class Board:
 
 
 def drive(
-    tasks: Mapping[str, Task], board: Board, driver: Driver, crew: Crew, retry: bool, watch: Callable[[str], object]
+    tasks: Mapping[str, Task],
+    board: Board,
+    driver: Driver,
+    executor: Executor,
+    retry: bool,
+    watch: Callable[[str], object],
 ) -> None:
     """Sees to it that each task has a result or has failed.
 
     `watch` is called as the board changes, with news if there are any.
     """
-    _Drive(tasks, board, driver, crew, retry, watch).run()
+    _Drive(tasks, board, driver, executor, retry, watch).run()
 
 
 class _Drive:
@@ -144,11 +149,11 @@ class _Drive:
         tasks: Mapping[str, Task],
         board: Board,
         driver: Driver,
-        crew: Crew,
+        executor: Executor,
         retry: bool,
         watch: Callable[[str], object],
     ) -> None:
-        self.tasks, self.board, self.driver, self.crew, self.watch = tasks, board, driver, crew, watch
+        self.tasks, self.board, self.driver, self.executor, self.watch = tasks, board, driver, executor, watch
         # What has failed by now is tried again, and once, however many drivers do so.
         failures = {key: driver.failure(key) for key in tasks} if retry else {}
         self.retried = {key: failure.attempt for key, failure in failures.items() if failure is not None}
@@ -161,7 +166,7 @@ class _Drive:
         board.kept = len(board.done)
         looked = time.monotonic()
         while self.queue or self.others or board.running:
-            while self.queue and self.crew.room > 0:
+            while self.queue and self.executor.room > 0:
                 self.start(self.queue.popleft())
             if time.monotonic() - looked > LOOK_SECONDS:
                 looked = time.monotonic()
@@ -170,7 +175,7 @@ class _Drive:
             board.waiting, board.elsewhere = len(self.queue), len(self.others)
             board.lanes = max(board.lanes, len(board.running))
             self.watch("")
-            for event in self.crew.events(0.25):
+            for event in self.executor.events(0.25):
                 self.watch(self.handle(event))
         board.waiting = board.elsewhere = 0
         self.watch("")
@@ -189,13 +194,13 @@ class _Drive:
     def start(self, key: str) -> None:
         if self.settled(key):
             return
-        attempt = self.driver.claim(key) if self.crew.room > 0 else None
+        attempt = self.driver.claim(key) if self.executor.room > 0 else None
         if attempt is None:
             self.others.append(key)
         elif not self.settled(key):  # nobody has ended it between the look and the claim
             self.board.running[key] = Running(attempt)
             self.driver.log("claimed", key, attempt=attempt)
-            self.crew.submit(key, self.tasks[key], self.driver.scratch(key))
+            self.executor.submit(key, self.tasks[key], self.driver.scratch(key))
 
     def handle(self, event: Event) -> str:
         """Keeps the books; gives what is worth saying."""
@@ -214,7 +219,7 @@ class _Drive:
             driver.log("died", key, attempt=run.attempt, where=run.where, how=event.how)
             if run.tries < TRIES:
                 board.running[key] = Running(run.attempt, run.tries + 1)
-                self.crew.submit(key, self.tasks[key], driver.scratch(key))
+                self.executor.submit(key, self.tasks[key], driver.scratch(key))
                 return f"again: {name}: its worker died ({event.how})"
             event = Failed(key, f"its worker died, and so did the next: {event.how}")
         del board.running[key]

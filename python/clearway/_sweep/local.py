@@ -1,4 +1,4 @@
-"""A crew of processes of this machine."""
+"""An executor of processes of this machine."""
 
 from __future__ import annotations
 

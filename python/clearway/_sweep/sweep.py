@@ -11,7 +11,7 @@ from clearway._run import _cores
 from clearway._scenario import Scenarios, scenarios_of
 from clearway._sweep.axes import Axis, cross, short_names, too_many
 from clearway._sweep.cluster import Cluster, Launcher
-from clearway._sweep.driver import Board, Crew, drive
+from clearway._sweep.driver import Board, Executor, drive
 from clearway._sweep.local import Local
 from clearway._sweep.points import Point, Task
 from clearway._sweep.result import SweepResult
@@ -139,9 +139,9 @@ class Sweep:
             driver = Store(self.store).open()
             stack.callback(driver.close)
             try:
-                crew = stack.enter_context(contextlib.closing(self._crew(tasks, driver, workers, dask)))
+                executor = stack.enter_context(contextlib.closing(self._executor(tasks, driver, workers, dask)))
                 watch = stack.enter_context(Watch(board, progress))
-                drive(tasks, board, driver, crew, retry_failed, watch)
+                drive(tasks, board, driver, executor, retry_failed, watch)
             except KeyboardInterrupt:
                 interrupted = True
                 driver.log("interrupted")
@@ -151,7 +151,7 @@ class Sweep:
         """What there is so far; runs nothing."""
         return SweepResult(self.points, self.store, self.folder, self.name)
 
-    def _crew(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Crew:
+    def _executor(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Executor:
         if dask is None and workers is None:
             dask = self.launcher
         if dask is not None:

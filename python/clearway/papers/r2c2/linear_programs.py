@@ -3,8 +3,8 @@ paper names.
 
 Radunovic and Le Boudec (ToN 2007, section 4.1): maximise the least rate; find the flows that can't have more while all
 others have that much; fix them; repeat. It has only the problem in common with the water-filling of
-`crates/transports/src/r2c2/rates.rs`. The tests there hold rates against the same programs solved by `microlp`; here a simplex of forty lines
-solves them, so that a figure needs no solver.
+`crates/transports/src/r2c2/rates.rs`. The tests there hold rates against the same programs solved by `microlp`; here a
+simplex of forty lines solves them, so that a figure needs no solver.
 """
 
 from __future__ import annotations
