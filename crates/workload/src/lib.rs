@@ -1,7 +1,7 @@
 //! Traffic: from a description of who sends how much to whom, and how often, to a list of [`Flow`]s.
 //!
 //! A scenario holds one or more classes of [`Traffic`]. Each has [`Sizes`] (how large), [`Arrivals`] (when) and a
-//! [`Pattern`] (between whom), or a [`TraceFile`] that another tool wrote. `generate` turns all classes into one
+//! [`Pattern`] (between whom), or a [`TraceFile`] that another tool wrote. [`generate`] turns all classes into one
 //! list, as a pure function of the classes, the [`FabricView`] and the seed. The list is the same on any machine and
 //! exists before anything runs, so two schemes can be given the very same flows.
 //!
@@ -45,7 +45,7 @@ pub struct Flow {
     pub bytes: u64,
     /// When the message is handed to the transport. With [`Flow::after`]: delay after that flow's completion.
     pub start: Time,
-    /// Index of its class in the list given to `generate`.
+    /// Index of its class in the list given to [`generate`].
     pub class: u16,
     /// An earlier flow of the same source in the list. This flow starts when the sender learns of its completion.
     pub after: Option<FlowId>,
