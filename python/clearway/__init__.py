@@ -1,14 +1,4 @@
-"""Clearway: a laboratory for datacenter networks without congestion.
-
-import clearway as cw
-
-r = cw.run("examples/dcpim-vs-tcp.toml")
-r.slowdown(by="size")
-r.flows.to_pandas()
-r.plot.slowdown()
-
-cw.run(cw.Scenario.load("examples/dcpim-vs-tcp.toml").with_(load=0.8))
-"""
+"""Clearway: a packet-level simulator for datacenter networks."""
 
 from __future__ import annotations
 
@@ -58,8 +48,8 @@ __all__ = [
     "workloads",
 ]
 
-# Where each name is. Imported when it is asked for, so that the command's help does not wait for data frames and
-# pictures.
+# The module of each name. It is imported on first use, so that the command's help does not wait for data frames and
+# plots.
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),

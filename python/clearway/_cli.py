@@ -1,6 +1,6 @@
-"""The command `clearway`. What it does stands in the package; here is how it is called, and what it says.
+"""The command `clearway`: its arguments and its output. The rest of the package does the work.
 
-Data frames, pictures and tables are imported where they are needed: help is there at once.
+Data frames, plots and tables are imported where they are needed, so that help appears at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
-    help="Clearway: a laboratory for datacenter networks without congestion.",
+    help="Clearway: a packet-level simulator for datacenter networks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     # Help in colours would take a third of a second to import.
@@ -48,35 +48,35 @@ def _workloads(incomplete: str) -> list[str]:
     return [name for name in (str(row["name"]) for row in _core.workloads()) if name.startswith(incomplete)]
 
 
-ScenarioFile = Annotated[Path, typer.Argument(help="A scenario, TOML.", metavar="SCENARIO.toml")]
-ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenarios, TOML.", metavar="SCENARIO.toml...")]
+ScenarioFile = Annotated[Path, typer.Argument(help="A scenario in TOML.", metavar="SCENARIO.toml")]
+ScenarioFiles = Annotated[list[Path], typer.Argument(help="Scenarios in TOML.", metavar="SCENARIO.toml...")]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (again for more).", metavar="KEY=VALUE"),
+    typer.Option("--set", help="Set a key, such as fabric.leaf_spine.racks=4 (repeatable).", metavar="KEY=VALUE"),
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything random.")]
-Load = Annotated[float | None, typer.Option(help="Load of all classes that arrive by load.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all random numbers.")]
+Load = Annotated[float | None, typer.Option(help="Load of all classes that have one.")]
 FlowControl = Annotated[
     str | None,
     typer.Option(
-        help="The flow control between switches, such as pfc, in place of the scenario's.",
+        help="The flow control between switches, such as pfc, instead of the scenario's.",
         autocompletion=_names("flow control"),
     ),
 ]
-Threads = Annotated[int | None, typer.Option(help="Threads; all cores if not given.", min=1)]
+Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results.", metavar="DIR")]
-Json = Annotated[bool, typer.Option("--json", help="Say it all as one JSON object, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
-# A sweep's table that is longer is not printed.
+# A longer table of a sweep is not printed.
 ROWS = 60
-# So many names of nodes and links are said by `check`.
+# `check` prints this many names of nodes and links.
 NAMES = 6
 
 EXIT_AUDIT, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 class _Said:
-    """What a command says on standard output: as it goes, for people, or all at its end as JSON."""
+    """The standard output of a command: text as it goes, or JSON at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._json: dict[str, Any] | None = {} if as_json else None
@@ -91,28 +91,28 @@ class _Said:
         self._json[name] = [{str(key): _plain(value) for key, value in row.items()} for row in plain.to_dict("records")]
 
     def place(self, what: str, where: object) -> None:
-        """Where something has been written."""
+        """A file or folder that has been written."""
         self.line(f"{what}: {where}", {what: str(where)})
 
     def facts(self, facts: dict[str, Any]) -> None:
-        """What programs alone are told: people are told otherwise."""
+        """Facts for programs only."""
         if self._json is not None:
             self._json |= facts
 
     def line(self, text: str, facts: dict[str, Any]) -> None:
-        """A line for people, and what it says for programs."""
+        """A line of text, and its facts for programs."""
         if self._json is None:
             typer.echo(text)
         self.facts(facts)
 
     def end(self) -> None:
-        """Says what programs get."""
+        """Prints the JSON."""
         if self._json is not None:
             typer.echo(json.dumps(self._json, indent=2, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON has it: no NaN, no type of NumPy's."""
+    """A cell as JSON: no NaN, no NumPy types."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -137,11 +137,11 @@ def options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Say the version and the commit that it was built from."
+            "--version", callback=_version, is_eager=True, help="Print the version and the commit of the build."
         ),
     ] = False,
 ) -> None:
-    """Clearway: a laboratory for datacenter networks without congestion."""
+    """Clearway: a packet-level simulator for datacenter networks."""
 
 
 @app.command()
@@ -153,13 +153,13 @@ def run(
     flow_control: FlowControl = None,
     level: Annotated[
         str,
-        typer.Option(help='"packet", or "flow" for an estimate in seconds without packets: see docs/flow-level.md.'),
+        typer.Option(help='"packet", or "flow" for an estimate without packets in seconds: see docs/flow-level.md.'),
     ] = "packet",
     threads: Threads = None,
     out: Out = None,
     json_: Json = False,
 ) -> None:
-    """Simulate a scenario and keep the result."""
+    """Simulate a scenario and write its results."""
     read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
     folder, said = out or Path("out") / slug(scenario.stem), _Said(json_)
     with held(folder, result=True):
@@ -175,22 +175,20 @@ def run(
 @app.command()
 def compare(
     scenarios: Annotated[
-        list[Path] | None, typer.Argument(help="Scenarios, TOML; none with --all.", metavar="SCENARIO.toml...")
+        list[Path] | None, typer.Argument(help="Scenarios in TOML; none with --all.", metavar="SCENARIO.toml...")
     ] = None,
     transport: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A transport to run each scenario with (again for more).", autocompletion=_names("transport")
-        ),
+        typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=_names("transport")),
     ] = None,
     flow_control: Annotated[
         list[str] | None,
         typer.Option(
-            help="A flow control to run each of them over (again for more).", autocompletion=_names("flow control")
+            help="A flow control to run each of them with (repeatable).", autocompletion=_names("flow control")
         ),
     ] = None,
     level: Annotated[
-        list[str] | None, typer.Option(help="The level of each run, packet if not given (again for both side by side).")
+        list[str] | None, typer.Option(help="The level of each run (repeat for both side by side). Default: packet.")
     ] = None,
     set_: Sets = None,
     seed: Seed = None,
@@ -198,38 +196,38 @@ def compare(
     threads: Threads = None,
     out: Out = None,
     continue_: Annotated[
-        bool, typer.Option("--continue", help="Keep what an interrupted comparison in the same folder has finished.")
+        bool, typer.Option("--continue", help="Keep the finished runs of an interrupted comparison in the same folder.")
     ] = False,
     all_: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="Every scheme of the house on two fabrics under three workloads, loads 0.3 to 0.9; --transport, "
-            "--load, --fabric and --workload choose among them. What is there already is kept.",
+            help=(
+                "Every scheme on two fabrics with three workloads, at loads 0.3 to 0.9; --transport, --load, "
+                "--fabric and --workload select some of them. Runs that exist are kept."
+            ),
         ),
     ] = False,
-    fabric: Annotated[
-        list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (again for more).")
-    ] = None,
+    fabric: Annotated[list[str] | None, typer.Option(help="With --all: leaf-spine or fat-tree (repeatable).")] = None,
     workload: Annotated[
         list[str] | None,
         typer.Option(
-            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (again for more).",
+            help="With --all: websearch, imc10, datamining, or another of `clearway workloads` (repeatable).",
             autocompletion=_workloads,
         ),
     ] = None,
     duration: Annotated[
-        str | None, typer.Option(help="With --all: how long messages arrive in a run; 5ms if not given.")
+        str | None, typer.Option(help="With --all: how long messages arrive in a run. Default: 5ms.")
     ] = None,
     sustained: Annotated[
         str | None,
         typer.Option(
-            help="With --all: how long where the sustained load is looked for, 15ms if not given; none to leave it out."
+            help="With --all: how long messages arrive in runs for the sustained load; none skips these. Default: 15ms."
         ),
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Run several schemes or scenarios; one table, one report."""
+    """Run several schemes or scenarios, and write one table and one report."""
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
     if all_:
         if scenarios or flow_control:
@@ -240,7 +238,7 @@ def compare(
         if value:
             raise ValueError(f"{option} goes with --all")
     if not scenarios:
-        raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or say --all")
+        raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
     read = _read(scenarios, set_, seed, load)
     levels, said = level or ["packet"], _Said(json_)
@@ -305,38 +303,45 @@ def _compare_all(
 def sustain(
     scenario: ScenarioFile,
     traffic: Annotated[
-        str | None, typer.Option(help="The class to load and to judge; the first that arrives by load if not given.")
+        str | None,
+        typer.Option(
+            help="The class whose load is varied and whose messages are judged. Default: the first that has a load."
+        ),
     ] = None,
-    low: Annotated[float, typer.Option(help="The lowest load.")] = 0.05,
-    high: Annotated[float, typer.Option(help="The highest load.")] = 1.0,
-    resolution: Annotated[float, typer.Option(help="Steps between loads.")] = 0.01,
-    slowdown: Annotated[float | None, typer.Option(help="No completed message may be slower.")] = None,
+    low: Annotated[float, typer.Option(help="Lowest load.")] = 0.05,
+    high: Annotated[float, typer.Option(help="Highest load.")] = 1.0,
+    resolution: Annotated[float, typer.Option(help="Step between loads.")] = 0.01,
+    slowdown: Annotated[float | None, typer.Option(help="No completed message may have a higher slowdown.")] = None,
     delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
     keeps_up: Annotated[
-        float, typer.Option(help="Share of what arrives by which unfinished work must not grow.", min=0.0, max=1.0)
+        float,
+        typer.Option(
+            help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
+            min=0.0,
+            max=1.0,
+        ),
     ] = KEEPS_UP,
     all_complete: Annotated[
         bool,
-        typer.Option(
-            "--all-complete", help="In place of that: every message must complete, as Harmony's paper has it."
-        ),
+        typer.Option("--all-complete", help="Instead of that: every message must complete, as in Harmony's paper."),
     ] = False,
     set_: Sets = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Seed of everything random (again for more; all must hold).")
+        list[int] | None,
+        typer.Option(help="Seed of all random numbers (repeatable; the load must hold with all seeds)."),
     ] = None,
     flow_control: FlowControl = None,
     threads: Threads = None,
     out: Out = None,
     continue_: Annotated[
         bool,
-        typer.Option("--continue", help="Go on from the runs that an interrupted search has left in the same folder."),
+        typer.Option("--continue", help="Resume from the runs of an interrupted search in the same folder."),
     ] = False,
     lengthen: Annotated[
         bool,
         typer.Option(
             "--lengthen/--no-lengthen",
-            help="Let runs last longer where the scenario's arrivals are too short to tell; or refuse.",
+            help="Lengthen runs if the scenario's arrivals are too short to decide, or refuse.",
         ),
     ] = True,
     json_: Json = False,
@@ -390,30 +395,35 @@ def _tell(row: pd.Series[Any]) -> None:
 @app.command()
 def sweep(
     file: Annotated[
-        Path, typer.Argument(help="What is varied over which scenario, TOML: see docs/sweeps.md.", metavar="SWEEP.toml")
+        Path,
+        typer.Argument(
+            help="The sweep in TOML: scenarios and what is varied. See docs/sweeps.md.", metavar="SWEEP.toml"
+        ),
     ],
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes of this machine, a run each; as many as it has cores if not given.", min=1),
+        typer.Option(
+            help="Number of processes on this machine, with one run at a time each. Default: one for each core.", min=1
+        ),
     ] = None,
     dask: Annotated[
         str | None,
         typer.Option(help="Run on the workers of a Dask scheduler, such as tcp://host:8786.", metavar="ADDRESS"),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what has failed before.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat runs that have failed.")] = False,
     out: Out = None,
     store: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of results by content, which sweeps may share; in --out if not given.", metavar="DIR"
+            help="Folder of results, which several sweeps may share. Default: a folder in --out.", metavar="DIR"
         ),
     ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what would run, and run nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print what would run, and run nothing.")] = False,
     json_: Json = False,
 ) -> None:
-    """Run a scenario over ranges of its keys; one dataset, one report.
+    """Run a scenario over ranges of its keys, and write one dataset and one report.
 
-    Go on by the same command, after whatever has ended it.
+    After an interruption, resume with the same command.
     """
     read, said = cw.Sweep.load(file, out, store=store), _Said(json_)
     for place in (read.folder, read.store):
@@ -461,7 +471,7 @@ def live(
     out: Out = None,
     json_: Json = False,
 ) -> None:
-    """Run a scenario on the real clock over UDP on loopback, and beside it in the simulator."""
+    """Run a scenario in real time over UDP on loopback, and in the simulator for comparison."""
     read, said = _read([scenario], set_, seed, load)[0], _Said(json_)
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     with held(folder):
@@ -492,11 +502,11 @@ def check(
     scenario: ScenarioFile,
     set_: Sets = None,
     names: Annotated[
-        bool, typer.Option("--names", help="Name every node and every link, not only the first and the last of a kind.")
+        bool, typer.Option("--names", help="Print all nodes and links, not only the first and the last of a kind.")
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Work a scenario out without running it, and name its nodes and links."""
+    """Check a scenario without running it, and print its nodes and links."""
     from clearway._listings import nodes_and_links
 
     read, said = _read([scenario], set_, None, None)[0], _Said(json_)
@@ -513,13 +523,13 @@ def check(
 
 
 def _named(nodes: Sequence[str], links: pd.DataFrame, every: bool) -> list[str]:
-    """The nodes by kind, and the links between each two kinds."""
+    """The nodes by kind, and the links between each pair of kinds."""
     kinds: dict[str, list[str]] = {}
     for name in nodes:
         kinds.setdefault(name.rstrip("0123456789"), []).append(name)
     lines = [f"nodes: {len(nodes):,}"]
     lines += [f"  {_some(names, every)} ({len(names):,})" for names in kinds.values()]
-    # Each once, whichever way it goes.
+    # Each cable once, in one direction.
     pairs: dict[tuple[str, str, int], list[str]] = {}
     seen: set[frozenset[str]] = set()
     for source, target, rate in zip(links["from"], links["to"], links["rate_bps"], strict=True):
@@ -542,7 +552,7 @@ def _some(names: Sequence[str], every: bool) -> str:
 def init(
     file: Annotated[Path, typer.Argument(help="The file to write.", metavar="SCENARIO.toml")] = Path("scenario.toml"),
 ) -> None:
-    """Write a scenario to begin with, each of its parts explained."""
+    """Write a scenario to start from, with explanations."""
     text = (Path(__file__).parent / "init.toml").read_text(encoding="utf-8")
     try:
         with file.open("x", encoding="utf-8") as new:
@@ -557,9 +567,9 @@ def init(
 @app.command()
 def report(
     results: Annotated[list[Path], typer.Argument(help="Folders of results, or of comparisons.", metavar="DIR...")],
-    out: Annotated[Path, typer.Option(help="The page to write.", metavar="FILE")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="The file of the report.", metavar="FILE")] = Path("report.html"),
 ) -> None:
-    """Write one report page on several results."""
+    """Write one report on several results."""
     check_page(out)
     loaded = [cw.load(inner) for folder in results for inner in _results_in(folder)]
     try:
@@ -567,7 +577,7 @@ def report(
     except (OSError, KeyboardInterrupt):
         raise
     except Exception as error:
-        # Of the right columns and types, and still nothing that a run leaves: somebody else has written it.
+        # The columns and types are right but the content can't come from a run: somebody else has written it.
         places = ", ".join(map(str, results))
         raise ValueError(
             f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})"
@@ -580,7 +590,7 @@ app.command()(_cli_paper.paper)
 
 @app.command()
 def schemes(json_: Json = False) -> None:
-    """List the transports, and the mechanisms by which entities share."""
+    """List the transports, flow controls and sharing mechanisms."""
     _list(cw.schemes()[["kind", "title", "summary", "needs"]], json_)
 
 
@@ -609,7 +619,7 @@ def _list(frame: pd.DataFrame, as_json: bool) -> None:
 
 
 def _results_in(folder: Path) -> list[Path]:
-    """The folders of a comparison, by the names of their runs; or the folder itself."""
+    """The results of a comparison by the names of their runs, or the folder itself."""
     return sorted(run.parent for run in folder.glob("*/run.json")) or [folder]
 
 
@@ -635,14 +645,14 @@ def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load:
 
 
 def _show(frame: pd.DataFrame) -> None:
-    """Prints a table: numbers to four digits, and in the same cell their interval of confidence if they have one."""
+    """Prints a table: numbers with four digits, and in the same cell their confidence interval if there is one."""
     import pandas as pd
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
 
     table = RichTable(box=None, header_style="bold", pad_edge=False)
-    # Names are text: a bracket in one is no markup.
+    # Names are plain text, so brackets in them are no markup.
     table.add_column(Text(str(frame.index.name or "")), style="bold", overflow="fold")
     spans = {column for column in frame.columns if {f"{column} low", f"{column} high"} <= set(frame.columns)}
     ends = {f"{column} {end}" for column in spans for end in ("low", "high")}
@@ -659,7 +669,7 @@ def _show(frame: pd.DataFrame) -> None:
         )
     if spans:
         table.caption, table.caption_justify = (
-            Text("(low..high): 95% confidence, as far as the flows of one run tell"),
+            Text("(low..high): 95% confidence interval, as far as the flows of one run tell"),
             "left",
         )
     console = Console(width=None if sys.stdout.isatty() else 200)
@@ -680,7 +690,7 @@ def _cell(value: Any) -> str:
 
 
 def _finish(results: list[cw.Result], said: _Said) -> NoReturn:
-    """Says what the audits found, and exits accordingly."""
+    """Prints the audits' faults, and exits accordingly."""
     interrupted, ok = any(result.interrupted for result in results), all(result.ok for result in results)
     said.facts({"ok": ok, "interrupted": interrupted})
     said.end()
@@ -697,7 +707,7 @@ def _finish(results: list[cw.Result], said: _Said) -> NoReturn:
 
 
 class _Readers:
-    """Standard output, whose reader may leave: what is to be done is done all the same, and nobody is told any more."""
+    """Standard output. If its reader exits, the work goes on without output."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -716,8 +726,8 @@ class _Readers:
             self.left()
 
     def left(self) -> None:
-        """Forgets what is not written yet, and all that will be."""
-        # By its descriptor: what is still in the buffer goes there too, at the latest when Python ends.
+        """Discards what is not written yet, and all later output."""
+        # By its descriptor: buffered output goes there too, at the latest when Python exits.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._out.fileno())
         os.close(nowhere)
@@ -732,10 +742,10 @@ def _ended(number: int, frame: FrameType | None) -> NoReturn:
 
 def main() -> NoReturn:
     """The command `clearway`."""
-    # A request to end (of a batch system, of `timeout`) is heard like Ctrl-C: what there is is kept.
+    # A request to terminate (from a batch system or `timeout`) is handled like Ctrl-C: results so far are kept.
     before = signal.signal(signal.SIGTERM, _ended)
     out = sys.stdout
-    # Somebody may have closed it: `clearway run x.toml >&-`.
+    # It may have been closed: `clearway run x.toml >&-`.
     sys.stdout = _Readers(out if out is not None else open(os.devnull, "w"))  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -766,7 +776,7 @@ def _because_of(error: BaseException | None, kind: type[BaseException]) -> bool:
 
 
 def _leave() -> NoReturn:
-    """Ends at once: it was not while a run went on, which would have ended with what it had."""
+    """Exits at once. No run is in progress, which would have ended with its results so far."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     typer.echo("interrupted: nothing was begun that would be kept, or it is kept already", err=True)
@@ -775,7 +785,7 @@ def _leave() -> NoReturn:
 
 
 def _flushed(code: Any) -> Any:
-    """The same exit status; another if what was said could not be written, such as to a full disk."""
+    """The same exit status, or another if the output could not be written, for example to a full disk."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -787,7 +797,7 @@ def _flushed(code: Any) -> Any:
 
 
 def _words(error: BaseException) -> str:
-    """An error of the system as people say it, with the file that it is about."""
+    """An operating-system error in plain words, with its file."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}" + (" (the disk is full)" if error.errno == errno.ENOSPC else "")

@@ -1,9 +1,9 @@
-"""Every scheme of the house on one ground: what `clearway compare --all` runs, and what it measures.
+"""The comparison of all schemes: what `clearway compare --all` runs, and what it measures.
 
-The ground is dcPIM's (SIGCOMM 2022, section 4.1): three workloads, a leaf-spine and a fat-tree, links of 100 Gbps. All
-transports of the catalogue take part, those made for lossless networks over PFC, and all flow controls, over a
-transport that leaves everything to them. What shares bandwidth among entities (Augmented Queue and its rivals) does
-not: without entities there is nothing that it would do.
+The conditions are those of dcPIM's evaluation (SIGCOMM 2022, section 4.1): three workloads, a leaf-spine and a
+fat-tree, links of 100 Gbps. It includes all transports of the catalogue, with PFC for those made for lossless networks,
+and all flow controls, with a transport that leaves everything to them. Mechanisms that share bandwidth among entities
+(Augmented Queue and the rate limiters) are not included: they do nothing without entities.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _TCP = ("newreno", "cubic", "dctcp", "swift", "illinois", "bbr", "udp")
 _LOSSLESS = ("rdma", "dcqcn", "timely", "hpcc")
 _REJECTING = ("harmony", "rsvp", "fastpass")
 
-# 16 MB a switch, as dcPIM has it for HPCC (table 1): what flow controls leave room in, in place of 500 KB a port.
+# 16 MB in each switch, as dcPIM has it for HPCC (table 1), instead of 500 KB at each port.
 _SHARED: dict[str, Value] = {"switch.buffer": {"shared": {"bytes": "16MB"}}}
-# What Harmony's section 4 leaves to applications: twice again, then by TCP.
+# Resubmission, which Harmony's section 4 leaves to applications: twice more, then over TCP.
 _AGAIN: dict[str, Value] = {"traffic.all.resubmit": [{"times": 2, "after": "100us"}, {"over": "dctcp"}]}
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A transport, with what must be beneath it."""
+    """A transport with the flow control below it."""
 
     name: str
     family: str
@@ -59,7 +59,7 @@ class Contender:
 
 
 def contenders() -> list[Contender]:
-    """All of them, family by family, in the order of the catalogue.
+    """All contenders, family by family, in the order of the catalogue.
 
     >>> [c.name for c in contenders() if c.family == "lossless"][:2]
     ['rdma over pfc', 'dcqcn over pfc']
@@ -85,10 +85,10 @@ def _over(transport: str, flow_control: str) -> Contender:
 
 
 class Measured(Simulation):
-    """A run, and what the comparison says of it."""
+    """A run and its measurements."""
 
     def row(self, folder: Path) -> dict[str, Any]:
-        """As the table of a comparison has it."""
+        """Its row in the table of a comparison."""
         return dict(measure(Result.load(folder)))
 
 
@@ -107,14 +107,14 @@ def compare_all(
     dask: Any = None,
     progress: bool | None = None,
 ) -> Everything:
-    """Runs every scheme of the house, or `only` those whose name has one of these words, on dcPIM's ground, and
-    measures them.
+    """Runs every scheme, or `only` those whose name contains one of these words, under dcPIM's conditions, and measures
+    them.
 
-    Messages arrive for `duration` at each of `loads`; sustained loads are found on the first fabric, by bisection over
-    steps of 0.05, in runs that last as long as `sustained` says (none are looked for if it is empty). `sets` are set
-    over the scenarios as a command line has them, such as `("fabric.fat_tree.k", "16")`; a key of one fabric says
-    nothing about the other. What `folder` has is not run again; after Ctrl-C it goes on where it was. `workers`, `dask`
-    and `progress` are as for a sweep.
+    Messages arrive for `duration` at each of `loads`. Sustained loads are found on the first fabric, by bisection in
+    steps of 0.05, in runs of length `sustained` (none if it is empty). `sets` are keys set over the scenarios, as on a
+    command line, such as `("fabric.fat_tree.k", "16")`; a key of one fabric does not affect the other. Runs that exist
+    in `folder` are not repeated; after Ctrl-C the comparison resumes. `workers`, `dask` and `progress` are as for a
+    sweep.
     """
     known = contenders()
     who = [one for one in known if not only or any(word in one.name.split() for word in only)]
@@ -127,9 +127,9 @@ def compare_all(
         raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
-        """A row a run; who can't run on this ground is left out from now on.
+        """A row for each run. Contenders that can't run under these conditions are left out from now on.
 
-        The sweep checks each run; here it is one a ground.
+        The sweep checks each run; here there is one check for each set of conditions.
         """
         runs = []
         for one, labels, scenario in wanted:
@@ -183,7 +183,7 @@ def compare_all(
 
 @dataclass(frozen=True)
 class Everything:
-    """What became of every scheme."""
+    """The results of the comparison."""
 
     runs: pd.DataFrame
     """A row a run of the grid: scheme, fabric, workload, load, and what `measure` says of it."""
@@ -199,11 +199,11 @@ class Everything:
 
     @property
     def ok(self) -> bool:
-        """Whether the audits of all runs found everything in order."""
+        """Whether the audits of all runs found no faults."""
         return bool((self.runs["audit"] == 1).all())
 
     def table(self) -> pd.DataFrame:
-        """A row a scheme: means over the runs of the grid, sustained loads, fairness."""
+        """A row for each scheme: means over the runs of the grid, sustained loads, fairness."""
         grid = self.runs.groupby("scheme")[
             ["short mean", "short p99", "long mean", "longest queue KB", "overhead", "undelivered"]
         ].mean()
@@ -222,7 +222,7 @@ class Everything:
 
 
 def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
-    """A scenario of the comparison, with those keys set that are its fabric's own, or nobody's."""
+    """A scenario of the comparison with the given keys, except for those of other fabrics."""
     scenario = Scenario.load(FOLDER / f"{name}.toml")
     kinds = list(scenario.to_dict()["fabric"])
     return scenario.with_text(
@@ -231,7 +231,9 @@ def _base(name: str, sets: Sequence[tuple[str, str]]) -> Scenario:
 
 
 def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:
-    """Where fairness is measured; and whether that is the whole fabric, since the one that is set was too small."""
+    """The scenario of the fairness measurement, and whether it uses the whole fabric because the configured one was too
+    small.
+    """
     ground = _base("fairness", sets)
     try:
         ground.with_(transport="udp").check()
@@ -243,13 +245,13 @@ def _fair_ground(sets: Sequence[tuple[str, str]]) -> tuple[Scenario, bool]:
 
 
 def measure(result: Result) -> dict[str, float]:
-    """What the comparison says of a run."""
+    """The measurements of a run."""
     flows, links = result.flows, result.links
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size")])
     said = [f"{name}{end}" for name in ("mean", "p99") for end in ("", " low", " high")]
     row = {f"{size} {name}": float(sizes.loc[size, name]) for size in sizes.index for name in said}
     delivered = ~np.isnan(flows["delivered_ps"].astype(float))
-    # Of what is not delivered nobody knows how much was sent.
+    # How much was sent is unknown for messages that are not delivered.
     payload = float(flows["bytes"].sum()) if delivered.all() else float("nan")
     of_switches, of_hosts = links["tier"] != "from_host", links["tier"] == "from_host"
     fct = flows["fct_ps"].astype(float)
@@ -270,5 +272,5 @@ def measure(result: Result) -> dict[str, float]:
 
 
 def sustains(kept: float, refused: float) -> bool:
-    """Whether a load is sustained, of which such a share is kept up with and such a share of messages refused."""
+    """Whether a load is sustained, given the shares of delivered bytes and of refused messages."""
     return kept >= KEEPS_UP and refused == 0

@@ -1,4 +1,4 @@
-"""The page of `clearway compare --all`: what a person reads in five minutes."""
+"""The page of `clearway compare --all`, which takes five minutes to read."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from clearway._plots import COLOURS, STYLE, Picture, add_legend
 TITLE = "Every scheme on one ground"
 
 WORDS = {
-    "proactive": "told before they send: matched, granted, pulled, scheduled or reserved",
-    "reactive": "told by loss, marks or delay after they have sent; and UDP, which is not told",
-    "lossless": "held back link by link: RDMA over PFC, and flow controls under senders at line rate",
+    "proactive": "asked before they send: by matching, grants, pulls, scheduling or reservation",
+    "reactive": "informed by loss, marks or delay after they have sent; and UDP, which gets no feedback",
+    "lossless": "paused link by link: RDMA over PFC, and flow controls under senders at line rate",
 }
 
-# Of the table: heading, unit, column of the frame, whether more is better.
+# Columns of the table: heading, unit, column of the frame, whether more is better.
 _COSTS = [
     ("longest queue", "KB", "longest queue KB", False),
     ("sent beyond payload", "%", "overhead", False),
@@ -36,7 +36,7 @@ _COSTS = [
 
 
 def page(found: Everything) -> list[str]:
-    """The parts of the page, one after the other."""
+    """The parts of the page, in order."""
     frame, sustained, who = found.runs, found.sustained, found.contenders
     load = _nearest(frame, 0.6)
     at = frame[frame["load"] == load]
@@ -84,7 +84,7 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
     ground = at[at["fabric"] == fabrics[0]].set_index(["workload", "scheme"])
     names = [one.name for one in who]
     columns: list[tuple[str, str, pd.Series[float], bool]] = []
-    # By number of the column: its 95% confidence.
+    # By column number: its 95% confidence interval.
     sure: dict[int, pd.DataFrame] = {}
     for workload in workloads:
         of = ground.loc[workload].reindex(names)
@@ -119,19 +119,21 @@ def _glance(at: pd.DataFrame, sustained: pd.Series[float], fairness: pd.Series[f
         mark = " *" if undelivered[one.name] > 0 else ""
         lines.append(f"<tr><th class=run>{escape(one.name)}{mark}{cells}")
     note = (
-        f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network; short "
-        "flows have up to one bandwidth-delay product, long ones more than eight; means, and 99th percentiles, and "
-        "below each its 95% confidence, as far as the flows of one run tell. The darker a cell, the further from the "
-        "column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by hosts beyond "
-        f"payload (headers, control, what is sent again), and packets lost are of {WORKLOADS[workloads[0]]}. Fairness: "
-        "16 flows that begin at once on one link, Jain's index of their rates; 1 is equal, and schemes that finish one "
-        "flow after the other are at 0.45 by intent. Computing: CPU time of the simulation for a packet of payload "
-        "delivered, all that hosts and switches do for it."
+        f"On the {fabrics[0]}. Slowdown is completion time over that of the same flow alone in the network. Short "
+        "flows have up to one bandwidth-delay product, long ones more than eight. Means and 99th percentiles, each "
+        "with its 95% confidence interval below, as far as the flows of one run tell. The darker a cell, the further "
+        "from the column's best: white is the best, the darkest ten times that. Longest queue, bytes sent by hosts "
+        "beyond payload (headers, control packets, retransmissions) and packets lost are for "
+        f"{WORKLOADS[workloads[0]]}. Fairness: Jain's index of the rates of 16 flows that start together on one link; "
+        "1 is equal, and schemes that finish one flow after the other are at 0.45 by design. Computing: CPU time of "
+        "the simulation for each packet of payload delivered, for all that hosts and switches compute."
     )
     if len(sustained):
         note += " Sustained: the highest load of IMC10 at which unfinished work does not grow, in steps of 0.05."
     if (undelivered > 0).any():
-        note += " * did not deliver every message: those have no slowdown, and what is shown flatters."
+        note += (
+            " * did not deliver every message. Lost messages have no slowdown, so the values look better than they are."
+        )
     return (
         f"<table class=glance><thead>{head}</thead><tbody>{''.join(lines)}</tbody></table>"
         f"<p class=note>{escape(note)}</p>"
@@ -143,7 +145,7 @@ def _cell(values: pd.Series[float], name: str, more: bool, sure: pd.DataFrame | 
     if np.isnan(value) or not len(known):
         return "<td>–"
     best = float(known.max() if more else known.min())
-    # How far from the best: tenfold is as far as shades tell.
+    # The distance from the best value. Shades stop at ten times the best.
     floor = max(abs(best), 1e-3)
     far = np.log10(max(floor / max(value, 1e-9), 1.0) if more else max(value, floor) / floor)
     shade = 0.55 * min(1.0, float(far) * (3 if more else 1))
@@ -155,7 +157,7 @@ def _cell(values: pd.Series[float], name: str, more: bool, sure: pd.DataFrame | 
 
 
 def _highlights(at: pd.DataFrame, sustained: pd.Series[float], who: Sequence[Contender]) -> str:
-    """What a reader would look for first, in words: the best three of those that delivered every message."""
+    """The main findings in words: the best three of the schemes that delivered every message."""
     whole = at.groupby("scheme")["undelivered"].max() == 0
     names = [one.name for one in who if whole[one.name]]
 

@@ -1,8 +1,8 @@
-"""How far a mean or a quantile would move if the run were made again: bootstrap intervals of 95%, the same each time.
+"""Bootstrap confidence intervals (95%) of means and quantiles, the same each time.
 
-Of one run its flows are drawn anew, with replacement, as if each were independent of the others. They are not: flows
-that meet in a queue are slow together, so that an interval of one run is rather too narrow. Of several seeds whole runs
-are drawn anew, which is honest, and wide while there are few.
+For a single run, flows are resampled with replacement, as if they were independent. They are not: flows that meet in a
+queue are slow together, so this interval is rather too narrow. For several seeds, whole runs are resampled. That
+interval is valid, and wide while there are few seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy.typing as npt
 SHARE = 0.95
 DRAWS = 400
 SEED = 1
-# Of more values than this the mean of a draw is as good as normal, with the variance of the values over their number.
+# With more values than this, the mean of a resample is practically normal, with the variance of the values over their
+# number.
 EACH = 500
 
 Interval = tuple[float, float]
@@ -23,7 +24,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 def of_mean(values: Floats) -> Interval:
-    """Of the mean; not a number for fewer than two values.
+    """The interval of the mean; NaN for fewer than two values.
 
     >>> low, high = of_mean(np.arange(100.0))
     >>> round(low), round(high)  # 49.5 and 1.96 standard errors, of 2.89
@@ -40,10 +41,10 @@ def of_mean(values: Floats) -> Interval:
 
 
 def of_quantile(rising: Floats, quantile: float) -> Interval:
-    """Of a quantile of values in rising order; not a number for fewer than two.
+    """The interval of a quantile of sorted values; NaN for fewer than two.
 
-    The k-th smallest of n draws with replacement is the value at a place that is distributed as the k-th smallest of n
-    uniform numbers: beta(k, n + 1 - k). So it is drawn at once, however many values there are.
+    The k-th smallest of n resampled values is the value at a position with the distribution of the k-th smallest of n
+    uniform numbers: beta(k, n + 1 - k). So it is drawn directly, however many values there are.
 
     >>> of_quantile(np.arange(10_000.0), 0.5)  # the middle, and about 1.96 * 50 places to each side
     (4896.0, 5099.0)

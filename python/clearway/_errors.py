@@ -2,7 +2,7 @@ from __future__ import annotations
 
 
 class ScenarioError(ValueError):
-    """A scenario that can't be run: where, which key, what is wrong and what would be right.
+    """The error of a scenario that can't run: the place, the key, what is wrong and what would be right.
 
     >>> import clearway as cw
     >>> cw.Scenario.from_toml("seeed = 1")

@@ -1,4 +1,4 @@
-"""Where a fabric's nodes and cables are drawn: in tiers above their hosts; grids as grids; anything else on a ring."""
+"""The layout of a fabric in pictures: tiers above their hosts, grids as grids, anything else on a ring."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Layout:
     """A fabric on a plane of WIDTH by HEIGHT."""
 
     names: list[str]
-    # By link: the places of its ends in `names`.
+    # By link: the indices of its ends in `names`.
     ends: list[tuple[int, int]]
     # By link: its sender's half, from the port to the middle of the cable.
     halves: npt.NDArray[np.float64]
     # Nodes: centre, width, height.
     boxes: list[tuple[float, float, float, float]]
     labels: list[tuple[float, float, str]] = field(default_factory=list)
-    # How large marks may be, as a share of what they are where there is room.
+    # Size of marks, as a share of their size where there is room.
     scale: float = 1.0
 
 
 def lay_out(result: Result) -> Layout:
-    """Of the fabric that a result's links are of."""
+    """The layout of the fabric that a result's links belong to."""
     links = result.links
     tiers, ends_by_name = links["tier"], list(zip(links["from"], links["to"]))
     hosts = [source for (source, _), tier in zip(ends_by_name, tiers) if tier == "from_host"]
@@ -75,7 +75,7 @@ def _dims(result: Result, switches: int) -> list[int]:
 
 
 def _levels(nodes: int, home: dict[int, int], ends: list[tuple[int, int]]) -> list[int]:
-    """Hops from the nearest host."""
+    """Hops to the nearest host."""
     near: list[list[int]] = [[] for _ in range(nodes)]
     for source, target in ends:
         near[source].append(target)
@@ -129,7 +129,7 @@ def _tiers(layout: Layout, hosts: int, home: dict[int, int], level: list[int]) -
 def _ports(
     layout: Layout, hosts: int, level: list[int], centre: dict[int, Point], width: list[float], height: list[float]
 ) -> dict[int, Point]:
-    """By link, where it leaves its sender's box: spread along the edge in the order of where links lead."""
+    """By link: where it leaves its sender's box, spread along the edge in the order of the links' destinations."""
     sides: dict[tuple[int, int], list[int]] = {}
     for link, (source, target) in enumerate(layout.ends):
         sides.setdefault((source, int(np.sign(level[target] - level[source]))), []).append(link)
@@ -149,7 +149,7 @@ def _ports(
 
 
 def _join(layout: Layout, ports: dict[int, Point]) -> None:
-    """Halves from port to port: a cable is two consecutive links."""
+    """Two halves from port to port: a cable is two consecutive links."""
     for link, (x, y) in ports.items():
         to_x, to_y = ports[link ^ 1]
         layout.halves[link] = x, y, (x + to_x) / 2, (y + to_y) / 2
@@ -158,7 +158,7 @@ def _join(layout: Layout, ports: dict[int, Point]) -> None:
 def _grid(layout: Layout, hosts: int, home: dict[int, int], dims: list[int]) -> None:
     """Planes of the first two dimensions side by side.
 
-    What leads around, or to another plane, is a stub at each end.
+    A link that wraps around or leads to another plane is a stub at each end.
     """
     columns, rows = dims[0], dims[1] if len(dims) > 1 else 1
     planes = math.prod(dims) // (columns * rows)
@@ -212,7 +212,7 @@ def _grid(layout: Layout, hosts: int, home: dict[int, int], dims: list[int]) -> 
 
 
 def _ring(layout: Layout, hosts: int, home: dict[int, int]) -> None:
-    """Switches on a circle, their hosts outside it."""
+    """Switches on a circle, with their hosts outside it."""
     switches = len(layout.names) - hosts
     radius = HEIGHT / 2 - 46
 

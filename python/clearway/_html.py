@@ -1,4 +1,4 @@
-"""What pages are made of: one file each, that opens anywhere, without network, and prints."""
+"""The parts of report pages. Each page is one file that opens anywhere, without network, and prints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from clearway._plots import Picture
 
 
 def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
-    """Writes a page of these parts, of which some may be empty: the whole file or nothing.
+    """Writes a page of these parts, some of which may be empty: the whole file or nothing.
 
-    What is no page is not replaced.
+    Only pages are replaced.
     """
     body = "\n".join(
         [
@@ -47,17 +47,17 @@ def write(title: str, parts: Iterable[str], path: Path, css: str = "") -> Path:
 
 
 def section(title: str, body: str) -> str:
-    """A part of a page with a heading; nothing if it has no body."""
+    """A section with a heading; empty if it has no body."""
     return f"<section><h2>{escape(title)}</h2>\n{body}\n</section>" if body else ""
 
 
 def figure(picture: Picture, caption: str) -> str:
-    """A picture and what it shows."""
+    """A picture with its caption."""
     return f"<figure>{picture.svg()}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str:
-    """The first `text` columns are words, the others numbers. A run is named in the first of its rows."""
+    """A table whose first `text` columns are words and the others numbers. A run is named in its first row."""
     cells = "".join(f"<th{' class=text' if index < text else ''}>{escape(name)}" for index, name in enumerate(head))
     lines, before = [], None
     for row in rows:
@@ -72,7 +72,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], text: int) -> str:
 
 
 def number(value: Any) -> str:
-    """To three digits or so."""
+    """A number with about three digits."""
     if np.isnan(value):
         return "–"
     return f"{value:,.{0 if value >= 100 else 1 if value >= 10 else 2}f}"

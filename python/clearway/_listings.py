@@ -10,7 +10,7 @@ from clearway._scenario import Scenario, _toml
 
 
 def schemes() -> pd.DataFrame:
-    """The transports, and the mechanisms by which entities share: what each is, what it needs, where it is described.
+    """The transports, flow controls and sharing mechanisms: what each is, what it needs, where it is described.
 
     >>> import clearway as cw
     >>> cw.schemes().loc["dcpim", "title"]
@@ -30,7 +30,7 @@ def workloads() -> pd.DataFrame:
 
 
 def fabrics() -> pd.DataFrame:
-    """The topologies and what a scenario may say about each.
+    """The topologies and their parameters.
 
     >>> import clearway as cw
     >>> "leaf_spine" in cw.fabrics().index

@@ -1,7 +1,7 @@
-"""Where results go: looked at before work begins, and one command's alone while it works.
+"""Output folders: checked before work begins, and locked while it goes on.
 
-What is written is written beside its place and renamed, so a place needs a folder around it that can be written to. A
-file that Clearway has not written is never replaced and never deleted: such a place is refused by the file's name.
+Output is written next to its place and renamed, so the folder around it must be writable. A file that Clearway has not
+written is never replaced or deleted: such a place is refused with the file's name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FILES = frozenset({"run.json", "scenario.toml", "report.html", *(f"{name}.parque
 
 
 def slug(name: str) -> str:
-    """A name as that of a file."""
+    """A name made fit for a file name."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-    # File systems end names at 255 bytes, and what is written there has a longer one meanwhile.
+    # File systems limit names to 255 bytes, and temporary names are longer.
     return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.blake2b(name.encode(), digest_size=6).hexdigest()}"
 
 
 def check_result(folder: Path) -> Path:
-    """The folder that a result may be written as, links followed; `FileExistsError` says what is in its way."""
+    """The folder for a result, with links followed. `FileExistsError` names what is in the way."""
     if folder.is_symlink():
         if not folder.exists():
             raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
@@ -56,7 +56,7 @@ def check_result(folder: Path) -> Path:
 
 
 def _named(run: Path) -> set[str]:
-    """The tables that a result says are its own."""
+    """The tables that a result lists as its own."""
     try:
         return set(json.loads(run.read_text(encoding="utf-8"))["checksums"]) if run.is_file() else set()
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -65,10 +65,9 @@ def _named(run: Path) -> set[str]:
 
 @contextlib.contextmanager
 def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
-    """A place that this process alone writes to meanwhile, after it has been looked at. `result`: the folder itself
-    becomes one.
+    """Checks a place and locks it for this process. `result`: the folder itself becomes a result.
 
-    What tells others is a lock on `.NAME.lock` beside it. A process that is killed lets go of it.
+    The lock is on `.NAME.lock` next to it. If the process is killed the lock is released.
     """
     given = Path(folder)
     place = check_result(given) if result else check_folder(given)
@@ -90,7 +89,7 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
 
 
 def check_folder(folder: Path) -> Path:
-    """A folder that holds results, there or to be made."""
+    """An existing or new folder for results."""
     if folder.is_symlink() and not folder.exists():
         raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
     if folder.exists() and not folder.is_dir():
@@ -104,7 +103,7 @@ def check_folder(folder: Path) -> Path:
 
 
 def _parents(folder: Path, given: Path) -> list[Path]:
-    """Makes the folders around a place; gives those that it has made, the innermost first."""
+    """Creates the folders around a place; returns those that it has created, the innermost first."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,9 +129,9 @@ def _locked(lock: Path, given: Path) -> int:
                 f"{given}: {who or 'another command'} writes there now; wait for its end, or choose another place"
             ) from None
         except OSError:
-            pass  # A file system without locks: whole results are all that is promised there.
+            pass  # A file system without locks: results are still complete or absent.
         with contextlib.suppress(FileNotFoundError):
-            # Whoever had it may have taken it away between our opening and our locking it.
+            # The previous holder may have deleted it between our opening and our locking it.
             if os.fstat(handle).st_ino == os.stat(lock).st_ino:
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
@@ -142,7 +141,7 @@ def _locked(lock: Path, given: Path) -> int:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Ctrl-C, and a request to end, are heard when this is over."""
+    """Delays Ctrl-C and requests to terminate until this is over."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -154,7 +153,7 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # None is one that Python has not set, and cannot set.
+            # `None` is a handler that Python has not set and cannot set.
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
     for first, frame in heard[:1]:
         then = before[signal.Signals(first)]
@@ -165,7 +164,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def check_page(path: Path) -> None:
-    """Refuses to write a page over a file that is none."""
+    """Refuses to write a page over a file that is no page."""
     if path.is_dir():
         raise IsADirectoryError(f"{path}: a folder; name a file for the page, such as {path / 'report.html'}")
     if path.exists():

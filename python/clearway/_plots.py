@@ -1,7 +1,7 @@
-"""Pictures of results. Each is drawn into axes that it is handed; `Plots` gives them one by one, a report all together.
+"""Plots of results. Each is drawn into given axes; `Plots` makes single figures, a report puts all together.
 
-A scheme has the same colour in every picture of a set of results, chosen for readers who don't see all colours (Okabe
-and Ito). Sizes and times are on logarithmic axes, since flows differ by five orders of magnitude.
+A scheme has the same colour in every plot of a set of results, chosen for readers with colour blindness (Okabe and
+Ito). Sizes and times are on logarithmic axes, since flows differ by five orders of magnitude.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#6b6b6b")
 
-# Where a flow's time goes: column, what to call it, colour.
+# Where a flow's time goes: column, label, colour.
 SPENT = (
     ("wait_ps", "at the sender, until that packet left", "#b8c4d6"),
     ("queued_up_ps", "queued on the way up", "#f3c178"),
@@ -54,7 +54,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "clearway",
     "text.color": "#1d2025",
-    # Names are text: a dollar in one starts no formula.
+    # Names are plain text: a dollar sign starts no formula.
     "text.parse_math": False,
     "xtick.color": "#555b66",
     "xtick.minor.size": 0,
@@ -66,7 +66,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Picture(Figure):
-    """A matplotlib figure that a notebook shows by itself; `savefig("x.pdf")` writes it to a file."""
+    """A matplotlib figure that a notebook displays; `savefig("x.pdf")` writes it to a file."""
 
     def svg(self) -> str:
         """As an SVG element, without anything from outside."""
@@ -80,17 +80,17 @@ class Picture(Figure):
         return self.svg()
 
 
-# Matplotlib leaves out of a legend what is called with an underscore before it.
+# Matplotlib leaves labels with a leading underscore out of legends.
 _SHOWN = "\u200b"
 
 
 def labelled(name: str) -> str:
-    """A name as a label that is shown in a legend whatever it is; `add_legend` writes it as it was."""
+    """A label for any name that matplotlib shows in a legend; `add_legend` restores the name."""
     return f"{_SHOWN}{name}" if name.startswith("_") else name
 
 
 def add_legend(picture: Figure, axes: Axes, **how: Any) -> None:
-    """A legend of what is labelled in these axes, `how` as for matplotlib."""
+    """A legend of the labelled artists in these axes, with matplotlib's options `how`."""
     handles, labels = axes.get_legend_handles_labels()
     legend = picture.legend(handles, labels, **how)
     for text in legend.get_texts():
@@ -98,7 +98,7 @@ def add_legend(picture: Figure, axes: Axes, **how: Any) -> None:
 
 
 class Plots:
-    """Pictures of one or more results; each is a matplotlib figure.
+    """Plots of one or more results; each is a matplotlib figure.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -117,14 +117,14 @@ class Plots:
         )
 
     def fct_cdf(self) -> Picture:
-        """Distribution of completion times, and of slowdowns."""
+        """Distributions of completion times and of slowdowns."""
         return self._panels(
             [lambda axes: _cdf(axes, self._results, "fct_ps"), lambda axes: _cdf(axes, self._results, "slowdown")],
             share_y=True,
         )
 
     def utilisation(self) -> Picture:
-        """Use of links over time: away from hosts, towards them, and to hosts."""
+        """Utilisation of links over time: away from hosts, towards them, and to hosts."""
         tiers = [tier for tier in ("up", "down", "to_host") if any(tier in _tiers(result) for result in self._results)]
         return self._panels(
             [lambda axes, tier=tier: _utilisation(axes, self._results, tier) for tier in tiers],  # type: ignore[misc]
@@ -132,7 +132,7 @@ class Plots:
         )
 
     def queues(self) -> Picture:
-        """Queues over time: the longest of all ports, and the fullest switch."""
+        """Queues over time: the longest of all ports, and the buffer in use at the fullest switch."""
         return self._panels(
             [
                 lambda axes: _queues(axes, self._results, "longest_bytes", "longest queue of a port"),
@@ -141,9 +141,9 @@ class Plots:
         )
 
     def guarantees(self) -> Picture:
-        """What was guaranteed and what came of it: the fullest queues by tier, and how long packets waited.
+        """Guaranteed bounds against measurements: the fullest queues by tier, and the waits of packets.
 
-        Of runs whose scheme guarantees something (Harmony): those that have the tables `guarantees` and
+        Only for runs with a scheme that guarantees bounds (Harmony): those with the tables `guarantees` and
         `guaranteed_waits`.
         """
         some = [(result, colour) for result, colour in _each(self._results) if "guarantees" in result.tables]
@@ -188,14 +188,14 @@ class Plots:
 
 
 def colours(results: Sequence[Result]) -> list[str]:
-    """A colour for each result. Where each has a scheme of its own it is the scheme's, the same in every report."""
+    """A colour for each result: the scheme's, the same in every report, if each has its own scheme."""
     schemes = [_schemes(result) for result in results]
     own = all(len(names) == 1 for names in schemes) and len({names[0] for names in schemes}) == len(schemes)
     return colours_of([names[0] if own else "" for names in schemes])
 
 
 def colours_of(names: Sequence[str]) -> list[str]:
-    """A colour for each name: a scheme's own, else that of its place; different ones as long as there are."""
+    """A colour for each name: a scheme's own, otherwise by position; all different as long as there are enough."""
     catalogue = [row["name"] for row in _core.schemes()]
     taken: list[str] = []
     for index, name in enumerate(names):
@@ -219,7 +219,7 @@ def _floats(result: Result, column: str) -> Floats:
 
 
 def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
-    """Flows in order of size, cut into groups of equal number; each group at its median size."""
+    """Flows sorted by size and divided into groups of equal number; each group at its median size."""
     sizes = np.concatenate([_floats(result, "bytes") for result in results])
     groups = int(np.clip(len(sizes) / len(results) / 100, 1, 16))
     limits = np.unique(np.quantile(sizes, np.linspace(0, 1, groups + 1))) if len(sizes) else sizes
@@ -237,7 +237,7 @@ def _slowdown(axes: Axes, results: Sequence[Result], statistic: str) -> None:
     axes.set_title("mean" if statistic == "mean" else "99th percentile")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _bytes(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-    # Ticks that people read, even where the axis spans less than a decade.
+    # Readable ticks even where the axis spans less than a decade.
     axes.axhline(2, alpha=0)
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
@@ -250,7 +250,8 @@ def _cdf(axes: Axes, results: Sequence[Result], column: str) -> None:
         values = values[~np.isnan(values)]
         if not len(values):
             continue
-        # What a page can show; the share is of all flows, so a line that ends below 1 has flows that did not complete.
+        # Points that a page can show. The share is of all flows, so a line that ends below 1 has flows that did not
+        # complete.
         at = np.unique(np.linspace(0, len(values) - 1, 500).astype(int))
         share = (at + 1) / len(result.flows)
         axes.step(
@@ -301,7 +302,7 @@ def _queues(axes: Axes, results: Sequence[Result], column: str, title: str) -> N
 
 
 def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
-    """Of each tier the link that came nearest to its bound."""
+    """For each tier, the link that came nearest to its bound."""
     tiers = {"up": "up", "down": "down", "to_host": "to hosts"}
     width = 0.8 / max(len(results), 1)
     for place, (result, colour) in enumerate(results):
@@ -325,7 +326,7 @@ def _fullest(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
 
 
 def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
-    """A line falls from the longest wait straight down; the bound is dashed."""
+    """The line falls vertically at the longest wait; the bound is dashed."""
     least = 1e-5
     one_bound = len({result.guaranteed_waits["wait_bound_ps"][-1] for result, _ in results}) == 1
     for result, colour in results:
@@ -342,7 +343,7 @@ def _waits(axes: Axes, results: Sequence[tuple[Result, str]]) -> None:
 
 
 def _thinned(x: Floats, y: Floats, summary: Callable[[Any], Any]) -> tuple[Floats, Floats]:
-    """At most 300 points: each the summary of its neighbours."""
+    """At most 300 points, each a summary of its neighbours."""
     if len(x) <= 300:
         return x, y
     cuts = np.linspace(0, len(x), 301).astype(int)

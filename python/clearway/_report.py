@@ -1,7 +1,6 @@
 """A report: one HTML file on one or more results that opens anywhere, without network, and prints.
 
-Pictures are SVG in the page itself. What is said in a picture's caption is how its numbers were made, so that a page
-that is passed on explains itself.
+Pictures are SVG in the page itself. Captions say how the numbers were made, so that the page explains itself.
 """
 
 from __future__ import annotations
@@ -44,12 +43,14 @@ def write(results: Sequence[Result], path: Path) -> Path:
             html.figure(
                 plots.slowdown(),
                 "Slowdown is a flow's completion time over the time that it takes alone in the same network. Flows are "
-                "cut by size into groups of equal number; each point is a group, at its median size.",
+                "sorted by size and divided into groups of equal number; each point is a group, at its median size.",
             ),
         ),
         html.section(
             "Completion times",
-            html.figure(plots.fct_cdf(), "Of all flows: a line that ends below 1 has flows that did not complete."),
+            html.figure(
+                plots.fct_cdf(), "Shares of all flows: a line that ends below 1 has flows that did not complete."
+            ),
         ),
         _where_time_went(results),
         _guarantees(results, plots),
@@ -66,7 +67,7 @@ def write(results: Sequence[Result], path: Path) -> Path:
 
 
 def _packets(results: Sequence[Result]) -> list[Result]:
-    """Those that know of packets."""
+    """The results with packets."""
     return [result for result in results if result.level == "packet"]
 
 
@@ -75,8 +76,8 @@ def _where_time_went(results: Sequence[Result]) -> str:
     if not known:
         return ""
     caption = (
-        "Mean over completed flows. The parts are those of the packet that completed the flow, and sum exactly "
-        f"to its completion time. {_size_legend(known)}"
+        "Mean over completed flows. The parts are those of the packet that completed the flow. They add up exactly "
+        f"to the completion time. {_size_legend(known)}"
     )
     return html.section("Where time went", html.figure(Plots(known).where_time_went(), caption))
 
@@ -99,7 +100,7 @@ def _subtitle(results: Sequence[Result]) -> str:
 
 
 def _setting(result: Result) -> list[str]:
-    """The kind of fabric, and the loads that are asked for."""
+    """The kind of fabric, and the requested loads."""
     scenario = tomllib.loads(result.scenario_toml)
     facts = [str(kind).replace("_", "-") for kind in scenario.get("fabric", {})]
     for traffic in scenario.get("traffic", []):
@@ -115,13 +116,13 @@ def _warnings(results: Sequence[Result]) -> str:
     for result in results:
         if result.level == "flow":
             said.append(
-                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly at once, and "
-                "there are no queues, losses or priorities. See docs/flow-level.md for how far off that is."
+                f"{escape(result.name)} is an estimate at flow level: flows share links max-min fairly without delay, "
+                "and there are no queues, losses or priorities. docs/flow-level.md states its accuracy."
             )
         if not len(result.flows):
             said.append(f"{escape(result.name)} has no flows: nothing arrived.")
         if result.interrupted:
-            said.append(f"{escape(result.name)} was interrupted; what is shown is what it had come to.")
+            said.append(f"{escape(result.name)} was interrupted; the results are those up to there.")
         said += [f"{escape(result.name)}: {escape(warning)}" for warning in result.info.get("warnings", [])]
         said += [
             f"{escape(result.name)} failed its audit: {escape(finding['name'])}."
@@ -162,16 +163,16 @@ def _summary(results: Sequence[Result]) -> str:
             cells.append(f"<td class=best>{text}" if best[row, column] else f"<td>{text}")
         rows.append(f"<tr>{name}{''.join(cells)}</tr>")
     note = (
-        "Slowdown, mean and 99th percentile of completed flows, with intervals of 95% confidence as far as the flows "
-        f"of one run tell. {_size_legend(results)} Goodput is delivered payload from the first start to the last "
+        "Slowdown: mean and 99th percentile of completed flows, with 95% confidence intervals as far as the flows of "
+        f"one run tell. {_size_legend(results)} Goodput is delivered payload from the first start to the last "
         "delivery. Hops are packet-hops simulated per second of wall time."
     )
     if best.any():
-        note += " The best of a column is bold."
+        note += " The best value of a column is bold."
         if len({bool(result.unfinished) for result in results}) > 1:
             note += (
-                " Of a run that left flows unfinished, only goodput and their number are compared: its worst flows "
-                "have no slowdown."
+                " Runs with unfinished flows are compared only by goodput and by the number of these flows: their "
+                "worst flows have no slowdown."
             )
     return (
         f"<table class=summary><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
@@ -197,10 +198,10 @@ def _headline(result: Result, statistics: pd.DataFrame, sizes: Sequence[str]) ->
 
 
 def _best(values: Floats, unfinished: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which cells are the best of their column.
+    """The best cells of each column.
 
-    What a run left unfinished has no slowdown and may have cost few packets, so such a run is compared by goodput and
-    unfinished flows only. Speed is the machine's, not a scheme's: no best.
+    Flows that a run left unfinished have no slowdown and may have cost few packets. So such a run is compared only by
+    goodput and unfinished flows. Simulation speed depends on the machine and has no best.
     """
     best = np.zeros(values.shape, dtype=bool)
     whole = unfinished == 0
@@ -224,21 +225,21 @@ def _guarantees(results: Sequence[Result], plots: Plots) -> str:
     if not any("guarantees" in result.tables for result in results):
         return ""
     caption = (
-        "Left, of each tier the link that came nearest to its bound: the most bytes of the guaranteed class that have "
-        "ever waited for it, and above it the bound as a line. Right, how long data packets waited in all switches "
-        "together; a line ends at the longest wait of all. Both are of every packet of the run, not of samples."
+        "Left: for each tier the link that came nearest to its bound. The bar is the most bytes of the guaranteed "
+        "class that ever waited for it, the line the bound. Right: the total time that data packets waited in "
+        "switches; a line ends at the longest wait. Both cover every packet of the run."
     )
-    return html.section("What was guaranteed", html.figure(plots.guarantees(), caption))
+    return html.section("Guarantees", html.figure(plots.guarantees(), caption))
 
 
 def _over_time(results: Sequence[Result], plots: Plots) -> str:
     pictures = []
     if any("utilisation" in result.tables and len(result.utilisation) for result in results):
         pictures.append(
-            html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers counted.")
+            html.figure(plots.utilisation(), "Share of each tier's capacity that was used, headers included.")
         )
     if any("queues" in result.tables and len(result.queues) for result in results):
-        pictures.append(html.figure(plots.queues(), "The largest of all samples at a time."))
+        pictures.append(html.figure(plots.queues(), "The largest of the simultaneous samples."))
     if not pictures:
         return html.section("Network over time", "<p>No samples were taken: see measure.interval of the scenario.</p>")
     return html.section("Network over time", "".join(pictures))
@@ -257,11 +258,11 @@ def _unfinished(results: Sequence[Result]) -> str:
             rows.append([result.name, how, why, examples, f"{len(group):,}", f"{int(group['bytes'].sum()):,}"])
     if not rows:
         return "<p>Every flow of every run completed.</p>"
-    return html.table(["", "status", "reason", "first of them: flow (from → to)", "flows", "bytes"], rows, text=4)
+    return html.table(["", "status", "reason", "examples: flow (from → to)", "flows", "bytes"], rows, text=4)
 
 
 def _lost(results: Sequence[Result]) -> str:
-    """By cause and tier of the link, with what was cut or marked instead."""
+    """Losses by cause and tier of the link, with trimmed and marked packets."""
     causes = {
         "overflow": "buffer full",
         "dead": "link or switch down",
@@ -323,16 +324,16 @@ def _runs(results: Sequence[Result]) -> str:
         )
     head = ["", "digest", "seed", "ended by", "time", "packet-hops", "threads", "took", "CPU", "memory"]
     again = (
-        "To run one again, save its scenario as scenario.toml and run <code>clearway run scenario.toml</code> with the "
+        "To repeat a run, save its scenario as scenario.toml and run <code>clearway run scenario.toml</code> with the "
         "same version: the digest is the same on any machine and number of threads."
     )
-    # A run on the real clock has no digest: it does not repeat.
+    # A live run has no digest, since it does not repeat exactly.
     note = f"<p class=note>{again}</p>" if all(result.digest and not result.interrupted for result in results) else ""
     return f"{html.table(head, rows, text=4)}{note}"
 
 
 def _scenarios(results: Sequence[Result]) -> str:
-    """The first in full, of the others what differs from it."""
+    """The first scenario in full, and the differences of the others."""
     first = results[0].scenario_toml
     full = f"<summary>{escape(results[0].name)}, every default filled in</summary><pre>{escape(first)}</pre>"
     parts = [f"<details open>{full}</details>"]
@@ -340,5 +341,5 @@ def _scenarios(results: Sequence[Result]) -> str:
         lines = list(difflib.unified_diff(first.splitlines(), result.scenario_toml.splitlines(), lineterm="", n=0))
         changed = [escape(line[0] + " " + line[1:]) for line in lines[2:] if not line.startswith("@@") and line[1:]]
         what = f"<pre>{chr(10).join(changed)}</pre>" if changed else "<p>The same.</p>"
-        parts.append(f"<h3>{escape(result.name)}: what differs</h3>{what}")
+        parts.append(f"<h3>{escape(result.name)}: differences</h3>{what}")
     return "\n".join(parts)

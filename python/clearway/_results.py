@@ -35,9 +35,9 @@ QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
 class Table:
-    """A table of results in the form that you like: Arrow, pandas, or polars. `docs/results.md` explains the columns.
+    """A result table as Arrow, pandas or polars. `docs/results.md` explains the columns.
 
-    Indexing gives a column as a NumPy array, times and counts that there are not as NaN.
+    Indexing gives a column as a NumPy array, with NaN for missing times and counts.
     """
 
     def __init__(self, arrow: pa.Table) -> None:
@@ -85,12 +85,12 @@ class Table:
 
 
 class Result:
-    """What a run gave: tables, a summary, and the scenario with every default filled in.
+    """The result of a run: tables, a summary, and the scenario with every default filled in.
 
     Tables: `flows`, `queues`, `utilisation`, `links`, `counters`; with a flow control and samples also `congestion`;
-    with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees something (Harmony) also `guarantees`,
-    `guaranteed_waits`; with `measure.arrivals` also `arrivals`. At flow level there are `flows`, `utilisation` and
-    `links` alone. A run that was interrupted has what it had come to.
+    with entities also `entities`, `waits`, `aqs`; with a scheme that guarantees bounds (Harmony) also `guarantees`,
+    `guaranteed_waits`; with `measure.arrivals` also `arrivals`. At flow level only `flows`, `utilisation` and `links`.
+    An interrupted run has its results so far.
     """
 
     def __init__(self, name: str, tables: dict[str, pa.Table], info: dict[str, Any], scenario_toml: str) -> None:
@@ -103,7 +103,7 @@ class Result:
         return self._table(name)
 
     def __dir__(self) -> list[str]:
-        """Of the tables those that this result has."""
+        """Includes only the tables that this result has."""
         return sorted({name for name in super().__dir__() if name not in TABLES} | set(self.tables))
 
     def _table(self, name: str) -> Table:
@@ -181,7 +181,7 @@ class Result:
 
     @property
     def digest(self) -> str | None:
-        """Digest of everything that happened: equal for one scenario and seed on any machine and number of threads."""
+        """Digest of the whole history: equal for one scenario and seed on any machine and number of threads."""
         return self.info.get("digest")
 
     @property
@@ -191,21 +191,21 @@ class Result:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody ended the run before its end."""
+        """Whether the run was interrupted."""
         return bool(self.info["ended"] == "interrupted")
 
     @property
     def ok(self) -> bool:
-        """Whether the run came to its end and its audit found everything in order."""
+        """Whether the run ended by itself and its audit found no fault."""
         return not self.interrupted and all(finding["ok"] for finding in self.info["audit"])
 
     def slowdown(self, by: str | None = None, bins: Sequence[float] | None = None) -> pd.DataFrame:
-        """Slowdown of completed flows: how many, mean, and quantiles (linear between order statistics); and of each, as
-        `mean low` and `mean high`, the ends of its interval of 95% confidence, as far as the flows of one run tell (see
+        """Slowdown of completed flows: count, mean, and quantiles (linear between order statistics), each with the ends
+        of its 95% confidence interval, as `mean low` and `mean high`, as far as the flows of one run tell (see
         `docs/results.md`).
 
-        `by`: nothing for all, `"class"`, `"transport"`, or `"size"` by flow length: `bins` are the limits in bytes
-        (upper ones included), by default one and eight bandwidth-delay products: short, medium, long.
+        `by`: nothing for all flows, `"class"`, `"transport"`, or `"size"` for flow length. `bins` are its upper limits
+        in bytes (inclusive), by default one and eight bandwidth-delay products: short, medium, long.
         """
         flows = self.flows
         slowdown = pd.Series(flows["slowdown"])
@@ -226,14 +226,14 @@ class Result:
         return pd.cut(pd.Series(self.flows["bytes"].astype(float)), [0, *limits, np.inf], labels=labels)
 
     def fct(self) -> pd.DataFrame:
-        """Completion times of completed flows in microseconds: how many, mean, and quantiles, with intervals as of
+        """Completion times of completed flows in microseconds: count, mean, and quantiles, with intervals as for
         `slowdown`.
         """
         fct = pd.Series(self.flows["fct_ps"].astype(float) / 1e6)
         return _statistics(fct, _all(fct))
 
     def goodput(self) -> float:
-        """Message bytes delivered a second, in bit/s, from the first start to the last delivery."""
+        """Message bytes delivered per second, in bit/s, from the first start to the last delivery."""
         flows = self.flows
         delivered, started = flows["delivered_ps"].astype(float), flows["start_ps"].astype(float)
         done = ~np.isnan(delivered)
@@ -244,13 +244,14 @@ class Result:
 
     @property
     def unfinished(self) -> int:
-        """Flows that did not complete; `flows["reason"]` says why."""
+        """Number of flows that did not complete; `flows["reason"]` says why."""
         return int(self.info["flows"] - self.info["flows_completed"])
 
     @property
     def dropped(self) -> int:
-        """Packets lost: a buffer was full, a link or switch was down, no way or a circle was found, a link was lossy, a
-        bit error hit, or an AQ's limit was reached. 0 at flow level."""
+        """Packets lost: a buffer was full, a link or switch was down, there was no path or a loop, a link was lossy, a
+        bit error occurred, or an AQ's limit was reached. 0 at flow level.
+        """
         if self.level == "flow":
             return 0
         causes = (
@@ -266,12 +267,12 @@ class Result:
 
     @property
     def resent(self) -> int:
-        """Data packets sent again, over completed flows. 0 at flow level."""
+        """Retransmitted data packets, over completed flows. 0 at flow level."""
         return 0 if self.level == "flow" else int(self.flows["resent_packets"].sum())
 
     @property
     def plot(self) -> Plots:
-        """Pictures: `r.plot.slowdown()`, `r.plot.fct_cdf()`, ..."""
+        """Plots: `r.plot.slowdown()`, `r.plot.fct_cdf()`, ..."""
         from clearway._plots import Plots
 
         return Plots([self])
@@ -283,9 +284,9 @@ class Result:
         return write([self], Path(path))
 
     def entity_rates(self, received: bool = False) -> pd.DataFrame:
-        """Payload of each entity that arrived, in bit/s: a row an interval of measurement, by its end in seconds.
+        """Payload of each entity that arrived, in bit/s: a row for each measuring interval, by its end in seconds.
 
-        `received`: what arrived at an entity's hosts in place of what it has sent.
+        `received`: what arrived at an entity's hosts, instead of what it has sent.
         """
         if "entities" not in self.tables:
             raise ValueError(f"{self.name!r} has no entities: its scenario names none")
@@ -299,8 +300,8 @@ class Result:
     def save(self, folder: str | Path) -> Path:
         """Writes the result as a folder of Parquet files, `run.json` and `scenario.toml`: all of it or nothing.
 
-        An earlier result in that folder is replaced. Where there is a file that Clearway has not written, nothing is:
-        `FileExistsError` names it.
+        It replaces an earlier result in that folder. If the folder has a file that Clearway has not written, nothing is
+        written: `FileExistsError` names the file.
         """
         with undisturbed():
             return self._save(check_result(Path(folder)))
@@ -318,7 +319,7 @@ class Result:
             (part / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
             part.chmod(0o755)
             if folder.exists():
-                # Once more: it may be long since somebody looked.
+                # Once more: the last check may be long ago.
                 check_result(folder)
                 old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
                 os.replace(folder, old)
@@ -332,11 +333,11 @@ class Result:
 
     @staticmethod
     def load(folder: str | Path) -> Result:
-        """Reads a result back from its folder; `ValueError` says what of it is missing or damaged."""
+        """Reads a result from its folder; `ValueError` says what is missing or damaged."""
         folder = Path(folder)
         try:
             for path in (folder / "run.json", folder / "scenario.toml", *folder.glob("*.parquet")):
-                # A pipe or a device would be read for ever.
+                # A pipe or a device might never end.
                 if path.exists() and not path.is_file():
                     raise ValueError(f"{path.name} is no file")
             info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -359,15 +360,15 @@ class Result:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Writes a table, each of its pages with a checksum."""
+    """Writes a table with a checksum for each page."""
     pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
 def read_table(path: Path) -> pa.Table:
-    """Reads a table, and whether its pages are what their checksums say; `ValueError` names the file if not."""
+    """Reads a table and verifies its checksums; `ValueError` names a damaged file."""
     try:
-        # Not by path: that would read more than this file where a folder is called so. A file of Arrow's own: one of
-        # Python's may be let go by a thread of Arrow's as Python ends, which aborts the process.
+        # Not by path: if that is a folder, more than this file would be read. With Arrow's own file: a Python file may
+        # be closed by one of Arrow's threads while Python exits, which aborts the process.
         with pa.OSFile(str(path)) as file:
             return pq.read_table(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
@@ -384,7 +385,7 @@ def _sum(path: Path) -> str:
 
 
 def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
-    """A table of a result, if it is what was written: the footer of a Parquet file has no checksum of its own."""
+    """A table of a result, if it is unchanged: the footer of a Parquet file has no checksum of its own."""
     if path.is_file() and sums.get(path.name, found := _sum(path)) != found:
         raise ValueError(
             f"{path.name}: its checksum is {found}, and {sums[path.name]} when it was written (checksums of run.json)"
@@ -392,7 +393,7 @@ def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
     return read_table(path)
 
 
-# What the package itself reads of run.json, with its type.
+# The keys of run.json that the package reads, with their types.
 _INFO: dict[str, type | tuple[type, ...]] = {
     "name": str, "seed": int, "ended": str, "end_ps": int, "hosts": int, "flows": int, "flows_completed": int,
     "bdp_bytes": int, "audit": list, "cpu_seconds": (int, float), "wall_seconds": (int, float),
@@ -444,7 +445,7 @@ def _check_scenario(toml: str) -> None:
 
 
 def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
-    """That there is what the package itself reads, and of the type that it takes for granted."""
+    """Checks that everything that the package reads is there and of the right type."""
     needed = ("flows", "links") if level == "flow" else ("flows", "links", "counters")
     for name in needed:
         if name not in tables:
@@ -464,7 +465,7 @@ def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
 
 
 def _all(values: pd.Series[Any]) -> pd.Series[Any]:
-    """One group of all, though there be none."""
+    """One group with all rows, even if there are none."""
     return pd.Series(pd.Categorical(["all"] * len(values), categories=["all"]), index=values.index)
 
 
@@ -489,7 +490,7 @@ def _statistics(values: pd.Series[float], groups: pd.Series[Any]) -> pd.DataFram
 def from_core(
     name: str, run: tuple[str, str, list[tuple[str, list[Any]]]]
 ) -> tuple[dict[str, pa.Table], dict[str, Any], str]:
-    """The tables, summary and scenario of what the core gives."""
+    """Tables, summary and scenario from the core's output."""
     info, toml, tables = run
     return {table: _arrow(columns) for table, columns in tables}, json.loads(info), toml
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     now_ps: int
     horizon_ps: int
@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
-        """Of the work, by flows that have ended."""
+        """Share of the work done, by flows that have ended."""
         return self.flows_done / self.flows if self.flows else 1.0
 
 
@@ -51,14 +51,14 @@ def run(
     progress: bool | _Listener | None = None,
     name: str | None = None,
 ) -> Result:
-    """Simulates a scenario, or that of a file: every packet, or at flow level.
+    """Simulates a scenario or a scenario file, at packet or flow level.
 
     `level`: "packet", or "flow" for an estimate in which flows are fluids that share links max-min fairly. That takes
-    seconds for 100,000 hosts, and knows nothing of queues, losses and how transports differ: see `docs/flow-level.md`.
-    `threads`: as many as there are cores if not given, and never more; the result is the same whatever it is.
-    `progress`: a function that is told about ten times a second, or True for a line in the terminal or notebook (the
-    default where somebody looks), or every few seconds elsewhere. Ctrl-C ends the run at a consistent point: the result
-    so far is returned, with `interrupted` set.
+    seconds for 100,000 hosts, but does not model queues, losses and differences between transports: see
+    `docs/flow-level.md`. `threads`: number of threads, by default and at most the number of cores; it does not affect
+    the result. `progress`: a function that is called about ten times a second, or True for a line in the terminal or
+    notebook (the default for interactive use), or every few seconds elsewhere. Ctrl-C ends the run at a consistent
+    point: the result so far is returned, with `interrupted` set.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -83,7 +83,7 @@ def run(
 def live(
     scenario: Scenario | str | Path, *, progress: bool | _Listener | None = None, name: str | None = None
 ) -> Result:
-    """Runs a scenario on the real clock, over UDP on loopback, with the simulator's own hosts and switches.
+    """Runs a scenario in real time, over UDP on loopback, with the simulator's own hosts and switches.
 
     Links must be slow, since one process moves every packet: see `docs/live.md`.
     """
@@ -120,7 +120,7 @@ TELL_SECONDS = 5.0
 
 
 class _Line:
-    """How far a run is: a bar in a terminal, a line that changes in a notebook, or else one every few seconds."""
+    """Progress display: a bar in a terminal, a changing line in a notebook, otherwise a line every few seconds."""
 
     def __init__(self, label: str, progress: bool | _Listener | None) -> None:
         self._rich: Any = None
@@ -163,7 +163,7 @@ class _Line:
             f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in "
             f"{spent:,.0f} s{left}"
         )
-        # A notebook shows what follows a carriage return in the same line; a shorter line must cover the longer one.
+        # A notebook shows text after a carriage return in the same line; a shorter line must cover the longer one.
         line = f"\r{words:<{self._wide}}" if self._notebook else f"{words}\n"
         self._wide = max(self._wide, len(words)) if self._notebook else 0
         print(line, end="", file=sys.stderr, flush=True)
@@ -187,10 +187,9 @@ class Comparison:
         self.results = list(results)
 
     def table(self) -> pd.DataFrame:
-        """One row a run: slowdown of all, short and long flows, goodput, what was lost and sent again.
+        """A row for each run: slowdown of all, short and long flows, goodput, losses and retransmissions.
 
-        `all mean low` and `all mean high` are the ends of an interval of 95% confidence, and so on: see
-        `Result.slowdown`.
+        `all mean low` and `all mean high` are the ends of a 95% confidence interval, and so on: see `Result.slowdown`.
         """
         return pd.DataFrame([_row(result) for result in self.results]).set_index("run")
 
@@ -217,7 +216,9 @@ class Comparison:
 
 
 def without_ends(table: pd.DataFrame) -> pd.DataFrame:
-    """A table without the columns of intervals: those that end in `low` and `high` beside a column of the same name."""
+    """A table without the columns of confidence intervals: those that end in `low` and `high` next to a column of the
+    same name.
+    """
     ends = [f"{column} {end}" for column in table.columns for end in ("low", "high")]
     return table.drop(columns=ends, errors="ignore")
 
@@ -233,14 +234,13 @@ def compare(
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Comparison:
-    """Runs each scenario with each transport over each flow control (with its own, if none are given), one after the
-    other.
+    """Runs each scenario with each transport and each flow control (by default its own), one after the other.
 
-    With several `levels`, each of these at each of them, so that an estimate stands beside what it estimates.
+    With several `levels`, each of these runs at each level, for comparison.
 
-    With `folder`, each result is saved in a folder of its own there as soon as there is one. After Ctrl-C the
-    comparison has the runs up to there; with `keep`, what an earlier comparison in `folder` finished is not run again,
-    provided that it is of the same scenario and the same build of Clearway.
+    With `folder`, each result is saved in a folder of its own there as soon as it exists. After Ctrl-C the comparison
+    has the runs so far. With `keep`, the finished runs of an earlier comparison in `folder` are not repeated, provided
+    that they are of the same scenario and the same build of Clearway.
 
     >>> import clearway as cw
     >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -268,7 +268,7 @@ def compare(
 
 
 def _kept(place: Path, scenario: Scenario, level: str) -> Result | None:
-    """What is in a folder, if it is the result of just this."""
+    """The result in a folder, if it is of exactly this run."""
     try:
         result = Result.load(place)
     except ValueError:
@@ -280,7 +280,7 @@ def _kept(place: Path, scenario: Scenario, level: str) -> Result | None:
 def _variants(
     scenarios: Sequence[Scenario], transports: Sequence[str], flow_controls: Sequence[str], levels: Sequence[str]
 ) -> Iterable[tuple[str, Scenario, str]]:
-    """Name, scenario and level of each run of a comparison; names differ, and so do the folders named after them."""
+    """Name, scenario and level of each run of a comparison. Names differ, and so do the folders named after them."""
     taken: set[str] = set()
     over: Sequence[str | None] = transports or [None]
     under: Sequence[str | None] = flow_controls or [None]
@@ -304,7 +304,7 @@ def _row(result: Result) -> dict[str, Any]:
         row[f"{size} p99"] = sizes.loc[size, "p99"]
     row["goodput Gbps"] = result.goodput() / 1e9
     row["unfinished"] = result.unfinished
-    # Not 0 but unknown where there are no packets.
+    # Unknown rather than 0 if there are no packets.
     row["dropped"] = result.dropped if result.level == "packet" else float("nan")
     row["sent again"] = result.resent if result.level == "packet" else float("nan")
     for size, name, end in itertools.product(("all", "short", "long"), ("mean", "p99"), ("low", "high")):

@@ -22,7 +22,7 @@ Scenarios: TypeAlias = "Scenario | str | Path | Iterable[Scenario | str | Path]"
 
 
 def scenario_of(given: Scenario | str | Path) -> Scenario:
-    """A scenario, or that of a file."""
+    """A scenario, given as such or as a file."""
     if isinstance(given, Scenario):
         return given
     if isinstance(given, str) and "\n" in given:
@@ -36,14 +36,14 @@ def scenario_of(given: Scenario | str | Path) -> Scenario:
 
 
 def scenarios_of(given: Scenarios) -> list[Scenario]:
-    """The same of one or several."""
+    """One or several scenarios, given as such or as files."""
     if isinstance(given, Iterable) and not isinstance(given, str):
         return [scenario_of(one) for one in given]
     return [scenario_of(given)]
 
 
 class Scenario:
-    """What a run is: network, hosts, switches, traffic, and what carries it. Never changed: `with_` gives another.
+    """A scenario: network, hosts, switches, traffic, and transports. It never changes: `with_` returns another.
 
     >>> import clearway as cw
     >>> s = cw.Scenario.from_toml('''
@@ -64,14 +64,14 @@ class Scenario:
 
     @staticmethod
     def load(path: str | Path) -> Scenario:
-        """Reads a scenario from a file; `ScenarioError` names file, line and key of what can't be right."""
+        """Reads a scenario from a file; `ScenarioError` names file, line and key of an error."""
         path = Path(path)
         text = read_text(path)
         return Scenario(_core.Scenario.parse(text, str(path), path.parent, []), path.parent)
 
     @staticmethod
     def from_toml(text: str, name: str = "scenario", folder: str | Path = ".") -> Scenario:
-        """Reads a scenario from TOML; files that it names are looked up in `folder`."""
+        """Reads a scenario from TOML; relative paths of files start from `folder`."""
         return Scenario(_core.Scenario.parse(text, name, folder, []), folder)
 
     def with_(
@@ -87,8 +87,8 @@ class Scenario:
     ) -> Scenario:
         """The same scenario with some keys set: dotted ones by `keys`, common ones by name.
 
-        `load` sets the load of every class whose arrivals have one; `transport` is a name of `clearway.schemes()` or
-        a table such as `{"dcpim": {"rounds": 3}}`, and replaces what the scenario says; `flow_control` likewise.
+        `load` sets the load of every class that has one. `transport` is a name of `clearway.schemes()` or a table such
+        as `{"dcpim": {"rounds": 3}}`, and replaces the scenario's; so does `flow_control`.
         """
         named = {"seed": seed, "transport": transport, "flow_control": flow_control, "name": name}
         sets = [(key, _toml(value)) for key, value in named.items() if value is not None]
@@ -101,11 +101,11 @@ class Scenario:
         return Scenario(self._core.with_sets(sets), self._folder)
 
     def with_text(self, sets: list[tuple[str, str]]) -> Scenario:
-        """The same with dotted keys set to what a command line gives: TOML, or a bare word."""
+        """The same scenario with dotted keys set to values from a command line: TOML, or a bare word."""
         return Scenario(self._core.with_sets(sets), self._folder)
 
     def check(self) -> tuple[int, int]:
-        """Works the scenario out without running it: (hosts, flows). Raises `ScenarioError` as a run would."""
+        """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would."""
         return self._core.check()
 
     def to_toml(self) -> str:
@@ -139,11 +139,11 @@ class Scenario:
         return keys
 
     def _files(self) -> list[tuple[str, Path]]:
-        """The files that it still names after it has been read: key, place."""
+        """The files that it refers to after it has been read: key, path."""
         read = self.to_dict()
         files = []
         if "file" in read["fabric"]:
-            # Seen from its folder already.
+            # Already relative to its folder.
             files.append(("fabric.file.path", Path(read["fabric"]["file"]["path"])))
         for index, traffic in enumerate(read.get("traffic", [])):
             for kind, trace in traffic.get("trace", {}).items():
@@ -159,9 +159,9 @@ MOST_BYTES = 64_000_000
 
 
 def read_text(path: Path) -> str:
-    """What is in a scenario's or a sweep's file; `ScenarioError` if it can't be read, or would never end."""
+    """The content of a scenario or sweep file; `ScenarioError` if it can't be read or would never end."""
     try:
-        # What a shell hands over, as in `clearway run <(...)`, has somebody who writes it.
+        # A pipe from a shell, as in `clearway run <(...)`, has a writer.
         handed = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")) and not path.is_char_device()
         if path.exists() and not path.is_file() and not path.is_dir() and not handed:
             raise ScenarioError(str(path), None, "", "could not be read: it is a pipe or a device, and no file")

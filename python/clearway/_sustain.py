@@ -29,7 +29,7 @@ MOST_LONGER = 1_000
 
 @dataclass(frozen=True)
 class Sustained:
-    """The highest load at which a criterion holds, and the runs that say so."""
+    """The highest load at which a criterion holds, and the runs that show it."""
 
     load: float | None
     """The highest load that holds; none if even the lowest does not, or while nobody knows."""
@@ -46,8 +46,8 @@ class Sustained:
 
     @property
     def longer(self) -> int:
-        """How many times as long as the scenario says the longest run has lasted, since that was too short for the
-        rule; 1 if it was not.
+        """How many times longer than in the scenario the longest run lasted, because that was too short for the rule; 1
+        if it was not.
         """
         return int(self.runs["times as long"].max()) if len(self.runs) else 1
 
@@ -84,26 +84,26 @@ def sustain(
     """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to
     `high`.
 
-    `traffic` is the class whose load is varied and whose messages are judged: the only one that arrives by load, or
-    else the first, if not given. A load holds if it does under each of the `seeds` (the scenario's own if not given):
-    no message of the class is rejected or fails, and
+    `traffic` is the class whose load is varied and whose messages are judged, by default the first that has a load. A
+    load holds if it holds with each of the `seeds` (by default the scenario's own): no message of the class is rejected
+    or fails, and
 
-    - unfinished work does not grow: the bytes of messages that have arrived and are not delivered, averaged over the
-      last quarter of the time of arrivals, are no more than in the quarter before, but for a share of 1 - `keeps_up` of
-      what arrives in a quarter. So much of what arrives is delivered. This holds for any scheme, whether its long
-      messages are still under way when a run ends or not. Traffic must last so long that what is under way of it in an
-      empty network, each message for its ideal time, is no more than that share of what arrives in a quarter: else a
-      message more or less decides. Where it does not, the run is done again with so many times the `flows`, `duration`,
-      or both of every class that arrives by load (`times as long` of `runs`); with `lengthen=False` that is a
-      `ValueError`;
-    - or, with `keeps_up=None`, every message completes. This is what Harmony's paper calls sustainable;
-    - with `slowdown` or `delay_us`, none that completes is slower than that either.
+    - unfinished work does not grow. Unfinished work is the bytes of messages that have arrived and are not delivered.
+      Averaged over the last quarter of the arrival time it must not exceed that of the quarter before by more than a
+      share of 1 - `keeps_up` of the bytes that arrive in a quarter. Then a share of `keeps_up` of the arrivals is
+      delivered. The rule works for any scheme, even if its long messages are in progress when a run ends. Traffic must
+      last long enough that the work in progress in an empty network, each message for its ideal time, is at most that
+      share of a quarter's arrivals: otherwise a single message decides. If it does not, the run is repeated with a
+      multiple of the `flows`, `duration`, or both of every class that has a load (`times as long` of `runs`); with
+      `lengthen=False` that is a `ValueError`;
+    - or, with `keeps_up=None`, every message completes. Harmony's paper calls this sustainable;
+    - with `slowdown` or `delay_us`, no completed message is slower than that either.
 
-    What is unfinished fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load
-    that another seed does not. Where that matters, give several `seeds` and more flows. That what holds at a load holds
-    below it is taken for granted. The loads' own ends are tried only if the search comes to them. `told` is given the
-    row of each run as it ends. Ctrl-C ends the search: what it has come to is returned, with `interrupted` set.
-    `folder` and `keep` are as for `compare`: a search that was interrupted goes on where it was.
+    Unfinished work fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load
+    that fails with another seed. If that matters, give several `seeds` and more flows. A load below one that holds is
+    assumed to hold. The lowest and highest loads are tried only if the search reaches them. `told` is called with the
+    row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with `interrupted` set. `folder`
+    and `keep` are as for `compare`: an interrupted search resumes.
 
     >>> import clearway as cw
     >>> s = cw.Scenario.from_toml('''
@@ -173,20 +173,20 @@ def sustain(
 
 
 class Bisection:
-    """The highest of some rising loads that holds, a run at a time."""
+    """Bisection for the highest of some ascending loads that holds, one run at a time."""
 
     def __init__(self, loads: Sequence[float]) -> None:
         self._loads = loads
-        # Beyond both ends stands what is known without a run: no load holds, and every load fails.
+        # The highest load known to hold and the lowest known to fail: none yet.
         self._best, self._worst = -1, len(loads)
 
     @property
     def next(self) -> float | None:
-        """The load to try; none if the answer is known."""
+        """The load to try; `None` if the answer is known."""
         return self._loads[(self._best + self._worst) // 2] if self._worst - self._best > 1 else None
 
     def tell(self, load: float, holds: bool) -> None:
-        """What was found of that load."""
+        """Reports whether that load holds."""
         index = self._loads.index(load)
         if holds:
             self._best = max(self._best, index)
@@ -195,12 +195,12 @@ class Bisection:
 
     @property
     def load(self) -> float | None:
-        """The highest that is known to hold."""
+        """The highest load known to hold."""
         return self._loads[self._best] if self._best >= 0 else None
 
     @property
     def fails(self) -> float | None:
-        """The lowest that is known to fail."""
+        """The lowest load known to fail."""
         return self._loads[self._worst] if self._worst < len(self._loads) else None
 
 
@@ -261,12 +261,12 @@ def _judge(
 
 
 def too_short(result: Result, name: str, keeps_up: float) -> float:
-    """How many times as long arrivals must last for the rule to tell; 1 if they last long enough.
+    """How many times longer arrivals must last for the rule to decide; 1 if they last long enough.
 
-    What is under way in an empty network, as an average over the time T of arrivals, is the sum of bytes times ideal
-    time over T, and what arrives in a quarter of T is the sum of bytes over 4. Their ratio falls as 1/T. Unfinished
-    work moves by some of what is under way, whether it grows or not: so the ratio must not be above the share that the
-    rule lets pass.
+    The average work in progress in an empty network over the time T of arrivals is the sum of bytes times ideal time
+    over T, and a quarter of T brings the sum of bytes over 4. Their ratio falls as 1/T. Unfinished work fluctuates by a
+    part of the work in progress, whether it grows or not. So the ratio must not exceed the share that the rule
+    tolerates.
     """
     flows = result.flows
     of_class = (flows["class"] == name) & ~np.isnan(flows["start_ps"].astype(float))
@@ -290,7 +290,7 @@ def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
 
 
 def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
-    """The same, with every class that arrives by load so many times as long."""
+    """The same scenario, with every class that has a load this many times longer."""
     said = scenario.to_dict()
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
@@ -311,11 +311,11 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
 
 
 def kept_up(start: Any, delivered: Any, size: Any) -> float:
-    """The share of what arrives by which unfinished work does not grow, from the third quarter of the time of arrivals
-    to the last; NaN if nothing arrives then.
+    """The share of arriving bytes that is delivered, from the growth of unfinished work between the third and the last
+    quarter of the arrival time; NaN if nothing arrives then.
 
-    With a share of d left undelivered, unfinished work grows by d of what arrives: so do its averages from quarter to
-    quarter, which a single large message at either end moves little.
+    If a share of d is not delivered, unfinished work grows by d of what arrives, and so do its averages from quarter to
+    quarter. A single large message at either end moves these little.
     """
     if not (~np.isnan(start)).any():
         return float("nan")
@@ -324,7 +324,7 @@ def kept_up(start: Any, delivered: Any, size: Any) -> float:
     until = np.where(np.isnan(delivered), np.inf, delivered)
 
     def unfinished(since: float, to: float) -> float:
-        """On average over that time."""
+        """The average over that time."""
         within = np.minimum(until, to) - np.maximum(start, since)
         return float(np.nansum(size * np.clip(within, 0.0, None)) / (to - since))
 

@@ -1,10 +1,10 @@
-"""Congestion trees as a picture that moves: the fabric, and at each port what waits there, for whom, and whether it may
-go.
+"""Congestion trees as an animated picture: the fabric, and at each port the queued bytes, their root and whether they
+may be sent.
 
 A bar is a queue, drawn on the sender's half of its cable: thicker for more bytes, dashed while it is paused, blue for
-the share that is innocent. Everything is drawn here once, for the instant with most innocent bytes; where the page may
-run its script (`_trees.js`), that draws the other instants from the data in the page. Without it, and in print, that
-one remains.
+the share that is innocent. The picture here is of the moment with the most innocent bytes. If the page may run its
+script (`_trees.js`), the script draws the other moments from the data in the page. Without the script, and in print,
+this picture remains.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from clearway._plots import colours
 if TYPE_CHECKING:
     from clearway._results import Result
 
-# What the data of all runs together may take in the page; instants are left out until they fit.
+# Most data of all runs in the page; samples are left out until they fit.
 BYTES_MAX = 1_500_000
 PAUSED, HOTSPOT, ROOT, HELD, PART = 1, 2, 3, 4, 8
 INK, QUIET, BUSY, STOPPED, INNOCENT = "#1d2025", "#d5d9e0", "#e69f00", "#c2410c", "#0072b2"
@@ -40,19 +40,19 @@ class Trees:
     colour: str
     layout: Layout
     times_us: list[float]
-    # By instant, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not send, plus PART if only queues
-    # of roots or of flows may not), KB, percent of them innocent.
+    # By sample, by link: state (PAUSED, HOTSPOT or ROOT; plus HELD if something may not be sent, plus PART if that
+    # applies only to queues of roots or flows), KB, percent of them innocent.
     instants: list[dict[int, tuple[int, int, int]]]
     held_kb: list[float]
     innocent_kb: list[float]
 
     def every(self, pick: slice) -> Trees:
-        """With fewer instants."""
+        """With fewer samples."""
         few = self.times_us[pick], self.instants[pick], self.held_kb[pick], self.innocent_kb[pick]
         return Trees(self.name, self.colour, self.layout, *few)
 
     def changes(self) -> list[list[int]]:
-        """By instant, what differs from the one before: link, state, KB, percent; state 0 for what is over."""
+        """By sample: what differs from the previous one, as link, state, KB, percent; state 0 for what is over."""
         before: dict[int, tuple[int, int, int]] = {}
         frames = []
         for now in self.instants:
@@ -64,7 +64,7 @@ class Trees:
 
 
 def section(results: Sequence[Result]) -> str:
-    """The figure, if any run has a table `congestion` with anything in it."""
+    """The figure, if the table `congestion` of any run has rows."""
     seen = [(r, c) for r, c in zip(results, colours(results)) if "congestion" in r.tables and "queues" in r.tables]
     if not any(len(result.congestion) for result, _ in seen):
         return ""
@@ -120,13 +120,13 @@ def _trees(result: Result, colour: str) -> Trees:
 
 
 def _rounded(kb: float) -> int:
-    """To two digits: what an eye tells apart, and few changes from instant to instant."""
+    """To two digits: as much as an eye can tell, with few changes between samples."""
     scale = int(10 ** max(0, math.floor(math.log10(max(kb, 1))) - 1))
     return math.ceil(kb / scale) * scale
 
 
 def _trimmed(runs: list[Trees]) -> list[Trees]:
-    """Without the time after which nothing waits at a hotspot or is held in any run."""
+    """Without the time after which no run has waiting bytes at a hotspot or held packets."""
     busy = [any(kb or what & HELD for what, kb, _ in now.values()) for run in runs for now in run.instants]
     times = [time for run in runs for time in run.times_us]
     end = 1.02 * max((time for time, congested in zip(times, busy) if congested), default=max(times))
@@ -134,7 +134,7 @@ def _trimmed(runs: list[Trees]) -> list[Trees]:
 
 
 def _fitting(runs: list[Trees]) -> tuple[str, list[Trees]]:
-    """The runs as JSON, and with them the instants that it has room for."""
+    """The runs as JSON, with as many samples as fit."""
     stride = 1
     while True:
         few = [run.every(slice(None, None, stride)) for run in runs]
@@ -183,12 +183,12 @@ def _panel(run: Trees, at_us: float, thickest: int) -> str:
 
 
 def _in_order(now: dict[int, tuple[int, int, int]]) -> list[tuple[int, tuple[int, int, int]]]:
-    """Roots last, so that nothing hides them."""
+    """Roots last, so that nothing covers them."""
     return sorted(now.items(), key=lambda item: item[1][0] % HELD)
 
 
 def _bar(layout: Layout, link: int, state: tuple[int, int, int], thickest: int) -> str:
-    """As `bar` of `_trees.js` draws it."""
+    """Drawn like `bar` of `_trees.js`."""
     what, kb, percent = state
     x, y, to_x, to_y = layout.halves[link]
     width = (0.8 if what & PART else 1.8) + 7 * layout.scale * math.sqrt(kb / thickest)
@@ -227,16 +227,15 @@ def _lead(runs: Sequence[Trees]) -> str:
             facts.append(f"{run.name} never holds an innocent packet")
         else:
             at = run.times_us[int(np.argmax(run.innocent_kb))]
-            facts.append(
-                f"{run.name} holds up to {_size(most)} of packets that go nowhere near a root (at {at:,.0f} µs)"
-            )
+            facts.append(f"{run.name} holds up to {_size(most)} of packets whose path meets no root (at {at:,.0f} µs)")
     return f"{'; '.join(facts)}."
 
 
 _CAPTION = (
-    "Each bar is a queue on its sender's side of the cable. Congestion starts at a root, a port to which more comes "
-    "than leaves; pauses carry it from port to port back to the hosts. Innocent is what a pause holds though its "
-    "onward path meets no root of that instant. Hosts hold back what they have not sent: their bars have no bytes."
+    "Each bar is a queue on its sender's side of the cable. Congestion starts at a root, a port at which more arrives "
+    "than leaves; pauses carry it from port to port back to the hosts. Innocent packets are held by a pause although "
+    "their onward path meets no root at that moment. Hosts hold packets before they make them, so their bars have no "
+    "bytes."
 )
 
 

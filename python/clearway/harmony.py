@@ -1,4 +1,4 @@
-"""What Harmony's paper proves (NSDI 2024, section 3.3): bounds of queues and delays, and how many slots it fills.
+"""Results of Harmony's paper (NSDI 2024, section 3.3): bounds of queues and delays, and how many slots it fills.
 
 `switches` is #H, the switches on the longest path; `k` is K, the virtual links of each link.
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def queue_max_bytes(k: int, switches: int, packet_bytes: int = 1500) -> int:
-    """Theorem 3.1: the most that any packet finds queued before it at any switch.
+    """Theorem 3.1: the most bytes that any packet finds queued before it at any switch.
 
     >>> queue_max_bytes(k=8, switches=3)
     31500
@@ -36,7 +36,7 @@ def queue_max_bytes(k: int, switches: int, packet_bytes: int = 1500) -> int:
 
 
 def queueing_delay_max_us(k: int, switches: int, rate_gbps: float, packet_bytes: int = 1500) -> float:
-    """Equation 1: the most that a packet waits in all queues together, where the slowest link has `rate_gbps`.
+    """Equation 1: the longest total wait of a packet in all queues, if the slowest link has `rate_gbps`.
 
     >>> queueing_delay_max_us(k=8, switches=5, rate_gbps=400)
     3.15
@@ -45,7 +45,7 @@ def queueing_delay_max_us(k: int, switches: int, rate_gbps: float, packet_bytes:
 
 
 def k_star(buffer_bytes: int, ports: int, switches: int = 5, packet_bytes: int = 1500) -> int:
-    """Up to so many virtual links a switch with this buffer never loses a packet to congestion.
+    """Most virtual links with which a switch with this buffer never loses a packet to congestion.
 
     >>> k_star(22_000_000, ports=32), k_star(113_000_000, ports=64)  # Tomahawk, Tomahawk-4
     (91, 235)
@@ -54,7 +54,7 @@ def k_star(buffer_bytes: int, ports: int, switches: int = 5, packet_bytes: int =
 
 
 def slot_efficiency(k: int, cores: int) -> float:
-    """Theorem 3.2's f(K, C): slots that Harmony is expected to fill, as a share of what an ideal arbiter fills (Figure
+    """Theorem 3.2's f(K, C): expected slots that Harmony fills, as a share of those that an ideal arbiter fills (Figure
     4).
 
     >>> [round(slot_efficiency(k, cores=32), 3) for k in (1, 8, 64)]
@@ -76,14 +76,14 @@ def message_delay_max_us(
     at_each_hop_us: float = 0.0,
     service: Literal["fifo", "round_robin"] | None = None,
 ) -> float:
-    """The most between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
+    """The longest time between a sender's first use of a rsvp and its receipt of the receiver's `complete`.
 
-    `wire_bytes` counts headers; `slots` is how many the message has from its first packet to its last, each at a K-th
-    of the link less `control_share`; `at_each_hop_us` is what else a packet may meet at a transmitter, such as one
-    best-effort packet. The bound is the time to send the message in these slots, the unloaded round trip, and in both
-    directions the bound on queueing and what each hop adds. The bound on queueing is equation 1; with `service` what is
-    proven of links that serve packets in the order of arrival, (2^#H - 1) (K - 1) packets, or virtual links in turn,
-    #H (K - 1).
+    `wire_bytes` includes headers. `slots` is the number of slots that the message has from its first packet to its
+    last, each a K-th of the link less `control_share`. `at_each_hop_us` is the further delay that a packet may meet at
+    a transmitter, such as one best-effort packet. The bound is the time to send the message in these slots, the
+    unloaded round trip, and in both directions the bound on queueing and the delay at each hop. The bound on queueing
+    is equation 1. With `service` it is what is proven: (2^#H - 1) (K - 1) packets for links that serve packets in the
+    order of arrival, #H (K - 1) for links that serve virtual links in turn.
 
     >>> message_delay_max_us(132_000, k=8, slots=8, switches=3, rate_gbps=100, unloaded_rtt_us=4.6, control_share=0)
     25.24
@@ -108,11 +108,11 @@ def message_delay_max_us(
 def allocation(
     k: int, cores: int = 32, *, leaves: int | None = None, tries: int = 1, trials: int = 100, seed: int = 1
 ) -> pd.DataFrame:
-    """The share of slots that are filled when all are asked for, by drawing: mean and standard error after each try.
+    """The share of filled slots when all are asked for, by simulation: mean and standard error after each try.
 
-    Without `leaves` this is Theorem 3.2's model, with one try: each rsvp draws a core, and what exceeds K at a core is
-    refused. With `leaves` it is the protocol's rule on a leaf-spine with as many hosts a leaf as cores: a leaf draws
-    among its free virtual links, and what is refused tries again, up to `tries` times in all.
+    Without `leaves` this is Theorem 3.2's model, with one try: each rsvp draws a core, and rsvps beyond K at a core are
+    refused. With `leaves` it is the protocol's rule on a leaf-spine with as many hosts at a leaf as cores: a leaf draws
+    among its free virtual links, and a refused rsvp tries again, up to `tries` times in all.
 
     >>> allocation(k=8, leaves=64, tries=3, trials=10).round(2)
          filled  standard error
@@ -127,10 +127,10 @@ def allocation(
 
 
 def adversary(k: int, switches: int) -> pd.DataFrame:
-    """The longest queue, in packets, that an adversary arranges at each switch of a path, beside Theorem 3.1 and what
-    can be proven.
+    """The longest queue, in packets, that an adversary achieves at each switch of a path, with Theorem 3.1 and the
+    proven bound.
 
-    The theorem is tight at the first two switches; from the third on packets can meet so that more wait than it says.
+    The theorem is tight at the first two switches. From the third on, packets can meet so that more wait than it says.
 
     >>> adversary(k=8, switches=3)
             found  theorem 3.1  proven

@@ -1,8 +1,8 @@
-"""What R2C2 computes (SIGCOMM 2015): what each routing protocol puts on links, the rates that follow, and which
-protocol each flow should have.
+"""The computations of R2C2 (SIGCOMM 2015): the load that each routing protocol puts on links, the resulting rates, and
+the selection of protocols.
 
-A fabric is said as in a scenario: `{"torus": {"dims": [8, 8]}}`; without one it is the paper's rack, a torus of 8 x 8 x
-8 nodes.
+A fabric is given as in a scenario: `{"torus": {"dims": [8, 8]}}`. The default is the paper's rack, a torus of 8 x 8 x 8
+nodes.
 
     >>> from clearway import r2c2
     >>> r2c2.rates([(0, 1), (0, 2)], fabric={"mesh": {"dims": [3]}}, headroom=0.05)  # both leave node 0 by one link
@@ -44,7 +44,7 @@ PATTERNS = ("nearest_neighbor", "uniform", "bit_complement", "transpose", "torna
 
 @dataclass(frozen=True)
 class Flow:
-    """A flow between two hosts, and what its rate depends on (section 3.3.2)."""
+    """A flow between two hosts, and the parameters of its rate (section 3.3.2)."""
 
     src: int
     dst: int
@@ -60,12 +60,12 @@ class Flow:
 def throughput(
     fabric: Fabric | None = None, algorithms: Sequence[str] = ROUTINGS, patterns: Sequence[str] = PATTERNS
 ) -> pd.DataFrame:
-    """Figure 2: what algorithms carry of traffic patterns, as a fraction of capacity; without a `fabric`, on a torus of
-    8 x 8 nodes.
+    """Figure 2: the throughput of routing algorithms for traffic patterns, as a fraction of capacity. The default
+    `fabric` is a torus of 8 x 8 nodes.
 
-    Capacity is what uniform traffic reaches with balanced minimal routing. Beside the protocols that flows can have,
-    `algorithms` may be `romm` and `fixed_ties`. The pattern `worst_case` is the permutation of which an algorithm
-    carries least.
+    Capacity is what uniform traffic reaches with balanced minimal routing. Besides the protocols that flows can have,
+    `algorithms` may be `romm` and `fixed_ties`. The pattern `worst_case` is the permutation with the least throughput
+    of an algorithm.
 
     >>> throughput(algorithms=["vlb", "wlb"], patterns=["uniform", "tornado"]).round(2)
              vlb   wlb
@@ -84,7 +84,7 @@ def throughput(
 
 
 def link_weights(src: int, dst: int, routing: str = "rps", *, fabric: Fabric = RACK) -> pd.DataFrame:
-    """The links between switches that packets from a host to another pass, and how often one is expected to pass each.
+    """The links between switches that packets from one host to another cross, with the expected number of crossings.
 
     >>> link_weights(0, 3, fabric={"mesh": {"dims": [2, 2]}})  # Figure 3
           from       to  weight
@@ -105,7 +105,7 @@ def water_filling(
     priorities: Sequence[int] | None = None,
     demands_gbps: Sequence[float] | None = None,
 ) -> list[float]:
-    """Weighted max-min fair rates (sections 3.3.1 and 3.3.2) in Gbps, of flows given as the share of their packets on
+    """Weighted max-min fair rates in Gbps (sections 3.3.1 and 3.3.2). Flows are given as the share of their packets on
     each link.
 
     >>> capacity = {"1-4": 1, "1-3": 1, "2-3": 1, "3-4": 1}  # Figure 4
@@ -137,9 +137,9 @@ def water_filling(
 def rates(
     flows: Sequence[Flow | tuple[int, int] | tuple[int, int, str]], *, fabric: Fabric = RACK, headroom: float = 0.05
 ) -> list[float]:
-    """The rates of flows between hosts in Gbps, where a share of each link is left free as headroom.
+    """The rates of flows between hosts in Gbps. A share of each link is left free as headroom.
 
-    Links of hosts limit flows too; those of the paper's rack are as fast as all other links of a node together.
+    Links of hosts limit flows too. In the paper's rack they are as fast as all other links of a node together.
 
     >>> pairs = [(0, 1), (1, 2), (2, 3), (3, 0)]
     >>> rates(pairs, fabric={"torus": {"dims": [4]}}, headroom=0)
@@ -154,7 +154,7 @@ def rates(
 
 @dataclass(frozen=True)
 class Selection:
-    """What a search for flows' routing protocols has found."""
+    """The result of a search for flows' routing protocols."""
 
     routings: list[str]
     """Each flow's protocol."""
@@ -178,10 +178,10 @@ def select_routing(
     seed: int = 1,
     **settings: float,
 ) -> Selection:
-    """Section 3.4: the protocol of each flow, found by the genetic algorithm, that makes a utility of the rack largest.
+    """Section 3.4: the protocol of each flow, found by the genetic algorithm, that maximises a utility of the rack.
 
     `utility` is `aggregate`, `{"tail": {"percentile": 1}}`, or `{"tenants": {"hosts": [[0, 1], [2, 3]]}}`, the least
-    throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the answer is never worse.
+    throughput of a tenant. Flows have `current` protocols, or all the first of `routings`; the result is never worse.
     `settings` are `population`, `mutation`, `elite`, `patience` and `evaluations`.
 
     >>> found = select_routing([(0, 1), (8, 9)], fabric={"torus": {"dims": [4, 4]}}, headroom=0)
@@ -213,10 +213,11 @@ def recompute_times(
     headroom: float = 0.05,
     step_us: float = 10.0,
 ) -> pd.DataFrame:
-    """Figure 8: what a core of this machine is busy for whenever a node has to compute the rates of a scenario's flows.
+    """Figure 8: the time that a core of this machine takes whenever a node has to compute the rates of a scenario's
+    flows.
 
-    Each node computes every `rho` for the flows that have lasted longer than that. When flows end follows from fair
-    rates, which the record of them updates every `step_us`.
+    Each node computes every `rho` for the flows that have lasted longer than that. The ends of flows follow from fair
+    rates, which are updated every `step_us`.
 
     >>> import clearway as cw
     >>> arrivals = {"traffic.0.arrivals": {"poisson": {"every": "9us"}}, "traffic.0.flows": 50}
@@ -239,8 +240,8 @@ def recompute_times(
 def start_times(
     scenario: Scenario, *, routing: str = "rps", headroom: float = 0.05, step_us: float = 10.0, each: int = 1
 ) -> pd.DataFrame:
-    """What `recompute_times` leaves out: where a flow begins with its fair rate (section 3.1), its node computes the
-    rates of all flows that are there when it does. A row for every `each`-th flow.
+    """The computations that `recompute_times` leaves out: if a flow begins with its fair rate (section 3.1), its node
+    computes the rates of all present flows at its start. A row for every `each`-th flow.
 
     >>> import clearway as cw
     >>> arrivals = {"traffic.0.arrivals": {"poisson": {"every": "9us"}}, "traffic.0.flows": 50}

@@ -125,7 +125,7 @@ def test_the_command_compares_all(tmp_path: Path) -> None:
     for wrong, why in (
         (["--all", "examples/tiny.toml"], "--all has scenarios"),
         (["--duration", "1ms", "examples/tiny.toml"], "--duration goes with --all"),
-        ([], "or say --all"),
+        ([], "or use --all"),
     ):
         done = clearway("compare", *wrong)
         assert done.returncode == 2 and why in done.stderr, done.stderr

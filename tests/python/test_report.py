@@ -166,4 +166,4 @@ def test_what_is_guaranteed_is_shown_beside_what_came_of_it(scenario: cw.Scenari
     assert result.ok and 0 < result.guarantees["share"].max() <= 1
     assert result.guaranteed_waits["quantile"][-1] == 1 and result.guaranteed_waits["share"][-1] <= 1
     assert result.plot.guarantees().svg().startswith("<svg")
-    assert "<h2>What was guaranteed</h2>" in result.report(tmp_path / "report.html").read_text()
+    assert "<h2>Guarantees</h2>" in result.report(tmp_path / "report.html").read_text()

@@ -1,16 +1,16 @@
 //! Pyrrha (Liu et al., NSDI 2025): flow control by congestion root. It isolates congested flows and pauses no others.
 //!
 //! A port whose output queue exceeds `K_pause` one-hop bandwidth-delay products nominates itself as a congestion root
-//! and tells the upstream ports that feed it to PAUSE traffic through it ([`mod@switch`], section 4.1). An upstream
-//! port that hears of a root computes the whole onward path of each packet ([`paths`], section 4.2) and puts packets
+//! and tells the upstream ports that feed it to PAUSE traffic through it (`switch`, section 4.1). An upstream port that
+//! hears of a root computes the whole onward path of each packet ([`node::onward_path`], section 4.2) and puts packets
 //! that will pass the root into an isolation queue. The root pauses and resumes this queue, which in turn pauses ports
-//! further upstream, up to the hosts ([`mod@nic`]). So only traffic that contributes to congestion waits for it
-//! (Theorem 3.1), however far congestion spreads.
+//! further upstream, up to the hosts (`nic`). So only traffic that contributes to congestion waits for it (Theorem
+//! 3.1), however far congestion spreads.
 //!
 //! A port that has nominated itself and then hears of a new root further downstream was a false root: it abdicates, and
 //! MERGE dissolves its congestion tree. Isolation queues form a hierarchy by distance to the root, from near to far,
-//! followed by the output queue ([`mod@egress`], section 4.3). For switches without hierarchies there is a single tier
-//! with a queue for each set of roots, and order marks (appendix C). [`State`] is Figure 6.
+//! followed by the output queue (`egress`, section 4.3). For switches without hierarchies there is a single tier with a
+//! queue for each set of roots, and order marks (appendix C). [`State`] is Figure 6.
 //!
 //! What the paper leaves open is decided in comments where it matters and listed in `docs/schemes/pyrrha.md`.
 

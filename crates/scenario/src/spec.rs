@@ -1,6 +1,6 @@
 //! The scenario type: read from TOML, checked as a whole, and written back with every default filled in.
 //!
-//! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`mod@read`]), and so
+//! It holds everything that can change a result and nothing else. Unknown keys are refused (see [`read()`]), and so
 //! is a setting that would have no effect in its scenario.
 
 mod read;

@@ -13,7 +13,7 @@
 //! Decided where the paper is silent: how the eight bytes that it leaves open are spent, and the clock's granularity
 //! and wrap-around ([`state`], [`gap`]); limit and CC fields are held once for all AQs that agree in them ([`table`]);
 //! an id is never given twice; what an idle entity may send when it wakes ([`control`]); limits, thresholds and idle
-//! periods where none are set ([`derive`]).
+//! periods where none are set ([`mod@derive`]).
 //!
 //! Deliberately absent: where in a network to put an AQ (the paper leaves it to tenants), and queues: an AQ holds no
 //! packets.

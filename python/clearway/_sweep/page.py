@@ -108,21 +108,21 @@ def _figures(done: pd.DataFrame, roles: _Roles) -> Iterator[str]:
         return
     across = f"against {roles.x}" + (f", by {roles.line}" if roles.line else "")
     band = (
-        ", and its band from the least to the greatest"
+        ", with a band from the lowest to the highest"
         if roles.line is None or done[roles.line].nunique() <= BANDS
         else ""
     )
     seeds = f"A line goes through the mean of all seeds{band}. " if "seed" in done else ""
     slowdown = (
         "Slowdown is a flow's completion time over the time that it takes alone in the same network; short flows have "
-        f"up to 1 bandwidth-delay product, long ones more than 8. {seeds}Where a circle is hollow, some flows did not "
-        "complete: they have no slowdown, and the worst are missing."
+        f"up to 1 bandwidth-delay product, long ones more than 8. {seeds}If a circle is hollow, some flows did not "
+        "complete: they have no slowdown, so the worst are missing."
     )
     network = (
-        "Goodput is delivered payload from the first start to the last delivery. Beside it, what was delivered of "
-        "what arrived in the second half of the time of arrivals, as unfinished work tells: a load is sustained that "
-        f"stays above the dashed line, {KEEPS_UP:.0%}, once traffic lasts until what is under way has settled. A run "
-        "that is too short for that falls below it at any load."
+        "Goodput is delivered payload from the first start to the last delivery. Next to it is the share of arriving "
+        "bytes that was delivered in the second half of the arrival time, from the growth of unfinished work: a load "
+        f"is sustained if it stays above the dashed line, {KEEPS_UP:.0%}, with traffic that lasts until the work in "
+        "progress has settled. A shorter run falls below the line at any load."
     )
     for title, columns, caption in (("Slowdown", SLOWDOWN, slowdown), ("Network", NETWORK, network)):
         body = ""
@@ -224,10 +224,10 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
     if not rows:
         return "<p>Nothing has been run.</p>"
     note = (
-        "Slowdown of completed flows, and what the network did: means over seeds. " if "short mean" in numbers else ""
+        "Slowdown of completed flows, and network measurements: means over seeds. " if "short mean" in numbers else ""
     )
     note = (
-        f"<p class=note>{note}In brackets: intervals of 95% confidence, over seeds where there are several, else over "
+        f"<p class=note>{note}In brackets: 95% confidence intervals, over seeds if there are several, otherwise over "
         "the flows of the run.</p>"
     )
     return _html.table([*keys, "runs", *numbers], rows, text=len(keys)) + note

@@ -6,7 +6,7 @@
 //! receiver's hypervisor tells the sender's its part, and the pair's guarantee is the lesser of the two. *Rate
 //! allocation* (RA, [`allocation`]): a pair may exceed its guarantee as long as there is no congestion, and never has
 //! to send less. The sender's hypervisor limits each pair with a token bucket of that rate and serves the pairs that
-//! have a packet and tokens for it in turn ([`hypervisor`]).
+//! have a packet and tokens for it in turn (`hypervisor`).
 //!
 //! Hypervisors exchange control packets on the same network ([`header`]): of class 0, the size of a header and outside
 //! of any flow ([`CONTROL`]). They do not count against a hose.
