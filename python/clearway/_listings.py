@@ -10,7 +10,10 @@ from clearway._scenario import Scenario, _toml
 
 
 def schemes() -> pd.DataFrame:
-    """The transports, and the mechanisms by which entities share: what each is, what it needs, where it is described.
+    """The transports, the flow controls and the mechanisms by which entities share: what each is, what it needs, where it is described.
+
+    A scheme says itself of which `family` it is, whether `compare_all` has it (`compared`), `beside` which other scheme, and whether it
+    `rejects` messages for want of room.
 
     >>> import clearway as cw
     >>> cw.schemes().loc["dcpim", "title"]

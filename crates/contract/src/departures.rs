@@ -1,5 +1,5 @@
-//! Sets of points in which a published program departs from its paper: what a scenario writes as a list, or by one name as what that
-//! program does. Each scheme has points of its own ([`Point`]).
+//! Sets of points in which a published program departs from its paper: what a scenario writes as a list, or by one name
+//! as what that program does. Each scheme has points of its own ([`Point`]).
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,78 +1,23 @@
-//! What a scheme is: the contracts that transports, link controls and mechanisms of sharing meet, and what they are told
-//! of the network.
+//! What a scheme is: the contracts that transports, link controls and mechanisms of sharing meet, and what they are
+//! told of the network.
 
 pub mod departures;
 pub mod link_control;
 mod name_or_table;
+mod scheme;
+pub mod sharing;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fabric::{Fabric, Failures, Routes};
-use node::{Balancing, EarlyDrop, Endpoint, Marking, Overflow, QueueDiscipline, Site, SwitchAgent};
+use fabric::{Fabric, FabricSpec, Failures, Routes, Star};
+use node::{Balancing, EarlyDrop, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate, SwitchId};
+use units::{Duration, Problem};
 
 pub use name_or_table::name_or_table;
-
-/// What each scheme's `Config` can do.
-pub trait Scheme {
-    /// What the system is and where it is described, for `clearway schemes`.
-    const ABOUT: About;
-
-    /// What its packets carry.
-    type Header: node::Header;
-
-    /// What the types of the configuration can't forbid. Keys are relative to the scheme's table.
-    fn check(&self) -> Result<(), Problem>;
-
-    /// The scheme's part of the host at `site`.
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint>;
-
-    /// What it asks of switches, where the scenario leaves it open.
-    fn requirements(&self, site: &Site) -> SwitchRequirements;
-
-    /// Whether it may end a message that it has not delivered: reject it, or give it up.
-    fn gives_up(&self) -> bool {
-        true
-    }
-
-    /// Headers of its data packets, if its paper says how long they are; what the scenario says (`host.header`) otherwise.
-    fn header_bytes(&self) -> Option<u16> {
-        None
-    }
-
-    /// What a message is sent at, at most, if that is not all that its host's link carries.
-    fn rate_max(&self) -> Option<Rate> {
-        None
-    }
-
-    /// What the network must be like for it. Keys are relative to the scheme's table.
-    fn check_on(&self, _ground: &NetworkView) -> Result<(), Problem> {
-        Ok(())
-    }
-
-    /// As [`Scheme::endpoint`], for a scheme whose hosts know more of the network than their site.
-    fn endpoint_on(&self, site: &Site, _ground: &NetworkView) -> Box<dyn Endpoint> {
-        self.endpoint(site)
-    }
-
-    /// Its part of a switch, if it has one.
-    fn agent(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
-        None
-    }
-
-    /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them, or none.
-    fn queueing(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
-        None
-    }
-
-    /// What it guarantees of the packets that it carries, for runs to be audited by, if it guarantees anything.
-    fn guarantee(&self, _ground: &NetworkView) -> Option<Guarantee> {
-        None
-    }
-}
+pub use scheme::{Compared, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
 
 /// The network that a scheme runs on.
 #[derive(Clone, Debug)]
@@ -93,8 +38,8 @@ pub struct NetworkView {
     pub common: Common,
 }
 
-/// What the nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the network and of
-/// what they are asked, so that it makes no difference who asked first.
+/// What the nodes of a run compute alike and need once: tables and caches, one of each type. They are functions of the
+/// network and of what they are asked, so that it makes no difference who asked first.
 #[derive(Clone, Debug, Default)]
 pub struct Common(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 
@@ -111,16 +56,16 @@ impl Common {
     }
 }
 
-/// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what queues
-/// there, or waits, is bounded.
+/// What a scheme guarantees wherever its packets go: it keeps the first classes of all switches for itself, and what
+/// queues there, or waits, is bounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
     /// The class that it is given for; other transports' packets go below [`SwitchRequirements::reserved_classes`].
     pub class: u8,
     /// By [`LinkId`](units::LinkId), the most bytes of that class that ever wait for a link.
     pub queue_bytes: Vec<u64>,
-    /// Likewise, the room that switches keep for that class: no more than `queue_bytes`. A scheme asks for what it must have; all of
-    /// `queue_bytes` is kept where a switch's memory holds it.
+    /// Likewise, the room that switches keep for that class: no more than `queue_bytes`. A scheme asks for what it must
+    /// have; all of `queue_bytes` is kept where a switch's memory holds it.
     pub room_bytes: Vec<u64>,
     /// The longest that a data packet of that class waits in all switches together.
     pub wait: Duration,
@@ -129,7 +74,8 @@ pub struct Guarantee {
 }
 
 impl Guarantee {
-    /// What a transport measures of a message that it guarantees a delay ([`Event::Measured`](node::Event::Measured)): how long it took.
+    /// What a transport measures of a message that it guarantees a delay ([`Event::Measured`](node::Event::Measured)):
+    /// how long it took.
     pub const DELAY: &'static str = "message_delay_ps";
     /// And how long it might have, if nothing failed.
     pub const DELAY_BOUND: &'static str = "message_delay_bound_ps";
@@ -150,12 +96,26 @@ impl NetworkView {
         }
     }
 
+    /// One switch that joins all hosts, whose round trips are the site's: a network for a scene that has none.
+    pub fn star(site: &Site) -> NetworkView {
+        let transmissions = site.nic_rate.transmit(u64::from(site.header_bytes)) * 4;
+        let star = Star {
+            hosts: site.hosts.max(2),
+            rate: site.nic_rate,
+            propagation: site.control_rtt.saturating_sub(transmissions) / 4,
+            switch_delay: Duration::ZERO,
+        };
+        let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
+        NetworkView::new(fabric, site)
+    }
+
     /// Refuses a network in which a host has several links, for a scheme that `does` something of a host's only link.
     pub fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };
         let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());
         let message = format!(
-            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or choose another \
+            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or \
+             choose another \
              transport"
         );
         Err(Problem::new("", message))
@@ -192,8 +152,8 @@ pub struct SwitchRequirements {
     pub flow_labels: bool,
     /// Whether it takes it that all nodes have the same tables at any time.
     pub same_tables: bool,
-    /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0 for a
-    /// scheme that shares all.
+    /// How many of the first priority classes it must have for itself: packets of all other transports go below them. 0
+    /// for a scheme that shares all.
     pub reserved_classes: u8,
 }
 
@@ -213,8 +173,8 @@ impl SwitchRequirements {
     }
 }
 
-/// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2). Loss
-/// is common to all.
+/// What a congestion control listens to: the CC fields of an AQ request (Augmented Queue, section 4.1, Algorithm 2).
+/// Loss is common to all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CongestionSignal {

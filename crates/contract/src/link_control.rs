@@ -6,25 +6,33 @@ use fabric::{Fabric, Tier};
 use node::{Balancing, NicControl, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
-use crate::About;
+use crate::{About, Compared};
 use node::onward_path::Downstream;
 
 /// What each mechanism's `Config` can do.
 pub trait LinkScheme {
     /// What it is and where it is described.
-    const ABOUT: About;
+    fn about(&self) -> About;
+
+    /// How `clearway compare --all` runs it.
+    fn compared(&self) -> Compared;
 
     /// What the types of the configuration can't forbid. Keys are relative to its table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// Its part of a switch. An error's key is relative to its table.
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem>;
+    /// What a switch must be like for it. Keys are relative to its table.
+    fn check_on(&self, _view: &LinkView<'_>, _switch: SwitchId) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Its part of a switch that it has been checked on.
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline>;
 
     /// Its part of a port of a host's NIC; none if hosts do not answer.
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
 
-    /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
-    /// several congestion roots share because there were no more.
+    /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by
+    /// queues that several congestion roots share because there were no more.
     fn deadlock_free(&self, _sharing: bool) -> bool {
         false
     }
@@ -71,9 +79,9 @@ pub struct LinkView<'a> {
 }
 
 impl LinkView<'_> {
-    /// Bytes that come in at a node's port between its decision to pause and the silence that follows: what is in flight both
-    /// ways, a packet that each end has begun, and the frame (IEEE 802.1Qbb annex O, less the internal delays of interfaces,
-    /// which hops here do not have).
+    /// Bytes that come in at a node's port between its decision to pause and the silence that follows: what is in
+    /// flight both ways, a packet that each end has begun, and the frame (IEEE 802.1Qbb annex O, less the internal
+    /// delays of interfaces, which hops here do not have).
     pub fn reaction_bytes(&self, node: NodeId, port: PortId) -> u64 {
         let rate = self.rate(node, port);
         let begun = rate.transmit(2 * self.mtu_bytes + u64::from(node::link::FRAME_BYTES));
@@ -91,8 +99,8 @@ impl LinkView<'_> {
         ports.map(|port| of(self.fabric.host_node(host), port)).sum()
     }
 
-    /// What each port of a switch sends, by the port by which it came, while the neighbour there is told and answers: the
-    /// rate of the link out times the round trip of the link in. By [`Shares::bytes`].
+    /// What each port of a switch sends, by the port by which it came, while the neighbour there is told and answers:
+    /// the rate of the link out times the round trip of the link in. By [`Shares::bytes`].
     pub fn shares(&self, switch: SwitchId) -> Shares {
         let node = self.fabric.switch_node(switch);
         let ports = || (0..self.fabric.ports[node.index()].len()).map(PortId::from);

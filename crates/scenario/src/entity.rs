@@ -5,9 +5,9 @@
 //! `sharing`; under `physical_queue` it means nothing, so that one scenario serves to compare mechanisms.
 
 use contract::CongestionSignal;
+use contract::sharing::{Position, Share};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sharing::aq::{Position, Share};
 use units::Time;
 use workload::Hosts;
 
@@ -33,7 +33,8 @@ pub struct EntitySpec {
     /// What its congestion control listens to; what its transports ask for if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<CongestionSignal>,
-    /// Whether it may have more than it asked for where nobody else uses it; yes if unset. Under `sharing.aq.work_conserving` alone.
+    /// Whether it may have more than it asked for where nobody else uses it; yes if unset. Under
+    /// `sharing.aq.work_conserving` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_conserving: Option<bool>,
     /// When it makes its requests.
@@ -68,9 +69,9 @@ pub struct RequestSpec {
     pub share: Share,
     /// The pipeline that controls it: what is sent is controlled at ingress, what is received at egress.
     pub position: Position,
-    /// The link that is shared, such as `["left", "right"]`, in this direction. It is controlled in the switch that sends on
-    /// it; a host's own link, in the switch that it leads to. Unset, it is the own link of each of the entity's hosts:
-    /// out of the host at ingress, into it at egress.
+    /// The link that is shared, such as `["left", "right"]`, in this direction. It is controlled in the switch that
+    /// sends on it; a host's own link, in the switch that it leads to. Unset, it is the own link of each of the
+    /// entity's hosts: out of the host at ingress, into it at egress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<[String; 2]>,
 }

@@ -188,7 +188,8 @@ fn line_of(text: &str, at: usize) -> usize {
 fn advise(message: &str) -> String {
     let message = message.trim();
     if message.starts_with("wanted exactly 1 element") {
-        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a choice by \
+        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a \
+                choice by \
                 setting the whole, such as --set KEY='{ absolute = \"5Gbps\" }'"
             .to_owned();
     }
@@ -277,7 +278,8 @@ fn join(parts: &[String]) -> String {
     key
 }
 
-/// All keys of a document, by their parts, with the places of their names and values, whatever TOML's notations for them.
+/// All keys of a document, by their parts, with the places of their names and values, whatever TOML's notations for
+/// them.
 fn places(text: &str) -> Vec<(Vec<String>, Range<usize>)> {
     fn table(table: &dyn TableLike, path: &[String], places: &mut Vec<(Vec<String>, Range<usize>)>) {
         for (key, child) in table.iter() {

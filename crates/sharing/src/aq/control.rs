@@ -25,65 +25,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::Marking;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, LinkId, Problem, Rate};
+use units::{Bytes, Duration, Problem, Rate};
 
 use super::derive::Path;
-use super::share::{Usage, portion, reallocate};
-use super::{AqId, AqRate, Limit, Policy, WorkConserving};
+use super::share::{Usage, reallocate};
+use super::{AqId, AqRate, Limit, Place, Policy, Request, Share, WorkConserving};
 use contract::CongestionSignal;
-
-/// Which pipeline of a switch (section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Position {
-    /// Controls what an entity sends, to whatever ports.
-    Ingress,
-    /// Controls what it receives, from whatever ports.
-    Egress,
-}
-
-/// Where an AQ is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The link that is shared.
-    pub link: LinkId,
-    /// The pipeline that it is controlled in.
-    pub position: Position,
-}
-
-/// The rate-related part of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Share {
-    /// This much, always.
-    Absolute(Rate),
-    /// In proportion to the other weights on the link.
-    Weight(u32),
-}
-
-/// What a tenant asks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
-    /// How much.
-    pub share: Share,
-    /// Its congestion control's feedback.
-    pub feedback: CongestionSignal,
-    /// Whether the threshold of a marking step follows from the AQ's rate ([`Path::threshold`]), whatever `feedback` has.
-    pub derive_threshold: bool,
-    /// Whether it never gets more than its share, also where others may have what nobody uses.
-    pub capped: bool,
-    /// Where.
-    pub place: Place,
-}
-
-impl Request {
-    /// A request of a tenant who sets nothing.
-    pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
-        Request { share, feedback, derive_threshold: false, capped: false, place }
-    }
-}
+use contract::sharing::portion;
 
 /// A link that AQs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -466,15 +414,6 @@ impl Link {
                 let among = if all { self.weights } else { self.active_weights + own };
                 Rate::from_bps(portion(self.left_bps(), u64::from(weight), u128::from(among)))
             }
-        }
-    }
-}
-
-impl Share {
-    fn weight(self) -> u64 {
-        match self {
-            Share::Absolute(_) => 0,
-            Share::Weight(weight) => u64::from(weight),
         }
     }
 }

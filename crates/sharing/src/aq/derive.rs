@@ -34,7 +34,7 @@
 
 use units::{Bytes, Duration, Rate};
 
-use super::share::portion;
+use contract::sharing::portion;
 
 /// The least retransmission timeout of TCP here (`rto_min`).
 pub const TIMEOUT: Duration = Duration::from_ms(1);

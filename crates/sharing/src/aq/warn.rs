@@ -17,7 +17,7 @@ impl Config {
     }
 
     /// What is amiss for the AQ of the least rate on a link; keys as in the settings.
-    pub fn warnings(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
+    pub fn warnings_at(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let limit = self.limit_of(link, rate);
         let packets = Bytes(4 * link.path.mtu.get());
