@@ -37,10 +37,6 @@ SUSTAINED_LOADS = tuple(round(0.3 + 0.05 * step, 2) for step in range(14))
 
 FAMILIES = ("proactive", "reactive", "lossless")
 
-_TCP = ("newreno", "cubic", "dctcp", "swift", "illinois", "bbr", "udp")
-_LOSSLESS = ("rdma", "dcqcn", "timely", "hpcc")
-_REJECTING = ("harmony", "rsvp", "fastpass")
-
 # 16 MB in each switch, as dcPIM has it for HPCC (table 1), instead of 500 KB at each port.
 _SHARED: dict[str, Value] = {"switch.buffer": {"shared": {"bytes": "16MB"}}}
 # Resubmission, which Harmony's section 4 leaves to applications: twice more, then over TCP.
@@ -64,24 +60,20 @@ def contenders() -> list[Contender]:
     >>> [c.name for c in contenders() if c.family == "lossless"][:2]
     ['rdma over pfc', 'dcqcn over pfc']
     """
-    kinds = schemes()["kind"]
-    found = []
-    for name in kinds.index[kinds == "transport"]:
-        if name in _LOSSLESS:
-            found.append(_over(name, "pfc"))
-        else:
-            keys = {"transport": name, **(_AGAIN if name in _REJECTING else {})}
-            uses = (name, "dctcp") if name in _REJECTING else (name,)
-            found.append(Contender(name, "reactive" if name in _TCP else "proactive", keys, uses))
-    for name in kinds.index[kinds == "flow control"]:
-        if name not in ("none", "pfc"):
-            found.append(_over("rdma", name))
+    catalogue = schemes()
+    found = [_contender(str(name), row) for name, row in catalogue[catalogue["compared"]].iterrows()]
     return sorted(found, key=lambda one: FAMILIES.index(one.family))
 
 
-def _over(transport: str, flow_control: str) -> Contender:
-    keys = {"transport": transport, "flow_control": flow_control, **_SHARED}
-    return Contender(f"{transport} over {flow_control}", "lossless", keys, (transport, flow_control))
+def _contender(name: str, of: pd.Series[Any]) -> Contender:
+    """As the scheme says that it is to be run."""
+    if beside := of["beside"]:
+        transport, flow_control = (name, beside) if of["kind"] == "transport" else (beside, name)
+        keys = {"transport": transport, "flow_control": flow_control, **_SHARED}
+        return Contender(f"{transport} over {flow_control}", of["family"], keys, (transport, flow_control))
+    if of["rejects"]:
+        return Contender(name, of["family"], {"transport": name, **_AGAIN}, (name, "dctcp"))
+    return Contender(name, of["family"], {"transport": name}, (name,))
 
 
 class Measured(Simulation):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
-from typing import TypeAlias, final
+from typing import TypeAlias, TypedDict, final
 
 __all__ = [
     "COMMIT",
@@ -38,6 +38,18 @@ _Column: TypeAlias = tuple[str, str, str, str, bytes, list[str]]
 _Run: TypeAlias = tuple[str, str, list[tuple[str, list[_Column]]]]
 _Progress: TypeAlias = Callable[[int, int, int, int], object]
 
+class _Scheme(TypedDict):
+    name: str
+    kind: str
+    title: str
+    summary: str
+    needs: str
+    source: str
+    family: str
+    compared: bool
+    beside: str
+    rejects: bool
+
 @final
 class Scenario:
     @staticmethod
@@ -52,7 +64,7 @@ class Scenario:
     def transports(self) -> list[str]: ...
     def check(self) -> tuple[int, int]: ...
 
-def schemes() -> list[dict[str, str]]: ...
+def schemes() -> list[_Scheme]: ...
 def workloads() -> list[dict[str, str | float]]: ...
 def pyrrha_resources(k: int) -> dict[str, int]: ...
 def harmony_queue_max(switches: int, k: int, packet_bytes: int) -> int: ...

@@ -4,6 +4,7 @@
 //! entry of its list ([`Transport`], [`LinkControl`], [`Sharing`]) and names no scheme.
 
 mod link;
+mod list;
 mod share;
 mod transport;
 

@@ -1,136 +1,16 @@
-//! The list of schemes: one line each, and all that there is to adding one outside its folder.
+//! The list of transports: one line each, and all that there is to adding one outside its folder.
 
-use contract::name_or_table;
+use contract::{NetworkView, Scheme};
+use node::Packet;
 use node::packet::Malformed;
-use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use units::{Problem, Rate, SwitchId};
+use units::Problem;
 
-use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
+use crate::list::list;
 
-macro_rules! catalogue {
-    ($($name:literal $variant:ident($config:ty),)*) => {
-        /// A transport and its settings. In a scenario: a name (`"dcpim"`, all defaults) or a table
-        /// (`{ dcpim = { rounds = 3 } }`).
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        #[allow(missing_docs, reason = "each variant is documented by its configuration")]
-        pub enum Transport {
-            $(#[serde(rename = $name)] $variant($config),)*
-        }
-
-        /// What the derived reader of the table form reads.
-        #[derive(Deserialize, JsonSchema)]
-        enum Table {
-            $(#[serde(rename = $name)] $variant($config),)*
-        }
-
-        impl From<Table> for Transport {
-            fn from(table: Table) -> Transport {
-                match table { $(Table::$variant(config) => Transport::$variant(config),)* }
-            }
-        }
-
-        impl Transport {
-            /// The names of all transports, in the order of the catalogue.
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            /// A transport with its defaults, by name.
-            pub fn named(name: &str) -> Option<Transport> {
-                match name { $($name => Some(Transport::$variant(Default::default())),)* _ => None }
-            }
-
-            /// Its name in the catalogue.
-            pub fn name(&self) -> &'static str {
-                match self { $(Transport::$variant(_) => $name,)* }
-            }
-
-            /// What it is.
-            pub fn about(&self) -> About {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::ABOUT,)* }
-            }
-
-            /// What its types can't forbid.
-            pub fn check(&self) -> Result<(), Problem> {
-                match self { $(Transport::$variant(config) => config.check().map_err(|p| p.under($name)),)* }
-            }
-
-            /// Its part of the host at `site`.
-            pub fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-                match self { $(Transport::$variant(config) => config.endpoint(site),)* }
-            }
-
-            /// Whether it may end a message that it has not delivered.
-            pub fn gives_up(&self) -> bool {
-                match self { $(Transport::$variant(config) => config.gives_up(),)* }
-            }
-
-            /// Headers of its data packets, if they are its own.
-            pub fn header_bytes(&self) -> Option<u16> {
-                match self { $(Transport::$variant(config) => config.header_bytes(),)* }
-            }
-
-            /// What a message is sent at, at most, if that is not all that its host's link carries.
-            pub fn rate_max(&self) -> Option<Rate> {
-                match self { $(Transport::$variant(config) => config.rate_max(),)* }
-            }
-
-            /// What the network must be like for it.
-            pub fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
-                match self { $(Transport::$variant(config) => config.check_on(network).map_err(|p| p.under($name)),)* }
-            }
-
-            /// As [`Transport::endpoint`], on such a network.
-            pub fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-                match self { $(Transport::$variant(config) => config.endpoint_on(site, network),)* }
-            }
-
-            /// Its part of a switch, if it has one.
-            pub fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
-                match self { $(Transport::$variant(config) => config.agent(network, switch),)* }
-            }
-
-            /// Queues of its own that it brings to a switch, if it does.
-            pub fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
-                match self { $(Transport::$variant(config) => config.queueing(network, switch),)* }
-            }
-
-            /// What it guarantees of the packets that it carries, if it guarantees anything.
-            pub fn guarantee(&self, network: &NetworkView) -> Option<Guarantee> {
-                match self { $(Transport::$variant(config) => config.guarantee(network),)* }
-            }
-
-            /// Appends a packet of this transport's as it travels, but for its content, which follows.
-            pub fn emit_header(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::emit_with(packet, content, out),)* }
-            }
-
-            /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
-            pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::parse_with(bytes, packet),)* }
-            }
-
-            /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.
-            pub fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::damage(packet, bits),)* }
-            }
-
-            /// Where in its message a data packet's payload begins, in bytes.
-            pub fn payload_offset(&self, packet: &Packet) -> u64 {
-                match self { $(Transport::$variant(_) => {
-                    packet.header::<<$config as Scheme>::Header>().payload_offset()
-                })* }
-            }
-
-            /// What it asks of switches.
-            pub fn requirements(&self, site: &Site) -> SwitchRequirements {
-                match self { $(Transport::$variant(config) => config.requirements(site),)* }
-            }
-        }
-    };
-}
-
-catalogue! {
+list! {
+    /// A transport and its settings. In a scenario: a name (`"dcpim"`, all defaults) or a table
+    /// (`{ dcpim = { rounds = 3 } }`).
+    Transport of Scheme, "a transport's name";
     "dcpim" Dcpim(transports::dcpim::Config),
     "phost" Phost(transports::phost::Config),
     "pfabric" Pfabric(transports::pfabric::Config),
@@ -160,18 +40,34 @@ impl Default for Transport {
     }
 }
 
-impl<'de> Deserialize<'de> for Transport {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Transport, D::Error> {
-        name_or_table::<D, Transport, Table>(deserializer, "a transport's name", Transport::NAMES, Transport::named)
+impl Transport {
+    /// What its types can't forbid; keys begin with its name.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.as_scheme().check().map_err(|problem| problem.under(self.name()))
     }
-}
 
-impl JsonSchema for Transport {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Transport".into()
+    /// What the network must be like for it; keys begin with its name.
+    pub fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
+        self.as_scheme().check_on(network).map_err(|problem| problem.under(self.name()))
     }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let table = generator.subschema_for::<Table>();
-        schemars::json_schema!({ "anyOf": [{ "enum": Transport::NAMES }, table] })
+
+    /// Appends a packet of this transport's as it travels, but for its content, which follows.
+    pub fn emit_header(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
+        self.as_scheme().headers().emit(packet, content, out);
+    }
+
+    /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
+    pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+        self.as_scheme().headers().parse(bytes, packet)
+    }
+
+    /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.
+    pub fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {
+        self.as_scheme().headers().damage(packet, bits)
+    }
+
+    /// Where in its message a data packet's payload begins, in bytes.
+    pub fn payload_offset(&self, packet: &Packet) -> u64 {
+        self.as_scheme().headers().payload_offset(packet)
     }
 }

@@ -4,76 +4,20 @@
 pub mod departures;
 pub mod link_control;
 mod name_or_table;
+mod scheme;
+pub mod sharing;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fabric::{Fabric, Failures, Routes};
-use node::{Balancing, EarlyDrop, Endpoint, Marking, Overflow, QueueDiscipline, Site, SwitchAgent};
+use fabric::{Fabric, FabricSpec, Failures, Routes, Star};
+use node::{Balancing, EarlyDrop, Marking, Overflow, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use units::{Duration, Problem, Rate, SwitchId};
+use units::{Duration, Problem};
 
 pub use name_or_table::name_or_table;
-
-/// A transport. Each scheme's `Config` implements this.
-pub trait Scheme {
-    /// Title, source and summary, for `clearway schemes`.
-    const ABOUT: About;
-
-    /// The scheme-specific header of its packets.
-    type Header: node::Header;
-
-    /// Checks what the types of the configuration can't express. Keys of errors are relative to the scheme's table.
-    fn check(&self) -> Result<(), Problem>;
-
-    /// The scheme's endpoint in the host at `site`.
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint>;
-
-    /// What the scheme asks of switches. A setting of the scenario takes precedence.
-    fn requirements(&self, site: &Site) -> SwitchRequirements;
-
-    /// Whether the scheme may end a message without delivering it: reject it or give it up.
-    fn gives_up(&self) -> bool {
-        true
-    }
-
-    /// Bytes of headers in its data packets, if its paper states them. `None` uses the scenario's `host.header`.
-    fn header_bytes(&self) -> Option<u16> {
-        None
-    }
-
-    /// The highest rate of a message, if it is below the rate of the host's link.
-    fn rate_max(&self) -> Option<Rate> {
-        None
-    }
-
-    /// Checks that the network suits the scheme. Keys of errors are relative to the scheme's table.
-    fn check_on(&self, _ground: &NetworkView) -> Result<(), Problem> {
-        Ok(())
-    }
-
-    /// Like [`Scheme::endpoint`], for a scheme whose hosts need more of the network than their site.
-    fn endpoint_on(&self, site: &Site, _ground: &NetworkView) -> Box<dyn Endpoint> {
-        self.endpoint(site)
-    }
-
-    /// The scheme's agent in a switch, if it has one.
-    fn agent(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
-        None
-    }
-
-    /// The scheme's own queues in a switch, which take the place of a flow control's. Either all switches have them or
-    /// none.
-    fn queueing(&self, _ground: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
-        None
-    }
-
-    /// The bounds that the scheme guarantees for its packets, if any. The audit checks them.
-    fn guarantee(&self, _ground: &NetworkView) -> Option<Guarantee> {
-        None
-    }
-}
+pub use scheme::{Compared, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
 
 /// The network, as a scheme sees it.
 #[derive(Clone, Debug)]
@@ -151,12 +95,26 @@ impl NetworkView {
         }
     }
 
-    /// Refuses a network in which a host has several links. `does` says what the scheme does that needs a single link.
+    /// One switch that joins all hosts, whose round trips are the site's: a network for a scene that has none.
+    pub fn star(site: &Site) -> NetworkView {
+        let transmissions = site.nic_rate.transmit(u64::from(site.header_bytes)) * 4;
+        let star = Star {
+            hosts: site.hosts.max(2),
+            rate: site.nic_rate,
+            propagation: site.control_rtt.saturating_sub(transmissions) / 4,
+            switch_delay: Duration::ZERO,
+        };
+        let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
+        NetworkView::new(fabric, site)
+    }
+
+    /// Refuses a network in which a host has several links, for a scheme that `does` something of a host's only link.
     pub fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };
         let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());
         let message = format!(
-            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or choose another \
+            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or \
+             choose another \
              transport"
         );
         Err(Problem::new("", message))

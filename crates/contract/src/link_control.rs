@@ -6,19 +6,27 @@ use fabric::{Fabric, Tier};
 use node::{Balancing, NicControl, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
-use crate::About;
+use crate::{About, Compared};
 use node::onward_path::Downstream;
 
 /// A flow control. Each mechanism's `Config` implements this.
 pub trait LinkScheme {
-    /// Title, source and summary.
-    const ABOUT: About;
+    /// What it is and where it is described.
+    fn about(&self) -> About;
+
+    /// How `clearway compare --all` runs it.
+    fn compared(&self) -> Compared;
 
     /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
     fn check(&self) -> Result<(), Problem>;
 
-    /// The mechanism's part in a switch. The key of an error is relative to the mechanism's table.
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem>;
+    /// What a switch must be like for it. Keys are relative to its table.
+    fn check_on(&self, _view: &LinkView<'_>, _switch: SwitchId) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// Its part of a switch that it has been checked on.
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline>;
 
     /// The mechanism's part in a port of a host's NIC; `None` if hosts take no part.
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;

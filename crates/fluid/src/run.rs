@@ -1,8 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use catalogue::Sharing;
-use run::{Finding, Ideal, Progress, Table, WorkloadPlan};
+use run::{Finding, Ideal, Progress, Table, WorkloadPlan, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::{FlowId, Problem, Time};
@@ -68,34 +67,13 @@ pub struct EstimateInfo {
 /// modelled here, are refused with their key: failures, hosts with several links, sharing among entities, and arrivals
 /// of single packets.
 pub fn estimate(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<Estimate, Problem> {
-    refuse(scenario)?;
+    compatibility::check_flow_level(scenario)?;
     let workload_plan = WorkloadPlan::new(scenario)?;
-    if let Some(host) = workload_plan.fabric.several_links() {
-        let (name, links) = (&workload_plan.fabric.names[host.index()], workload_plan.fabric.uplinks(host).len());
-        let message = format!("{name} has {links} links, and at flow level a host has one: run it at packet level");
-        return Err(Problem::new("fabric", message));
-    }
+    compatibility::check_flow_level_network(&workload_plan.fabric)?;
     let network = Network::new(&workload_plan, scenario.seed);
     let mut run = Run::new(scenario, &workload_plan, &network);
     let ended = run.go(watch)?;
     Ok(run.conclude(ended))
-}
-
-fn refuse(scenario: &Scenario) -> Result<(), Problem> {
-    let packets = "run it at packet level";
-    if !scenario.failure.is_empty() {
-        return Err(Problem::new("failure", format!("nothing fails at flow level; {packets}, or delete it")));
-    }
-    if scenario.sharing != Sharing::PhysicalQueue {
-        let message = format!("flows share max-min fairly at flow level, whosever they are; {packets}, or delete it");
-        return Err(Problem::new("sharing", message));
-    }
-    if !scenario.measure.arrivals.is_empty() {
-        let message =
-            format!("there are no packets at flow level whose arrival could be noted; {packets}, or delete it");
-        return Err(Problem::new("measure.arrivals", message));
-    }
-    Ok(())
 }
 
 /// Most samples of a run. A scenario with more is taken for a typing error.
@@ -295,7 +273,7 @@ impl<'a> Run<'a> {
             true => self.ideal.delivery(flow.src, flow.dst, flow.bytes),
             false => self.ideal.delivery_over(&way.path, flow.bytes),
         };
-        let own = self.workload_plan.transports[usize::from(flow.transport)].rate_max();
+        let own = self.workload_plan.transports[usize::from(flow.transport)].as_scheme().rate_max();
         let limit = own.map_or(alone, |own| f64::min(alone, own.bps() as f64));
         way.passes.retain(|&(resource, _)| self.network.counts(resource));
         let slot = self.shares.insert(limit, way.passes.iter().copied());

@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::queue_frame::{Name, NicPart};
-use contract::About;
 use contract::link_control::{LinkScheme, LinkView};
+use contract::{About, Compared};
 pub use departures::{Departure, Departures};
 use node::flow_queues::HELD_CLASSES;
 
@@ -64,12 +64,18 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
-    const ABOUT: About = About {
-        title: "Backpressure Flow Control (BFC)",
-        source: "Goyal et al., NSDI 2022",
-        summary: "Flows are given the queues of each port, and a queue that grows pauses the queues upstream that fill it.",
-        needs: "32 to 128 queues a port, a table of flows, queue numbers in packets, NICs with a queue a flow",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Backpressure Flow Control (BFC)",
+            source: "Goyal et al., NSDI 2022",
+            summary: "Flows are given the queues of each port, and a queue that grows pauses the queues upstream that fill it.",
+            needs: "32 to 128 queues a port, a table of flows, queue numbers in packets, NICs with a queue a flow",
+        }
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::With("rdma")
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let Config { queues, vfids, sticky, departures } = *self;
@@ -98,8 +104,8 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
-        Ok(Box::new(switch::SwitchPart::new(self, view, switch)))
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
+        Box::new(switch::SwitchPart::new(self, view, switch))
     }
 
     fn nic_control(&self, _: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {

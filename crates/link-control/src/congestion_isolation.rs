@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, FlowId, HostId, PortId, Problem, SwitchId, Time};
 
 use crate::pfc;
-use contract::About;
 use contract::link_control::{LinkScheme, LinkView};
+use contract::{About, Compared};
 
 /// Configuration of Congestion Isolation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,12 +50,18 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
-    const ABOUT: About = About {
-        title: "Congestion Isolation (CI)",
-        source: "IEEE 802.1Qcz",
-        summary: "Flows that meet a long queue wait in a queue apart, here and upstream; PFC pauses that first.",
-        needs: "PFC, a table of congesting flows and one more queue a port",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Congestion Isolation (CI)",
+            source: "IEEE 802.1Qcz",
+            summary: "Flows that meet a long queue wait in a queue apart, here and upstream; PFC pauses that first.",
+            needs: "PFC, a table of congesting flows and one more queue a port",
+        }
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::With("rdma")
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(0.0..=1e6).contains(&self.threshold) {
@@ -75,9 +81,12 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
-        let part = switch::SwitchPart::new(self, view, switch).map_err(|problem| problem.under("pfc"))?;
-        Ok(Box::new(part))
+    fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
+        pfc::Ingress::check(&self.pfc, view, switch).map_err(|problem| problem.under("pfc"))
+    }
+
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
+        Box::new(switch::SwitchPart::new(self, view, switch))
     }
 
     fn held_classes(&self) -> u8 {

@@ -18,8 +18,8 @@ use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 
 use crate::by_flow::ByFlow;
 use crate::queue_frame::{Frame, Name, NicPart};
-use contract::About;
 use contract::link_control::{LinkScheme, LinkView, Shares};
+use contract::{About, Compared};
 use node::flow_queues::{FlowQueues, HELD_CLASSES, Order, Taken, push_control};
 
 /// Configuration of per-flow queues.
@@ -42,12 +42,18 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
-    const ABOUT: About = About {
-        title: "Per-flow queues",
-        source: "Pyrrha (NSDI 2025), section 2.3; R2C2 (SIGCOMM 2015), section 5.2",
-        summary: "Each flow has a queue at each port, served in turn, and is paused alone when that is long.",
-        needs: "as many queues a port as there are flows, NICs with a queue a flow",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Per-flow queues",
+            source: "Pyrrha (NSDI 2025), section 2.3; R2C2 (SIGCOMM 2015), section 5.2",
+            summary: "Each flow has a queue at each port, served in turn, and is paused alone when that is long.",
+            needs: "as many queues a port as there are flows, NICs with a queue a flow",
+        }
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::With("rdma")
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.pause > 0.0 && self.pause <= 1e6) {
@@ -62,17 +68,17 @@ impl LinkScheme for Config {
         Ok(())
     }
 
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
         let ports = view.fabric.ports[view.fabric.switch_node(switch).index()].len();
         let egress = |_| Egress { queues: FlowQueues::new(view.mtu_bytes, Order::InTurn), flows: ByFlow::default() };
-        Ok(Box::new(SwitchPart {
+        Box::new(SwitchPart {
             config: self.clone(),
             shares: view.shares(switch),
             ports: (0..ports).map(egress).collect(),
             epochs: vec![0; ports],
             pauses: 0,
             resumes: 0,
-        }))
+        })
     }
 
     fn nic_control(&self, _: &LinkView<'_>, host: HostId, _: PortId) -> Option<Box<dyn NicControl>> {

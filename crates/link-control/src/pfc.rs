@@ -25,8 +25,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
-use contract::About;
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
+use contract::{About, Compared};
 
 pub(crate) use ingress::Ingress;
 
@@ -59,12 +59,19 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
-    const ABOUT: About = About {
-        title: "Priority flow control (PFC)",
-        source: "IEEE 802.1Qbb",
-        summary: "A switch that runs short of memory pauses a priority class of the link by which its packets came.",
-        needs: "counters of each port and class, and headroom",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Priority flow control (PFC)",
+            source: "IEEE 802.1Qbb",
+            summary: "A switch that runs short of memory pauses a priority class of the link by which its packets came.",
+            needs: "counters of each port and class, and headroom",
+        }
+    }
+
+    /// Lossless transports run over it, and it has no row of its own.
+    fn compared(&self) -> Compared {
+        Compared::No
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(self.alpha > 0.0 && self.alpha.is_finite()) {
@@ -79,8 +86,12 @@ impl LinkScheme for Config {
         check_classes(&self.classes, "none is lossless, so that PFC has no effect; name one at least")
     }
 
-    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
-        Ok(Box::new(SwitchPart { ingress: Ingress::new(self, view, switch)? }))
+    fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
+        Ingress::check(self, view, switch)
+    }
+
+    fn switch_control(&self, view: &LinkView<'_>, switch: SwitchId) -> Box<dyn QueueDiscipline> {
+        Box::new(SwitchPart { ingress: Ingress::new(self, view, switch) })
     }
 
     fn held_classes(&self) -> u8 {

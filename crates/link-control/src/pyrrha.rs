@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
-use contract::About;
 use contract::link_control::{LinkScheme, LinkView, Promise, check_classes, class_mask};
+use contract::{About, Compared};
 
 pub mod departures;
 pub mod frame;
@@ -111,12 +111,18 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
-    const ABOUT: About = About {
-        title: "Pyrrha",
-        source: "Liu et al., NSDI 2025",
-        summary: "Ports where congestion has its root pause what goes through them, and nothing else, hop by hop.",
-        needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in NICs",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Pyrrha",
+            source: "Liu et al., NSDI 2025",
+            summary: "Ports where congestion has its root pause what goes through them, and nothing else, hop by hop.",
+            needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in NICs",
+        }
+    }
+
+    fn compared(&self) -> Compared {
+        Compared::With("rdma")
+    }
 
     fn check(&self) -> Result<(), Problem> {
         for (key, value) in [("k_pause", self.k_pause), ("k_resume", self.k_resume)] {
@@ -146,7 +152,7 @@ impl LinkScheme for Config {
         check_classes(&self.classes, "none is isolated, so that Pyrrha has no effect; name one at least")
     }
 
-    fn switch_control(&self, view: &LinkView<'_>, id: SwitchId) -> Result<Box<dyn QueueDiscipline>, Problem> {
+    fn switch_control(&self, view: &LinkView<'_>, id: SwitchId) -> Box<dyn QueueDiscipline> {
         let fabric = view.fabric;
         let node = fabric.switch_node(id);
         let adaptive = view.balancing.iter().any(|balancing| !balancing.by_hash());
@@ -182,7 +188,7 @@ impl LinkScheme for Config {
             ports: links().enumerate().map(egress).collect(),
             to_host: links().map(|link| fabric.as_host(link.to).is_some()).collect(),
         };
-        Ok(Box::new(switch::SwitchPart::new(self, place)))
+        Box::new(switch::SwitchPart::new(self, place))
     }
 
     fn held_classes(&self) -> u8 {

@@ -1,7 +1,6 @@
 use std::net::SocketAddr;
 
-use catalogue::LinkControl;
-use run::{Finding, Flows, Plan, Progress, Table};
+use run::{Finding, Flows, Plan, Progress, Table, compatibility};
 use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
@@ -76,36 +75,9 @@ pub fn run_at(
     mut watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
-    let degraded = scenario.failure.iter().enumerate().find_map(|(index, spec)| Some((index, spec.degrades_by()?)));
-    if let Some((index, key)) = degraded {
-        let message =
-            "the links of a live run are the machine's own, which work as well as they do: delete it, or simulate";
-        return Err(Problem::new(format!("failure[{index}].{key}"), message));
-    }
-    if !scenario.failure.is_empty() {
-        let message = "links and switches do not fail in a live run: delete it, or simulate";
-        return Err(Problem::new("failure", message));
-    }
-    if scenario.flow_control != LinkControl::None {
-        let message = "its frames are simulated only: on UDP a link has no other end that could be told to pause";
-        return Err(Problem::new("flow_control", message));
-    }
-    if scenario.sharing.requirements().is_some() {
-        let message = "its limiters send packets of their own, which frames do not carry: choose another, or simulate";
-        return Err(Problem::new("sharing", message));
-    }
-    if !scenario.measure.arrivals.is_empty() {
-        let message = "arrivals are noted in simulations only: delete it, or simulate";
-        return Err(Problem::new("measure.arrivals", message));
-    }
+    compatibility::check_live(scenario)?;
     let plan = Plan::new(scenario)?;
-    if let Some(host) = plan.fabric.several_links() {
-        let (name, links) = (&plan.fabric.names[host.index()], plan.fabric.uplinks(host).len());
-        let message = format!(
-            "a host has one socket here, and {name} would have {links} links: give hosts one each, or simulate"
-        );
-        return Err(Problem::new("fabric", message));
-    }
+    compatibility::check_live_network(&plan.fabric)?;
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {
         Problem::new("fabric", format!("its {nodes} nodes need a UDP socket on loopback each: {error}"))

@@ -10,6 +10,8 @@ mod run;
 use std::path::PathBuf;
 
 use ::run::Plan;
+use catalogue::{LinkControl, Sharing, Transport};
+use contract::{About, Compared, Family, Undelivered};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -83,20 +85,12 @@ fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The transports, the flow controls and the mechanisms of sharing: name, kind, title, source, summary, needs.
+/// The transports, the flow controls and the mechanisms of sharing: name, kind, title, source, summary, needs; of which family each is,
+/// whether `compare --all` has it, beside which other ("" for none), and whether it may reject a message.
 #[pyfunction]
 #[pyo3(name = "schemes")]
 fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let transports = catalogue::Transport::NAMES
-        .iter()
-        .map(|name| (*name, "transport", catalogue::Transport::named(name).expect("the catalogue's own name").about()));
-    let sharing = catalogue::Sharing::NAMES
-        .iter()
-        .map(|name| (*name, "sharing", catalogue::Sharing::named(name).expect("its own name").about()));
-    let flow_controls = catalogue::LinkControl::NAMES
-        .iter()
-        .map(|name| (*name, "flow control", catalogue::LinkControl::named(name).expect("its own name").about()));
-    let row = |(name, kind, about): (&str, &str, contract::About)| {
+    let row = |name: &str, kind: &str, about: About, family: Option<Family>, compared: Compared, rejects: bool| {
         let row = PyDict::new(py);
         row.set_item("name", name)?;
         row.set_item("kind", kind)?;
@@ -104,9 +98,24 @@ fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         row.set_item("summary", about.summary)?;
         row.set_item("needs", about.needs)?;
         row.set_item("source", about.source)?;
+        row.set_item("family", family.map_or("", Family::name))?;
+        row.set_item("compared", compared != Compared::No)?;
+        row.set_item("beside", if let Compared::With(other) = compared { other } else { "" })?;
+        row.set_item("rejects", rejects)?;
         Ok(row)
     };
-    transports.chain(flow_controls).chain(sharing).map(row).collect()
+    let transports = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).map(|one| {
+        let (scheme, nature) = (one.as_scheme(), one.as_scheme().nature());
+        let rejects = nature.undelivered == Undelivered::Rejected;
+        row(one.name(), "transport", scheme.about(), Some(nature.family), nature.compared, rejects)
+    });
+    let controls = LinkControl::NAMES
+        .iter()
+        .filter_map(|name| LinkControl::named(name))
+        .map(|one| row(one.name(), "flow control", one.about(), one.family(), one.compared(), false));
+    let sharing = Sharing::NAMES.iter().filter_map(|name| Sharing::named(name));
+    let sharing = sharing.map(|one| row(one.name(), "sharing", one.about(), None, Compared::No, false));
+    transports.chain(controls).chain(sharing).collect()
 }
 
 /// The published flow sizes: name, mean, source.

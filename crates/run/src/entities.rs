@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalogue::Sharing;
+use contract::sharing::{AqId, Hose, Ids, Place, Position, Request, Share, Step, portion};
 use contract::{CongestionSignal, SwitchRequirements};
 use fabric::{Fabric, Quotient};
 use node::Packet;
-use sharing::aq::share::portion;
-use sharing::aq::{AqId, Ids, Place, Position, Request, Share, Step};
 use units::{Duration, FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};
 
 use crate::{FlowInfo, FlowTable};
@@ -33,7 +31,8 @@ pub struct Entities {
     flow_tags: Vec<[u32; 2]>,
     /// Per host, its tags as a host's: on what it sends at ingress, on what it receives at egress.
     host_tags: Vec<[u32; 2]>,
-    /// Per id, from the first, how long a full packet takes at the least rate that it is guaranteed in any switch; empty where no AQs are.
+    /// Per id, from the first, how long a full packet takes at the least rate that it is guaranteed in any switch;
+    /// empty where no AQs are.
     full_packet: Vec<Duration>,
 }
 
@@ -109,21 +108,16 @@ impl Entities {
             result.map_err(|problem| problem.under(format!("entity[{index}]")))?;
         }
         entities.check_flows(flows)?;
-        if let Sharing::Aq(config) = &scenario.sharing {
-            if config.work_conserving.is_none()
-                && let Some(index) = scenario.entity.iter().position(|spec| spec.work_conserving.is_some())
-            {
-                let message = "has no effect without sharing.aq.work_conserving: an AQ is a cap then; delete it";
-                return Err(Problem::new(format!("entity[{index}].work_conserving"), message));
-            }
-            if config.untagged.is_some() {
-                entities.add_untagged(fabric, &mut ids)?;
+        if let Some(tagging) = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging()) {
+            if tagging.untagged.is_some() {
+                let under = |problem: Problem| problem.under(scenario.sharing.name()).under("sharing");
+                entities.add_untagged(fabric, &mut ids).map_err(under)?;
             }
             entities.full_packet = vec![Duration::ZERO; entities.owners.len()];
             for (asked, rate) in entities.requests.iter().zip(entities.rates(fabric)) {
                 // Requests that come to nothing are declined later.
                 let longest = &mut entities.full_packet[asked.id.tag() as usize - 1];
-                let rate = Rate::from_bps(rate.mul_f64(1.0 - config.headroom).bps().max(1));
+                let rate = Rate::from_bps(rate.mul_f64(1.0 - tagging.headroom).bps().max(1));
                 *longest = (*longest).max(rate.transmit(scenario.host.mtu.get()));
             }
         }
@@ -145,8 +139,8 @@ impl Entities {
         [or(ingress, packet.src, Position::Ingress), or(egress, packet.dst, Position::Egress)]
     }
 
-    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle: the slowest of each pipeline, since
-    /// which of several with the same id are on its way depends on that.
+    /// How long a full packet of a flow takes at the rates that its AQs guarantee while nobody is idle: the slowest of
+    /// each pipeline, since which of several with the same id are on its way depends on that.
     pub fn virtual_serialisation(&self, flow: FlowId, src: HostId, dst: HostId) -> Duration {
         let of_flow = self.flow_tags.get(flow.index()).copied().unwrap_or_default();
         let tag = |host: HostId, position: usize| match of_flow[position] {
@@ -195,17 +189,17 @@ impl Entities {
         if places.is_empty() {
             let message =
                 "has no effect, since AQs are asked for on hosts' own links alone, which nobody else uses; delete it";
-            return Err(Problem::new("sharing.aq.untagged", message));
+            return Err(Problem::new("untagged", message));
         }
         for (switch, place) in places {
-            let id = ids.next_id().ok_or_else(|| Problem::new("entity", "2^32 - 1 AQ ids have been given"))?;
+            let id = ids.next_id().ok_or_else(|| Problem::new("untagged", "2^32 - 1 AQ ids have been given"))?;
             self.untagged.push((switch, id, place));
         }
         Ok(())
     }
 
-    /// What the tenants of each switch will say, in order of time: what ends makes room for what begins. `untagged` is the share of
-    /// packets without an AQ.
+    /// What the tenants of each switch will say, in order of time: what ends makes room for what begins. `untagged` is
+    /// the share of packets without an AQ.
     pub fn steps(&self, untagged: Option<Share>) -> BTreeMap<SwitchId, Vec<(Time, Step)>> {
         let mut steps: BTreeMap<SwitchId, Vec<(Time, Step)>> = BTreeMap::new();
         for &(switch, id, place) in &self.untagged {
@@ -249,7 +243,7 @@ impl Entities {
 
     /// By host, what limiters at hosts let out of it and into it: a request's bandwidth, divided evenly among the hosts
     /// that it is about. A host can be limited for one entity alone.
-    pub(crate) fn hoses(&self, fabric: &Fabric) -> Result<Vec<[Option<Rate>; 2]>, Problem> {
+    pub(crate) fn hoses(&self, fabric: &Fabric) -> Result<Vec<Hose>, Problem> {
         let mut hoses = vec![[None; 2]; fabric.hosts as usize];
         let mut owners: Vec<[Option<&Asked>; 2]> = vec![[None; 2]; fabric.hosts as usize];
         for (asked, rate) in self.requests.iter().zip(self.rates(fabric)) {
@@ -280,7 +274,7 @@ impl Entities {
                 }
             }
         }
-        Ok(hoses)
+        Ok(hoses.into_iter().map(|[outbound, inbound]| Hose { outbound, inbound }).collect())
     }
 
     #[expect(clippy::too_many_arguments, reason = "everything that a scenario's entity can refer to")]
@@ -446,9 +440,10 @@ impl Entities {
                 if self.requests[before..].iter().any(|asked| asked.id == id && asked.switch == switch) {
                     let name = &fabric.names[fabric.switch_node(switch).index()];
                     let message = format!(
-                        "two requests meet in the {} pipeline of {name}, and a packet has one AQ in each; name one link, \
+                        "two requests meet in the {} pipeline of {name}, and a packet has one AQ in each; name one \
+                         link, \
                          or let each host ask for itself (each = \"host\")",
-                        if request.position == Position::Ingress { "ingress" } else { "egress" },
+                        request.position.name(),
                     );
                     return Err(under(Problem::new("", message)));
                 }
@@ -492,13 +487,14 @@ impl Entities {
                 let (group, of_host) = (self.flow_tags[flow][position], self.host_tags[host.index()][position]);
                 if let (Some((group, _)), Some((of_host, position))) = (self.owner(group), self.owner(of_host)) {
                     let message = format!(
-                        "\"{}\" and \"{}\" both ask for the flow from host {} to host {} at {}; a packet has one AQ in each \
+                        "\"{}\" and \"{}\" both ask for the flow from host {} to host {} at {}; a packet has one AQ \
+                         in each \
                          pipeline",
                         self.names[usize::from(group)],
                         self.names[usize::from(of_host)],
                         info.src.0,
                         info.dst.0,
-                        if position == Position::Ingress { "ingress" } else { "egress" },
+                        position.name(),
                     );
                     return Err(Problem::new(format!("entity[{of_host}]"), message));
                 }

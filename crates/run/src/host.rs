@@ -171,7 +171,8 @@ impl Host {
         self
     }
 
-    /// The same host, where a transport has the first classes for itself: its packets go first, and those of all others below.
+    /// The same host, where a transport has the first classes for itself: its packets go first, and those of all others
+    /// below.
     pub(crate) fn with_reserved(mut self, reserved: Option<(usize, u8)>) -> Host {
         if let Some((first, classes)) = reserved {
             self.first = Some(first);

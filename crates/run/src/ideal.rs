@@ -9,8 +9,8 @@ use scenario::{Completion, Scenario};
 
 /// Completion times of flows that are alone in the network and sent at line rate from their first bit on, over all
 /// shortest paths at once: the least that any transport under any load balancer could reach, and so the same for all of
-/// them, but for those whose packets have headers of another length ([`Ideal::with_header`]). (Not the least if it goes other ways: around a failure, in a grid, there may be more of them than there were
-/// shortest ones.)
+/// them, but for those whose packets have headers of another length ([`Ideal::with_header`]). (Not the least if it goes
+/// other ways: around a failure, in a grid, there may be more of them than there were shortest ones.)
 ///
 /// A message is cut into N full packets and a last one. On a single path, at link j packet n begins to leave when it
 /// has been seen there and the packet before it has gone, and has gone when all of it has been sent and has come in:
@@ -25,12 +25,13 @@ use scenario::{Completion, Scenario};
 ///
 /// Where w_j links lie side by side at hop j, one of them carries every w_j-th packet at least: there (N-1) t_j becomes
 /// floor((N-1)/w_j) t_j. From then on the last packet, if it is shorter, may overtake the others: it waits only at a
-/// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With completion
-/// "acknowledged", a control packet's way back is added.
+/// link that all share, and there as if that had been busy with them since it saw the first of them, or this one. With
+/// completion "acknowledged", a control packet's way back is added.
 ///
-/// The links of a host lie side by side too, those of them that lie on shortest paths: as everywhere, what counts is what could be
-/// reached and not what a load balancer does. So a message that ECMP sends by one of two links has a slowdown of about 2, and one that
-/// is sprayed over both a slowdown of 1. At such a first hop packets leave in order, so that the last one is not earlier than others.
+/// The links of a host lie side by side too, those of them that lie on shortest paths: as everywhere, what counts is
+/// what could be reached and not what a load balancer does. So a message that ECMP sends by one of two links has a
+/// slowdown of about 2, and one that is sprayed over both a slowdown of 1. At such a first hop packets leave in order,
+/// so that the last one is not earlier than others.
 pub struct Ideal<'a> {
     fabric: &'a Fabric,
     quotient: &'a Quotient,

@@ -1,12 +1,13 @@
 //! A run worked out, and what became of its flows: all that is the same under simulated time and the real clock.
 //!
-//! A [`Scenario`](scenario::Scenario) is worked out into a [`Plan`] (fabric, routes, flows, what each transport requires; its
-//! [`WorkloadPlan`] is what needs no packet), and from the plan come [`Host`]s and switches, state machines that a driver
-//! advances. What hosts note about flows is gathered into [`Flows`] and becomes a [`Table`].
+//! A [`Scenario`](scenario::Scenario) is worked out into a [`Plan`] (fabric, routes, flows, what each transport
+//! requires; its [`WorkloadPlan`] is what needs no packet), and from the plan come [`Host`]s and switches, state
+//! machines that a driver advances. What hosts note about flows is gathered into [`Flows`] and becomes a [`Table`].
 //!
 //! Absent on purpose: time itself, links, results in files (the caller writes them).
 
 pub mod audit;
+pub mod compatibility;
 mod entities;
 mod flows;
 mod host;

@@ -239,18 +239,51 @@ impl Flows {
     /// The table `flows`.
     pub fn table(self, plan: &Plan) -> Table {
         let flows = self;
-        let count = plan.flows.len();
         let common = FlowColumns {
             scenario: &plan.scenario,
             flows: &plan.flows,
             transports: &plan.transports,
             ideal_ps: &plan.ideal_ps,
         };
+        let parts_of_fct = flows.parts_of_fct(&common);
+        let names = plan.transports.iter().map(|transport| transport.name().to_owned());
+        let delivered_over =
+            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names).collect() };
+        let mut columns = common.who();
+        columns.extend([
+            Column::new(
+                "submissions",
+                "",
+                "how often it was submitted to a scheme: again after it had been rejected or given up, as its class \
+                 says",
+                Data::U32(flows.submissions),
+            ),
+            Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
+        ]);
+        columns.extend(common.when(flows.started, flows.delivered, flows.completed));
+        columns.extend([
+            Column::new(
+                "sent_packets",
+                "",
+                "data packets sent for it, as its sender says on completion",
+                Data::U64(flows.sent_packets),
+            ),
+            Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
+        ]);
+        columns.extend(standing_columns(&flows.status, flows.reason, flows.reasons));
+        columns.extend(part_columns(parts_of_fct));
+        Table { name: "flows", columns }
+    }
+
+    /// By flow, what its completion time is made of, in the order of [`part_columns`]; [`Flows::NONE`] where it was not
+    /// completed.
+    fn parts_of_fct(&self, common: &FlowColumns<'_>) -> [Vec<u64>; 7] {
+        let count = self.started.len();
         let mut parts_of_fct: [Vec<u64>; 7] = std::array::from_fn(|_| vec![Flows::NONE; count]);
         for flow in 0..count {
-            let (start, delivered, completed) = (flows.started[flow], flows.delivered[flow], flows.completed[flow]);
+            let (start, delivered, completed) = (self.started[flow], self.delivered[flow], self.completed[flow]);
             let Some(last) = common.last(start, delivered, completed) else { continue };
-            let journey = flows.journey[flow];
+            let journey = self.journey[flow];
             let queued = journey.queued.map(|queued| queued.ps());
             let transit = delivered - journey.sent.ps();
             let propagation = transit - queued.iter().sum::<u64>() - journey.serialised.ps();
@@ -267,57 +300,32 @@ impl Flows {
                 column[flow] = spent;
             }
         }
-        let names = plan.transports.iter().map(|transport| transport.name().to_owned());
-        let delivered_over =
-            Data::Names { index: flows.delivered_over, names: std::iter::once(String::new()).chain(names).collect() };
-        let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
-        let mut columns = common.who();
-        columns.extend([
-            Column::new(
-                "submissions",
-                "",
-                "how often it was submitted to a scheme: again after it had been rejected or given up, as its class says",
-                Data::U32(flows.submissions),
-            ),
-            Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
-        ]);
-        columns.extend(common.when(flows.started, flows.delivered, flows.completed));
-        columns.extend([
-            Column::new(
-                "sent_packets",
-                "",
-                "data packets sent for it, as its sender says on completion",
-                Data::U64(flows.sent_packets),
-            ),
-            Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
-        ]);
-        columns.extend(standing_columns(&flows.status, flows.reason, flows.reasons));
-        columns.extend([
-            Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
-            Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
-            Column::new(
-                "queued_down_ps",
-                "ps",
-                "of fct_ps: that packet in queues between switches, towards hosts",
-                down,
-            ),
-            Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
-            Column::new("serialised_ps", "ps", "of fct_ps: that packet in transmission, link after link", serialised),
-            Column::new(
-                "propagation_ps",
-                "ps",
-                "of fct_ps: that packet in flight and in the processing of switches and hosts",
-                propagation,
-            ),
-            Column::new(
-                "return_ps",
-                "ps",
-                "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
-                back,
-            ),
-        ]);
-        Table { name: "flows", columns }
+        parts_of_fct
     }
+}
+
+/// What completion times are made of.
+fn part_columns(parts_of_fct: [Vec<u64>; 7]) -> [Column; 7] {
+    let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
+    [
+        Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
+        Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
+        Column::new("queued_down_ps", "ps", "of fct_ps: that packet in queues between switches, towards hosts", down),
+        Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
+        Column::new("serialised_ps", "ps", "of fct_ps: that packet in transmission, link after link", serialised),
+        Column::new(
+            "propagation_ps",
+            "ps",
+            "of fct_ps: that packet in flight and in the processing of switches and hosts",
+            propagation,
+        ),
+        Column::new(
+            "return_ps",
+            "ps",
+            "of fct_ps: from delivery until the sender knew; zero if completion is delivery",
+            back,
+        ),
+    ]
 }
 
 /// What the table `flows` says at any level of detail.

@@ -6,7 +6,8 @@ mod shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use catalogue::{LinkControl, Sharing, Transport};
+use catalogue::Transport;
+use contract::sharing::{Hose, Step};
 use contract::{Common, NetworkView, SwitchRequirements};
 use fabric::{Change, Epoch, Fabric, FailureSpec, Failures, Rerouting, Routes, Tier, Whom, epochs};
 use node::balance::{Balancer, switch_seed};
@@ -14,17 +15,16 @@ use node::onward_path::Downstream;
 use node::packet::HOPS_MAX;
 use node::pool::Hop;
 use node::{
-    Balancing, Buffer, EarlyDrop, Endpoint, MarkAt, NicControl, Overflow, Port, QueueDiscipline, Settings, Site,
-    Stages, Switch, SwitchAgent,
+    Balancing, EarlyDrop, Endpoint, NicControl, Overflow, Port, QueueDiscipline, Settings, Site, Switch, SwitchAgent,
 };
-use sharing::aq::Step;
-use units::{Duration, HostId, LinkId, PortId, Problem, Rate, Stream, SwitchId, Time};
+use units::{Duration, HostId, LinkId, PortId, Problem, Stream, SwitchId, Time};
 
+use crate::compatibility::{self, Facts};
 use crate::{Entities, FlowTable, Host, WorkloadPlan};
 use node::nic::Homes;
 use node::nic::ReceiveLimit;
 pub use reserved::Reserved;
-use scenario::{Again, EntitySpec, Scenario};
+use scenario::{Again, Scenario};
 
 /// A switch that cuts through sees a packet when so many of its bytes are in.
 pub const HEAD_BYTES: u64 = 64;
@@ -62,7 +62,7 @@ pub struct Plan {
     /// By switch, what its AQs' tenants will say.
     steps: BTreeMap<SwitchId, Vec<(Time, Step)>>,
     /// By host, what limiters let out of it and into it; empty if nothing limits hosts.
-    hoses: Vec<[Option<Rate>; 2]>,
+    hoses: Vec<Hose>,
     /// Hosts of which each data packet's arrival is noted.
     pub arrivals: BTreeSet<HostId>,
     /// Each flow's completion time alone in the network, in picoseconds.
@@ -80,167 +80,57 @@ pub struct Plan {
 impl Plan {
     /// Works a scenario out, or says which key can't be right.
     pub fn new(scenario: &Scenario) -> Result<Plan, Problem> {
-        let WorkloadPlan {
-            fabric,
-            transports,
-            keys,
-            again,
-            sites,
-            requirements,
-            balancing,
-            flows,
-            ideal_ps,
-            horizon,
-            ..
-        } = WorkloadPlan::new(scenario)?;
-        let routes = Arc::new(Routes::compute(&fabric, &Failures::default()));
-        let rerouting = Rerouting {
-            delay: scenario.reroute_delay,
-            per_hop: scenario.reroute_per_hop,
-            compute_max: scenario.reroute_compute_max,
-            seed: scenario.seed,
-        };
-        let changes =
-            epochs(&fabric, &scenario.failure, &rerouting, &routes).map_err(|problem| problem.under("failure"))?;
-        let network = NetworkView {
-            fabric: fabric.clone(),
-            routes: routes.clone(),
-            site: sites[0].clone(),
-            host_delay: scenario.host.delay,
-            head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
-            classes: scenario.traffic.iter().map(|class| class.name.clone()).collect(),
-            common: Common::default(),
-        };
-        for (transport, key) in transports.iter().zip(&keys) {
-            transport.check_on(&network).map_err(|problem| problem.under(key))?;
-        }
-        let named: Vec<_> =
-            transports.iter().map(|transport| transport.name()).zip(requirements.iter().copied()).collect();
-        let mut reserved = Reserved::new(
-            scenario,
-            &named,
-            |index| keys[index].clone(),
-            |index| transports[index].guarantee(&network),
-        )?;
-        if let Some((name, _)) = named.iter().find(|(_, requirements)| requirements.same_tables)
-            && !rerouting.is_at_once()
-        {
-            let key = if rerouting.per_hop == Duration::ZERO { "reroute_compute_max" } else { "reroute_per_hop" };
-            let message = format!(
-                "{name} takes it that all nodes have the same tables at any time: its broadcasts could go in circles and multiply; delete it, \
-                 or choose another transport"
-            );
-            return Err(Problem::new(key, message));
-        }
-        for (name, requirements) in
-            named.iter().filter(|(_, requirements)| requirements.own_routes || requirements.flow_labels)
-        {
-            check_tags(scenario, name)?;
-            if requirements.flow_labels && scenario.switch.balancing.is_some_and(|balancing| !balancing.by_hash()) {
-                let message = format!("{name} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"");
-                return Err(Problem::new("switch.balancing", message));
-            }
-        }
-        if let Some(reserved) = &mut reserved {
-            let (name, alone) = (transports[usize::from(reserved.transport)].name(), transports.len() == 1);
-            reserved.check_room(scenario, &fabric, name, alone)?;
-            reserved.widen(scenario, &fabric, alone);
-        }
-        let mut bring =
-            (0..transports.len()).filter(|&index| transports[index].queueing(&network, SwitchId(0)).is_some());
-        let queueing = bring.next();
-        if let (Some(one), Some(other)) = (queueing, bring.next()) {
-            let message = format!(
-                "{} and {} both bring queues of their own to switches, which have one kind: run them apart",
-                transports[one].name(),
-                transports[other].name()
-            );
-            return Err(Problem::new(keys[other].clone(), message));
-        }
-        let downstream = Downstream::new(&fabric, routes.clone(), balancing.clone(), scenario.seed);
-        let settings = Arc::new(settings(scenario, &requirements)?);
-        let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(&fabric));
-        if lookahead == Duration::ZERO {
-            let message = "links between groups of nodes need some delay (propagation or switch processing)";
-            return Err(Problem::new("fabric", message));
-        }
-        let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
-        if let Some(index) = scenario.failure.iter().position(short) {
-            let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
-            let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
-            return Err(Problem::new(format!("failure[{index}].{key}"), message));
-        }
-        check_slow_heads(scenario)?;
-        let arrivals = (0..).zip(&scenario.measure.arrivals).map(|(index, name)| {
-            arrivals_at(&fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
-        });
-        let arrivals: BTreeSet<HostId> = arrivals.collect::<Result<_, _>>()?;
-        let entities = Arc::new(Entities::new(scenario, &fabric, &flows, &requirements)?);
-        let steps = match &scenario.sharing {
-            Sharing::Aq(config) => entities.steps(config.untagged),
-            _ => BTreeMap::new(),
-        };
-        let hoses = if scenario.sharing.limits_hosts() { entities.hoses(&fabric)? } else { Vec::new() };
-        let scenario = scenario.clone();
+        let work = WorkloadPlan::new(scenario)?;
+        let routes = Arc::new(Routes::compute(&work.fabric, &Failures::default()));
+        let changes = changes(scenario, &work.fabric, &routes)?;
+        let network = network(scenario, &work, &routes)?;
+        let WorkloadPlan { transports, keys, requirements, .. } = &work;
+        compatibility::check(&Facts { scenario, transports, keys, requirements })?;
+        let reserved = reserved(scenario, &work, &network)?;
+        let settings = Arc::new(settings(scenario, requirements)?);
+        let lookahead = lookahead(scenario, &work.fabric)?;
+        let arrivals = arrivals(scenario, &work.fabric)?;
+        let entities = Arc::new(Entities::new(scenario, &work.fabric, &work.flows, requirements)?);
+        let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
+        let limits = scenario.sharing.as_scheme().is_some_and(|scheme| scheme.limits_hosts());
         let plan = Plan {
-            scenario,
+            steps: tagging.map_or(BTreeMap::new(), |tagging| entities.steps(tagging.untagged)),
+            hoses: if limits { entities.hoses(&work.fabric)? } else { Vec::new() },
+            downstream: Downstream::new(&work.fabric, routes.clone(), work.balancing.clone(), scenario.seed),
+            queueing: transports.iter().position(|transport| transport.as_scheme().nature().brings_queueing),
+            scenario: scenario.clone(),
             routes,
-            transports,
-            again: Arc::new(again),
-            requirements,
-            balancing,
-            downstream,
             network,
-            queueing,
             reserved,
             settings,
-            sites,
-            flows: Arc::new(flows),
             entities,
-            steps,
-            hoses,
             arrivals,
-            ideal_ps,
             changes,
-            horizon,
             lookahead,
-            fabric,
+            fabric: work.fabric,
+            transports: work.transports,
+            again: Arc::new(work.again),
+            requirements: work.requirements,
+            balancing: work.balancing,
+            sites: work.sites,
+            flows: Arc::new(work.flows),
+            ideal_ps: work.ideal_ps,
+            horizon: work.horizon,
         };
-        for &switch in plan.steps.keys() {
-            plan.switch_part(switch)?;
-        }
-        let by_class =
-            !plan.settings.levels.is_empty() || matches!(plan.settings.buffer, Buffer::Shared { alpha: Some(_), .. });
-        if plan.scenario.flow_control.keeps_flows() && by_class {
-            let message = "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
-                           delete them";
-            return Err(Problem::new("flow_control", message));
-        }
-        if let Some(index) = plan.queueing {
-            let name = plan.transports[index].name();
-            let refuse = |key: &str, why: &str| {
-                Err(Problem::new(key, format!("{name} brings queues of its own to switches: {why}")))
-            };
-            if plan.scenario.flow_control != LinkControl::None {
-                return refuse("flow_control", "none can be between them; delete it, or choose another transport");
-            }
-            let own = plan.reserved.as_ref().is_some_and(|reserved| usize::from(reserved.transport) == index);
-            if let Some(reserved) = plan.reserved.as_ref().filter(|_| !own) {
-                let other = plan.transports[usize::from(reserved.transport)].name();
-                return refuse(&keys[index], &format!("they know nothing of the room that {other} must have"));
-            }
-            // What brings queues for its reserved classes alone leaves the others to the port's.
-            if by_class && !own {
-                return refuse("switch", "levels and the alpha of buffer.shared have no effect; delete them");
-            }
-            if plan.scenario.switch.early_drop && !own {
-                return refuse("switch.early_drop", "it has no effect; delete it");
-            }
-        }
-        for switch in (0..plan.fabric.switches).map(SwitchId) {
-            plan.flow_control(switch)?;
-        }
+        plan.check_switches()?;
         Ok(plan)
+    }
+
+    /// Whether each switch can do what is asked of it: grant its AQs, keep room for its flow control.
+    fn check_switches(&self) -> Result<(), Problem> {
+        for &switch in self.steps.keys() {
+            self.switch_part(switch)?;
+        }
+        for switch in (0..self.fabric.switches).map(SwitchId) {
+            let checked = self.scenario.flow_control.check_on(&self.link_view(), switch);
+            checked.map_err(|problem| problem.under("flow_control"))?;
+        }
+        Ok(())
     }
 
     /// From when on switches have had different tables, if they ever do.
@@ -257,8 +147,10 @@ impl Plan {
             let index = usize::from(reserved.transport);
             let (key, name) = (self.scenario.carriers().keys[index].clone(), self.transports[index].name());
             let message = format!(
-                "links of this fabric lie before one another in circles, as in a torus, where no bound is proven for links that serve in the \
-                 order of arrival; what {name} guarantees is audited all the same. In turn it is proven: service = \"round_robin\""
+                "links of this fabric lie before one another in circles, as in a torus, where no bound is proven for \
+                 links that serve in the \
+                 order of arrival; what {name} guarantees is audited all the same. In turn it is proven: service = \
+                 \"round_robin\""
             );
             Problem::new(key, message)
         }));
@@ -285,22 +177,25 @@ impl Plan {
     }
 
     /// A switch's part of the flow control, or the queues that a transport brings.
-    fn flow_control(&self, switch: SwitchId) -> Result<Option<Box<dyn QueueDiscipline>>, Problem> {
+    fn flow_control(&self, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         if let Some(index) = self.queueing {
             let site = Site { transport: index as u8, ..self.network.site.clone() };
-            return Ok(self.transports[index].queueing(&NetworkView { site, ..self.network.clone() }, switch));
+            let network = NetworkView { site, ..self.network.clone() };
+            return self.transports[index].as_scheme().queueing(&network, switch);
         }
-        let control = self.scenario.flow_control.switch_control(&self.link_view(), switch);
-        control.map_err(|problem| problem.under("flow_control"))
+        let control = self.scenario.flow_control.as_scheme()?;
+        Some(control.switch_control(&self.link_view(), switch))
     }
 
     /// A host, as it is before the first packet, with one endpoint a transport.
     pub fn host(&self, host: HostId) -> Host {
         let site = |transport| Site { transport: transport as u8, ..self.sites[host.index()].clone() };
-        let endpoint = |(index, transport): (usize, &Transport)| transport.endpoint_on(&site(index), &self.network);
+        let endpoint =
+            |(index, transport): (usize, &Transport)| transport.as_scheme().endpoint(&site(index), &self.network);
         let endpoints: Vec<Box<dyn Endpoint>> = self.transports.iter().enumerate().map(endpoint).collect();
         let shaper = self.shaper(&site(self.transports.len()));
-        let tagged = matches!(self.scenario.sharing, Sharing::Aq(_)) && self.entities.tag_anything();
+        let tagging = self.scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
+        let tagged = tagging.is_some() && self.entities.tag_anything();
         let entities = tagged.then(|| self.entities.clone());
         let ports = self.fabric.uplinks(host).len();
         let mut nics = (0..ports).map(|port| self.nic(host, PortId::from(port)));
@@ -321,7 +216,7 @@ impl Plan {
 
     /// The flow control's part of a port of a host.
     fn nic(&self, host: HostId, port: PortId) -> Option<Box<dyn NicControl>> {
-        self.scenario.flow_control.nic_control(&self.link_view(), host, port)
+        self.scenario.flow_control.as_scheme()?.nic_control(&self.link_view(), host, port)
     }
 
     /// The NIC of a host with several links.
@@ -332,14 +227,15 @@ impl Plan {
 
     /// Whether any transport has a part in switches.
     pub fn has_agents(&self) -> bool {
-        self.transports.iter().any(|transport| transport.agent(&self.network, SwitchId(0)).is_some())
+        self.transports.iter().any(|transport| transport.as_scheme().nature().has_agent)
     }
 
     /// The parts that transports have in a switch.
     fn agents(&self, switch: SwitchId) -> Vec<Option<(Box<dyn SwitchAgent>, Stream)>> {
         let random = |index| Stream::new(self.scenario.seed, (index as u64) << 32 | u64::from(switch.0), "agent");
-        let agent =
-            |(index, transport): (usize, &Transport)| Some((transport.agent(&self.network, switch)?, random(index)));
+        let agent = |(index, transport): (usize, &Transport)| {
+            Some((transport.as_scheme().agent(&self.network, switch)?, random(index)))
+        };
         self.transports.iter().enumerate().map(agent).collect()
     }
 
@@ -367,7 +263,7 @@ impl Plan {
             self.balancing.iter().copied().enumerate().map(balancer).collect(),
             self.settings.clone(),
             Stream::new(seed, u64::from(id.0), "mark"),
-            self.switch_part(id).expect("checked when the plan was made").map(|part| Box::new(part) as Box<dyn Stages>),
+            self.switch_part(id).expect("checked when the plan was made"),
         );
         // Where the network's own paths are that long, its hosts would set a higher time to live.
         let longest = self.network.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(0);
@@ -375,46 +271,71 @@ impl Plan {
         switch
             .with_agents(self.agents(id))
             .with_reserved_buffer(self.reserved.as_ref().and_then(|reserved| reserved.room(&self.fabric, id)))
-            .with_flow_control(self.flow_control(id).expect("checked when the plan was made"))
+            .with_flow_control(self.flow_control(id))
     }
 }
 
-/// Where switches cut through, a packet's tail comes so long after its head at most: what a packet notes of it has 32 bits of picoseconds.
-fn check_slow_heads(scenario: &Scenario) -> Result<(), Problem> {
-    let mtu = scenario.host.mtu.get();
-    let slow = |rate: Rate| rate.transmit(mtu).ps() > u64::from(u32::MAX);
-    let index = scenario.failure.iter().position(|spec| spec.rate.is_some_and(slow));
-    match index.filter(|_| scenario.switch.cut_through) {
-        None => Ok(()),
-        Some(index) => {
-            let least = Rate::from_bps((mtu * 8_000_000_000_000).div_ceil(u64::from(u32::MAX)));
-            let message = format!(
-                "a packet of {mtu}B would take more than 4ms, which switch.cut_through can't follow: at least {least}"
-            );
-            Err(Problem::new(format!("failure[{index}].rate"), message))
-        }
-    }
+/// What fails and recovers, and when routes change.
+fn changes(scenario: &Scenario, fabric: &Fabric, routes: &Arc<Routes>) -> Result<Vec<Epoch>, Problem> {
+    let rerouting = Rerouting {
+        delay: scenario.reroute_delay,
+        per_hop: scenario.reroute_per_hop,
+        compute_max: scenario.reroute_compute_max,
+        seed: scenario.seed,
+    };
+    epochs(fabric, &scenario.failure, &rerouting, routes).map_err(|problem| problem.under("failure"))
 }
 
-/// Whether no AQ is asked for what a transport carries whose packets have routes of their own.
-fn check_tags(scenario: &Scenario, name: &str) -> Result<(), Problem> {
-    let by_transport = |class: &str| {
-        let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
-        of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
+/// What schemes are told of the network, if it is one that all of them can be on.
+fn network(scenario: &Scenario, work: &WorkloadPlan, routes: &Arc<Routes>) -> Result<NetworkView, Problem> {
+    let network = NetworkView {
+        fabric: work.fabric.clone(),
+        routes: routes.clone(),
+        site: work.sites[0].clone(),
+        host_delay: scenario.host.delay,
+        head_bytes: scenario.switch.cut_through.then_some(HEAD_BYTES),
+        classes: scenario.traffic.iter().map(|class| class.name.clone()).collect(),
+        common: Common::default(),
     };
-    let asks_for_it = |entity: &EntitySpec| {
-        let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| by_transport(of));
-        named && !entity.request.is_empty()
-    };
-    if matches!(scenario.sharing, Sharing::Aq(_))
-        && let Some(entity) = scenario.entity.iter().position(asks_for_it)
-    {
-        let message = format!(
-            "has no effect on what {name} carries: packets with routes or flow labels of their own bear no tags, so that no AQ sees them"
-        );
-        return Err(Problem::new(format!("entity[{entity}].request"), message));
+    for (transport, key) in work.transports.iter().zip(&work.keys) {
+        transport.check_on(&network).map_err(|problem| problem.under(key))?;
     }
-    Ok(())
+    Ok(network)
+}
+
+/// The transport that has the first classes for itself, what it guarantees, and the room that switches have for that.
+fn reserved(scenario: &Scenario, work: &WorkloadPlan, network: &NetworkView) -> Result<Option<Reserved>, Problem> {
+    let mut reserved = Reserved::new(&work.transports, &work.requirements, network);
+    if let Some(reserved) = &mut reserved {
+        let (name, alone) = (work.transports[usize::from(reserved.transport)].name(), work.transports.len() == 1);
+        reserved.check_room(scenario, &work.fabric, name, alone)?;
+        reserved.widen(scenario, &work.fabric, alone);
+    }
+    Ok(reserved)
+}
+
+/// The least delay between groups of nodes, which no outage is shorter than.
+fn lookahead(scenario: &Scenario, fabric: &Fabric) -> Result<Duration, Problem> {
+    let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(fabric));
+    if lookahead == Duration::ZERO {
+        let message = "links between groups of nodes need some delay (propagation or switch processing)";
+        return Err(Problem::new("fabric", message));
+    }
+    let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
+    if let Some(index) = scenario.failure.iter().position(short) {
+        let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
+        let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
+        return Err(Problem::new(format!("failure[{index}].{key}"), message));
+    }
+    Ok(lookahead)
+}
+
+/// The hosts of which each data packet's arrival is noted.
+fn arrivals(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeSet<HostId>, Problem> {
+    let hosts = scenario.measure.arrivals.iter().enumerate().map(|(index, name)| {
+        arrivals_at(fabric, name).map_err(|problem| problem.under(format!("measure.arrivals[{index}]")))
+    });
+    hosts.collect()
 }
 
 /// The host whose arrivals are asked for by this name.
@@ -433,21 +354,6 @@ fn shortest_delay(fabric: &Fabric) -> Duration {
 
 fn settings(scenario: &Scenario, requirements: &[SwitchRequirements]) -> Result<Settings, Problem> {
     let switch = &scenario.switch;
-    if switch.early_drop && switch.marking.is_none() {
-        let message = "needs switch.marking: it says where";
-        return Err(Problem::new("switch.early_drop", message));
-    }
-    if switch.marking.is_some()
-        && !switch.early_drop
-        && requirements.iter().all(|required| required.signal.marking().is_none())
-    {
-        let message = "has no effect: no transport here understands marks (dctcp does)";
-        return Err(Problem::new("switch.marking", message));
-    }
-    if switch.mark_at != MarkAt::default() && requirements.iter().all(|required| required.signal.marking().is_none()) {
-        let message = "has no effect: no transport here understands marks (dctcp does)";
-        return Err(Problem::new("switch.mark_at", message));
-    }
     let push_out = requirements.iter().any(|required| required.overflow == Some(Overflow::PushOut));
     let asked = if push_out { Overflow::PushOut } else { Overflow::TailDrop };
     let said = switch.marking.filter(|_| switch.early_drop).map(|at| EarlyDrop { at, by_port: false });

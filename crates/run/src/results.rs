@@ -8,18 +8,22 @@ use units::{LinkId, NodeId, Time};
 
 use crate::{Column, Data, Host, Plan, Table};
 
-/// The table `links`, of a run that ended at `end`. By the link's id: what its sender counted, and how many packets were
-/// lost in flight.
+/// The table `links`, of a run that ended at `end`. By the link's id: what its sender counted, and how many packets
+/// were lost in flight.
 pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end: Time) -> Table {
+    let mut columns = link_columns(&plan.fabric);
+    columns.extend(sent_columns(plan, stats, end));
+    columns.extend(lost_columns(stats, in_flight));
+    columns.extend(queue_columns(stats));
+    Table { name: "links", columns }
+}
+
+/// What links have carried, and the longest that has waited for them.
+fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
     let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
     let capacity = |link: &fabric::Link| link.rate.bps() as f64 / 8.0 * end.secs_f64();
     let used = stats.iter().zip(&plan.fabric.links).map(|(stats, link)| stats.sent_bytes as f64 / capacity(link));
-    let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets + lost.dead_packets);
-    // Noted at the port of the other direction, by which the switch would send back.
-    let back = |link: usize| stats[Fabric::reverse(LinkId::from(link)).index()].unroutable_packets;
-    let of_flight = |value: &dyn Fn(&InFlight) -> u64| Data::U64(in_flight.iter().map(value).collect());
-    let mut columns = link_columns(&plan.fabric);
-    columns.extend([
+    vec![
         Column::new("sent_packets", "", "packets sent", stat(&|stats| stats.sent_packets)),
         Column::new("sent_bytes", "B", "bytes sent, headers counted", stat(&|stats| stats.sent_bytes)),
         Column::new("utilisation", "", "share of its capacity over the whole run", Data::F64(used.collect())),
@@ -29,6 +33,17 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
             "longest that its queues have been together",
             stat(&|stats| u64::from(stats.queued_bytes_max)),
         ),
+    ]
+}
+
+/// What was lost before a link or on it, and what was cut or hit there.
+fn lost_columns(stats: &[PortStats], in_flight: &[InFlight]) -> Vec<Column> {
+    let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
+    let dead = stats.iter().zip(in_flight).map(|(stats, lost)| stats.dead_packets + lost.dead_packets);
+    // Noted at the port of the other direction, by which the switch would send back.
+    let back = |link: usize| stats[Fabric::reverse(LinkId::from(link)).index()].unroutable_packets;
+    let of_flight = |value: &dyn Fn(&InFlight) -> u64| Data::U64(in_flight.iter().map(value).collect());
+    vec![
         Column::new(
             "overflow_packets",
             "",
@@ -77,6 +92,13 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
             "packets that bit errors hit and that went on: the transport's own checksum did not find them",
             of_flight(&|lost| lost.unnoticed_packets),
         ),
+    ]
+}
+
+/// How packets waited for links, and what was said of that: marks, and the frames of the flow control.
+fn queue_columns(stats: &[PortStats]) -> Vec<Column> {
+    let stat = |value: &dyn Fn(&PortStats) -> u64| Data::U64(stats.iter().map(value).collect());
+    vec![
         Column::new(
             "marked_packets",
             "",
@@ -109,8 +131,7 @@ pub fn link_table(plan: &Plan, stats: &[PortStats], in_flight: &[InFlight], end:
         ),
         Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
         Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
-    ]);
-    Table { name: "links", columns }
+    ]
 }
 
 /// What has happened to packets on one link.

@@ -45,7 +45,8 @@ pub enum Data {
 }
 
 impl Data {
-    /// Readers of dictionaries want each name once, and two classes of traffic may run one scheme with different settings.
+    /// Readers of dictionaries want each name once, and two classes of traffic may run one scheme with different
+    /// settings.
     fn with_each_name_once(self) -> Data {
         let Data::Names { index, names } = self else { return self };
         let mut places: BTreeMap<&str, u32> = BTreeMap::new();

@@ -9,8 +9,8 @@ use units::{HostId, Problem, Stream, Time};
 use crate::{FlowInfo, FlowTable, Ideal};
 use scenario::{Again, Carriers, Scenario};
 
-/// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long each flow would
-/// take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
+/// What a scenario says whatever its network does with packets: who sends how much to whom, over what, and how long
+/// each flow would take alone. All that an estimate needs, and where a [`Plan`](crate::Plan) begins.
 pub struct WorkloadPlan {
     /// The network.
     pub fabric: Arc<Fabric>,
@@ -46,14 +46,14 @@ impl WorkloadPlan {
         let transports: Vec<Transport> = transports.into_iter().cloned().collect();
         let sites = sites(scenario, &fabric, &quotient);
         let mut requirements: Vec<SwitchRequirements> =
-            transports.iter().map(|transport| transport.requirements(&sites[0])).collect();
-        requirements.extend(scenario.sharing.requirements());
+            transports.iter().map(|transport| transport.as_scheme().requirements(&sites[0])).collect();
+        requirements.extend(scenario.sharing.as_scheme().and_then(|scheme| scheme.requirements()));
         let balancing =
             requirements.iter().map(|required| scenario.switch.balancing.unwrap_or(required.balancing)).collect();
         let flows = flows(scenario, &fabric, &quotient, &of_class)?;
         // A transport's packets may have headers of their own length.
         let ideal = |transport: &Transport| {
-            let header = transport.header_bytes().map_or(scenario.host.header.get(), u64::from);
+            let header = transport.as_scheme().header_bytes().map_or(scenario.host.header.get(), u64::from);
             Ideal::new(&fabric, &quotient, scenario).with_header(header)
         };
         let mut ideals: Vec<Ideal<'_>> = transports.iter().map(ideal).collect();
@@ -94,7 +94,8 @@ fn check_samples(scenario: &Scenario, fabric: &Fabric, last_start: Time) -> Resu
         return Ok(());
     }
     let message = format!(
-        "messages start until {last_start}, and by then there would be {samples} samples of {rows} switches and tiers; take one \
+        "messages start until {last_start}, and by then there would be {samples} samples of {rows} switches and \
+         tiers; take one \
          of at least {}, or \"0s\" for no samples, or let traffic start earlier",
         units::Duration::from_ps(last_start.ps() / (SAMPLES_MAX / rows).max(1) + 1),
     );

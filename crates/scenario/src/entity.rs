@@ -6,9 +6,9 @@
 //! compare mechanisms.
 
 use contract::CongestionSignal;
+use contract::sharing::{Position, Share};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sharing::aq::{Position, Share};
 use units::Time;
 use workload::Hosts;
 

@@ -27,48 +27,14 @@ pub mod state;
 pub mod switch;
 pub mod table;
 
+mod scheme;
 mod warn;
 
-use std::num::NonZeroU32;
-
-pub use control::{Controller, Decline, LinkSpec, Order, Place, Position, Request, Share};
+pub use contract::sharing::{AqId, Ids, Place, Position, Request, Share, Step, SwitchError};
+pub use control::{Controller, Decline, LinkSpec, Order};
 pub use derive::Path;
 pub use gap::{Gap, Policy, Verdict};
 pub use rate::AqRate;
 pub use share::{Limit, WorkConserving};
-pub use switch::{Config, Step, SwitchError, SwitchPart};
+pub use switch::{Config, SwitchPart};
 pub use table::Table;
-
-/// The id of an AQ, unique in a network and never reused. In a packet, 0 stands for "no AQ".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AqId(pub NonZeroU32);
-
-impl AqId {
-    /// The id that a packet carries; `None` for the default value 0 (section 4.1).
-    pub const fn from_tag(tag: u32) -> Option<AqId> {
-        match NonZeroU32::new(tag) {
-            Some(id) => Some(AqId(id)),
-            None => None,
-        }
-    }
-
-    /// As the packet carries it.
-    pub const fn tag(self) -> u32 {
-        self.0.get()
-    }
-}
-
-/// The AQ ids of a network. Each is given out once (section 4.1), so that a late packet of a released AQ belongs to no
-/// other AQ.
-#[derive(Clone, Debug, Default)]
-pub struct Ids {
-    given: u32,
-}
-
-impl Ids {
-    /// A new id; `None` after 2^32 - 1 ids.
-    pub fn next_id(&mut self) -> Option<AqId> {
-        self.given = self.given.checked_add(1)?;
-        AqId::from_tag(self.given)
-    }
-}

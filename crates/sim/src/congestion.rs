@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use catalogue::LinkControl;
 use fabric::{Fabric, Routes};
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
@@ -90,8 +89,8 @@ struct Kept {
 impl Congestion {
     /// None without a flow control.
     pub fn new(plan: &Plan) -> Option<Congestion> {
-        let control = &plan.scenario.flow_control;
-        (*control != LinkControl::None).then(|| Congestion {
+        let control = plan.scenario.flow_control.as_scheme()?;
+        Some(Congestion {
             fabric: plan.fabric.clone(),
             downstream: plan.downstream.clone(),
             names_roots: control.promise().is_some(),
@@ -280,7 +279,9 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
 
 /// Whether a flow control that names roots held what it should, and no more.
 pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
-    let Some(promise) = plan.scenario.flow_control.promise() else { return Vec::new() };
+    let Some(promise) = plan.scenario.flow_control.as_scheme().and_then(|control| control.promise()) else {
+        return Vec::new();
+    };
     let all = parts.iter().filter_map(|part| part.congestion.as_ref()).fold(Kept::default(), |all, seen| Kept {
         held_packets: all.held_packets + seen.kept.held_packets,
         wrong_packets: all.wrong_packets + seen.kept.wrong_packets,

@@ -25,7 +25,7 @@ pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
     Finding {
         name: "no deadlock",
         ok: circle.is_empty()
-            || !plan.scenario.flow_control.deadlock_free(sharing)
+            || plan.scenario.flow_control.as_scheme().is_some_and(|control| !control.deadlock_free(sharing))
             || plan.tables_differ_from().is_some(),
         detail: match circle.as_slice() {
             [] => "no paused port waits for itself".to_owned(),

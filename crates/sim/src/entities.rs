@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use contract::sharing::Position;
 use hdrhistogram::Histogram;
 use node::Packet;
 use node::pool::Transit;
 use run::{Column, Data, Entities, FlowTable, Plan, Table};
-use sharing::aq::Position;
 use units::{Duration, SwitchId, Time};
 
 use crate::part::Part;

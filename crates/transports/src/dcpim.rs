@@ -41,7 +41,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -86,14 +86,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "dcPIM: Datacenter Parallel Iterative Matching",
-        source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
-        summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
-        needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet spraying",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "dcPIM: Datacenter Parallel Iterative Matching",
+            source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
+            summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
+            needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet spraying",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature::of_hosts(Family::Proactive)
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -124,11 +132,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Dcpim::new(terms::Params::new(self, site)))
     }
 

@@ -51,13 +51,15 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use fabric::{FabricSpec, Star, Tier};
+use fabric::Tier;
 use node::{Balancing, Endpoint, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
+use contract::{
+    About, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of,
+};
 use terms::Params;
 
 pub use header::Header;
@@ -127,14 +129,26 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "Fastpass: a centralised zero-queue network",
-        source: "Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized \"Zero-Queue\" Datacenter Network, SIGCOMM 2014",
-        summary: "An arbiter tells every sender when to send and by which path, so that no packet waits for another.",
-        needs: "hosts: an arbiter, synchronised clocks, timed sending; switches: source routing, two strict priorities",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Fastpass: a centralised zero-queue network",
+            source: "Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized \"Zero-Queue\" Datacenter Network, SIGCOMM 2014",
+            summary: "An arbiter tells every sender when to send and by which path, so that no packet waits for another.",
+            needs: "hosts: an arbiter, synchronised clocks, timed sending; switches: source routing, two strict priorities",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature {
+            undelivered: Undelivered::Rejected,
+            guarantees: self.clocks != Clocks::Own,
+            ..Nature::of_hosts(Family::Proactive)
+        }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if !(0.001..=0.5).contains(&self.control_share) {
@@ -186,12 +200,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    /// On one switch, for which a site says enough.
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        self.endpoint_on(site, &one_switch(site))
-    }
-
-    fn endpoint_on(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Fastpass::new(Params::new(self, site, network_view)))
     }
 
@@ -228,16 +237,3 @@ fn lateness(network_view: &NetworkView, bytes: u64) -> Duration {
 /// Ports of so many switches fit into an allocation, and of so many ports each.
 const SWITCHES_MAX: u8 = 8;
 const PORTS_MAX: usize = 256;
-
-/// A network of one switch on which round trips take as long as a site says.
-fn one_switch(site: &Site) -> NetworkView {
-    let transmissions = site.nic_rate.transmit(u64::from(site.header_bytes)) * 4;
-    let star = Star {
-        hosts: site.hosts.max(2),
-        rate: site.nic_rate,
-        propagation: site.control_rtt.saturating_sub(transmissions) / 4,
-        switch_delay: Duration::ZERO,
-    };
-    let fabric = FabricSpec::Star(star).build().expect("hosts have a rate");
-    NetworkView::new(fabric, site)
-}

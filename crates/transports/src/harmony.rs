@@ -49,7 +49,9 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
-use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
+use contract::{
+    About, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of,
+};
 
 pub use header::Header;
 pub use service::Service;
@@ -115,14 +117,28 @@ const SIGNALS: u8 = 1;
 const SLOTS_MAX: u32 = 4_096;
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "Harmony: congestion-free delivery",
-        source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI 2024",
-        summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are bounded, or it is rejected.",
-        needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: pacing by slot",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Harmony: congestion-free delivery",
+            source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI 2024",
+            summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are bounded, or it is rejected.",
+            needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: pacing by slot",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature {
+            undelivered: Undelivered::Rejected,
+            has_agent: true,
+            brings_queueing: self.service == Service::RoundRobin,
+            guarantees: true,
+            ..Nature::of_hosts(Family::Proactive)
+        }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -148,10 +164,6 @@ impl Scheme for Config {
             return problem("control_share", message.into());
         }
         Ok(())
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Harmony::new(terms::Params::new(self, site, Bounds::uniform(self, site))))
     }
 
     fn requirements(&self, _: &Site) -> SwitchRequirements {
@@ -187,7 +199,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Harmony::new(terms::Params::new(self, site, Bounds::new(self, network))))
     }
 

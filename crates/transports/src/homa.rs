@@ -47,7 +47,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem};
 
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use terms::Params;
 
 pub use header::Header;
@@ -94,14 +94,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "Homa: receiver-driven transport using network priorities",
-        source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018",
-        summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their priorities.",
-        needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet spraying, room for RTTbytes of many senders",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Homa: receiver-driven transport using network priorities",
+            source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018",
+            summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their priorities.",
+            needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet spraying, room for RTTbytes of many senders",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature::of_hosts(Family::Proactive)
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -143,11 +151,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Homa::new(Params::new(self, None, site)))
     }
 

@@ -34,7 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, SwitchId};
 
-use contract::{About, NetworkView, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -110,15 +110,23 @@ impl Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "NDP",
-        source: "Handley et al.: Re-architecting Datacenter Networks and Stacks for Low Latency and High Performance, SIGCOMM 2017",
-        summary: "Senders push a first window at line rate over all paths, switches trim what does not fit, receivers pull the rest.",
-        needs: "switches: two queues a port (eight packets of data, and headers before them), trimming, return to sender, source routes; \
-                hosts: paths to all others, pulls paced by the packet",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "NDP",
+            source: "Handley et al.: Re-architecting Datacenter Networks and Stacks for Low Latency and High Performance, SIGCOMM 2017",
+            summary: "Senders push a first window at line rate over all paths, switches trim what does not fit, receivers pull the rest.",
+            needs: "switches: two queues a port (eight packets of data, and headers before them), trimming, return to sender, source routes; \
+                    hosts: paths to all others, pulls paced by the packet",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature { brings_queueing: true, ..Nature::of_hosts(Family::Proactive) }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -139,14 +147,6 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        Box::new(host::Ndp::new(terms::Params::new(self, site, site.nic_rate), None))
-    }
-
     fn requirements(&self, _: &Site) -> SwitchRequirements {
         SwitchRequirements {
             own_routes: self.paths == PathChoice::Senders,
@@ -161,7 +161,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
         let terms = terms::Params::new(self, site, network.fabric.narrowest_rate());
         let paths = (self.paths == PathChoice::Senders).then(|| paths::Paths::new(self, site, network));
         Box::new(host::Ndp::new(terms, paths))

@@ -47,7 +47,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, SwitchId};
 
-use contract::{About, NetworkView, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 pub use header::Header;
 
@@ -76,14 +76,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "pFabric: minimal near-optimal datacenter transport",
-        source: "Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker: pFabric, SIGCOMM 2013",
-        summary: "Packets carry what remains of their flows; switches send the least first and lose the greatest.",
-        needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet spraying",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "pFabric: minimal near-optimal datacenter transport",
+            source: "Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker: pFabric, SIGCOMM 2013",
+            summary: "Packets carry what remains of their flows; switches send the least first and lose the greatest.",
+            needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet spraying",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature { brings_queueing: true, ..Nature::of_hosts(Family::Proactive) }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -110,11 +118,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Pfabric::new(terms::Params::new(self, site)))
     }
 

@@ -47,7 +47,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 pub use header::Header;
 pub use policy::Policy;
@@ -103,14 +103,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "pHost: distributed near-optimal datacenter transport over commodity network fabric",
-        source: "Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker: pHost, CoNEXT 2015",
-        summary: "Receivers hand out a token each packet time to the flow that they like best, senders use those that they like best.",
-        needs: "hosts: flow sizes known, timers of a packet's transmission time; switches: 2 or 3 strict priorities, packet spraying",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "pHost: distributed near-optimal datacenter transport over commodity network fabric",
+            source: "Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker: pHost, CoNEXT 2015",
+            summary: "Receivers hand out a token each packet time to the flow that they like best, senders use those that they like best.",
+            needs: "hosts: flow sizes known, timers of a packet's transmission time; switches: 2 or 3 strict priorities, packet spraying",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature::of_hosts(Family::Proactive)
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
@@ -139,11 +147,7 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(host::Phost::new(terms::Params::new(self, site)))
     }
 

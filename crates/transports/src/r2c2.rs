@@ -42,7 +42,7 @@ pub use adapt::{Adapt, Turns};
 pub use header::{Header, UNLIMITED, kind};
 pub use route::HOPS_MAX;
 
-use contract::{About, NetworkView, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
 use network::{Calculators, Networks, TREES_MAX};
 
 /// A broadcast on the wire (section 4.2).
@@ -154,14 +154,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "R2C2: a network stack for rack-scale computers",
-        source: "Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015",
-        summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets at their sources.",
-        needs: "switches of nodes that forward by routes in packets and broadcasts by tables",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "R2C2: a network stack for rack-scale computers",
+            source: "Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015",
+            summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets at their sources.",
+            needs: "switches of nodes that forward by routes in packets and broadcasts by tables",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature { undelivered: Undelivered::GivenUp, has_agent: true, ..Nature::of_hosts(Family::Proactive) }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         let share = |key, value: f64, ok: bool, right| match ok {
@@ -263,12 +271,6 @@ impl Scheme for Config {
         Ok(())
     }
 
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        let star = fabric::Star { hosts: site.hosts, rate: site.nic_rate, ..fabric::Star::default() };
-        let fabric = fabric::FabricSpec::Star(star).build().expect("a star of a site's hosts");
-        self.endpoint_on(site, &NetworkView::new(fabric, site))
-    }
-
     fn header_bytes(&self) -> Option<u16> {
         Some(wire::DATA_BYTES as u16)
     }
@@ -277,7 +279,7 @@ impl Scheme for Config {
         SwitchRequirements { own_routes: true, same_tables: true, ..SwitchRequirements::only(Balancing::Ecmp) }
     }
 
-    fn endpoint_on(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, network_view: &NetworkView) -> Box<dyn Endpoint> {
         let (networks, calculators) = (network_view.common.get::<Networks>(), network_view.common.get::<Calculators>());
         let network = networks.of(&network_view.fabric, &network_view.routes);
         let of_class = |name: &String| self.allocations.iter().find(|own| own.traffic == *name).cloned();

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use units::{Bytes, Duration, Problem};
 
 use contract::name_or_table;
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::Algorithm;
 use header::{ACK, CNP, Header, NACK};
 use receiver::{Order, Receiver};
@@ -143,9 +143,17 @@ impl<A: Algorithm> Default for Config<A> {
 }
 
 impl<A: Algorithm> Scheme for Config<A> {
-    type Header = Header;
+    fn about(&self) -> About {
+        A::ABOUT
+    }
 
-    const ABOUT: About = A::ABOUT;
+    fn nature(&self) -> Nature {
+        Nature { compared: Compared::With("pfc"), ..Nature::of_hosts(Family::Lossless) }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if let Window::Fixed { bdps } | Window::Variable { bdps } = self.window
@@ -168,11 +176,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         let telemetry_bytes = if A::TELEMETRY { telemetry_bytes(site) } else { 0 };
         let header_bytes = site.header_bytes + telemetry_bytes;
         let beyond_mtu = if self.control.telemetry_beyond_mtu() { telemetry_bytes } else { 0 };

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
 use header::{ACK, Header};
 use plb::Plb;
@@ -111,9 +111,17 @@ impl<A: Algorithm> Default for Config<A> {
 }
 
 impl<A: Algorithm> Scheme for Config<A> {
-    type Header = Header;
+    fn about(&self) -> About {
+        A::ABOUT
+    }
 
-    const ABOUT: About = A::ABOUT;
+    fn nature(&self) -> Nature {
+        Nature::of_hosts(Family::Reactive)
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if self.initial_window == 0 {
@@ -151,11 +159,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         self.control.check().map_err(|problem| problem.under("control"))
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         let sender = sender::Settings {
             start: Start::at(site, self.initial_window),
             handshake: self.handshake,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,14 +37,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    type Header = Header;
+    fn about(&self) -> About {
+        About {
+            title: "UDP at a constant rate",
+            source: "RFC 768",
+            summary: "Sends at a set rate, whatever happens to the packets.",
+            needs: "nothing",
+        }
+    }
 
-    const ABOUT: About = About {
-        title: "UDP at a constant rate",
-        source: "RFC 768",
-        summary: "Sends at a set rate, whatever happens to the packets.",
-        needs: "nothing",
-    };
+    fn nature(&self) -> Nature {
+        Nature { undelivered: Undelivered::GivenUp, ..Nature::of_hosts(Family::Reactive) }
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if self.class > 7 {
@@ -63,7 +71,7 @@ impl Scheme for Config {
         self.rate
     }
 
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         let rate = self.rate.unwrap_or(site.nic_rate);
         Box::new(Udp {
             config: self.clone(),
@@ -238,7 +246,7 @@ mod tests {
     use super::*;
 
     fn scene(config: Config) -> Scene {
-        Scene::new(2, Wire::default(), move |site| config.endpoint(site))
+        Scene::new(2, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
     }
 
     #[test]

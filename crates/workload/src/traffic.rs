@@ -276,25 +276,7 @@ impl<T> Traffic<T> {
     pub(crate) fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: &str| Err(Problem::new(key, message));
         if self.trace.is_some() || self.loaded.is_some() {
-            let unused = [
-                ("stream", self.stream.is_some()),
-                ("sizes", self.sizes.is_some()),
-                ("round_to", self.round_to.is_some()),
-                ("arrivals", self.arrivals.is_some()),
-                ("pattern", self.pattern.is_some()),
-                ("senders", self.senders.is_some()),
-                ("receivers", self.receivers.is_some()),
-                ("avoid", self.avoid.is_some()),
-                ("phases", self.phases.is_some()),
-                ("admissible", self.admissible.is_some()),
-            ];
-            if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
-                return problem(key, "has no effect beside a trace, which says all of that itself; remove one of them");
-            }
-            return match self.loaded {
-                Some(_) => Ok(()),
-                None => problem("trace", "the file has not been read yet; load the files first"),
-            };
+            return self.check_trace();
         }
         if self.sizes.is_none() {
             return problem(
@@ -327,6 +309,35 @@ impl<T> Traffic<T> {
             let message = "has no effect on a closed loop, whose messages arrive when others complete; remove it";
             return problem("admissible", message);
         }
+        self.check_arrivals(arrivals)
+    }
+
+    /// What a trace says itself is not said beside it.
+    fn check_trace(&self) -> Result<(), Problem> {
+        let problem = |key: &str, message: &str| Err(Problem::new(key, message));
+        let unused = [
+            ("stream", self.stream.is_some()),
+            ("sizes", self.sizes.is_some()),
+            ("round_to", self.round_to.is_some()),
+            ("arrivals", self.arrivals.is_some()),
+            ("pattern", self.pattern.is_some()),
+            ("senders", self.senders.is_some()),
+            ("receivers", self.receivers.is_some()),
+            ("avoid", self.avoid.is_some()),
+            ("phases", self.phases.is_some()),
+            ("admissible", self.admissible.is_some()),
+        ];
+        if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
+            return problem(key, "has no effect beside a trace, which says all of that itself; remove one of them");
+        }
+        match self.loaded {
+            Some(_) => Ok(()),
+            None => problem("trace", "the file has not been read yet; load the files first"),
+        }
+    }
+
+    fn check_arrivals(&self, arrivals: &Arrivals) -> Result<(), Problem> {
+        let problem = |key: &str, message: &str| Err(Problem::new(key, message));
         let endless = self.flows.is_none() && self.duration.is_none();
         match arrivals {
             Arrivals::Poisson(Poisson { load, every, .. }) => {

@@ -4,7 +4,7 @@ use node::link::{Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::pool::{PacketId, Slot};
 use node::{Packet, Port};
 use rustc_hash::FxHashMap;
-use units::{Duration, FlowId, PortId, Problem, SwitchId, Time};
+use units::{Duration, FlowId, PortId, SwitchId, Time};
 
 use super::{Config, Message};
 use crate::pfc;
@@ -36,19 +36,19 @@ struct Entry {
 }
 
 impl SwitchPart {
-    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<SwitchPart, Problem> {
+    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> SwitchPart {
         let ports = view.fabric.ports[view.fabric.switch_node(switch).index()].len();
-        Ok(SwitchPart {
+        SwitchPart {
             threshold: config.threshold,
             class: config.class,
             age: config.age,
             lossless: config.pfc.mask(),
             shares: view.shares(switch),
-            ingress: pfc::Ingress::new(&config.pfc, view, switch)?,
+            ingress: pfc::Ingress::new(&config.pfc, view, switch),
             tables: (0..ports).map(|_| FxHashMap::default()).collect(),
             isolated: 0,
             messages: 0,
-        })
+        }
     }
 
     /// Whether a packet has to wait in the congested queue of `out`. If so, enters its flow in the table and tells the

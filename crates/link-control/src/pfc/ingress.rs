@@ -32,23 +32,35 @@ struct Account {
     paused: bool,
 }
 
+/// By port of a switch, what each of its classes is given.
+fn headroom(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> impl Iterator<Item = u64> {
+    let node = view.fabric.switch_node(switch);
+    let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
+    let asked =
+        move |port| config.headroom_bdps.map_or(0, |bdps| (bdps * view.hop_bdp_bytes(node, port) as f64) as u64);
+    ports.map(move |port| view.reaction_bytes(node, port).max(asked(port)))
+}
+
 impl Ingress {
-    /// The accounts of an empty switch. It is an error if headroom takes all of its memory.
-    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<Ingress, Problem> {
-        let node = view.fabric.switch_node(switch);
-        let ports = (0..view.fabric.ports[node.index()].len()).map(PortId::from);
-        let asked = |port| config.headroom_bdps.map_or(0, |bdps| (bdps * view.hop_bdp_bytes(node, port) as f64) as u64);
-        let headroom: Vec<u64> = ports.map(|port| view.reaction_bytes(node, port).max(asked(port))).collect();
-        let all: u64 = headroom.iter().sum();
+    /// Whether a switch has memory beyond its headroom.
+    pub fn check(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
+        let all: u64 = headroom(config, view, switch).sum();
         if all >= view.buffer.get() {
-            let name = &view.fabric.names[node.index()];
+            let name = &view.fabric.names[view.fabric.switch_node(switch).index()];
             let (all, buffer) = (Bytes(all), view.buffer);
             let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
             return Err(Problem::new("alpha", message));
         }
+        Ok(())
+    }
+
+    /// The accounts of a switch that holds nothing.
+    pub fn new(config: &Config, view: &LinkView<'_>, switch: SwitchId) -> Ingress {
+        let node = view.fabric.switch_node(switch);
+        let headroom: Vec<u64> = headroom(config, view, switch).collect();
         let share = |per: Rate, port| view.rate(node, port).bps() as f64 / per.bps() as f64;
         let alpha = |port| config.per_rate.map_or(config.alpha, |per| (config.alpha * share(per, port)).min(1.0));
-        Ok(Ingress {
+        Ingress {
             alpha: (0..headroom.len()).map(PortId::from).map(alpha).collect(),
             resume_offset: config.resume_offset.get(),
             lossless: config.mask(),
@@ -58,7 +70,7 @@ impl Ingress {
             reserved_bytes: 0,
             pauses: 0,
             resumes: 0,
-        })
+        }
     }
 
     /// An admitted packet has arrived in `class` of the link.

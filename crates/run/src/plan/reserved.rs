@@ -1,9 +1,11 @@
-//! A transport that has the first classes for itself, and what cannot stand beside it: whatever could hold its packets back, drop
-//! them or put others among them, since what it guarantees rests on none of that.
+//! A transport that has the first classes for itself, what it guarantees, and the room that it must have. What cannot
+//! stand beside it, since it could hold its packets back, drop them or put others among them, is said in
+//! [`compatibility`](crate::compatibility).
 
-use contract::{Guarantee, SwitchRequirements};
+use catalogue::Transport;
+use contract::{Guarantee, NetworkView, SwitchRequirements};
 use fabric::Fabric;
-use node::{Buffer, Overflow, ReservedBuffer};
+use node::{Buffer, ReservedBuffer};
 use units::{LinkId, Problem, SwitchId};
 
 use scenario::Scenario;
@@ -20,33 +22,22 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// The transport that reserves, if one does, by name and what it asks for; `key` says where a transport is named.
+    /// The transport that reserves, if one does.
     pub(super) fn new(
-        scenario: &Scenario,
-        transports: &[(&'static str, SwitchRequirements)],
-        key: impl Fn(usize) -> String,
-        guarantee: impl Fn(usize) -> Option<Guarantee>,
-    ) -> Result<Option<Reserved>, Problem> {
-        let mut reserving = (0..transports.len()).filter(|&index| transports[index].1.reserved_classes > 0);
-        let Some(index) = reserving.next() else { return Ok(None) };
-        let (name, requirements) = transports[index];
-        if let Some(other) = reserving.next() {
-            let message = format!(
-                "must have the first classes for itself, and so must {name} with the settings of {}: only one transport of a \
-                 run can",
-                key(index)
-            );
-            return Err(Problem::new(key(other), message));
-        }
-        check(scenario, name, requirements.reserved_classes)?;
-        Ok(Some(Reserved {
+        transports: &[Transport],
+        requirements: &[SwitchRequirements],
+        network: &NetworkView,
+    ) -> Option<Reserved> {
+        let index = requirements.iter().position(|required| required.reserved_classes > 0)?;
+        Some(Reserved {
             transport: index as u8,
-            classes: requirements.reserved_classes,
-            guarantee: guarantee(index),
-        }))
+            classes: requirements[index].reserved_classes,
+            guarantee: transports[index].as_scheme().guarantee(network),
+        })
     }
 
-    /// Checks that switches have room for what is guaranteed to find it, and for a packet of others' too if there are any.
+    /// Checks that switches have room for what is guaranteed to find it, and for a packet of others' too if there are
+    /// any.
     pub(super) fn check_room(
         &self,
         scenario: &Scenario,
@@ -60,7 +51,8 @@ impl Reserved {
             if needed > buffer {
                 let node = &fabric.names[fabric.switch_node(switch).index()];
                 let message = format!(
-                    "{name} guarantees that nothing is lost, for which {} {node} needs {needed} bytes; there are {buffer}",
+                    "{name} guarantees that nothing is lost, for which {} {node} needs {needed} bytes; there are \
+                     {buffer}",
                     if per_port { "a port of" } else { "the memory of" },
                 );
                 return Err(Problem::new("switch.buffer", message));
@@ -116,108 +108,15 @@ impl Memory {
     }
 }
 
-fn check(scenario: &Scenario, name: &str, classes: u8) -> Result<(), Problem> {
-    let last = classes - 1;
-    let refuse = |key: &str, message: String| Err(Problem::new(key, message));
-    if scenario.sharing.limits_hosts() {
-        let message = format!(
-            "its limiters would queue what {name} sends behind other traffic and change its pace, on which what {name} guarantees \
-             rests; share by \"aq\" or \"physical_queue\""
-        );
-        return refuse("sharing", message);
-    }
-    let held = scenario.flow_control.held_classes();
-    if let Some(class) = (0..classes).find(|class| held >> class & 1 == 1) {
-        let message = format!(
-            "may hold back class {class}; {name} has the classes 0 to {last} for itself, and what it guarantees knows no pauses. \
-             Other traffic goes below: let it hold back classes from {classes} on alone"
-        );
-        return refuse("flow_control", message);
-    }
-    let mixed = |classes_of: &Vec<u8>| classes_of.len() > 1 && classes_of.iter().any(|class| *class < classes);
-    if let Some(level) = scenario.switch.levels.iter().position(mixed) {
-        let message =
-            format!("{name} has the classes 0 to {last} for itself, which go first: none can be served in turn");
-        return refuse(&format!("switch.levels[{level}]"), message);
-    }
-    if scenario.switch.overflow == Some(Overflow::Trim) {
-        let message = format!("sends trimmed headers on in class 0, which {name} has for itself");
-        return refuse("switch.overflow", message);
-    }
-    if scenario.switch.early_drop {
-        let message = format!("drops packets of {name} too, which guarantees that none is");
-        return refuse("switch.early_drop", message);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use fabric::FabricSpec;
-    use node::Balancing;
     use units::Duration;
 
     use super::*;
     use scenario::read;
 
     const ONE: &str = "[[traffic]]\nsizes.constant = '1KB'\nflows = 1\narrivals = 'all_at_once'\n";
-
-    fn requirements(reserved_classes: u8) -> SwitchRequirements {
-        SwitchRequirements { reserved_classes, ..SwitchRequirements::only(Balancing::Spray) }
-    }
-
-    fn reserved(settings: &str, transports: &[(&'static str, u8)]) -> Result<Option<Reserved>, Problem> {
-        let scenario = read(&format!("{settings}\n{ONE}"), "test", &[]).unwrap_or_else(|error| panic!("{error}"));
-        let transports: Vec<_> = transports.iter().map(|&(name, classes)| (name, requirements(classes))).collect();
-        Reserved::new(&scenario, &transports, |index| format!("traffic[{index}].transport"), |_| None)
-    }
-
-    #[test]
-    fn one_transport_may_reserve() {
-        assert_eq!(reserved("", &[("dctcp", 0), ("dcpim", 0)]), Ok(None));
-        let some = Reserved { transport: 1, classes: 2, guarantee: None };
-        assert_eq!(reserved("", &[("dctcp", 0), ("harmony", 2)]), Ok(Some(some)));
-        let problem = reserved("", &[("harmony", 2), ("dctcp", 0), ("rsvp", 2)]).unwrap_err();
-        assert_eq!(problem.key, "traffic[2].transport");
-        assert!(problem.message.contains("harmony with the settings of traffic[0].transport"), "{problem:?}");
-    }
-
-    #[test]
-    fn what_would_break_it_is_refused() {
-        let two = [("harmony", 2), ("dctcp", 0)];
-        for (settings, key, words) in [
-            ("flow_control = 'pfc'", "flow_control", "class 1; harmony has the classes 0 to 1"),
-            ("flow_control = 'bfc'", "flow_control", "from 2 on"),
-            ("switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "go first"),
-            ("switch.overflow = 'trim'", "switch.overflow", "class 0"),
-            (
-                "switch.marking.step.threshold = '9KB'\nswitch.early_drop = true",
-                "switch.early_drop",
-                "guarantees that none is",
-            ),
-            (
-                "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \
-                 position = 'ingress' }] }]",
-                "sharing",
-                "pace",
-            ),
-        ] {
-            let problem = reserved(settings, &two).unwrap_err();
-            assert_eq!(problem.key, key);
-            assert!(problem.message.contains(words), "{words} is not in {}", problem.message);
-            assert_eq!(reserved(settings, &[("dctcp", 0)]), Ok(None));
-        }
-        // What leaves the reserved classes alone stands beside them.
-        for settings in [
-            "flow_control = { pfc = { classes = [2, 3, 4, 5, 6, 7] } }",
-            "flow_control = { pyrrha = { classes = [3] } }",
-            "switch.levels = [[0], [2, 3]]",
-            "switch.overflow = 'tail_drop'",
-        ] {
-            assert!(reserved(settings, &two).is_ok(), "{settings}");
-        }
-        assert!(reserved("flow_control = 'bfc'", &[("fastpass", 1), ("dctcp", 0)]).is_ok());
-    }
 
     #[test]
     fn what_is_guaranteed_needs_room() {

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use catalogue::Sharing;
-use node::{Shaper, Site};
-use sharing::aq::{LinkSpec, Path, Place, Step, SwitchError, SwitchPart};
-use sharing::limiter::elastic_switch::Hose;
+use contract::sharing::{Place, SharedLink, Step, SwitchError, SwitchShares};
+use node::{Shaper, Site, Stages};
 use units::{Bytes, FlowId, Problem, Rate, Stream, SwitchId, Time};
 
 use crate::Plan;
@@ -13,22 +11,14 @@ use crate::Plan;
 impl Plan {
     /// What limits the rate of the host at `site`, whose transport is the limiter's own.
     pub(super) fn shaper(&self, site: &Site) -> Option<Box<dyn Shaper>> {
-        let [outbound, inbound] = self.hoses.get(site.host.index()).copied()?;
-        match &self.scenario.sharing {
-            Sharing::PhysicalQueue | Sharing::Aq(_) => None,
-            Sharing::RateLimiter(config) => Some(config.shaper(site, outbound?)),
-            Sharing::ElasticSwitch(config) => {
-                // Every host has a hypervisor, since every hypervisor hears from others; what nobody asked for is free.
-                let whole = site.nic_rate;
-                let hose = Hose { outbound: outbound.unwrap_or(whole), inbound: inbound.unwrap_or(whole) };
-                Some(config.shaper(site, hose, site.transport))
-            }
-        }
+        let hose = self.hoses.get(site.host.index()).copied()?;
+        self.scenario.sharing.as_scheme()?.shaper(site, hose)
     }
 
-    /// The AQs of a switch; none if it has none. An error names the request that is declined, and why.
-    pub(super) fn switch_part(&self, id: SwitchId) -> Result<Option<SwitchPart>, Problem> {
-        let (Sharing::Aq(config), Some(steps)) = (&self.scenario.sharing, self.steps.get(&id)) else {
+    /// A switch's part of what is asked for; none if nothing is asked of it. An error names the request that is
+    /// declined, and why.
+    pub(super) fn switch_part(&self, id: SwitchId) -> Result<Option<Box<dyn Stages>>, Problem> {
+        let (Some(scheme), Some(steps)) = (self.scenario.sharing.as_scheme(), self.steps.get(&id)) else {
             return Ok(None);
         };
         let place = |(_, step): &(Time, Step)| match step {
@@ -36,17 +26,20 @@ impl Plan {
             Step::Release(_) => None,
         };
         let places: BTreeSet<Place> = steps.iter().filter_map(place).collect();
-        let links: Vec<LinkSpec> = places.iter().map(|&place| self.aq_link(place)).collect();
-        let random = Stream::new(self.scenario.seed, u64::from(id.0), "aq");
         let untagged = self.entities.untagged.iter().filter(|(switch, ..)| *switch == id);
-        let untagged: Vec<_> =
-            untagged.map(|&(_, id, place)| (self.fabric.link(place.link).from_port, place.position, id)).collect();
-        let part = SwitchPart::new(config, &links, steps.clone(), random);
-        part.map(|part| Some(part.with_untagged(untagged))).map_err(|error| match error {
-            SwitchError::Setting(problem) => problem.under("sharing.aq"),
+        let untagged = untagged.map(|&(_, id, place)| (self.fabric.link(place.link).from_port, place.position, id));
+        let asked = SwitchShares {
+            links: places.iter().map(|&place| self.shared_link(place)).collect(),
+            steps: steps.clone(),
+            untagged: untagged.collect(),
+            random: Stream::new(self.scenario.seed, u64::from(id.0), "aq"),
+        };
+        let name = self.scenario.sharing.name();
+        scheme.switch_part(asked).map_err(|error| match error {
+            SwitchError::Setting(problem) => problem.under(name).under("sharing"),
             SwitchError::Declined(declined, why) => {
                 let asked = self.entities.requests.iter().find(|asked| asked.id == declined && asked.switch == id);
-                let key = asked.map_or("sharing.aq.untagged".to_owned(), |asked| {
+                let key = asked.map_or(format!("sharing.{name}.untagged"), |asked| {
                     format!("entity[{}].request[{}].share", asked.entity, asked.index)
                 });
                 Problem::new(key, format!("declined: {why}"))
@@ -54,20 +47,23 @@ impl Plan {
         })
     }
 
-    /// A link that AQs share.
-    fn aq_link(&self, place: Place) -> LinkSpec {
+    /// A link that entities share.
+    fn shared_link(&self, place: Place) -> SharedLink {
         let site = &self.sites[0];
-        LinkSpec {
+        SharedLink {
             place,
             capacity: self.fabric.link(place.link).rate,
             queue: self.settings.buffer.bytes(),
-            path: Path { rtt: site.data_rtt, mtu: Bytes(u64::from(site.mtu_bytes)) },
+            rtt: site.data_rtt,
+            mtu: Bytes(u64::from(site.mtu_bytes)),
         }
     }
 
     /// What is set so that it can hardly work, though it runs.
     pub(super) fn sharing_warnings(&self) -> Vec<Problem> {
-        let Sharing::Aq(config) = &self.scenario.sharing else { return Vec::new() };
+        let Some(scheme) = self.scenario.sharing.as_scheme() else { return Vec::new() };
+        let Some(tagging) = scheme.tagging() else { return Vec::new() };
+        let name = self.scenario.sharing.name();
         let mut warnings = Vec::new();
         // By place, the least rate: what is wrong for any is wrong for that.
         let mut least: BTreeMap<Place, Rate> = BTreeMap::new();
@@ -75,24 +71,24 @@ impl Plan {
             let at = least.entry(asked.place).or_insert(rate);
             *at = rate.min(*at);
             if !asked.derive_threshold {
-                let limit = config.limit_of(&self.aq_link(asked.place), rate);
-                let problem = config.feedback_warning(limit, asked.feedback);
+                let problem = scheme.signal_warning(&self.shared_link(asked.place), rate, asked.feedback);
                 warnings.extend(problem.map(|problem| problem.under(format!("entity[{}]", asked.entity))));
             }
         }
         for (place, rate) in least {
-            let link = self.aq_link(place);
-            warnings.extend(config.warnings(&link, rate).into_iter().map(|problem| problem.under("sharing.aq")));
+            let of_link = scheme.warnings(&self.shared_link(place), rate).into_iter();
+            warnings.extend(of_link.map(|problem| problem.under(name).under("sharing")));
         }
         let untagged = |flow: &FlowId| self.entities.is_untagged(&self.flows, *flow);
-        if config.untagged.is_none()
+        if tagging.untagged.is_none()
             && !self.steps.is_empty()
             && let Some(flow) = (0..self.flows.len()).map(FlowId::from).find(untagged)
         {
             let class = usize::from(self.flows.get(flow).class);
             let message = format!(
-                "\"{}\" belongs to no entity that asks for anything: on links with AQs its packets take also what was granted; give it a \
-                 request, or all such packets an AQ (sharing.aq.untagged = {{ weight = 1 }})",
+                "\"{}\" belongs to no entity that asks for anything: on links with AQs its packets take also what \
+                 was granted; give it a \
+                 request, or all such packets an AQ (sharing.{name}.untagged = {{ weight = 1 }})",
                 self.scenario.traffic[class].name
             );
             warnings.push(Problem::new(format!("traffic[{class}]"), message));

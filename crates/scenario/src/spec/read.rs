@@ -189,7 +189,8 @@ fn line_of(text: &str, at: usize) -> usize {
 fn advise(message: &str) -> String {
     let message = message.trim();
     if message.starts_with("wanted exactly 1 element") {
-        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a choice by \
+        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a \
+                choice by \
                 setting the whole, such as --set KEY='{ absolute = \"5Gbps\" }'"
             .to_owned();
     }

@@ -60,7 +60,7 @@ impl Scenario {
         let mut all = 0u32;
         for (entry, Resubmit { over, times, after }) in class.resubmit.iter().enumerate() {
             let under = |problem: Problem| problem.under(format!("resubmit[{entry}]"));
-            if !last.gives_up() {
+            if !last.as_scheme().nature().gives_up() {
                 let message = format!("has no effect: {} neither rejects a message nor gives it up", last.name());
                 return Err(under(Problem::new("", message)));
             }

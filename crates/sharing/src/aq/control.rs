@@ -27,66 +27,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::Marking;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use units::{Bytes, Duration, LinkId, Problem, Rate};
+use units::{Bytes, Duration, Problem, Rate};
 
 use super::derive::Path;
-use super::share::{Usage, portion, reallocate};
-use super::{AqId, AqRate, Limit, Policy, WorkConserving};
+use super::share::{Usage, reallocate};
+use super::{AqId, AqRate, Limit, Place, Policy, Request, Share, WorkConserving};
 use contract::CongestionSignal;
-
-/// The pipeline of a switch that enforces an AQ (section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Position {
-    /// Limits what an entity sends, to all output ports.
-    Ingress,
-    /// Limits what it receives, from all input ports.
-    Egress,
-}
-
-/// The place of an AQ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The shared link.
-    pub link: LinkId,
-    /// The pipeline.
-    pub position: Position,
-}
-
-/// How much bandwidth a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Share {
-    /// This rate, always.
-    Absolute(Rate),
-    /// A weight: a share in proportion to the other weights on the link.
-    Weight(u32),
-}
-
-/// A tenant's request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
-    /// How much bandwidth.
-    pub share: Share,
-    /// The feedback that the tenant's congestion control reacts to.
-    pub feedback: CongestionSignal,
-    /// Whether the threshold of a marking step is derived from the AQ's rate ([`Path::threshold`]), whatever `feedback`
-    /// says.
-    pub derive_threshold: bool,
-    /// Whether it never exceeds its share, even where capacity is unused.
-    pub capped: bool,
-    /// The place of the AQ.
-    pub place: Place,
-}
-
-impl Request {
-    /// A request with default settings.
-    pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
-        Request { share, feedback, derive_threshold: false, capped: false, place }
-    }
-}
+use contract::sharing::portion;
 
 /// A link that AQs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -470,15 +417,6 @@ impl Link {
                 let among = if all { self.weights } else { self.active_weights + own };
                 Rate::from_bps(portion(self.left_bps(), u64::from(weight), u128::from(among)))
             }
-        }
-    }
-}
-
-impl Share {
-    fn weight(self) -> u64 {
-        match self {
-            Share::Absolute(_) => 0,
-            Share::Weight(weight) => u64::from(weight),
         }
     }
 }

@@ -39,7 +39,7 @@
 
 use units::{Bytes, Duration, Rate};
 
-use super::share::portion;
+use contract::sharing::portion;
 
 /// The least retransmission timeout of the TCP transport (`rto_min`).
 pub const TIMEOUT: Duration = Duration::from_ms(1);

@@ -9,6 +9,7 @@ use units::{Bytes, Duration, Problem, Rate};
 use super::AqRate;
 use super::derive::{Path, grain};
 use super::gap::LIMIT_MAX;
+use contract::sharing::portion;
 
 /// How the limit of an AQ is set: the A-Gap above which packets are dropped (section 6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,11 +151,6 @@ pub fn reallocate(capacity: Rate, headroom: f64, entities: &[Usage]) -> Vec<Rate
     let free: u128 = (0..entities.len()).filter(|&i| !entities[i].capped).map(guarantee).sum();
     let extra = |i: usize| if entities[i].capped { 0 } else { portion(left, guarantee(i) as u64, free) };
     (0..entities.len()).map(|i| Rate::from_bps(rates[i] + extra(i))).collect()
-}
-
-/// `whole` times `part` / `parts`, rounded down; 0 if `parts` is 0.
-pub fn portion(whole: u64, part: u64, parts: u128) -> u64 {
-    (u128::from(whole) * u128::from(part) / parts.max(1)) as u64
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, PortId, Problem, Stream, Time};
 
-use super::control::{LinkSpec, Position, Request, Share};
-use super::{AqId, Controller, Decline, Limit, Order, Place, Table, WorkConserving};
+use super::{
+    AqId, Controller, Limit, LinkSpec, Order, Place, Position, Share, Step, SwitchError, Table, WorkConserving,
+};
 
 /// Configuration of Augmented Queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,23 +56,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Checks what the types can't express.
-    pub fn check(&self) -> Result<(), Problem> {
-        if !(0.0..1.0).contains(&self.headroom) {
-            let message = format!("{} is not at least 0 and below 1", self.headroom);
-            return Err(Problem::new("headroom", message));
-        }
-        if let Some(conserving) = self.work_conserving {
-            conserving.check().map_err(|problem| problem.under("work_conserving"))?;
-            if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
-                let message = "has no effect, since re-allocation looks at use anyway; delete one or the other";
-                return Err(Problem::new("idle_after", message));
-            }
-        }
-        Ok(())
-    }
-
-    /// Time between measurements; zero for never.
+    /// How often arrivals are looked at; zero for never.
     fn period(&self) -> Duration {
         match self.work_conserving {
             Some(WorkConserving::Reallocate { period, .. }) => period,
@@ -82,26 +67,6 @@ impl Config {
 
 /// Most pairs of limit and CC fields in a table.
 const POLICIES: usize = 1 << 16;
-
-/// A tenant's message to the controller.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
-    /// Requests an AQ.
-    Request(AqId, Request),
-    /// Releases an AQ.
-    Release(AqId),
-}
-
-/// Why a switch can't deploy its AQs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SwitchError {
-    /// An invalid setting; keys as in [`Config`].
-    #[error("{0}")]
-    Setting(Problem),
-    /// A request that would be declined, and the reason.
-    #[error("AQ {} is declined: {}", .0.tag(), .1)]
-    Declined(AqId, Decline),
-}
 
 /// A switch's AQs.
 pub struct SwitchPart {
@@ -193,7 +158,7 @@ impl SwitchPart {
         for (_, step) in steps {
             match *step {
                 Step::Request(id, request) => {
-                    self.controller.request(id, request).map_err(|why| SwitchError::Declined(id, why))?;
+                    self.controller.request(id, request).map_err(|why| SwitchError::Declined(id, why.to_string()))?;
                     granted.push(id);
                 }
                 Step::Release(id) => self.controller.release(id).expect("it was requested before"),
@@ -339,8 +304,8 @@ impl Stages for SwitchPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aq::Ids;
     use crate::aq::derive::Path;
+    use crate::aq::{Ids, Request};
     use contract::CongestionSignal;
     use units::{LinkId, Rate};
 

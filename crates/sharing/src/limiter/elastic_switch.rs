@@ -41,7 +41,9 @@ mod outgoing;
 #[cfg(test)]
 mod tests;
 
-use node::{Shaper, Site};
+use contract::sharing::{self, SharingScheme};
+use contract::{About, SwitchRequirements};
+use node::{Balancing, Shaper, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Rate};
@@ -102,9 +104,17 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks what the types can't express.
-    pub fn check(&self) -> Result<(), Problem> {
+impl SharingScheme for Config {
+    fn about(&self) -> About {
+        About {
+            title: "ElasticSwitch (DRL)",
+            source: "Popa et al., SIGCOMM 2013",
+            summary: "Hypervisors divide guarantees of hosts among pairs, and probe for more, every 15 ms.",
+            needs: "a hypervisor at each host, and control packets between them",
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
         check_duration("period", self.period)?;
         if !(0.0..1.0).contains(&self.demand_headroom) {
             return Err(Problem::new(
@@ -118,9 +128,26 @@ impl Config {
         super::rate_limiter::check(self.burst, self.queue_packets)
     }
 
-    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry the transport index
-    /// `transport`, which no other transport may use.
-    pub fn shaper(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
+    fn limits_hosts(&self) -> bool {
+        true
+    }
+
+    fn requirements(&self) -> Option<SwitchRequirements> {
+        Some(SwitchRequirements::only(Balancing::Ecmp))
+    }
+
+    /// Every host has a hypervisor, since every hypervisor hears from others; what nobody asked for is free.
+    fn shaper(&self, site: &Site, hose: sharing::Hose) -> Option<Box<dyn Shaper>> {
+        let free = |rate: Option<Rate>| rate.unwrap_or(site.nic_rate);
+        let hose = Hose { outbound: free(hose.outbound), inbound: free(hose.inbound) };
+        Some(self.hypervisor(site, hose, site.transport))
+    }
+}
+
+impl Config {
+    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry `transport`, which
+    /// must be no other's.
+    pub fn hypervisor(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
         Box::new(hypervisor::Hypervisor::new(self, site, hose, transport))
     }
 }

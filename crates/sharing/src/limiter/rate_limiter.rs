@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem, Rate, Time};
 
 use super::TokenBucket;
+use contract::About;
+use contract::sharing::{Hose, SharingScheme};
 
 /// Configuration of the rate limiter. The rate itself follows from the grants of entities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,14 +37,32 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// Checks what the types can't express.
-    pub fn check(&self) -> Result<(), Problem> {
+impl SharingScheme for Config {
+    fn about(&self) -> About {
+        About {
+            title: "Pre-determined rate limiter (PRL)",
+            source: "Linux HTB, as Augmented Queue section 5.1 measures it",
+            summary: "Each host sends through a token bucket at a rate that is set once.",
+            needs: "a hypervisor at each host",
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
         check(self.burst, self.queue_packets)
     }
 
+    fn limits_hosts(&self) -> bool {
+        true
+    }
+
+    fn shaper(&self, site: &Site, hose: Hose) -> Option<Box<dyn Shaper>> {
+        Some(self.limiter(site, hose.outbound?))
+    }
+}
+
+impl Config {
     /// The limiter of the host at `site`.
-    pub fn shaper(&self, site: &Site, rate: Rate) -> Box<dyn Shaper> {
+    pub fn limiter(&self, site: &Site, rate: Rate) -> Box<dyn Shaper> {
         Box::new(RateLimiter {
             bucket: TokenBucket::new(rate, burst(self.burst, site)),
             queue: VecDeque::new(),
@@ -150,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_backlogged_host_sends_exactly_its_rate() {
-        let mut limiter = Config::default().shaper(&site(), Rate::from_gbps(5));
+        let mut limiter = Config::default().limiter(&site(), Rate::from_gbps(5));
         let mut sent = Vec::new();
         let mut now = Time::ZERO;
         for number in 0..100 {
@@ -169,7 +189,7 @@ mod tests {
 
     #[test]
     fn asks_to_be_woken_only_later_than_now() {
-        let mut limiter = Config::default().shaper(&site(), Rate::from_gbps(5));
+        let mut limiter = Config::default().limiter(&site(), Rate::from_gbps(5));
         (0..3).for_each(|number| limiter.enqueue(Time::from_us(7), packet(number, 1500)));
         assert_eq!(limiter.poll_at(), Time::MAX, "it may go as soon as the NIC is free");
         assert!(limiter.poll_transmit(Time::from_us(8)).is_some());
@@ -180,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_finds_the_queue_full_is_dropped() {
-        let mut limiter = Config { queue_packets: 3, ..Config::default() }.shaper(&site(), Rate::from_gbps(5));
+        let mut limiter = Config { queue_packets: 3, ..Config::default() }.limiter(&site(), Rate::from_gbps(5));
         (0..5).for_each(|number| limiter.enqueue(Time::ZERO, packet(number, 1500)));
         assert_eq!(limiter.counters(), vec![("limiter_passed_packets", 0), ("limiter_dropped_packets", 2)]);
         assert_eq!(limiter.poll_transmit(Time::ZERO).map(|p| p.flow), Some(FlowId(0)));
@@ -200,7 +220,7 @@ mod tests {
             bps in 1_000_000u64..25_000_000_000,
             steps in prop::collection::vec((0u64..5_000_000, 64u16..=1500, 0u8..4), 1..80),
         ) {
-            let mut limiter = Config { queue_packets: 5, ..Config::default() }.shaper(&site(), Rate::from_bps(bps));
+            let mut limiter = Config { queue_packets: 5, ..Config::default() }.limiter(&site(), Rate::from_bps(bps));
             let (mut now, mut entered, mut left) = (Time::ZERO, 0, Vec::new());
             for (gap, bytes, pulls) in steps {
                 now += Duration::from_ps(gap);

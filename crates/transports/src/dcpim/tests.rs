@@ -7,10 +7,10 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::header::kind;
 use super::{Config, Departure, Departures, Header};
-use contract::Scheme;
+use contract::{NetworkView, Scheme};
 
 fn scene(hosts: u32, config: Config) -> Scene {
-    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site))
+    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 /// beta * cRTT / 2 with cRTT = 2 * 2.5064 us.
@@ -108,7 +108,8 @@ fn the_first_round_prefers_the_smallest_flow_also_where_clocks_differ() {
     for ahead in 1..=12 {
         let fast = Clock { offset_ps: ahead * 500_000, drift_ppb: 0 };
         let clocks = [fast, fast, Clock::default(), Clock::default()];
-        let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+        let mut scene =
+            Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
         let late = stage(7);
         let small = scene.send(late, 0, 2, packets(100));
         scene.send(late, 1, 2, packets(200));
@@ -294,7 +295,9 @@ fn clocks_that_differ_by_more_than_the_slack_still_match() {
     // either direction.
     let apart = |offset_ps| [Clock::default(), Clock { offset_ps, drift_ppb: 0 }];
     let config = Config::default();
-    let mut scene = Scene::with_clocks(Wire::default(), &apart(2_200_000), move |site| config.endpoint(site));
+    let mut scene = Scene::with_clocks(Wire::default(), &apart(2_200_000), move |site| {
+        config.endpoint(site, &NetworkView::star(site))
+    });
     let there = scene.send(Time::ZERO, 0, 1, packets(500));
     let back = scene.send(Time::ZERO, 1, 0, packets(500));
     scene.run_until(ms(1));
@@ -339,7 +342,8 @@ fn clocks_that_differ_by_any_time_match_and_fill_the_link() {
         for first in [0, 1] {
             let mut clocks = [Clock::default(); 2];
             clocks[first] = Clock { offset_ps, drift_ppb: 100_000 };
-            let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+            let mut scene =
+                Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
             let flow = scene.send(Time::ZERO, 0, 1, packets(2_440));
             scene.run_until(ms(1));
             let delivered = scene.delivered_at(flow).expect("delivered within a millisecond");
@@ -355,7 +359,8 @@ fn one_round_a_phase_is_enough_at_any_offset() {
     let config = Config { rounds: 1, ..Config::default() };
     for eighth in 0..24 {
         let clocks = [Clock::default(), Clock { offset_ps: eighth * STAGE.ps() as i64 / 8, drift_ppb: 0 }];
-        let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+        let mut scene =
+            Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
         let flows = [scene.send(Time::ZERO, 0, 1, packets(300)), scene.send(Time::ZERO, 1, 0, packets(300))];
         scene.run_until(ms(1));
         assert!(flows.iter().all(|&flow| scene.completed_at(flow).is_some()), "{eighth} eighths of a stage");
@@ -369,7 +374,8 @@ fn tokens_are_good_while_the_receivers_data_phase_lasts() {
     let config = Config::default();
     for offset_ps in [-14_000_000, -5_000_000, 5_000_000, 14_000_000] {
         let clocks = [Clock { offset_ps, drift_ppb: 0 }, Clock::default()];
-        let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+        let mut scene =
+            Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
         let flow = scene.send(Time::ZERO, 0, 1, packets(2_000));
         scene.run_until(ms(2));
         assert!(scene.completed_at(flow).is_some());
@@ -385,7 +391,8 @@ fn a_late_grant_does_not_match_the_same_need_twice() {
     // asked again. 61 packets need one channel; one is accepted.
     let config = Config::default();
     let clocks = [Clock { offset_ps: 1_000_000, drift_ppb: 0 }, Clock::default()];
-    let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+    let mut scene =
+        Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
     let flow = scene.send(Time::ZERO, 0, 1, packets(61));
     scene.run_until(ms(1));
     assert!(scene.completed_at(flow).is_some());
@@ -471,7 +478,7 @@ proptest::proptest! {
         let departures = if preset { Departures::published() } else { Departures::default() };
         let config = Config { rounds, channels: k, sizes_known: sizes_known || preset, departures, ..Config::default() };
         let clocks: [Clock; 4] = std::array::from_fn(|host| Clock { offset_ps: offsets[host], drift_ppb: drifts[host] });
-        let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site));
+        let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site, &NetworkView::star(site)));
         let mut state = fates | 1;
         scene.spoil(move |now, packet| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

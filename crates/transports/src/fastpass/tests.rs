@@ -30,7 +30,7 @@ pub(super) fn network(spec: FabricSpec) -> NetworkView {
 }
 
 fn scene(hosts: u32, config: Config) -> Scene {
-    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site))
+    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 const fn packets(count: u64) -> u64 {
@@ -183,7 +183,8 @@ fn hosts_with_clocks_of_their_own_send_by_them() {
     let ahead = |offset_ps| Clock { offset_ps, drift_ppb: 0 };
     let config = Config { clocks: Clocks::Own, ..Config::default() };
     let clocks = [ahead(0), ahead(300_000), ahead(0)];
-    let mut scene = Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site));
+    let mut scene =
+        Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
     scene.send(Time::ZERO, 1, 2, packets(3));
     scene.run_until(ms(1));
     let begin = of_kind(&scene, kind::DATA)[0].0;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
 
 use super::{Header, Refused};
-use contract::{About, Guarantee, NetworkView, Scheme, SwitchRequirements};
+use contract::{About, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 /// What a scenario may set: as in Harmony's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,21 +44,25 @@ impl Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "RSVP: whole links reserved before a message is sent",
-        source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony, NSDI 2024, with K = 1; RFC 2205",
-        summary: "Reserves every link of a path for one message at a time: no queues, and links that stay unused.",
-        needs: super::Config::ABOUT.needs,
-    };
+    fn about(&self) -> About {
+        About {
+            title: "RSVP: whole links reserved before a message is sent",
+            source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony, NSDI 2024, with K = 1; RFC 2205",
+            summary: "Reserves every link of a path for one message at a time: no queues, and links that stay unused.",
+            needs: self.harmony().about().needs,
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        self.harmony().nature()
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         self.harmony().check()
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
-        self.harmony().endpoint(site)
     }
 
     fn requirements(&self, site: &Site) -> SwitchRequirements {
@@ -73,8 +77,8 @@ impl Scheme for Config {
         self.harmony().check_on(network).map_err(no_slots)
     }
 
-    fn endpoint_on(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
-        self.harmony().endpoint_on(site, network)
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint> {
+        self.harmony().endpoint(site, network)
     }
 
     fn agent(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {

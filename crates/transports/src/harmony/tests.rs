@@ -44,7 +44,7 @@ fn watched(clocks: &[Clock], config: &Config) -> (Scene, Arc<Mutex<SwitchPart>>)
     let scene = Scene::with_clocks(Wire::default(), clocks, |site| {
         let bounds = Bounds::new(config, &network(site));
         *part.lock().unwrap() = Some(SwitchPart::new(bounds, site.hosts));
-        config.endpoint_on(site, &network(site))
+        config.endpoint(site, &network(site))
     });
     let part = Arc::new(Mutex::new(part.into_inner().unwrap().unwrap()));
     (scene.with_agent(Box::new(Watched(part.clone()))), part)
@@ -105,7 +105,7 @@ fn a_lone_message_takes_a_round_trip_and_then_all_slots() {
 #[test]
 fn with_one_slot_it_is_sent_at_the_whole_rate_less_what_is_control_s() {
     let config = rsvp::Config::default();
-    let mut scene = Scene::new(2, Wire::default(), |site| config.endpoint_on(site, &network(site)));
+    let mut scene = Scene::new(2, Wire::default(), |site| config.endpoint(site, &network(site)));
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(Time::from_ms(1));
     // 120 ns / 0.99 a packet.
@@ -159,7 +159,7 @@ fn site() -> Site {
     let site = Mutex::new(None);
     Scene::new(2, Wire::default(), |of| {
         *site.lock().unwrap() = Some(of.clone());
-        Config::default().endpoint(of)
+        Config::default().endpoint(of, &NetworkView::star(of))
     });
     site.into_inner().unwrap().unwrap()
 }

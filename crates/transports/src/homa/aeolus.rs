@@ -15,7 +15,7 @@ use units::{Bytes, Problem};
 use super::Header;
 use super::host::Homa;
 use super::terms::Params;
-use contract::{About, Scheme, SwitchRequirements};
+use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
 /// What a scenario may set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,14 +48,22 @@ impl Default for Config {
 }
 
 impl Scheme for Config {
-    const ABOUT: About = About {
-        title: "Homa with Aeolus: selective dropping in the first round trip",
-        source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in Datacenters, SIGCOMM 2020",
-        summary: "Homa whose unscheduled packets are lost where others wait, and sent again as scheduled ones.",
-        needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops packets that are not ECN-capable",
-    };
+    fn about(&self) -> About {
+        About {
+            title: "Homa with Aeolus: selective dropping in the first round trip",
+            source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in Datacenters, SIGCOMM 2020",
+            summary: "Homa whose unscheduled packets are lost where others wait, and sent again as scheduled ones.",
+            needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops packets that are not ECN-capable",
+        }
+    }
 
-    type Header = Header;
+    fn nature(&self) -> Nature {
+        Nature::of_hosts(Family::Proactive)
+    }
+
+    fn headers(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Header>()
+    }
 
     fn check(&self) -> Result<(), Problem> {
         if self.threshold == Bytes(0) {
@@ -64,11 +72,7 @@ impl Scheme for Config {
         self.homa.check().map_err(|problem| problem.under("homa"))
     }
 
-    fn gives_up(&self) -> bool {
-        false
-    }
-
-    fn endpoint(&self, site: &Site) -> Box<dyn Endpoint> {
+    fn endpoint(&self, site: &Site, _: &NetworkView) -> Box<dyn Endpoint> {
         Box::new(Homa::new(Params::new(&self.homa, Some(self.queue), site)))
     }
 

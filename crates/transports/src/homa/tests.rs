@@ -10,12 +10,12 @@ use units::{Bytes, Duration, FlowId, HostId, Time};
 
 use super::header::kind;
 use super::{Config, Header, aeolus};
-use contract::Scheme;
+use contract::{NetworkView, Scheme};
 
 const RTT_PACKETS: u64 = 44;
 
 fn scene(hosts: u32, config: Config) -> Scene {
-    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site))
+    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 /// Four unscheduled levels and four scheduled ones, whatever comes.
@@ -25,7 +25,7 @@ fn four() -> Config {
 
 fn aeolus_scene(hosts: u32) -> Scene {
     let config = aeolus::Config { homa: four(), ..aeolus::Config::default() };
-    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site))
+    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet, Header)> {
@@ -417,7 +417,11 @@ fn endpoint(kind: usize, site: &Site) -> Box<dyn Endpoint> {
     let homa = if kind.is_multiple_of(2) { Config::default() } else { four() };
     let queue = [aeolus::Queue::Port, aeolus::Queue::One][kind / 4];
     let aeolus = aeolus::Config { homa: homa.clone(), queue, ..aeolus::Config::default() };
-    if kind & 2 == 0 { homa.endpoint(site) } else { aeolus.endpoint(site) }
+    if kind & 2 == 0 {
+        homa.endpoint(site, &NetworkView::star(site))
+    } else {
+        aeolus.endpoint(site, &NetworkView::star(site))
+    }
 }
 
 proptest::proptest! {

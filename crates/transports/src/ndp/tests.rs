@@ -12,7 +12,7 @@ use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{kind, marks};
 use super::{Config, Departure, Departures, Header};
-use contract::Scheme;
+use contract::{NetworkView, Scheme};
 
 /// A full packet, of 1,460 message bytes.
 const PACKET: Duration = Duration::from_ns(120);
@@ -25,7 +25,7 @@ const WINDOW: u64 = 60;
 const RTO: Duration = Duration::from_ps(5_246_400 + 38 * 152_000);
 
 fn scene(hosts: u32) -> Scene {
-    Scene::new(hosts, Wire::default(), |site| Config::default().endpoint(site))
+    Scene::new(hosts, Wire::default(), |site| Config::default().endpoint(site, &NetworkView::star(site)))
 }
 
 /// The same with links of 400 Gbps to hosts, which pull for 100.
@@ -37,7 +37,9 @@ fn fast(hosts: u32) -> Scene {
 fn departing(hosts: u32, departures: &'static [Departure]) -> Scene {
     let wire = Wire { down_rate: Some(Rate::from_gbps(400)), ..Wire::default() };
     let departures: Departures = departures.iter().copied().collect();
-    Scene::new(hosts, wire, move |site| Config { departures, ..Config::default() }.endpoint(site))
+    Scene::new(hosts, wire, move |site| {
+        Config { departures, ..Config::default() }.endpoint(site, &NetworkView::star(site))
+    })
 }
 
 const fn packets(count: u64) -> u64 {
@@ -391,7 +393,7 @@ proptest::proptest! {
         let mut scene = Scene::new(4, Wire::default(), move |site| {
             // Pulls by payload would be faster than packets, which is asked below.
             let departures = if published { vec![Departure::InOrder, Departure::PullsToTheEnd] } else { Vec::new() };
-            Config { departures: departures.into_iter().collect(), ..Config::default() }.endpoint(site)
+            Config { departures: departures.into_iter().collect(), ..Config::default() }.endpoint(site, &NetworkView::star(site))
         });
         let mut random = units::Stream::new(u64::from(seed), 0, "fates");
         scene.spoil(move |_, _| match random.below(400) {

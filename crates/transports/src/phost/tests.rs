@@ -8,7 +8,7 @@ use units::{Bytes, Duration, FlowId, Time};
 use super::header::kind;
 use super::policy::Turns;
 use super::{Config, FreeTokensFor, Header, Policy};
-use contract::Scheme;
+use contract::{NetworkView, Scheme};
 
 const BDP: u32 = 44;
 const PACKET: Duration = Duration::from_ns(120);
@@ -17,7 +17,7 @@ const CONTROL: Duration = Duration::from_ps(2_506_400);
 const DATA: Duration = Duration::from_ps(2_740_000);
 
 fn scene(hosts: u32, config: Config) -> Scene {
-    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site))
+    Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 /// As the authors' program: long flows wait for tokens.

@@ -22,7 +22,7 @@ fn scene(hosts: u32, config: Config, classes: &[&str]) -> Scene {
     let agent = Mutex::new(None);
     let scene = Scene::new(hosts, Wire::default(), |site| {
         *agent.lock().unwrap() = config.agent(&star(site), SwitchId(0));
-        config.endpoint_on(site, &star(site))
+        config.endpoint(site, &star(site))
     });
     scene.with_agent(agent.into_inner().unwrap().expect("a part in switches"))
 }
@@ -184,7 +184,7 @@ fn rack_scene(config: Config) -> Scene {
         let star = NetworkView::new(fabric::FabricSpec::Star(star).build().unwrap(), site);
         *agent.lock().unwrap() = config.agent(&star, SwitchId(0));
         let mut network_view = network_view.lock().unwrap();
-        config.endpoint_on(site, network_view.get_or_insert_with(|| NetworkView::new(torus.clone(), site)))
+        config.endpoint(site, network_view.get_or_insert_with(|| NetworkView::new(torus.clone(), site)))
     });
     scene.with_agent(agent.into_inner().unwrap().expect("a part in switches"))
 }
@@ -247,7 +247,7 @@ fn what_can_t_be_right_is_refused_with_advice() {
         let site = Mutex::new(None);
         let _ = Scene::new(2, Wire::default(), |of| {
             *site.lock().unwrap() = Some(of.clone());
-            Config::default().endpoint(of)
+            Config::default().endpoint(of, &NetworkView::star(of))
         });
         site.into_inner().unwrap().unwrap()
     };

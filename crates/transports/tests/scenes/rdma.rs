@@ -7,7 +7,7 @@ mod recovery;
 use clearway_transports::rdma::control::Algorithm;
 use clearway_transports::rdma::header::{ACK, Header, NACK};
 use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
-use contract::Scheme;
+use contract::{NetworkView, Scheme};
 use node::{Event, Packet};
 use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, HostId, Time};
@@ -34,7 +34,7 @@ const GO_BACK_N: Recovery =
 
 fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
     assert_eq!(config.check(), Ok(()));
-    Scene::new(hosts, wire, move |site| config.endpoint(site))
+    Scene::new(hosts, wire, move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 /// Data packets of a flow: when they left, and their numbers.

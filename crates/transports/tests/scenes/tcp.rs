@@ -9,7 +9,7 @@ mod swift;
 use clearway_transports::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
 use clearway_transports::tcp::header::{ACK, Header};
 use clearway_transports::tcp::{self, Config, cubic, dctcp, illinois, newreno};
-use contract::{About, CongestionSignal, Scheme};
+use contract::{About, CongestionSignal, NetworkView, Scheme};
 use node::{Packet, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ type Illinois = Config<illinois::Config>;
 
 fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
     assert_eq!(config.check(), Ok(()));
-    Scene::new(hosts, wire, move |site| config.endpoint(site))
+    Scene::new(hosts, wire, move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
 /// Data packets of a flow: when they left, and the number of their segment.

@@ -112,6 +112,15 @@ impl HtsimTrace {
     }
 }
 
+/// What a connection's attributes have given so far.
+#[derive(Default)]
+struct Given {
+    start: Option<Time>,
+    size: Option<u64>,
+    /// Whether a trigger starts it.
+    waits: bool,
+}
+
 impl Matrix {
     fn connection(
         &mut self,
@@ -135,64 +144,12 @@ impl Matrix {
         };
         let (src, dst) = (host("src", src)?, host("dst", dst)?);
         let index = self.flows.len();
-        let (mut start, mut size, mut waits) = (None, None, false);
-        let mut words = attributes.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().copied().ok_or_else(|| place.error(word, "", "followed by a value"));
-            let twice = || Err(place.error(word, "a second one", "given once"));
-            match word {
-                "start" => {
-                    let unit_ps = match how.start_unit {
-                        StartUnit::Ps => 1.0,
-                        StartUnit::Ns => 1e3,
-                        StartUnit::Us => 1e6,
-                    };
-                    if start.replace(place.time("start", value()?, unit_ps)?).is_some() {
-                        return twice();
-                    }
-                }
-                "size" => {
-                    let mut bytes: u64 = place.number("size", value()?)?;
-                    if bytes == 0 {
-                        let expected = "at least 1, or `endless = \"1GB\"` beside the path: htsim sends 0 for ever";
-                        bytes = how.endless.ok_or_else(|| place.error("size", "0", expected))?.get();
-                    }
-                    if size.replace(bytes).is_some() {
-                        return twice();
-                    }
-                }
-                "id" => {
-                    let text = value()?;
-                    let id: u64 = place.number("id", text)?;
-                    if let Some(line) = self.ids.insert(id, place.line) {
-                        return Err(place.error("id", text, &format!("new; line {line} has it already")));
-                    }
-                }
-                "trigger" => {
-                    let trigger = self.triggers.entry(place.number("trigger", value()?)?).or_default();
-                    trigger.starts.push((index, place.line));
-                    if std::mem::replace(&mut waits, true) {
-                        return twice();
-                    }
-                }
-                "send_done_trigger" => {
-                    let trigger = self.triggers.entry(place.number("send_done_trigger", value()?)?).or_default();
-                    trigger.fired_by.push((index, place.line));
-                }
-                "recv_done_trigger" => {
-                    let expected = "send_done_trigger: flows here start when another has completed at its sender";
-                    return Err(place.error(word, value()?, expected));
-                }
-                "prio" => {
-                    return Err(place.error(word, value()?, "left out: flows here have no priority of their own"));
-                }
-                "addon" => return Err(place.error(word, "", "left out: flows here don't grow")),
-                other => {
-                    let expected = "one of id, start, size, trigger, send_done_trigger";
-                    return Err(place.error("attribute", other, expected));
-                }
-            }
+        let mut given = Given::default();
+        let mut words = attributes.iter().copied();
+        while let Some(word) = words.next() {
+            self.attribute(place, index, word, &mut words, how, &mut given)?;
         }
+        let Given { start, size, waits } = given;
         let Some(bytes) = size else {
             return Err(place.error("size", "missing", "given, in bytes"));
         };
@@ -202,6 +159,73 @@ impl Matrix {
             _ => {}
         }
         self.flows.push(place.flow(src, dst, bytes, start.unwrap_or(Time::ZERO)));
+        Ok(())
+    }
+
+    /// An attribute of the connection with this index, whose value may follow in `words`.
+    fn attribute<'a>(
+        &mut self,
+        place: Place<'_>,
+        index: usize,
+        word: &'a str,
+        words: &mut impl Iterator<Item = &'a str>,
+        how: &HtsimTrace,
+        given: &mut Given,
+    ) -> Result<(), TraceError> {
+        let mut value = || words.next().ok_or_else(|| place.error(word, "", "followed by a value"));
+        let twice = || Err(place.error(word, "a second one", "given once"));
+        match word {
+            "start" => {
+                let unit_ps = match how.start_unit {
+                    StartUnit::Ps => 1.0,
+                    StartUnit::Ns => 1e3,
+                    StartUnit::Us => 1e6,
+                };
+                if given.start.replace(place.time("start", value()?, unit_ps)?).is_some() {
+                    return twice();
+                }
+            }
+            "size" => {
+                let mut bytes: u64 = place.number("size", value()?)?;
+                if bytes == 0 {
+                    let expected = "at least 1, or `endless = \"1GB\"` beside the path: htsim sends 0 for ever";
+                    bytes = how.endless.ok_or_else(|| place.error("size", "0", expected))?.get();
+                }
+                if given.size.replace(bytes).is_some() {
+                    return twice();
+                }
+            }
+            "id" => {
+                let text = value()?;
+                let id: u64 = place.number("id", text)?;
+                if let Some(line) = self.ids.insert(id, place.line) {
+                    return Err(place.error("id", text, &format!("new; line {line} has it already")));
+                }
+            }
+            "trigger" => {
+                let trigger = self.triggers.entry(place.number("trigger", value()?)?).or_default();
+                trigger.starts.push((index, place.line));
+                if std::mem::replace(&mut given.waits, true) {
+                    return twice();
+                }
+            }
+            "send_done_trigger" => {
+                let trigger = self.triggers.entry(place.number("send_done_trigger", value()?)?).or_default();
+                trigger.fired_by.push((index, place.line));
+            }
+            "recv_done_trigger" => {
+                let expected = "send_done_trigger: flows here start when another has completed at its sender";
+                return Err(place.error(word, value()?, expected));
+            }
+            "prio" => {
+                return Err(place.error(word, value()?, "left out: flows here have no priority of their own"));
+            }
+            "addon" => return Err(place.error(word, "", "left out: flows here don't grow")),
+            other => {
+                let expected = "one of id, start, size, trigger, send_done_trigger";
+                return Err(place.error("attribute", other, expected));
+            }
+        }
         Ok(())
     }
 

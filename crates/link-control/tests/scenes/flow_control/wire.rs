@@ -79,10 +79,11 @@ impl TwoSwitches {
             let port = |_| Port::new(Rate::from_gbps(100), Hop::Up, &[]);
             let (ports, mark) = (ports.iter().map(port).collect(), Stream::new(1, 0, "mark"));
             Switch::new(id, ports, routes.clone(), vec![balancer], settings.clone(), mark, None)
-                .with_flow_control(control.switch_control(&view, id).unwrap())
+                .with_flow_control(control.as_scheme().map(|scheme| scheme.switch_control(&view, id)))
         };
         let switches = (0..2).map(switch).collect();
-        let nics = (0..4).map(|host| control.nic_control(&view, HostId(host), PortId(0)).unwrap()).collect();
+        let nic = |host| control.as_scheme().and_then(|scheme| scheme.nic_control(&view, host, PortId(0))).unwrap();
+        let nics = (0..4).map(|host| nic(HostId(host))).collect();
         let pool = Pool::default();
         TwoSwitches { pool, now: Time::ZERO, nics, switches, flows: BTreeMap::new(), frames: (0, 0), fabric }
     }

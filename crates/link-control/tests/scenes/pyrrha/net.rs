@@ -114,7 +114,7 @@ impl Net {
             let balancer = Balancer::new(Balancing::Ecmp, switch_seed(SEED, id), Stream::new(SEED, 0, "balance"));
             let mark = Stream::new(SEED, 0, "mark");
             Switch::new(id, ports, routes.clone(), vec![balancer], settings.clone(), mark, None)
-                .with_flow_control(Some(config.switch_control(&view, id).unwrap()))
+                .with_flow_control(Some(config.switch_control(&view, id)))
         };
         Net {
             switches: (0..fabric.switches).map(switch).collect(),

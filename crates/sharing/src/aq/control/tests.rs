@@ -4,6 +4,8 @@ use node::Marking;
 use proptest::prelude::*;
 
 use super::*;
+use crate::aq::Position;
+use units::LinkId;
 
 const PERIOD: Duration = Duration::from_ms(1);
 

@@ -68,7 +68,7 @@ fn guarantees_only() -> Config {
 impl Net {
     fn new(config: &Config, hoses: &[Hose]) -> Net {
         let host = |(host, &hose)| Host {
-            shaper: config.shaper(&site(host, hoses.len()), hose, CONTROL_TRANSPORT),
+            shaper: config.hypervisor(&site(host, hoses.len()), hose, CONTROL_TRANSPORT),
             nic_free: Time::ZERO,
             tick: Time::MAX,
             port_free: Time::ZERO,

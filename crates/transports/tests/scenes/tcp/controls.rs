@@ -96,8 +96,8 @@ fn illinois_and_newreno_live_side_by_side() {
     let queue_bytes_max = rate.bytes_in(Duration::from_us(52));
     let wire = Wire { down_rate: Some(rate), delay: Duration::from_us(25), queue_bytes_max, ..Wire::default() };
     let mut scene = Scene::new(3, wire, |site| match site.host.index() {
-        0 => Illinois::default().endpoint(site),
-        _ => NewReno::default().endpoint(site),
+        0 => Illinois::default().endpoint(site, &NetworkView::star(site)),
+        _ => NewReno::default().endpoint(site, &NetworkView::star(site)),
     });
     // Against phase effects, as above, by a packet's time at the bottleneck.
     let mut random = Stream::new(3, 0, "phase");
@@ -273,7 +273,7 @@ fn thresholds_follow_from_the_bandwidth_delay_product() {
     let scene_site = std::cell::RefCell::new(None);
     Scene::new(1, Wire::default(), |site| {
         *scene_site.borrow_mut() = Some(site.clone());
-        NewReno::default().endpoint(site)
+        NewReno::default().endpoint(site, &NetworkView::star(site))
     });
     let site = scene_site.into_inner().unwrap();
     // 5.2464 us at 100 Gbps.

@@ -263,7 +263,7 @@ proptest::proptest! {
             data_rtts: Vec::new(), mtu_bytes: 1500, header_bytes: 40, clock: node::Clock::default(), transport: 0,
         };
         let delayed_ack = Some(DelayedAck::default());
-        let mut endpoint: Box<dyn Endpoint> = Dctcp { delayed_ack, handshake: true, ..Dctcp::default() }.endpoint(&site);
+        let mut endpoint: Box<dyn Endpoint> = Dctcp { delayed_ack, handshake: true, ..Dctcp::default() }.endpoint(&site, &NetworkView::star(&site));
         let (mut random, mut events) = (Stream::new(1, 1, "test"), Vec::new());
         for (step, (flow, bytes, payload_bytes, flags, plausible)) in packets.into_iter().enumerate() {
             let mut cx =

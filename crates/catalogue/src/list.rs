@@ -1,0 +1,94 @@
+//! What the three lists have in common: an entry is a name and a configuration, written in a scenario as the name alone
+//! or as a table.
+
+/// Makes a list: an enum with a variant a line, its reader, its schema, and the way to the scheme of an entry. With
+/// `none` its first entry, the default, stands for no scheme.
+macro_rules! list {
+    (
+        $(#[$doc:meta])*
+        $list:ident of $scheme:path, $what:literal;
+        $(none $none_name:literal $none:ident;)?
+        $($name:literal $variant:ident($config:ty),)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+        #[allow(missing_docs, reason = "each variant is documented by its configuration")]
+        pub enum $list {
+            $(
+                #[default]
+                #[serde(rename = $none_name)]
+                $none,
+            )?
+            $(#[serde(rename = $name)] $variant($config),)*
+        }
+
+        /// What the derived reader of the table form reads.
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        enum Table {
+            $(#[serde(rename = $name)] $variant($config),)*
+        }
+
+        impl From<Table> for $list {
+            fn from(table: Table) -> $list {
+                match table { $(Table::$variant(config) => $list::$variant(config),)* }
+            }
+        }
+
+        impl $list {
+            /// All names, in the order of the list.
+            pub const NAMES: &[&str] = &[$($none_name,)? $($name),*];
+
+            /// The entry of this name, with its defaults.
+            pub fn named(name: &str) -> Option<$list> {
+                match name {
+                    $($none_name => Some($list::$none),)?
+                    $($name => Some($list::$variant(Default::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in the list.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($list::$none => $none_name,)?
+                    $($list::$variant(_) => $name,)*
+                }
+            }
+
+            list!(@as_scheme $list of $scheme; $($none;)? $($variant)*);
+        }
+
+        impl<'de> serde::Deserialize<'de> for $list {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$list, D::Error> {
+                contract::name_or_table::<D, $list, Table>(deserializer, $what, $list::NAMES, $list::named)
+            }
+        }
+
+        impl schemars::JsonSchema for $list {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($list).into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let table = generator.subschema_for::<Table>();
+                schemars::json_schema!({ "anyOf": [{ "enum": $list::NAMES }, table] })
+            }
+        }
+    };
+    (@as_scheme $list:ident of $scheme:path; $none:ident; $($variant:ident)*) => {
+        /// The scheme, if the entry stands for one.
+        pub fn as_scheme(&self) -> Option<&dyn $scheme> {
+            match self {
+                $list::$none => None,
+                $($list::$variant(config) => Some(config),)*
+            }
+        }
+    };
+    (@as_scheme $list:ident of $scheme:path; $($variant:ident)*) => {
+        /// The scheme.
+        pub fn as_scheme(&self) -> &dyn $scheme {
+            match self { $($list::$variant(config) => config,)* }
+        }
+    };
+}
+
+pub(crate) use list;

@@ -1,0 +1,186 @@
+//! What a transport is: what it says of itself, and the parts that it has in hosts and switches.
+
+use std::marker::PhantomData;
+
+use node::packet::Malformed;
+use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
+use units::{Problem, Rate, SwitchId};
+
+use crate::{About, Guarantee, NetworkView, SwitchRequirements};
+
+/// A transport. Each transport's `Config` implements this.
+///
+/// There are two checks, since they are asked at two times. [`Scheme::check`] is of the settings alone: the reader of a
+/// scenario asks it, before there is a network. [`Scheme::check_on`] is of the network that a plan has worked out. A
+/// host's part is always built for a network; a scene without one has [`NetworkView::star`].
+pub trait Scheme {
+    /// Title, source and summary, for `clearway schemes`.
+    fn about(&self) -> About;
+
+    /// What it has and does with these settings: declared, so that nobody builds it to find out.
+    fn nature(&self) -> Nature;
+
+    /// How its packets travel as bytes.
+    fn headers(&self) -> &'static dyn HeaderFormat;
+
+    /// Checks what the types of the configuration can't express. Keys of errors are relative to the scheme's table.
+    fn check(&self) -> Result<(), Problem>;
+
+    /// Checks that the network suits the scheme. Keys of errors are relative to the scheme's table.
+    fn check_on(&self, _network: &NetworkView) -> Result<(), Problem> {
+        Ok(())
+    }
+
+    /// The scheme's endpoint in the host at `site`.
+    fn endpoint(&self, site: &Site, network: &NetworkView) -> Box<dyn Endpoint>;
+
+    /// What the scheme asks of switches. A setting of the scenario takes precedence.
+    fn requirements(&self, site: &Site) -> SwitchRequirements;
+
+    /// Bytes of headers in its data packets, if its paper states them. `None` uses the scenario's `host.header`.
+    fn header_bytes(&self) -> Option<u16> {
+        None
+    }
+
+    /// The highest rate of a message, if it is below the rate of the host's link.
+    fn rate_max(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Its part of a switch: all switches have one if [`Nature::has_agent`], and none otherwise.
+    fn agent(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
+        None
+    }
+
+    /// Queues of its own that it brings to a switch, in the place of a flow control's: all switches have them if
+    /// [`Nature::brings_queueing`], and none otherwise.
+    fn queueing(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
+        None
+    }
+
+    /// The bounds that the scheme guarantees for its packets, if [`Nature::guarantees`]. The audit checks them.
+    fn guarantee(&self, _network: &NetworkView) -> Option<Guarantee> {
+        None
+    }
+}
+
+/// What a transport has and does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nature {
+    /// How its senders learn what the network can carry.
+    pub family: Family,
+    /// How `clearway compare --all` runs it.
+    pub compared: Compared,
+    /// What may become of a message that it does not deliver.
+    pub undelivered: Undelivered,
+    /// Whether it has a part in every switch ([`Scheme::agent`]).
+    pub has_agent: bool,
+    /// Whether it brings queues of its own to switches ([`Scheme::queueing`]).
+    pub brings_queueing: bool,
+    /// Whether it guarantees anything of queues and waits ([`Scheme::guarantee`]).
+    pub guarantees: bool,
+}
+
+impl Nature {
+    /// A transport that lives in hosts alone and delivers every message, compared as it is.
+    pub const fn of_hosts(family: Family) -> Nature {
+        Nature {
+            family,
+            compared: Compared::Alone,
+            undelivered: Undelivered::Never,
+            has_agent: false,
+            brings_queueing: false,
+            guarantees: false,
+        }
+    }
+
+    /// Whether it may end a message that it has not delivered, so that an application may submit it again.
+    pub fn gives_up(&self) -> bool {
+        self.undelivered != Undelivered::Never
+    }
+}
+
+/// How the senders of a scheme learn what the network can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Before they send: by a match, a token, a grant, a reservation, a rate worked out.
+    Proactive,
+    /// After they have sent: by loss, marks or delay; or not at all.
+    Reactive,
+    /// By the link: neighbours hold each other back, so that nothing is lost.
+    Lossless,
+}
+
+impl Family {
+    /// As `clearway schemes` and the comparison call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Proactive => "proactive",
+            Family::Reactive => "reactive",
+            Family::Lossless => "lossless",
+        }
+    }
+}
+
+/// How `clearway compare --all` runs a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// Not for itself: there is nothing that it would do there, or it is beneath others.
+    No,
+    /// As it is.
+    Alone,
+    /// A transport over the flow control of this name, or a flow control beneath the transport of this name.
+    With(&'static str),
+}
+
+/// What may become of a message that is not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undelivered {
+    /// The sender goes on for good.
+    Never,
+    /// The sender gives it up, once it has waited for long.
+    GivenUp,
+    /// The network may reject it at once, for want of room; the sender may give it up too.
+    Rejected,
+}
+
+/// How a scheme's packets travel as bytes: [`Header`], for those who know the scheme only when they run.
+pub trait HeaderFormat {
+    /// Appends a packet as it travels, but for its content, which follows.
+    fn emit(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>);
+
+    /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took. Any input may
+    /// come from a socket: no panic.
+    fn parse(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed>;
+
+    /// A link has inverted these bits of a packet: whether it goes on, as what it is now.
+    fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool;
+
+    /// Where in its message a data packet's payload begins, in bytes.
+    fn payload_offset(&self, packet: &Packet) -> u64;
+}
+
+struct Of<H>(PhantomData<fn() -> H>);
+
+impl<H: Header> HeaderFormat for Of<H> {
+    fn emit(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
+        H::emit_with(packet, content, out);
+    }
+
+    fn parse(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+        H::parse_with(bytes, packet)
+    }
+
+    fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {
+        H::damage(packet, bits)
+    }
+
+    fn payload_offset(&self, packet: &Packet) -> u64 {
+        packet.header::<H>().payload_offset()
+    }
+}
+
+/// The form of packets with headers of type `H`.
+pub fn headers_of<H: Header>() -> &'static dyn HeaderFormat {
+    &Of::<H>(PhantomData)
+}

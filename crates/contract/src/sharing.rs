@@ -1,0 +1,239 @@
+//! How entities share a network: what each asks for and where, and what a mechanism that grants it can do.
+//!
+//! The terms are Augmented Queue's (section 4.1). A tenant asks for a share of a link in one pipeline of a switch, and
+//! packets bear the ids of what was granted. A mechanism stands in switches ([`SharingScheme::switch_part`]), between a
+//! host's endpoints and its NIC ([`SharingScheme::shaper`]), or in neither.
+
+use std::num::NonZeroU32;
+
+use node::{Shaper, Site, Stages};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Duration, LinkId, PortId, Problem, Rate, Stream, Time};
+
+use crate::{About, CongestionSignal, SwitchRequirements};
+
+/// A sharing mechanism. Each mechanism's `Config` implements this.
+pub trait SharingScheme {
+    /// Title, source and summary.
+    fn about(&self) -> About;
+
+    /// Checks what the types of the configuration can't express. Keys of errors are relative to the mechanism's table.
+    fn check(&self) -> Result<(), Problem>;
+
+    /// What it does with requests in switches, if it does: packets bear tags then.
+    fn tagging(&self) -> Option<Tagging> {
+        None
+    }
+
+    /// Whether it limits the rates of hosts, by the bandwidth of the requests that they send or receive for.
+    fn limits_hosts(&self) -> bool {
+        false
+    }
+
+    /// What its own packets ask of switches, if it sends any.
+    fn requirements(&self) -> Option<SwitchRequirements> {
+        None
+    }
+
+    /// What limits the rate of the host at `site`, of which this was asked; none if nothing does. Its own packets carry
+    /// `site.transport`.
+    fn shaper(&self, _site: &Site, _hose: Hose) -> Option<Box<dyn Shaper>> {
+        None
+    }
+
+    /// Its part of a switch of which something is asked.
+    fn switch_part(&self, _asked: SwitchShares) -> Result<Option<Box<dyn Stages>>, SwitchError> {
+        Ok(None)
+    }
+
+    /// What is set so that it can hardly work for the least rate on a link, though it runs. Keys are relative to its
+    /// table.
+    fn warnings(&self, _link: &SharedLink, _least: Rate) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// The same, of what the congestion control of one request listens to. The key is relative to the entity's table.
+    fn signal_warning(&self, _link: &SharedLink, _rate: Rate, _signal: CongestionSignal) -> Option<Problem> {
+        None
+    }
+}
+
+/// What a mechanism in switches does with requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tagging {
+    /// The share of all packets that bear no tag, on each link of which anything is asked; without, they take what they
+    /// can.
+    pub untagged: Option<Share>,
+    /// Whether an entity may have what others leave idle.
+    pub work_conserving: bool,
+    /// The part of each link that nobody is given, at least 0 and below 1.
+    pub headroom: f64,
+}
+
+/// The pipeline of a switch that enforces a request (section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Position {
+    /// Limits what an entity sends, to all output ports.
+    Ingress,
+    /// Limits what it receives, from all input ports.
+    Egress,
+}
+
+impl Position {
+    /// As scenarios and messages write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Position::Ingress => "ingress",
+            Position::Egress => "egress",
+        }
+    }
+}
+
+/// The place where a request is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The shared link.
+    pub link: LinkId,
+    /// The pipeline.
+    pub position: Position,
+}
+
+/// How much bandwidth a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Share {
+    /// This rate, always.
+    Absolute(Rate),
+    /// A weight: a share in proportion to the other weights on the link.
+    Weight(u32),
+}
+
+impl Share {
+    /// Its weight; an absolute share has none.
+    pub fn weight(self) -> u64 {
+        match self {
+            Share::Absolute(_) => 0,
+            Share::Weight(weight) => u64::from(weight),
+        }
+    }
+}
+
+/// A tenant's request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// How much bandwidth.
+    pub share: Share,
+    /// The signal that the tenant's congestion control reacts to.
+    pub feedback: CongestionSignal,
+    /// Whether the threshold of a marking step is derived from the granted rate, whatever `feedback` says.
+    pub derive_threshold: bool,
+    /// Whether it never exceeds its share, even where capacity is unused.
+    pub capped: bool,
+    /// Where it is enforced.
+    pub place: Place,
+}
+
+impl Request {
+    /// A request of a tenant who sets nothing.
+    pub fn new(share: Share, feedback: CongestionSignal, place: Place) -> Request {
+        Request { share, feedback, derive_threshold: false, capped: false, place }
+    }
+}
+
+/// The id of an AQ, unique in a network and never reused. In a packet, 0 stands for "no AQ".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AqId(pub NonZeroU32);
+
+impl AqId {
+    /// The id that a packet carries; `None` for the default value 0 (section 4.1).
+    pub const fn from_tag(tag: u32) -> Option<AqId> {
+        match NonZeroU32::new(tag) {
+            Some(id) => Some(AqId(id)),
+            None => None,
+        }
+    }
+
+    /// As the packet carries it.
+    pub const fn tag(self) -> u32 {
+        self.0.get()
+    }
+}
+
+/// The AQ ids of a network. Each is given out once (section 4.1), so that a late packet of a released AQ belongs to no
+/// other AQ.
+#[derive(Clone, Debug, Default)]
+pub struct Ids {
+    given: u32,
+}
+
+impl Ids {
+    /// A new id; `None` after 2^32 - 1 ids.
+    pub fn next_id(&mut self) -> Option<AqId> {
+        self.given = self.given.checked_add(1)?;
+        AqId::from_tag(self.given)
+    }
+}
+
+/// What a tenant says to a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// It asks for a share.
+    Request(AqId, Request),
+    /// It gives one back.
+    Release(AqId),
+}
+
+/// All that is asked of one switch in a run.
+#[derive(Clone, Debug)]
+pub struct SwitchShares {
+    /// The links of which anything is asked, each once a pipeline.
+    pub links: Vec<SharedLink>,
+    /// What tenants will say, in order of time.
+    pub steps: Vec<(Time, Step)>,
+    /// Whose packets without a tag are that leave by a port: theirs are among the steps.
+    pub untagged: Vec<(PortId, Position, AqId)>,
+    /// Chance, for this switch.
+    pub random: Stream,
+}
+
+/// A link that entities share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedLink {
+    /// Which, and in which pipeline.
+    pub place: Place,
+    /// What all may have together.
+    pub capacity: Rate,
+    /// What its physical queue holds.
+    pub queue: Bytes,
+    /// The longest round trip of the network while it is empty.
+    pub rtt: Duration,
+    /// A full packet, on the wire.
+    pub mtu: Bytes,
+}
+
+/// Why a switch can't do what is asked of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// A setting that makes no sense; keys are relative to the mechanism's table.
+    #[error("{0}")]
+    Setting(Problem),
+    /// A request that would be declined, and why.
+    #[error("AQ {} is declined: {}", .0.tag(), .1)]
+    Declined(AqId, String),
+}
+
+/// What a host was promised out of it and into it; none where nobody asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hose {
+    /// To all others together; above zero.
+    pub outbound: Option<Rate>,
+    /// From all others together; above zero.
+    pub inbound: Option<Rate>,
+}
+
+/// `whole` times `part` / `parts`, rounded down; nothing of no parts.
+pub fn portion(whole: u64, part: u64, parts: u128) -> u64 {
+    (u128::from(whole) * u128::from(part) / parts.max(1)) as u64
+}

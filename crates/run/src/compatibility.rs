@@ -1,0 +1,443 @@
+//! What cannot stand beside what in a run, and why: one rule each, in the order in which they are looked at.
+//!
+//! A rule sees a scenario and what its schemes declare; no node is built for it. Beside these, a scenario is checked by
+//! its reader (`scenario::Scenario::check`: what no network is needed for), by its schemes (`check` and `check_on`:
+//! what each needs of its settings and of the network), and where it is worked out (names, numbers, room).
+
+use catalogue::Transport;
+use contract::SwitchRequirements;
+use fabric::{Fabric, FailureSpec};
+use node::{Buffer, MarkAt, Overflow};
+use scenario::{EntitySpec, Scenario};
+use units::{Duration, Problem, Rate};
+
+/// A rule: where `when` finds something, `key` is refused `because`. What is found fills the places `{0}`, `{1}`, ...
+/// of both.
+struct Rule<When> {
+    key: &'static str,
+    when: When,
+    because: &'static str,
+}
+
+/// What a broken rule has found, as words.
+type Found = Option<Vec<String>>;
+
+const fn rule<When: Copy>(key: &'static str, when: When, because: &'static str) -> Rule<When> {
+    Rule { key, when, because }
+}
+
+impl<When> Rule<When> {
+    fn problem(&self, found: &[String]) -> Problem {
+        let fill = |text: &str| {
+            let places = found.iter().enumerate();
+            places.fold(text.to_owned(), |text, (place, word)| text.replace(&format!("{{{place}}}"), word))
+        };
+        Problem::new(fill(self.key), fill(self.because))
+    }
+}
+
+/// The first of these rules that is broken.
+fn first_broken<When>(rules: &[Rule<When>], find: impl Fn(&When) -> Found) -> Option<(usize, Problem)> {
+    let mut rules = rules.iter().enumerate();
+    rules.find_map(|(index, rule)| Some((index, rule.problem(&find(&rule.when)?))))
+}
+
+fn refuse_first<When>(rules: &[Rule<When>], find: impl Fn(&When) -> Found) -> Result<(), Problem> {
+    first_broken(rules, find).map_or(Ok(()), |(_, problem)| Err(problem))
+}
+
+macro_rules! found {
+    ($($word:expr),*) => { Some(vec![$($word.to_string()),*]) };
+}
+
+/// What rules of simulations look at.
+pub(crate) struct Facts<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The transports that carry its traffic.
+    pub transports: &'a [Transport],
+    /// Where in the scenario each is first named.
+    pub keys: &'a [String],
+    /// What each requires of switches.
+    pub requirements: &'a [SwitchRequirements],
+}
+
+/// Refuses what no simulation and no live run can have together.
+pub(crate) fn check(facts: &Facts<'_>) -> Result<(), Problem> {
+    refuse_first(RULES, |when| when(facts))
+}
+
+const RULES: &[Rule<fn(&Facts<'_>) -> Found>] = &[
+    rule(
+        "{0}",
+        two_reserve,
+        "must have the first classes for itself, and so must {1} with the settings of {2}: only one transport of \
+         a run can",
+    ),
+    rule(
+        "sharing",
+        reserved_beside_limiters,
+        "its limiters would queue what {0} sends behind other traffic and change its pace, on which what {0} \
+         guarantees rests; share by \"aq\" or \"physical_queue\"",
+    ),
+    rule(
+        "flow_control",
+        reserved_held_back,
+        "may hold back class {1}; {0} has the classes 0 to {2} for itself, and what it guarantees knows no \
+         pauses. Other traffic goes below: let it hold back classes from {3} on alone",
+    ),
+    rule(
+        "switch.levels[{2}]",
+        reserved_in_turn,
+        "{0} has the classes 0 to {1} for itself, which go first: none can be served in turn",
+    ),
+    rule("switch.overflow", reserved_beside_trimmed, "sends trimmed headers on in class 0, which {0} has for itself"),
+    rule("switch.early_drop", reserved_dropped_early, "drops packets of {0} too, which guarantees that none is"),
+    rule(
+        "{1}",
+        tables_one_by_one,
+        "{0} takes it that all nodes have the same tables at any time: its broadcasts could go in circles and \
+         multiply; delete it, or choose another transport",
+    ),
+    rule(
+        "entity[{1}].request",
+        asked_without_tags,
+        "has no effect on what {0} carries: packets with routes or flow labels of their own bear no tags, so that \
+         no AQ sees them",
+    ),
+    rule(
+        "switch.balancing",
+        labels_unread,
+        "{0} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"",
+    ),
+    rule(
+        "{0}",
+        two_bring_queues,
+        "{1} and {2} both bring queues of their own to switches, which have one kind: run them apart",
+    ),
+    rule("switch.early_drop", early_drop_without_marking, "needs switch.marking: it says where"),
+    rule("switch.marking", marking_for_nobody, "has no effect: no transport here understands marks (dctcp does)"),
+    rule("switch.mark_at", mark_at_for_nobody, "has no effect: no transport here understands marks (dctcp does)"),
+    rule(
+        "failure[{0}].rate",
+        slow_heads,
+        "a packet of {1}B would take more than 4ms, which switch.cut_through can't follow: at least {2}",
+    ),
+    rule(
+        "entity[{0}].work_conserving",
+        unshared_entity,
+        "has no effect without sharing.{1}.work_conserving: an AQ is a cap then; delete it",
+    ),
+    rule(
+        "flow_control",
+        flows_beside_classes,
+        "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
+         delete them",
+    ),
+    rule(
+        "flow_control",
+        queues_beside_control,
+        "{0} brings queues of its own to switches: none can be between them; delete it, or choose another \
+         transport",
+    ),
+    rule(
+        "{1}",
+        queues_beside_reserved,
+        "{0} brings queues of its own to switches: they know nothing of the room that {2} must have",
+    ),
+    rule(
+        "switch",
+        queues_beside_classes,
+        "{0} brings queues of its own to switches: levels and the alpha of buffer.shared have no effect; delete \
+         them",
+    ),
+    rule(
+        "switch.early_drop",
+        queues_beside_early_drop,
+        "{0} brings queues of its own to switches: it has no effect; delete it",
+    ),
+];
+
+/// Refuses what a live run can't do, before anything of it is worked out.
+pub fn check_live(scenario: &Scenario) -> Result<(), Problem> {
+    refuse_first(LIVE, |when| when(scenario))
+}
+
+/// The same, of its network.
+pub fn check_live_network(fabric: &Fabric) -> Result<(), Problem> {
+    refuse_first(LIVE_NETWORK, |when| when(fabric))
+}
+
+const LIVE: &[Rule<fn(&Scenario) -> Found>] = &[
+    rule(
+        "failure[{0}].{1}",
+        degraded,
+        "the links of a live run are the machine's own, which work as well as they do: delete it, or simulate",
+    ),
+    rule("failure", fails, "links and switches do not fail in a live run: delete it, or simulate"),
+    rule(
+        "flow_control",
+        controlled,
+        "its frames are simulated only: on UDP a link has no other end that could be told to pause",
+    ),
+    rule(
+        "sharing",
+        limiters_send,
+        "its limiters send packets of their own, which frames do not carry: choose another, or simulate",
+    ),
+    rule("measure.arrivals", arrivals_noted, "arrivals are noted in simulations only: delete it, or simulate"),
+];
+
+const LIVE_NETWORK: &[Rule<fn(&Fabric) -> Found>] = &[rule(
+    "fabric",
+    several_links,
+    "a host has one socket here, and {0} would have {1} links: give hosts one each, or simulate",
+)];
+
+/// Refuses what an estimate at flow level doesn't know, before anything of it is worked out.
+pub fn check_flow_level(scenario: &Scenario) -> Result<(), Problem> {
+    refuse_first(FLOW_LEVEL, |when| when(scenario))
+}
+
+/// The same, of its network.
+pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
+    refuse_first(FLOW_LEVEL_NETWORK, |when| when(fabric))
+}
+
+const FLOW_LEVEL: &[Rule<fn(&Scenario) -> Found>] = &[
+    rule("failure", fails, "nothing fails at flow level; run it at packet level, or delete it"),
+    rule(
+        "sharing",
+        shares,
+        "flows share max-min fairly at flow level, whosever they are; run it at packet level, or delete it",
+    ),
+    rule(
+        "measure.arrivals",
+        arrivals_noted,
+        "there are no packets at flow level whose arrival could be noted; run it at packet level, or delete it",
+    ),
+];
+
+const FLOW_LEVEL_NETWORK: &[Rule<fn(&Fabric) -> Found>] =
+    &[rule("fabric", several_links, "{0} has {1} links, and at flow level a host has one: run it at packet level")];
+
+/// The transport that has the first classes for itself.
+struct Reserving {
+    index: usize,
+    name: &'static str,
+    classes: u8,
+}
+
+impl Facts<'_> {
+    fn name(&self, index: usize) -> &'static str {
+        self.transports[index].name()
+    }
+
+    /// By transport; the requirements of limiters' own packets, which come last, are nobody's.
+    fn of_transports(&self) -> impl Iterator<Item = (usize, &SwitchRequirements)> {
+        self.requirements.iter().enumerate().take(self.transports.len())
+    }
+
+    fn reserves(&self) -> impl Iterator<Item = usize> {
+        self.of_transports().filter(|of| of.1.reserved_classes > 0).map(|of| of.0)
+    }
+
+    fn reserving(&self) -> Option<Reserving> {
+        let index = self.reserves().next()?;
+        Some(Reserving { index, name: self.name(index), classes: self.requirements[index].reserved_classes })
+    }
+
+    fn brings_queues(&self) -> impl Iterator<Item = usize> {
+        (0..self.transports.len()).filter(|&index| self.transports[index].as_scheme().nature().brings_queueing)
+    }
+
+    /// The transport that brings queues for all classes: what reserves some brings them for those alone, and leaves the
+    /// others to the port's.
+    fn brings_all_queues(&self) -> Option<usize> {
+        self.brings_queues().next().filter(|&index| self.requirements[index].reserved_classes == 0)
+    }
+
+    fn understands_marks(&self) -> bool {
+        self.requirements.iter().any(|required| required.signal.marking().is_some())
+    }
+
+    /// Whether switches are set to tell classes apart beyond their order.
+    fn tells_classes_apart(&self) -> bool {
+        let switch = &self.scenario.switch;
+        !switch.levels.is_empty() || matches!(switch.buffer, Buffer::Shared { alpha: Some(_), .. })
+    }
+}
+
+fn two_reserve(facts: &Facts<'_>) -> Found {
+    let mut reserves = facts.reserves();
+    let (first, other) = (reserves.next()?, reserves.next()?);
+    found![facts.keys[other], facts.name(first), facts.keys[first]]
+}
+
+fn reserved_beside_limiters(facts: &Facts<'_>) -> Found {
+    let reserving = facts.reserving()?;
+    facts.scenario.sharing.as_scheme().filter(|scheme| scheme.limits_hosts())?;
+    found![reserving.name]
+}
+
+fn reserved_held_back(facts: &Facts<'_>) -> Found {
+    let Reserving { name, classes, .. } = facts.reserving()?;
+    let held = facts.scenario.flow_control.as_scheme()?.held_classes();
+    let class = (0..classes).find(|class| held >> class & 1 == 1)?;
+    found![name, class, classes - 1, classes]
+}
+
+fn reserved_in_turn(facts: &Facts<'_>) -> Found {
+    let Reserving { name, classes, .. } = facts.reserving()?;
+    let mixed = |level: &Vec<u8>| level.len() > 1 && level.iter().any(|class| *class < classes);
+    let level = facts.scenario.switch.levels.iter().position(mixed)?;
+    found![name, classes - 1, level]
+}
+
+fn reserved_beside_trimmed(facts: &Facts<'_>) -> Found {
+    let reserving = facts.reserving()?;
+    facts.scenario.switch.overflow.filter(|overflow| *overflow == Overflow::Trim)?;
+    found![reserving.name]
+}
+
+fn reserved_dropped_early(facts: &Facts<'_>) -> Found {
+    let reserving = facts.reserving()?;
+    if facts.scenario.switch.early_drop { found![reserving.name] } else { None }
+}
+
+fn tables_one_by_one(facts: &Facts<'_>) -> Found {
+    let (index, _) = facts.of_transports().find(|of| of.1.same_tables)?;
+    let Scenario { reroute_per_hop, reroute_compute_max, .. } = *facts.scenario;
+    let set = [("reroute_per_hop", reroute_per_hop), ("reroute_compute_max", reroute_compute_max)];
+    let (key, _) = set.into_iter().find(|of| of.1 != Duration::ZERO)?;
+    found![facts.name(index), key]
+}
+
+fn asked_without_tags(facts: &Facts<'_>) -> Found {
+    let scenario = facts.scenario;
+    scenario.sharing.as_scheme()?.tagging()?;
+    let asked_of = |name: &str| {
+        let carries = |class: &str| {
+            let of = scenario.traffic.iter().find(|traffic| traffic.name == class);
+            of.is_some_and(|of| of.transport.as_ref().unwrap_or(&scenario.transport).name() == name)
+        };
+        let asks_for_it = |entity: &EntitySpec| {
+            let named = entity.transports.iter().any(|of| of == name) || entity.traffic.iter().any(|of| carries(of));
+            named && !entity.request.is_empty()
+        };
+        scenario.entity.iter().position(asks_for_it)
+    };
+    let mut untagged = facts.of_transports().filter(|of| of.1.own_routes || of.1.flow_labels);
+    let (name, entity) = untagged.find_map(|(index, _)| Some((facts.name(index), asked_of(facts.name(index))?)))?;
+    found![name, entity]
+}
+
+fn labels_unread(facts: &Facts<'_>) -> Found {
+    let (index, _) = facts.of_transports().find(|of| of.1.flow_labels)?;
+    facts.scenario.switch.balancing.filter(|balancing| !balancing.by_hash())?;
+    found![facts.name(index)]
+}
+
+fn two_bring_queues(facts: &Facts<'_>) -> Found {
+    let mut bring = facts.brings_queues();
+    let (one, other) = (bring.next()?, bring.next()?);
+    found![facts.keys[other], facts.name(one), facts.name(other)]
+}
+
+fn early_drop_without_marking(facts: &Facts<'_>) -> Found {
+    let switch = &facts.scenario.switch;
+    if switch.early_drop && switch.marking.is_none() { found![] } else { None }
+}
+
+fn marking_for_nobody(facts: &Facts<'_>) -> Found {
+    let switch = &facts.scenario.switch;
+    // What is lost early is lost where marks would be set.
+    let idle = switch.marking.is_some() && !switch.early_drop && !facts.understands_marks();
+    if idle { found![] } else { None }
+}
+
+fn mark_at_for_nobody(facts: &Facts<'_>) -> Found {
+    let idle = facts.scenario.switch.mark_at != MarkAt::default() && !facts.understands_marks();
+    if idle { found![] } else { None }
+}
+
+/// Where switches cut through, what a packet notes of the time from its head to its tail has 32 bits of picoseconds.
+fn slow_heads(facts: &Facts<'_>) -> Found {
+    let scenario = facts.scenario;
+    let mtu = scenario.host.mtu.get();
+    let slow = |rate: Rate| rate.transmit(mtu).ps() > u64::from(u32::MAX);
+    let is_slow = |spec: &FailureSpec| scenario.switch.cut_through && spec.rate.is_some_and(slow);
+    let index = scenario.failure.iter().position(is_slow)?;
+    let least = Rate::from_bps((mtu * 8_000_000_000_000).div_ceil(u64::from(u32::MAX)));
+    found![index, mtu, least]
+}
+
+fn unshared_entity(facts: &Facts<'_>) -> Found {
+    let sharing = &facts.scenario.sharing;
+    sharing.as_scheme()?.tagging().filter(|tagging| !tagging.work_conserving)?;
+    let index = facts.scenario.entity.iter().position(|spec| spec.work_conserving.is_some())?;
+    found![index, sharing.name()]
+}
+
+fn flows_beside_classes(facts: &Facts<'_>) -> Found {
+    let control = facts.scenario.flow_control.as_scheme()?;
+    if control.keeps_flows() && facts.tells_classes_apart() { found![] } else { None }
+}
+
+fn queues_beside_control(facts: &Facts<'_>) -> Found {
+    let index = facts.brings_queues().next()?;
+    facts.scenario.flow_control.as_scheme()?;
+    found![facts.name(index)]
+}
+
+fn queues_beside_reserved(facts: &Facts<'_>) -> Found {
+    let (index, reserving) = (facts.brings_queues().next()?, facts.reserving()?);
+    if index == reserving.index { None } else { found![facts.name(index), facts.keys[index], reserving.name] }
+}
+
+fn queues_beside_classes(facts: &Facts<'_>) -> Found {
+    let index = facts.brings_all_queues()?;
+    if facts.tells_classes_apart() { found![facts.name(index)] } else { None }
+}
+
+fn queues_beside_early_drop(facts: &Facts<'_>) -> Found {
+    let index = facts.brings_all_queues()?;
+    if facts.scenario.switch.early_drop { found![facts.name(index)] } else { None }
+}
+
+fn degraded(scenario: &Scenario) -> Found {
+    let mut specs = scenario.failure.iter().enumerate();
+    let (index, key) = specs.find_map(|(index, spec)| Some((index, spec.degrades_by()?)))?;
+    found![index, key]
+}
+
+fn fails(scenario: &Scenario) -> Found {
+    if scenario.failure.is_empty() { None } else { found![] }
+}
+
+fn controlled(scenario: &Scenario) -> Found {
+    scenario.flow_control.as_scheme()?;
+    found![]
+}
+
+fn shares(scenario: &Scenario) -> Found {
+    scenario.sharing.as_scheme()?;
+    found![]
+}
+
+fn limiters_send(scenario: &Scenario) -> Found {
+    scenario.sharing.as_scheme()?.requirements()?;
+    found![]
+}
+
+fn arrivals_noted(scenario: &Scenario) -> Found {
+    if scenario.measure.arrivals.is_empty() { None } else { found![] }
+}
+
+fn several_links(fabric: &Fabric) -> Found {
+    let host = fabric.several_links()?;
+    found![fabric.names[host.index()], fabric.uplinks(host).len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Each rule has a scenario that breaks it and no rule before it; the tables of rules and of these scenarios are
+//! equally long.
+
+use super::*;
+use crate::{Plan, WorkloadPlan};
+use scenario::read;
+
+/// A scenario that breaks a rule.
+struct Broken {
+    /// What carries its classes of traffic, "t0" and so on.
+    transports: &'static [&'static str],
+    settings: &'static str,
+    /// What is refused, and a word of why.
+    key: &'static str,
+    word: &'static str,
+}
+
+const fn broken(
+    transports: &'static [&'static str],
+    settings: &'static str,
+    key: &'static str,
+    word: &'static str,
+) -> Broken {
+    Broken { transports, settings, key, word }
+}
+
+const HARMONY: &[&str] = &["'harmony'", "'dctcp'"];
+const TRIM: &str = "switch.overflow = 'trim'";
+const DROP: &str = "switch = { marking.step.threshold = '9KB', early_drop = true }";
+const FAILS: &str = "failure = [{ at = '1us', link = ['leaf0', 'spine1'] }]";
+const LIMITED: &str = "sharing = 'rate_limiter'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute \
+                       = '1Gbps', position = 'ingress' }] }]";
+const NOTED: &str = "measure.arrivals = ['host1']";
+const SEVERAL_LINKS: &str = "fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, homes = 2 }";
+
+const BROKEN: [Broken; RULES.len()] = [
+    broken(
+        &["'harmony'", "'dctcp'", "'rsvp'"],
+        "",
+        "traffic[2].transport",
+        "harmony with the settings of traffic[0].transport",
+    ),
+    broken(HARMONY, LIMITED, "sharing", "change its pace"),
+    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 0; harmony has the classes 0 to 1"),
+    broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "go first"),
+    broken(HARMONY, TRIM, "switch.overflow", "class 0"),
+    broken(HARMONY, DROP, "switch.early_drop", "guarantees that none is"),
+    broken(
+        &["'r2c2'"],
+        "reroute_per_hop = '1us'\nfailure = [{ at = '1us', link = ['leaf0', 'spine1'] }]",
+        "reroute_per_hop",
+        "r2c2 takes it that all nodes have the same tables",
+    ),
+    broken(
+        &["'r2c2'"],
+        "sharing = 'aq'\n\
+         entity = [{ name = 'a', transports = ['r2c2'], request = [{ share.weight = 1, link = ['leaf0', 'spine0'], \
+         position = 'ingress' }] }]",
+        "entity[0].request",
+        "no AQ sees them",
+    ),
+    broken(&["{ dctcp = { plb = {} } }"], "switch.balancing = 'spray'", "switch.balancing", "write \"ecmp\""),
+    broken(&["'ndp'", "'pfabric'"], "", "traffic[1].transport", "ndp and pfabric both bring queues"),
+    broken(&["'udp'"], "switch.early_drop = true", "switch.early_drop", "needs switch.marking"),
+    broken(&["'udp'"], "switch.marking.step.threshold = '9KB'", "switch.marking", "understands marks"),
+    broken(&["'udp'"], "switch.mark_at = 'departure'", "switch.mark_at", "understands marks"),
+    broken(
+        &["'udp'"],
+        "switch.cut_through = true\nfailure = [{ at = '1us', link = ['leaf0', 'spine1'], rate = '1Mbps' }]",
+        "failure[0].rate",
+        "a packet of 1500B would take more than 4ms",
+    ),
+    broken(
+        &["'udp'"],
+        "sharing = 'aq'\n\
+         entity = [{ name = 'a', traffic = ['t0'], work_conserving = false, request = [{ share.weight = 1, link = \
+         ['leaf0', 'spine0'], position = 'ingress' }] }]",
+        "entity[0].work_conserving",
+        "without sharing.aq.work_conserving",
+    ),
+    broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
+    broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "none can be between them"),
+    broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "room that harmony must have"),
+    broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
+    broken(&["'ndp'"], DROP, "switch.early_drop", "ndp brings queues"),
+];
+
+const BROKEN_LIVE: [Broken; LIVE.len()] = [
+    broken(
+        &["'udp'"],
+        "failure = [{ at = '1us', link = ['leaf0', 'spine1'], loss = 0.1 }]",
+        "failure[0].loss",
+        "the machine's own",
+    ),
+    broken(&["'udp'"], FAILS, "failure", "do not fail in a live run"),
+    broken(&["'udp'"], "flow_control = 'pfc'", "flow_control", "told to pause"),
+    broken(
+        &["'udp'"],
+        "sharing = 'elastic_switch'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \
+         position = 'ingress' }] }]",
+        "sharing",
+        "packets of their own",
+    ),
+    broken(&["'udp'"], NOTED, "measure.arrivals", "simulations only"),
+];
+
+const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
+    broken(&["'udp'"], FAILS, "failure", "nothing fails at flow level"),
+    broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
+    broken(&["'udp'"], NOTED, "measure.arrivals", "no packets at flow level"),
+];
+
+fn scenario(transports: &[&str], settings: &str) -> Scenario {
+    let fabric =
+        if settings.contains("fabric") { "" } else { "fabric.leaf_spine = { racks = 2, hosts_per_rack = 2 }\n" };
+    let class = |(index, transport): (usize, &&str)| {
+        format!(
+            "[[traffic]]\nname = 't{index}'\ntransport = {transport}\nsizes.constant = '1KB'\nflows = 1\narrivals = \
+             'all_at_once'\n"
+        )
+    };
+    let traffic: String = transports.iter().enumerate().map(class).collect();
+    let text = format!("{fabric}{settings}\n{traffic}");
+    read(&text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn first(scenario: &Scenario) -> Option<(usize, Problem)> {
+    let work = WorkloadPlan::new(scenario).unwrap();
+    let WorkloadPlan { transports, keys, requirements, .. } = &work;
+    first_broken(RULES, |when| when(&Facts { scenario, transports, keys, requirements }))
+}
+
+#[track_caller]
+fn assert_broken(index: usize, broken: &Broken, found: Option<(usize, Problem)>) {
+    let Broken { key, word, settings, .. } = broken;
+    let Some((first, problem)) = found else { panic!("no rule is broken by {settings}, which was to break {index}") };
+    assert_eq!((first, problem.key.as_str()), (index, *key), "{settings}: {problem:?}");
+    assert!(problem.message.contains(word), "{word} is not in {problem:?}");
+    for place in 0..9 {
+        let left = format!("{{{place}}}");
+        assert!(
+            !problem.message.contains(&left) && !problem.key.contains(&left),
+            "nothing was found for {left}: {problem:?}"
+        );
+    }
+}
+
+#[test]
+fn each_rule_is_broken_by_its_scenario_and_by_none_of_another_rule() {
+    for (index, broken) in BROKEN.iter().enumerate() {
+        let scenario = scenario(broken.transports, broken.settings);
+        let found = first(&scenario);
+        assert_broken(index, broken, found.clone());
+        let Err(problem) = Plan::new(&scenario) else { panic!("a plan is made of {}", broken.settings) };
+        assert_eq!(Some(problem), found.map(|of| of.1), "the plan has another reason");
+    }
+}
+
+#[test]
+fn each_rule_of_live_runs_and_of_flow_level_is_broken_by_its_scenario() {
+    for (index, broken) in BROKEN_LIVE.iter().enumerate() {
+        let scenario = scenario(broken.transports, broken.settings);
+        assert_broken(index, broken, first_broken(LIVE, |when| when(&scenario)));
+        assert!(check_live(&scenario).is_err());
+    }
+    for (index, broken) in BROKEN_FLOW_LEVEL.iter().enumerate() {
+        let scenario = scenario(broken.transports, broken.settings);
+        assert_broken(index, broken, first_broken(FLOW_LEVEL, |when| when(&scenario)));
+        assert!(check_flow_level(&scenario).is_err());
+    }
+}
+
+#[test]
+fn hosts_with_several_links_are_for_simulations() {
+    let several = scenario(&["'udp'"], SEVERAL_LINKS).fabric.build().unwrap();
+    let live = broken(&[], SEVERAL_LINKS, "fabric", "host0 would have 2 links");
+    assert_broken(0, &live, first_broken(LIVE_NETWORK, |when| when(&several)));
+    let flow_level = broken(&[], SEVERAL_LINKS, "fabric", "host0 has 2 links");
+    assert_broken(0, &flow_level, first_broken(FLOW_LEVEL_NETWORK, |when| when(&several)));
+    let one = scenario(&["'udp'"], "").fabric.build().unwrap();
+    assert_eq!((check_live_network(&one), check_flow_level_network(&one)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn what_leaves_reserved_classes_alone_stands_beside_them() {
+    for settings in [
+        "",
+        "flow_control = { pfc = { classes = [2, 3, 4, 5, 6, 7] } }",
+        "flow_control = { pyrrha = { classes = [3] } }",
+        "switch.levels = [[0], [2, 3]]",
+        "switch.overflow = 'tail_drop'",
+    ] {
+        assert_eq!(first(&scenario(HARMONY, settings)), None, "{settings}");
+    }
+    assert_eq!(first(&scenario(&["'dctcp'"], TRIM)), None);
+    assert_eq!(first(&scenario(&["'dctcp'"], DROP)), None);
+    // In turn, Harmony brings queues for its own classes and leaves the others to the port's.
+    let in_turn = &["{ harmony = { service = 'round_robin' } }", "'dctcp'"];
+    assert_eq!(first(&scenario(in_turn, "switch.levels = [[2, 3]]")), None);
+}

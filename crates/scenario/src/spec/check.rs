@@ -1,0 +1,129 @@
+//! What the types can't forbid and needs no network to see. What does is said in `run::compatibility`.
+
+use catalogue::Transport;
+use fabric::FailureSpec;
+use units::{Duration, Problem, Rate};
+
+use super::{HostSpec, Measure, Scenario};
+
+impl Scenario {
+    /// What the types can't forbid and needs no fabric to see.
+    pub fn check(&self) -> Result<(), Problem> {
+        self.check_traffic()?;
+        self.check_mechanisms()?;
+        self.check_host()?;
+        self.check_times()?;
+        self.check_rerouting()?;
+        self.check_end()
+    }
+
+    fn check_traffic(&self) -> Result<(), Problem> {
+        self.transport.check().map_err(|problem| problem.under("transport"))?;
+        for (index, class) in self.traffic.iter().enumerate() {
+            if let Some(transport) = &class.transport {
+                transport.check().map_err(|problem| problem.under("transport").under(format!("traffic[{index}]")))?;
+            }
+            self.check_resubmit(class).map_err(|problem| problem.under(format!("traffic[{index}]")))?;
+        }
+        if self.traffic.is_empty() {
+            return Err(Problem::new("traffic", "there is none: add a [[traffic]] table with sizes and a pattern"));
+        }
+        if self.traffic.len() > usize::from(u16::MAX) {
+            return Err(Problem::new("traffic", "more than 65,535 classes"));
+        }
+        if self.carriers().transports.len() > 255 {
+            return Err(Problem::new("traffic", "more than 255 transports, each with settings of its own"));
+        }
+        let used = self.traffic.iter().any(|class| class.transport.is_none());
+        if !used && self.transport != Transport::default() {
+            let message = "has no effect, since every traffic class names its own; delete one or the other";
+            return Err(Problem::new("transport", message));
+        }
+        Ok(())
+    }
+
+    fn check_mechanisms(&self) -> Result<(), Problem> {
+        if self.entity.len() > usize::from(u16::MAX) {
+            return Err(Problem::new("entity", "more than 65535; each = \"flow\" or \"host\" makes many of one"));
+        }
+        self.sharing.check().map_err(|problem| problem.under("sharing"))?;
+        if self.sharing.as_scheme().is_some() && self.entity.iter().all(|entity| entity.request.is_empty()) {
+            let message = "has no effect, since no entity requests anything; add an [[entity]] with a request";
+            return Err(Problem::new("sharing", message));
+        }
+        self.flow_control.check().map_err(|problem| problem.under("flow_control"))?;
+        Ok(())
+    }
+
+    fn check_host(&self) -> Result<(), Problem> {
+        let HostSpec { mtu, header, .. } = self.host;
+        if header.get() == 0 || header.get() > 1_000 {
+            return Err(Problem::new("host.header", format!("{header} is not between 1B and 1000B")));
+        }
+        if mtu <= header || mtu.get() > 9_216 {
+            let message = format!("{mtu} is not between the header ({header}) and a jumbo frame (9216B)");
+            return Err(Problem::new("host.mtu", message));
+        }
+        if self.host.intake_rate == Some(Rate::ZERO) {
+            return Err(Problem::new("host.intake_rate", "0 takes nothing in; leave it out for the rate of the link"));
+        }
+        if self.host.intake_rate.is_none() && self.host.intake_buffer != HostSpec::default().intake_buffer {
+            return Err(Problem::new("host.intake_buffer", "has no effect without host.intake_rate"));
+        }
+        if self.host.intake_buffer.get() < 9_216 {
+            let message = format!("{} can't hold a packet; write at least 9216B", self.host.intake_buffer);
+            return Err(Problem::new("host.intake_buffer", message));
+        }
+        if self.host.clock_drift_ppb_max > 1_000_000 {
+            let message = format!("{} ppb is no clock: at most 1000000", self.host.clock_drift_ppb_max);
+            return Err(Problem::new("host.clock_drift_ppb_max", message));
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), Problem> {
+        let (second, day) = (Duration::from_ms(1_000), Duration::from_ms(86_400_000));
+        let bounded = [
+            ("host.delay", self.host.delay, second),
+            ("host.clock_offset_max", self.host.clock_offset_max, second),
+            ("reroute_delay", self.reroute_delay, day),
+            ("reroute_per_hop", self.reroute_per_hop, day),
+            ("reroute_compute_max", self.reroute_compute_max, day),
+            ("transmission_step", self.transmission_step, Duration::from_ns(10)),
+            ("measure.end", self.measure.end.unwrap_or_default(), day),
+            ("measure.drain", self.measure.drain, day),
+            ("measure.interval", self.measure.interval, day),
+        ];
+        if let Some((key, value, most)) = bounded.into_iter().find(|(_, value, most)| value > most) {
+            return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
+        }
+        Ok(())
+    }
+
+    fn check_rerouting(&self) -> Result<(), Problem> {
+        let fails = self.failure.iter().any(FailureSpec::is_news);
+        let idle = Scenario::default();
+        let set = [
+            ("reroute_delay", self.reroute_delay != idle.reroute_delay),
+            ("reroute_per_hop", self.reroute_per_hop != idle.reroute_per_hop),
+            ("reroute_compute_max", self.reroute_compute_max != idle.reroute_compute_max),
+        ];
+        if let Some((key, _)) = set.into_iter().find(|of| of.1 && !fails) {
+            return Err(Problem::new(
+                key,
+                "has no effect, since nothing fails that is routed around; delete it or add a [[failure]]",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_end(&self) -> Result<(), Problem> {
+        if self.measure.end == Some(Duration::ZERO) {
+            return Err(Problem::new("measure.end", "0 leaves no time to run; leave it out to run until all is done"));
+        }
+        if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
+            return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What Augmented Queue is to a scenario and a plan.
+
+use node::Stages;
+use units::{Problem, Rate};
+
+use super::{Config, LinkSpec, Path, SwitchError, SwitchPart, WorkConserving};
+use contract::sharing::{SharedLink, SharingScheme, SwitchShares, Tagging};
+use contract::{About, CongestionSignal};
+
+impl SharingScheme for Config {
+    fn about(&self) -> About {
+        About {
+            title: "Augmented Queue",
+            source: "Wu, Wang, Wang, Ng, SIGCOMM 2023",
+            summary: "Each entity is answered by the length that a queue of its own, drained at its rate, would have.",
+            needs: "15 bytes an entity and some integer arithmetic at switches; tags in packets",
+        }
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if !(0.0..1.0).contains(&self.headroom) {
+            let message = format!("{} is not at least 0 and below 1", self.headroom);
+            return Err(Problem::new("headroom", message));
+        }
+        if let Some(conserving) = self.work_conserving {
+            conserving.check().map_err(|problem| problem.under("work_conserving"))?;
+            if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
+                let message = "has no effect, since re-allocation looks at use anyway; delete one or the other";
+                return Err(Problem::new("idle_after", message));
+            }
+        }
+        Ok(())
+    }
+
+    fn tagging(&self) -> Option<Tagging> {
+        let work_conserving = self.work_conserving.is_some();
+        Some(Tagging { untagged: self.untagged, work_conserving, headroom: self.headroom })
+    }
+
+    fn switch_part(&self, asked: SwitchShares) -> Result<Option<Box<dyn Stages>>, SwitchError> {
+        let links: Vec<LinkSpec> = asked.links.iter().map(LinkSpec::from).collect();
+        let part = SwitchPart::new(self, &links, asked.steps, asked.random)?;
+        Ok(Some(Box::new(part.with_untagged(asked.untagged))))
+    }
+
+    fn warnings(&self, link: &SharedLink, least: Rate) -> Vec<Problem> {
+        self.warnings_at(&link.into(), least)
+    }
+
+    fn signal_warning(&self, link: &SharedLink, rate: Rate, signal: CongestionSignal) -> Option<Problem> {
+        self.feedback_warning(self.limit_of(&link.into(), rate), signal)
+    }
+}
+
+impl From<&SharedLink> for LinkSpec {
+    fn from(link: &SharedLink) -> LinkSpec {
+        let SharedLink { place, capacity, queue, rtt, mtu } = *link;
+        LinkSpec { place, capacity, queue, path: Path { rtt, mtu } }
+    }
+}
