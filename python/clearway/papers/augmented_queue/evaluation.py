@@ -1,10 +1,4 @@
-"""The figures and tables of the Augmented Queue paper (SIGCOMM 2023), the paper's numbers beside ours.
-
-    clearway paper augmented-queue table-2
-
-Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in
-`out/augmented-queue`. What this build has run before is not run again.
-"""
+"""The figures and tables of the Augmented Queue paper (SIGCOMM 2023), the paper's numbers beside ours."""
 
 from __future__ import annotations
 
@@ -463,7 +457,7 @@ def table_4() -> Shown:
 
 def figure_12() -> Shown:
     """Memory of AQs, in bytes: 15 a row as in the paper, and what our hash table of them takes."""
-    example = ["cargo", "run", "--quiet", "--profile", "fast-build", "-p", "clearway-sharing", "--example", "aq_table"]
+    example = ["cargo", "run", "--quiet", "--profile", "fast-build", "-p", "clearway-schemes", "--example", "aq_table"]
     text = subprocess.run(example, check=True, text=True, stdout=subprocess.PIPE).stdout
     measured = {int(n): float(each) for n, each in re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) ", text, re.MULTILINE)}
     table = pd.DataFrame(
