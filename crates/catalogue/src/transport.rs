@@ -1,7 +1,7 @@
 //! The list of schemes: one line each, and all that there is to adding one outside its folder.
 
 use contract::name_or_table;
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -101,13 +101,13 @@ macro_rules! catalogue {
             }
 
             /// Appends a packet of this transport's as it travels, but for its content, which follows.
-            pub fn emit_header(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::emit_with(packet, content, out),)* }
+            pub fn emit_header(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
+                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::emit_with(packet, content, to),)* }
             }
 
-            /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
-            pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::parse_with(bytes, packet),)* }
+            /// Reads a header from a wire, its content behind it, into `packet`; the content is left.
+            pub fn parse_header(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+                match self { $(Transport::$variant(_) => <$config as Scheme>::Header::parse_with(from, packet),)* }
             }
 
             /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.
