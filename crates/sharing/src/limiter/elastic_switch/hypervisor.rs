@@ -1,7 +1,7 @@
 //! What stands between a VM and the network: both layers, their timers, and the control packets.
 
 use node::{Packet, Shaper, Site};
-use units::{HostId, Rate, Time};
+use units::{HostId, Time};
 
 use super::header::Header;
 use super::incoming::Incoming;
