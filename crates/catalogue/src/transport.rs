@@ -2,7 +2,7 @@
 
 use contract::{NetworkView, Scheme};
 use node::Packet;
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use units::Problem;
 
 use crate::list::list;
@@ -52,13 +52,13 @@ impl Transport {
     }
 
     /// Appends a packet of this transport's as it travels, but for its content, which follows.
-    pub fn emit_header(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
-        self.as_scheme().headers().emit(packet, content, out);
+    pub fn emit_header(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
+        self.as_scheme().headers().emit(packet, content, to);
     }
 
     /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
-    pub fn parse_header(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-        self.as_scheme().headers().parse(bytes, packet)
+    pub fn parse_header(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+        self.as_scheme().headers().parse(from, packet)
     }
 
     /// A link has inverted these bits of a packet of this transport's: whether it goes on, as what it is now.

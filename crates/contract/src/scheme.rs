@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Endpoint, Header, Packet, QueueDiscipline, Site, SwitchAgent};
 use units::{Problem, Rate, SwitchId};
 
@@ -147,11 +147,11 @@ pub enum Undelivered {
 /// How a scheme's packets travel as bytes: [`Header`], for those who know the scheme only when they run.
 pub trait HeaderFormat {
     /// Appends a packet as it travels, but for its content, which follows.
-    fn emit(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>);
+    fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>);
 
-    /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took. Any input may
-    /// come from a socket: no panic.
-    fn parse(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed>;
+    /// Reads a header from a wire into `packet`, and leaves its content to be read. Any input may come from a socket: no
+    /// panic.
+    fn parse(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed>;
 
     /// A link has inverted these bits of a packet: whether it goes on, as what it is now.
     fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool;
@@ -163,12 +163,12 @@ pub trait HeaderFormat {
 struct Of<H>(PhantomData<fn() -> H>);
 
 impl<H: Header> HeaderFormat for Of<H> {
-    fn emit(&self, packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
-        H::emit_with(packet, content, out);
+    fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
+        H::emit_with(packet, content, to);
     }
 
-    fn parse(&self, bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-        H::parse_with(bytes, packet)
+    fn parse(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+        H::parse_with(from, packet)
     }
 
     fn damage(&self, packet: &mut Packet, bits: &[u32]) -> bool {

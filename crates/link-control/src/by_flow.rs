@@ -51,7 +51,7 @@ impl<T: Default> ByFlow<T> {
 
     /// A frame from the other end of the link at `port`, which names a flow.
     pub fn frame(&mut self, queues: &mut FlowQueues, cx: &mut LinkCx<'_>, port: PortId, frame: Frame) {
-        let (flow, pause) = (FlowId(frame.queue), frame.pause == 1);
+        let (flow, pause) = (FlowId(frame.queue), frame.pause);
         if pause || self.flows.slot(flow).is_some() {
             let slot = self.slot(flow);
             queues.set_paused(cx, port, slot, pause);

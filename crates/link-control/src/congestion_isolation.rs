@@ -18,7 +18,7 @@
 mod switch;
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Header, NicControl, Packet, QueueDiscipline};
 use rustc_hash::FxHashSet;
 use schemars::JsonSchema;
@@ -104,46 +104,75 @@ impl LinkScheme for Config {
     }
 }
 
-/// A congestion isolation message to the node that packets of a flow come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+/// A frame to the node that packets come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    /// A congestion isolation message: the flow's packets go to the congested queue.
+    Isolate(FlowId),
+    /// They do so no longer.
+    Release(FlowId),
+    /// A frame of PFC.
+    Pfc(pfc::Frame),
+}
+
+/// A frame in a packet. One of PFC lies there as PFC's own do, and speaks of a class at least.
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Message {
-    /// Where a PFC frame says which classes it speaks of; 0 here, which no PFC frame has.
-    no_classes: u16,
-    /// 1 isolates the flow, 0 ends that.
+struct Packed {
+    pfc: [u8; 2],
     isolate: u16,
     flow: u32,
 }
 
-impl Message {
-    fn new(flow: FlowId, isolate: bool) -> Message {
-        Message { no_classes: 0, isolate: u16::from(isolate), flow: flow.0 }
-    }
-
-    /// The frame as a message, if it is none of PFC.
-    fn of(frame: &Packet) -> Option<Message> {
-        let message: Message = frame.header();
-        (message.no_classes.to_ne_bytes()[0] == 0).then_some(message)
-    }
-}
+/// What a congestion isolation message begins with, where a PFC frame has its opcode.
+const NO_OPCODE: [u8; 3] = [0; 3];
 
 impl Header for Message {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend([0, 0, 0, self.isolate as u8]);
-        out.extend(self.flow.to_be_bytes());
-    }
+    type Packed = Packed;
 
-    fn parse(bytes: &[u8]) -> Result<(Message, usize), Malformed> {
-        match *bytes {
-            [0, 0, 0, isolate @ (0 | 1), a, b, c, d, ..] => {
-                Ok((Message::new(FlowId(u32::from_be_bytes([a, b, c, d])), isolate == 1), 8))
-            }
-            _ => Err(Malformed { what: "congestion isolation message" }),
+    #[inline]
+    fn pack(self) -> Packed {
+        match self {
+            Message::Isolate(flow) => Packed { pfc: [0, 0], isolate: 1, flow: flow.0 },
+            Message::Release(flow) => Packed { pfc: [0, 0], isolate: 0, flow: flow.0 },
+            Message::Pfc(frame) => Packed { pfc: frame.pack(), isolate: 0, flow: 0 },
         }
     }
 
-    fn payload_offset(&self) -> u64 {
-        0
+    #[inline]
+    fn unpack(packed: Packed) -> Message {
+        match packed {
+            Packed { pfc: [0, _], isolate: 0, flow } => Message::Release(FlowId(flow)),
+            Packed { pfc: [0, _], flow, .. } => Message::Isolate(FlowId(flow)),
+            Packed { pfc, .. } => Message::Pfc(pfc::Frame::unpack(pfc)),
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let (isolate, flow) = match self {
+            Message::Isolate(flow) => (1, flow),
+            Message::Release(flow) => (0, flow),
+            Message::Pfc(frame) => return frame.emit(to),
+        };
+        to.bytes(&NO_OPCODE);
+        to.u8(isolate);
+        to.u32(flow.0);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Message, Malformed> {
+        if !from.rest().starts_with(&NO_OPCODE) {
+            return match pfc::Frame::parse(from)? {
+                pfc::Frame { classes: 0, .. } => Err(Malformed { what: "PFC frame of no class" }),
+                frame => Ok(Message::Pfc(frame)),
+            };
+        }
+        from.begin("congestion isolation message: shorter than 8 bytes");
+        let ([_, _, _, isolate], flow) = (from.array()?, FlowId(from.u32()?));
+        match isolate {
+            0 => Ok(Message::Release(flow)),
+            1 => Ok(Message::Isolate(flow)),
+            _ => Err(Malformed { what: "congestion isolation message: kind" }),
+        }
     }
 }
 
@@ -166,14 +195,14 @@ impl NicControl for NicPart {
     fn frame(&mut self, _: Time, frame: &Packet) {
         let held = self.congested_paused();
         let mut freed = false;
-        match Message::of(frame) {
-            None => {
-                self.paused = frame.header::<pfc::Frame>().applied_to(self.paused);
+        match frame.header() {
+            Message::Pfc(frame) => {
+                self.paused = frame.applied_to(self.paused);
                 freed = held && !self.congested_paused();
             }
-            Some(Message { isolate: 0, flow, .. }) => freed = self.isolated.remove(&FlowId(flow)) && held,
-            Some(Message { flow, .. }) => {
-                self.isolated.insert(FlowId(flow));
+            Message::Release(flow) => freed = self.isolated.remove(&flow) && held,
+            Message::Isolate(flow) => {
+                self.isolated.insert(flow);
             }
         }
         self.epoch = self.epoch.wrapping_add(u32::from(freed));
@@ -211,6 +240,7 @@ impl NicControl for NicPart {
 #[cfg(test)]
 mod tests {
     use node::link::frame_packet;
+    use testing::check_header;
 
     use super::*;
 
@@ -218,23 +248,27 @@ mod tests {
     fn a_nic_holds_isolated_flows_while_their_class_is_paused() {
         let mut nic = NicPart { class: 7, lossless: !1, paused: 0, isolated: FxHashSet::default(), epoch: 0 };
         let lets = |nic: &NicPart| [3, 4].map(|flow| nic.lets(0, FlowId(flow), HostId(1), 0));
-        nic.frame(Time::ZERO, &frame_packet(Message::new(FlowId(3), true)));
+        nic.frame(Time::ZERO, &frame_packet(Message::Isolate(FlowId(3))));
         assert_eq!(lets(&nic), [true, true]);
         nic.frame(Time::ZERO, &frame_packet(pfc::Frame { classes: 1 << 7, pause: 1 << 7 }));
         assert_eq!(lets(&nic), [false, true]);
         let before = nic.epoch();
-        nic.frame(Time::ZERO, &frame_packet(Message::new(FlowId(3), false)));
+        nic.frame(Time::ZERO, &frame_packet(Message::Release(FlowId(3))));
         assert!(nic.epoch() != before && lets(&nic) == [true, true] && nic.paused_classes() == 1 << 7);
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        assert_eq!(check_header(Message::Isolate(FlowId(0x0102_0304)), &[]), [0, 0, 0, 1, 1, 2, 3, 4]);
+        assert_eq!(check_header(Message::Release(FlowId(5)), &[]), [0, 0, 0, 0, 0, 0, 0, 5]);
     }
 
     proptest::proptest! {
         #[test]
-        fn messages_survive_the_wire(flow: u32, isolate: bool, noise: Vec<u8>) {
-            let message = Message::new(FlowId(flow), isolate);
-            let mut bytes = Vec::new();
-            message.emit(&mut bytes);
-            proptest::prop_assert_eq!(Message::parse(&bytes), Ok((message, 8)));
-            let _ = Message::parse(&noise);
+        fn messages_survive_the_wire(flow: u32, classes in 1u8.., pause: u8, noise: Vec<u8>) {
+            check_header(Message::Isolate(FlowId(flow)), &noise);
+            check_header(Message::Release(FlowId(flow)), &noise);
+            check_header(Message::Pfc(pfc::Frame { classes, pause: pause & classes }), &noise);
         }
     }
 }

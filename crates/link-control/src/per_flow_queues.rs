@@ -151,7 +151,7 @@ impl SwitchPart {
             self.ports[out.index()].flows.noted(slot).remove(at);
             if told.epoch == self.epochs[told.port.index()] && !self.holds(flow, told.port) {
                 self.resumes += 1;
-                cx.send(told.port, Frame { queue: flow.0, pause: 0 });
+                cx.send(told.port, Frame { queue: flow.0, pause: false });
             }
         }
         let Egress { queues, flows } = &mut self.ports[out.index()];
@@ -173,7 +173,7 @@ impl QueueDiscipline for SwitchPart {
             let told = Told { port: into, epoch: self.epochs[into.index()] };
             if !self.holds(flow, into) {
                 self.pauses += 1;
-                cx.send(into, Frame { queue: flow.0, pause: 1 });
+                cx.send(into, Frame { queue: flow.0, pause: true });
             }
             let all = self.ports[out.index()].flows.noted(queue);
             match all.iter_mut().find(|known| known.port == into) {

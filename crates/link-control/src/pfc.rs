@@ -18,8 +18,9 @@
 mod ingress;
 
 use node::link::{Cause, Dequeued, LinkCx, NicControl, QueueDiscipline, QueueView, frame_packet};
-use node::packet::{CLASSES, Malformed};
+use node::packet::CLASSES;
 use node::pool::{PacketId, Slot};
+use node::wire::{Malformed, Reader, Writer};
 use node::{Header, Packet, Port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,8 +115,7 @@ impl Config {
 }
 
 /// A PFC frame: which classes, and whether they pause or go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// One bit a class that the frame speaks of (the class-enable vector).
     pub classes: u8,
@@ -127,33 +127,39 @@ pub struct Frame {
 const OPCODE: u16 = 0x0101;
 
 impl Header for Frame {
+    /// Classes and which of them pause.
+    type Packed = [u8; 2];
+
+    #[inline]
+    fn pack(self) -> [u8; 2] {
+        [self.classes, self.pause]
+    }
+
+    #[inline]
+    fn unpack([classes, pause]: [u8; 2]) -> Frame {
+        Frame { classes, pause }
+    }
+
     /// Opcode, class-enable vector, and a time of pause in quanta for each class (IEEE 802.1Q figure 36-4).
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(OPCODE.to_be_bytes());
-        out.extend(u16::from(self.classes).to_be_bytes());
+    fn emit(self, to: &mut Writer<'_>) {
+        to.u16(OPCODE);
+        to.u16(u16::from(self.classes));
         for class in 0..CLASSES {
-            let quanta = if self.pause >> class & 1 == 1 { u16::MAX } else { 0 };
-            out.extend(quanta.to_be_bytes());
+            to.u16(if self.pause >> class & 1 == 1 { u16::MAX } else { 0 });
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Frame, usize), Malformed> {
-        let word = |at: usize| bytes.get(2 * at..2 * at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
-        if word(0) != Some(OPCODE) {
+    fn parse(from: &mut Reader<'_>) -> Result<Frame, Malformed> {
+        from.begin("PFC frame: shorter than 20 bytes");
+        if from.u16()? != OPCODE {
             return Err(Malformed { what: "PFC opcode" });
         }
-        let classes = word(1).and_then(|classes| u8::try_from(classes).ok());
-        let classes = classes.ok_or(Malformed { what: "PFC class-enable vector" })?;
+        let classes = u8::try_from(from.u16()?).map_err(|_| Malformed { what: "PFC class-enable vector" })?;
         let mut pause = 0;
         for class in 0..CLASSES {
-            let quanta = word(2 + class).ok_or(Malformed { what: "PFC times" })?;
-            pause |= u8::from(quanta > 0) << class;
+            pause |= u8::from(from.u16()? > 0) << class;
         }
-        Ok((Frame { classes, pause: pause & classes }, 4 + 2 * CLASSES))
-    }
-
-    fn payload_offset(&self) -> u64 {
-        0
+        Ok(Frame { classes, pause: pause & classes })
     }
 }
 
@@ -277,5 +283,25 @@ impl NicControl for NicPart {
         self.pauses = bytes > if before { self.resume_bytes } else { self.pause_bytes };
         let pause = if self.pauses { self.lossless } else { 0 };
         (self.pauses != before).then(|| frame_packet(Frame { classes: self.lossless, pause }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testing::check_header;
+
+    use super::*;
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = [0x01, 0x01, 0, 0b101, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(check_header(Frame { classes: 0b101, pause: 0b100 }, &[]), bytes);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn frames_survive_the_wire(classes: u8, pause: u8, noise: Vec<u8>) {
+            check_header(Frame { classes, pause: pause & classes }, &noise);
+        }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bytemuck::{Pod, Zeroable};
 use node::link::Cause;
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Header, NicControl, Packet};
 use units::{FlowId, HostId, Time, mix};
 
@@ -33,32 +32,39 @@ impl Name {
 }
 
 /// A frame to the node from which packets come: one of its queues pauses, or goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Which queue: see [`Name`].
     pub queue: u32,
-    /// 1 pauses, 0 lets go on.
-    pub pause: u32,
+    /// Whether it pauses.
+    pub pause: bool,
 }
 
 impl Header for Frame {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend(self.queue.to_be_bytes());
-        out.push(self.pause as u8);
+    type Packed = [u32; 2];
+
+    #[inline]
+    fn pack(self) -> [u32; 2] {
+        [self.queue, u32::from(self.pause)]
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Frame, usize), Malformed> {
-        match *bytes {
-            [a, b, c, d, pause @ (0 | 1), ..] => {
-                Ok((Frame { queue: u32::from_be_bytes([a, b, c, d]), pause: u32::from(pause) }, 5))
-            }
-            _ => Err(Malformed { what: "pause frame of a queue" }),
+    #[inline]
+    fn unpack([queue, pause]: [u32; 2]) -> Frame {
+        Frame { queue, pause: pause == 1 }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        to.u32(self.queue);
+        to.u8(u8::from(self.pause));
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Frame, Malformed> {
+        from.begin("pause frame of a queue: shorter than 5 bytes");
+        let (queue, pause) = (from.u32()?, from.u8()?);
+        if pause > 1 {
+            return Err(Malformed { what: "pause frame of a queue: pause is neither 0 nor 1" });
         }
-    }
-
-    fn payload_offset(&self) -> u64 {
-        0
+        Ok(Frame { queue, pause: pause == 1 })
     }
 }
 
@@ -79,7 +85,7 @@ impl NicPart {
 impl NicControl for NicPart {
     fn frame(&mut self, _: Time, frame: &Packet) {
         let Frame { queue, pause } = frame.header();
-        if pause == 1 {
+        if pause {
             self.paused.insert(queue);
         } else if self.paused.remove(&queue) {
             self.epoch = self.epoch.wrapping_add(1);
@@ -135,6 +141,7 @@ impl NicControl for NicPart {
 #[cfg(test)]
 mod tests {
     use node::link::frame_packet;
+    use testing::check_header;
 
     use super::*;
 
@@ -142,23 +149,24 @@ mod tests {
     fn a_nic_holds_what_it_is_told_to_and_says_when_to_ask_again() {
         let mut nic = NicPart::new(Name::Flow, HostId(0));
         let tell = |nic: &mut NicPart, queue, pause| nic.frame(Time::ZERO, &frame_packet(Frame { queue, pause }));
-        tell(&mut nic, 7, 1);
+        tell(&mut nic, 7, true);
         assert!(!nic.lets(0, FlowId(7), HostId(1), 0) && nic.lets(0, FlowId(8), HostId(1), 0));
         let before = nic.epoch();
-        tell(&mut nic, 8, 0);
+        tell(&mut nic, 8, false);
         assert_eq!(nic.epoch(), before);
-        tell(&mut nic, 7, 0);
+        tell(&mut nic, 7, false);
         assert!(nic.epoch() != before && nic.lets(0, FlowId(7), HostId(1), 0));
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        assert_eq!(check_header(Frame { queue: 0x0102_0304, pause: true }, &[]), [1, 2, 3, 4, 1]);
     }
 
     proptest::proptest! {
         #[test]
-        fn frames_survive_the_wire(queue: u32, pause in 0u32..2, noise: Vec<u8>) {
-            let frame = Frame { queue, pause };
-            let mut bytes = Vec::new();
-            frame.emit(&mut bytes);
-            proptest::prop_assert_eq!(Frame::parse(&bytes), Ok((frame, 5)));
-            let _ = Frame::parse(&noise);
+        fn frames_survive_the_wire(queue: u32, pause: bool, noise: Vec<u8>) {
+            check_header(Frame { queue, pause }, &noise);
         }
 
         #[test]

@@ -10,6 +10,7 @@
 
 use catalogue::Transport;
 use node::packet::flags::TELEMETRY;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
@@ -121,29 +122,30 @@ impl Codec<'_> {
         let packet = &frame.packet;
         debug_assert_eq!(frame.content.len(), usize::from(packet.payload_bytes));
         out.clear();
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, packet.transport, packet.class, packet.flags, packet.hops]);
-        out.extend_from_slice(&frame.link.0.to_be_bytes());
-        out.extend_from_slice(&frame.number.to_be_bytes());
-        out.extend_from_slice(&frame.gone.ps().to_be_bytes());
-        out.extend_from_slice(&frame.tail_lag_ps.to_be_bytes());
+        let mut to = Writer::new(out);
+        to.bytes(&MAGIC);
+        to.bytes(&[VERSION, packet.transport, packet.class, packet.flags, packet.hops]);
+        to.u32(frame.link.0);
+        to.u64(frame.number);
+        to.u64(frame.gone.ps());
+        to.u32(frame.tail_lag_ps);
         for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
-            out.extend_from_slice(&word.to_be_bytes());
+            to.u32(word);
         }
-        out.extend_from_slice(&packet.wire_bytes.to_be_bytes());
-        out.extend_from_slice(&packet.payload_bytes.to_be_bytes());
-        out.extend_from_slice(&packet.label.to_be_bytes());
+        to.u16(packet.wire_bytes);
+        to.u16(packet.payload_bytes);
+        to.u64(packet.label);
         let Journey { sent, queued: [up, down, last], serialised } = frame.journey;
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
-            out.extend_from_slice(&ps.to_be_bytes());
+            to.u64(ps);
         }
-        self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, out);
+        self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, &mut to);
         if packet.has(TELEMETRY) {
-            frame.telemetry.emit(out);
+            frame.telemetry.emit(&mut to);
         }
-        out.extend_from_slice(frame.content);
-        let checksum = crc32fast::hash(out);
-        out.extend_from_slice(&checksum.to_be_bytes());
+        to.bytes(frame.content);
+        let checksum = crc32fast::hash(to.written());
+        to.u32(checksum);
     }
 
     /// Reads a frame back.
@@ -158,81 +160,64 @@ impl Codec<'_> {
         if crc32fast::hash(body) != u32::from_be_bytes(*checksum) {
             return Err(Refusal::Checksum);
         }
-        let mut fields = Fields(body.get(5..).ok_or(Refusal::Length)?);
-        let [transport, class, flags, hops] = fields.take()?;
-        let link = LinkId(fields.u32()?);
-        let number = fields.u64()?;
-        let gone = Time::from_ps(fields.u64()?);
-        let tail_lag_ps = fields.u32()?;
-        let (flow, src) = (FlowId(fields.u32()?), HostId(fields.u32()?));
-        let (dst, virtual_delay_ns) = (HostId(fields.u32()?), fields.u32()?);
-        let (wire_bytes, payload_bytes) = (fields.u16()?, fields.u16()?);
-        let label = fields.u64()?;
-        let sent = Time::from_ps(fields.u64()?);
-        let queued = [fields.duration()?, fields.duration()?, fields.duration()?];
-        let serialised = fields.duration()?;
-
-        let scheme = self.transports.get(usize::from(transport)).ok_or(Refusal::Transport)?;
-        if link.0 >= self.links {
-            return Err(Refusal::Link);
+        let mut from = Reader::new(body.get(5..).ok_or(Refusal::Length)?, "frame");
+        let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
+        self.check(&frame)?;
+        let scheme = &self.transports[usize::from(frame.packet.transport)];
+        scheme.parse_header(&mut from, &mut frame.packet).map_err(|_| Refusal::Header)?;
+        if frame.packet.has(TELEMETRY) {
+            frame.telemetry = Telemetry::parse(&mut from).map_err(|_| Refusal::Header)?;
         }
-        if src.0 >= self.hosts || dst.0 >= self.hosts {
-            return Err(Refusal::Host);
-        }
-        if class > 7 || wire_bytes == 0 || payload_bytes > wire_bytes {
-            return Err(Refusal::Packet);
-        }
-        let spent = queued.into_iter().chain([serialised]);
-        let spent = spent.fold(sent, |at, span| at.saturating_add(span));
-        if spent > gone || gone == Time::MAX {
-            return Err(Refusal::Times);
-        }
-        let mut packet = Packet::bare(flow, src, dst);
-        packet.label = label;
-        packet.virtual_delay_ns = virtual_delay_ns;
-        packet.wire_bytes = wire_bytes;
-        packet.payload_bytes = payload_bytes;
-        packet.class = class;
-        packet.flags = flags;
-        packet.transport = transport;
-        packet.hops = hops;
-        let taken = scheme.parse_header(fields.0, &mut packet).map_err(|_| Refusal::Header)?;
-        let mut content = fields.0.get(taken..).ok_or(Refusal::Header)?;
-        let mut telemetry = Telemetry::default();
-        if packet.has(TELEMETRY) {
-            (telemetry, content) = Telemetry::parse(content).ok_or(Refusal::Header)?;
-        }
-        if content.len() != usize::from(payload_bytes) {
+        frame.content = from.rest();
+        if frame.content.len() != usize::from(frame.packet.payload_bytes) {
             return Err(Refusal::Length);
         }
-        let journey = Journey { sent, queued, serialised };
-        Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, telemetry, content })
+        Ok(frame)
+    }
+
+    /// Whether there can be such a packet on such a link at such a time.
+    fn check(&self, frame: &Frame<'_>) -> Result<(), Refusal> {
+        let packet = &frame.packet;
+        if usize::from(packet.transport) >= self.transports.len() {
+            return Err(Refusal::Transport);
+        }
+        if frame.link.0 >= self.links {
+            return Err(Refusal::Link);
+        }
+        if packet.src.0 >= self.hosts || packet.dst.0 >= self.hosts {
+            return Err(Refusal::Host);
+        }
+        if packet.class > 7 || packet.wire_bytes == 0 || packet.payload_bytes > packet.wire_bytes {
+            return Err(Refusal::Packet);
+        }
+        let Journey { sent, queued, serialised } = frame.journey;
+        let spent = queued.into_iter().chain([serialised]);
+        let spent = spent.fold(sent, |at, span| at.saturating_add(span));
+        if spent > frame.gone || frame.gone == Time::MAX {
+            return Err(Refusal::Times);
+        }
+        Ok(())
     }
 }
 
-/// The fields of a frame that have not been read yet.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        let (field, rest) = self.0.split_first_chunk::<N>().ok_or(Refusal::Length)?;
-        self.0 = rest;
-        Ok(*field)
-    }
-
-    fn u16(&mut self) -> Result<u16, Refusal> {
-        self.take().map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, Refusal> {
-        self.take().map(u32::from_be_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, Refusal> {
-        self.take().map(u64::from_be_bytes)
-    }
-
-    fn duration(&mut self) -> Result<Duration, Refusal> {
-        self.u64().map(Duration::from_ps)
-    }
+/// What a frame begins with, behind magic and version and up to its scheme's header.
+fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
+    let [transport, class, flags, hops] = from.array()?;
+    let (link, number) = (LinkId(from.u32()?), from.u64()?);
+    let (gone, tail_lag_ps) = (Time::from_ps(from.u64()?), from.u32()?);
+    let (flow, src, dst) = (FlowId(from.u32()?), HostId(from.u32()?), HostId(from.u32()?));
+    let mut packet = Packet::bare(flow, src, dst);
+    packet.virtual_delay_ns = from.u32()?;
+    packet.wire_bytes = from.u16()?;
+    packet.payload_bytes = from.u16()?;
+    packet.label = from.u64()?;
+    packet.class = class;
+    packet.flags = flags;
+    packet.transport = transport;
+    packet.hops = hops;
+    let sent = Time::from_ps(from.u64()?);
+    let mut duration = || from.u64().map(Duration::from_ps);
+    let journey = Journey { sent, queued: [duration()?, duration()?, duration()?], serialised: duration()? };
+    let telemetry = Telemetry::default();
+    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, telemetry, content: &[] })
 }

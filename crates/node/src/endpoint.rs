@@ -11,7 +11,7 @@ use std::sync::Arc;
 use fabric::Routes;
 use units::{Duration, FlowId, HostId, Rate, Stream, Time};
 
-use crate::{NicControl, Packet, Telemetry};
+use crate::{Header, NicControl, Packet, Telemetry};
 
 /// A scheme's part in a host: sender and receiver of every flow of that host.
 pub trait Endpoint: Send {
@@ -226,7 +226,27 @@ impl Site {
     pub const fn payload_max(&self) -> u16 {
         self.mtu_bytes - self.header_bytes
     }
-    /// Bandwidth-delay product: bytes that the NIC sends in one `data_rtt`.
+
+    /// A packet that carries `payload_bytes` of a message behind the headers. It is of class 0 until that is set, and has
+    /// no flags.
+    #[inline]
+    pub fn data_packet<H: Header>(&self, flow: FlowId, dst: HostId, header: H, payload_bytes: u16) -> Packet {
+        let mut packet = self.control_packet(flow, dst, header);
+        packet.payload_bytes = payload_bytes;
+        packet.wire_bytes += payload_bytes;
+        packet
+    }
+
+    /// A packet that is its headers alone. It is of class 0, the first served, until another is set, and has no flags.
+    #[inline]
+    pub fn control_packet<H: Header>(&self, flow: FlowId, dst: HostId, header: H) -> Packet {
+        let mut packet = Packet::new(flow, self.host, dst, header);
+        packet.wire_bytes = self.header_bytes;
+        packet.transport = self.transport;
+        packet
+    }
+
+    /// Bandwidth-delay product: what fits into one `data_rtt` at the NIC's rate.
     pub fn bdp_bytes(&self) -> u64 {
         self.nic_rate.bytes_in(self.data_rtt)
     }

@@ -3,6 +3,8 @@
 use bytemuck::Pod;
 use units::{FlowId, HostId};
 
+use crate::wire::{Malformed, Reader, Writer};
+
 /// Highest priority; switches serve class 0 before class 1, and so on to 7 unless the scenario groups them.
 pub const CLASSES: usize = 8;
 
@@ -64,52 +66,58 @@ pub mod flags {
     pub const COMPACT_ROUTE: u8 = 128;
 }
 
-/// A scheme's header: plain words in the simulator, bytes on a real wire.
-pub trait Header: Pod {
+/// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes on
+/// a real wire.
+pub trait Header: Copy {
+    /// How it lies in a packet. At most 32 bytes.
+    type Packed: Pod;
+
+    /// As it lies in a packet.
+    fn pack(self) -> Self::Packed;
+
+    /// Back from there. Only what [`Header::pack`] has made is ever handed in, since [`Header::parse`] refuses a message
+    /// that there is not: whatever else a number of messages could be may be read as any of them.
+    fn unpack(packed: Self::Packed) -> Self;
+
     /// Appends the wire form.
-    fn emit(&self, out: &mut Vec<u8>);
-    /// Reads the wire form back, and how many bytes it took. Any input may come from a socket: no panic.
-    fn parse(bytes: &[u8]) -> Result<(Self, usize), Malformed>;
+    fn emit(self, to: &mut Writer<'_>);
+
+    /// Reads the wire form back. Any input may come from a socket: no panic.
+    fn parse(from: &mut Reader<'_>) -> Result<Self, Malformed>;
+
     /// Where in its message the payload of a data packet with this header begins, in bytes: what a driver that carries
     /// real content must know. Anything for a packet without payload.
-    fn payload_offset(&self) -> u64;
+    fn payload_offset(self) -> u64 {
+        0
+    }
 
     /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's
-    /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes
-    /// these too.
-    fn emit_with(packet: &Packet, _content: &[u8], out: &mut Vec<u8>) {
-        packet.header::<Self>().emit(out);
+    /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes these
+    /// too.
+    fn emit_with(packet: &Packet, _content: &[u8], to: &mut Writer<'_>) {
+        packet.header::<Self>().emit(to);
     }
 
     /// Reads back what [`Header::emit_with`] has written, the content behind it, into a packet whose other fields are
-    /// there already; how many bytes it took. Any input may come from a socket: no panic.
-    fn parse_with(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-        let (header, taken) = Self::parse(bytes)?;
-        packet.set_header(header);
-        Ok(taken)
+    /// there already. The content is left to be read. Any input may come from a socket: no panic.
+    fn parse_with(from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+        packet.set_header(Self::parse(from)?);
+        Ok(())
     }
 
-    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is
-    /// now: because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does
-    /// not notice. By default the frame check sequence does.
+    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is now:
+    /// because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does not
+    /// notice. By default the frame check sequence does.
     fn damage(_packet: &mut Packet, _bits: &[u32]) -> bool {
         false
     }
-}
-
-/// Bytes that are no header of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed {what}")]
-pub struct Malformed {
-    /// What could not be read, such as "dcPIM type".
-    pub what: &'static str,
 }
 
 impl Packet {
     /// A packet of `flow` from `src` to `dst` carrying `header`; sizes, class and flags are the caller's to set.
     #[inline]
     pub fn new<H: Header>(flow: FlowId, src: HostId, dst: HostId, header: H) -> Packet {
-        Packet { header: to_words(header), ..Packet::bare(flow, src, dst) }
+        Packet { header: to_words(header.pack()), ..Packet::bare(flow, src, dst) }
     }
 
     /// A packet whose header is all zeros, for a reader of wires to fill in.
@@ -134,14 +142,14 @@ impl Packet {
     /// The header as the scheme's own type. The caller's scheme made this packet: `transport` says so.
     #[inline]
     pub fn header<H: Header>(&self) -> H {
-        const { assert!(size_of::<H>() <= 32, "a header takes at most 32 bytes") };
-        bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&self.header)[..size_of::<H>()])
+        const { assert!(size_of::<H::Packed>() <= 32, "a header takes at most 32 bytes") };
+        H::unpack(bytemuck::pod_read_unaligned(&bytemuck::bytes_of(&self.header)[..size_of::<H::Packed>()]))
     }
 
     /// Replaces the header.
     #[inline]
     pub fn set_header<H: Header>(&mut self, header: H) {
-        self.header = to_words(header);
+        self.header = to_words(header.pack());
     }
 
     /// The AQ ids that it is tagged with for the ingress and the egress pipelines of switches, 0 for none (Augmented
@@ -189,10 +197,10 @@ impl Packet {
 }
 
 #[inline]
-fn to_words<H: Header>(header: H) -> [u64; 4] {
-    const { assert!(size_of::<H>() <= 32, "a header takes at most 32 bytes") };
+fn to_words<P: Pod>(packed: P) -> [u64; 4] {
+    const { assert!(size_of::<P>() <= 32, "a header takes at most 32 bytes") };
     let mut words = [0u64; 4];
-    bytemuck::bytes_of_mut(&mut words)[..size_of::<H>()].copy_from_slice(bytemuck::bytes_of(&header));
+    bytemuck::bytes_of_mut(&mut words)[..size_of::<P>()].copy_from_slice(bytemuck::bytes_of(&packed));
     words
 }
 

@@ -312,24 +312,10 @@ mod tests {
 
     use super::*;
 
-    #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-    #[repr(C)]
-    struct Blank;
-
-    impl crate::Header for Blank {
-        fn emit(&self, _: &mut Vec<u8>) {}
-        fn parse(_: &[u8]) -> Result<(Self, usize), crate::Malformed> {
-            Ok((Blank, 0))
-        }
-        fn payload_offset(&self) -> u64 {
-            0
-        }
-    }
-
     #[test]
     fn a_link_gives_packets_back_in_order_with_their_times() {
         let mut pool = Pool::default();
-        let packet = Packet::new(FlowId(0), HostId(0), HostId(1), Blank);
+        let packet = Packet::bare(FlowId(0), HostId(0), HostId(1));
         let ids: Vec<PacketId> = (0..3).map(|_| pool.insert(packet, Transit::default())).collect();
         let mut flight = Flight::default();
         assert_eq!((flight.next_at(), flight.pop(&pool)), (Time::MAX, None));
@@ -355,7 +341,7 @@ mod tests {
                 let (queue, model) = (&mut queues[which], &mut models[which]);
                 let taken = match what {
                     0 | 1 => {
-                        let packet = Packet::new(FlowId(number as u32), HostId(0), HostId(1), Blank);
+                        let packet = Packet::bare(FlowId(number as u32), HostId(0), HostId(1));
                         let id = pool.insert(packet, Transit::default());
                         queue.push(&mut pool, id);
                         model.push_back(number as u32);

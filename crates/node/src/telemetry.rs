@@ -7,7 +7,9 @@
 
 use units::{Rate, SwitchId, Time};
 
-/// Most hops of a record. Later hops report nothing.
+use crate::wire::{Malformed, Reader, Writer};
+
+/// Hops that a record has room for; what lies beyond says nothing.
 pub const HOPS_MAX: usize = 8;
 
 /// Bytes of a hop on the wire: link rate, time, bytes sent and queue length in 64 bits.
@@ -78,36 +80,37 @@ impl Telemetry {
         Telemetry { echo: true, ..self }
     }
 
-    /// Appends the exact record, for a driver that hands packets between processes.
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.count, u8::from(self.echo)]);
-        out.extend_from_slice(&self.path.to_be_bytes());
+    /// Appends the exact record, for a driver that hands packets from process to process.
+    pub fn emit(&self, to: &mut Writer<'_>) {
+        to.u8(self.count);
+        to.u8(u8::from(self.echo));
+        to.u16(self.path);
         for hop in self.hops() {
-            for word in [hop.rate.bps(), hop.at.ps(), hop.sent_bytes, u64::from(hop.queue_bytes)] {
-                out.extend_from_slice(&word.to_be_bytes());
-            }
+            to.u64(hop.rate.bps());
+            to.u64(hop.at.ps());
+            to.u64(hop.sent_bytes);
+            to.u64(u64::from(hop.queue_bytes));
         }
     }
 
-    /// Reads a record, and returns it with the bytes that follow. `None` if it is malformed.
-    pub fn parse(bytes: &[u8]) -> Option<(Telemetry, &[u8])> {
-        let (&[count, echo, high, low], mut bytes) = bytes.split_first_chunk()?;
-        if usize::from(count) > HOPS_MAX || echo > 1 {
-            return None;
+    /// Reads it back.
+    pub fn parse(from: &mut Reader<'_>) -> Result<Telemetry, Malformed> {
+        from.begin("telemetry");
+        let (count, echo, path) = (from.u8()?, from.u8()?, from.u16()?);
+        if usize::from(count) > HOPS_MAX {
+            return Err(Malformed { what: "telemetry: number of hops" });
         }
-        let mut telemetry =
-            Telemetry { count, path: u16::from_be_bytes([high, low]), echo: echo == 1, ..Telemetry::default() };
+        if echo > 1 {
+            return Err(Malformed { what: "telemetry: echo is neither 0 nor 1" });
+        }
+        let mut telemetry = Telemetry { count, path, echo: echo == 1, ..Telemetry::default() };
         for hop in &mut telemetry.hops[..usize::from(count)] {
-            let mut words = [0; 4];
-            for word in &mut words {
-                let (taken, rest) = bytes.split_first_chunk()?;
-                (*word, bytes) = (u64::from_be_bytes(*taken), rest);
-            }
-            let [rate, at, sent_bytes, queue_bytes] = words;
-            let queue_bytes = u32::try_from(queue_bytes).ok()?;
-            *hop = HopRecord { rate: Rate::from_bps(rate), at: Time::from_ps(at), sent_bytes, queue_bytes };
+            let (rate, at, sent_bytes) = (Rate::from_bps(from.u64()?), Time::from_ps(from.u64()?), from.u64()?);
+            let queue_bytes =
+                u32::try_from(from.u64()?).map_err(|_| Malformed { what: "telemetry: bytes in a queue" })?;
+            *hop = HopRecord { rate, at, sent_bytes, queue_bytes };
         }
-        Some((telemetry, bytes))
+        Ok(telemetry)
     }
 }
 
@@ -127,6 +130,19 @@ mod tests {
         assert_eq!((echo.hops(), echo.path()), (telemetry.hops(), telemetry.path()));
     }
 
+    #[test]
+    fn a_record_s_bytes_stay_what_they_are() {
+        let mut telemetry = Telemetry::default();
+        telemetry.push(
+            SwitchId(0x123),
+            HopRecord { rate: Rate::from_bps(1), at: Time::from_ps(2), sent_bytes: 3, queue_bytes: 4 },
+        );
+        let mut bytes = Vec::new();
+        telemetry.echo().emit(&mut Writer::new(&mut bytes));
+        let words = [1u64, 2, 3, 4].map(u64::to_be_bytes).concat();
+        assert_eq!(bytes, [&[1, 1, 0x01, 0x23][..], &words].concat());
+    }
+
     proptest::proptest! {
         #[test]
         fn records_survive_the_wire_and_noise_is_no_panic(
@@ -141,12 +157,16 @@ mod tests {
             }
             let telemetry = if echo { telemetry.echo() } else { telemetry };
             let mut bytes = Vec::new();
-            telemetry.emit(&mut bytes);
+            telemetry.emit(&mut Writer::new(&mut bytes));
             let whole = bytes.len();
             bytes.extend(&noise);
-            proptest::prop_assert_eq!(Telemetry::parse(&bytes), Some((telemetry, &noise[..])));
-            proptest::prop_assert_eq!(Telemetry::parse(&bytes[..whole - 1]), None);
-            let _ = Telemetry::parse(&noise);
+            let mut from = Reader::new(&bytes, "");
+            proptest::prop_assert_eq!((Telemetry::parse(&mut from), from.rest()), (Ok(telemetry), &noise[..]));
+            for cut in 0..whole {
+                let told = Telemetry::parse(&mut Reader::new(&bytes[..cut], ""));
+                proptest::prop_assert_eq!(told, Err(Malformed { what: "telemetry" }));
+            }
+            let _ = Telemetry::parse(&mut Reader::new(&noise, ""));
         }
     }
 }

@@ -2,32 +2,17 @@
 
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
 use clearway_node as node;
 use fabric::{Fabric, FabricSpec, Failures, Routes};
 use node::balance::Balancer;
 use node::link::{Admission, Dequeued, LinkCx, QueueDiscipline, QueueView};
-use node::packet::{Malformed, flags};
+use node::packet::flags;
 use node::pool::{Hop, PacketId, Pool, Transit};
 use node::{
     AgentCx, Balancing, Buffer, EarlyDrop, Loss, MarkAt, Marking, Overflow, Packet, Port, Received, ReservedBuffer,
     Settings, Stages, Switch, SwitchAgent,
 };
 use units::{Bytes, Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
-
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct Blank;
-
-impl node::Header for Blank {
-    fn emit(&self, _: &mut Vec<u8>) {}
-    fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
-        Ok((Blank, 0))
-    }
-    fn payload_offset(&self) -> u64 {
-        0
-    }
-}
 
 struct Scene {
     switch: Switch,
@@ -95,7 +80,7 @@ fn settings() -> Settings {
 }
 
 fn packet(flow: u32, dst: u32, class: u8) -> Packet {
-    let mut packet = Packet::new(FlowId(flow), HostId(0), HostId(dst), Blank);
+    let mut packet = Packet::bare(FlowId(flow), HostId(0), HostId(dst));
     (packet.wire_bytes, packet.payload_bytes, packet.class) = (1500, 1460, class);
     packet
 }

@@ -14,7 +14,50 @@ use units::{Duration, FlowId, HostId, PortId, Rate, Stream, SwitchId, Time};
 
 use node::packet::{CLASSES, flags};
 use node::pool::Hop;
-use node::{AgentCx, Clock, Cx, Endpoint, Event, Gate, Input, Message, NicControl, Packet, Port, Site, SwitchAgent};
+use node::wire::{Reader, Writer};
+use node::{
+    AgentCx, Clock, Cx, Endpoint, Event, Gate, Header, Input, Message, NicControl, Packet, Port, Site, SwitchAgent,
+};
+
+/// The packets that a [`Scene`] has sent whose headers match a pattern, as (when, packet, what is asked of the header).
+#[macro_export]
+macro_rules! sent {
+    ($scene:expr, $header:pat) => {
+        $crate::sent!($scene, $header => ())
+    };
+    ($scene:expr, $header:pat => $asked:expr) => {
+        $scene.headers(|header| match header {
+            $header => Some($asked),
+            _ => None,
+        })
+    };
+}
+
+/// Checks that a header survives its packet and the wire, that nothing less than all its bytes is read as one, and that
+/// whatever `noise` is read as survives too. Gives its bytes.
+pub fn check_header<H: Header + PartialEq + std::fmt::Debug>(header: H, noise: &[u8]) -> Vec<u8> {
+    let bytes = check_whole(header);
+    for cut in 0..bytes.len() {
+        assert!(H::parse(&mut Reader::new(&bytes[..cut], "")).is_err(), "{cut} of {} bytes", bytes.len());
+    }
+    let mut damaged = bytes.clone();
+    damaged.iter_mut().skip(1).zip(noise).for_each(|(byte, noise)| *byte = *noise);
+    for bytes in [noise, &damaged] {
+        if let Ok(header) = H::parse(&mut Reader::new(bytes, "")) {
+            check_whole(header);
+        }
+    }
+    bytes
+}
+
+fn check_whole<H: Header + PartialEq + std::fmt::Debug>(header: H) -> Vec<u8> {
+    assert_eq!(Packet::new(FlowId(0), HostId(0), HostId(1), header).header::<H>(), header);
+    let mut bytes = Vec::new();
+    header.emit(&mut Writer::new(&mut bytes));
+    let mut from = Reader::new(&bytes, "");
+    assert_eq!((H::parse(&mut from), from.rest()), (Ok(header), &[][..]));
+    bytes
+}
 
 /// What happens to a packet between its NIC and the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +307,12 @@ impl Scene {
         self.now = self.now.max(end);
     }
 
-    /// The endpoint of a host, for its counters.
+    /// What was asked of the headers that had it, with their packets and when these were sent: see [`sent!`](crate::sent).
+    pub fn headers<H: Header, T>(&self, ask: impl Fn(H) -> Option<T>) -> Vec<(Time, Packet, T)> {
+        self.sent.iter().filter_map(|&(at, packet)| Some((at, packet, ask(packet.header())?))).collect()
+    }
+
+    /// The endpoint of a host, to look at its counters.
     pub fn endpoint(&self, host: u32) -> &dyn Endpoint {
         self.hosts[host as usize].endpoint.as_ref()
     }

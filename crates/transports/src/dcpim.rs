@@ -7,7 +7,7 @@
 //! in matching only if packets of theirs are lost ([`sender`]).
 //!
 //! The paper's terms and where they live: *notification*, *ack*, *finish*, *token*, *request*, *grant*, *accept* are the
-//! kinds of [`header`]; *stage*, *round*, *phase*, *channel*, *slack* beta are worked out once in [`terms`]; PIM itself
+//! messages of [`header`]; *stage*, *round*, *phase*, *channel*, *slack* beta are worked out once in [`terms`]; PIM itself
 //! and Theorem 1, apart from any host, are [`pim`] and [`bounds`].
 //!
 //! The program that the authors measured departs from the paper's text in a number of points; each is a switch, see

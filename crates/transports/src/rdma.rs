@@ -23,7 +23,7 @@ use units::{Bytes, Duration, Problem};
 use contract::name_or_table;
 use contract::{About, Compared, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::Algorithm;
-use header::{ACK, CNP, Header, NACK};
+use header::Header;
 use receiver::{Order, Receiver};
 use sender::{Sender, Timeout};
 pub use turns::Turns;
@@ -307,10 +307,9 @@ impl<A: Algorithm> Endpoint for Rdma<A> {
             Input::Send(message) => self.sender.start(cx.now, message),
             Input::Packet(packet) => {
                 let telemetry = packet.has(flags::TELEMETRY).then_some(&self.gathered);
-                if packet.header::<Header>().has(ACK | NACK | CNP) {
-                    self.sender.receive(cx, packet, telemetry);
-                } else {
-                    self.receiver.receive(cx, packet, telemetry);
+                match packet.header() {
+                    Header::Data(data) => self.receiver.receive(cx, packet, data, telemetry),
+                    answer => self.sender.receive(cx, packet.flow, answer, telemetry),
                 }
             }
             Input::Deadline => self.sender.wake(cx.now),

@@ -22,7 +22,7 @@ use units::{Duration, Problem};
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 use control::{Algorithm, Ecn, Start};
-use header::{ACK, Header};
+use header::Header;
 use plb::Plb;
 use receiver::Receiver;
 use rtt::Bounds;
@@ -201,8 +201,12 @@ impl<A: Algorithm> Endpoint for Tcp<A> {
     fn handle(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
             Input::Send(message) => self.sender.start(message, cx.random),
-            Input::Packet(packet) if packet.header::<Header>().has(ACK) => self.sender.receive(cx, packet),
-            Input::Packet(packet) => self.receiver.receive(cx, packet),
+            Input::Packet(packet) => match packet.header() {
+                Header::Data(data) => self.receiver.receive(cx, packet, data),
+                Header::Ack(ack) => self.sender.receive(cx, packet, &ack),
+                Header::Syn { .. } => self.receiver.grant(packet),
+                Header::SynAck => self.sender.granted(cx, packet),
+            },
             Input::Deadline => {
                 self.sender.wake(cx.now);
                 self.receiver.wake(cx.now);

@@ -7,8 +7,7 @@
 
 use std::collections::VecDeque;
 
-use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use node::{Balancing, Cx, Endpoint, Event, FlowMap, Input, Packet, PollAt, Site, Timers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,32 +91,53 @@ impl Scheme for Config {
     }
 }
 
-/// On the wire: message length and the packet's place in it, or an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// Length of the message; 0 in an answer.
+/// What a packet says, in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A part of the message.
+    Data(Data),
+    /// Every byte has arrived. It stands as a message of no length.
+    Answer,
+}
+
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Length of the message; never 0.
     pub message_bytes: u64,
     /// Offset of the packet's first byte.
     pub offset: u64,
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.message_bytes.to_be_bytes());
-        out.extend_from_slice(&self.offset.to_be_bytes());
-    }
+    type Packed = [u64; 2];
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let word = |at: usize| bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map(u64::from_be_bytes);
-        match (word(0), word(8)) {
-            (Some(message_bytes), Some(offset)) => Ok((Header { message_bytes, offset }, 16)),
-            _ => Err(Malformed { what: "UDP header: shorter than 16 bytes" }),
+    #[inline]
+    fn pack(self) -> [u64; 2] {
+        match self {
+            Header::Data(Data { message_bytes, offset }) => [message_bytes, offset],
+            Header::Answer => [0, 0],
         }
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.offset
+    #[inline]
+    fn unpack([message_bytes, offset]: [u64; 2]) -> Header {
+        if message_bytes == 0 { Header::Answer } else { Header::Data(Data { message_bytes, offset }) }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        for word in self.pack() {
+            to.u64(word);
+        }
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("UDP header: shorter than 16 bytes");
+        Ok(Header::unpack([from.u64()?, from.u64()?]))
+    }
+
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
@@ -181,12 +201,9 @@ impl Endpoint for Udp {
         let slot = self.due.pop_front()?;
         let (flow, sending) = self.sending.get_mut(slot)?;
         let payload = (sending.bytes - sending.next).min(u64::from(self.site.payload_max()));
-        let header = Header { message_bytes: sending.bytes, offset: sending.next };
-        let mut packet = Packet::new(flow, self.site.host, sending.dst, header);
-        packet.payload_bytes = payload as u16;
-        packet.wire_bytes = payload as u16 + self.site.header_bytes;
+        let header = Header::Data(Data { message_bytes: sending.bytes, offset: sending.next });
+        let mut packet = self.site.data_packet(flow, sending.dst, header, payload as u16);
         packet.class = self.config.class;
-        packet.transport = self.site.transport;
         sending.next += payload;
         sending.packets += 1;
         if sending.next < sending.bytes {
@@ -208,8 +225,7 @@ impl Endpoint for Udp {
 
 impl Udp {
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
-        let header: Header = packet.header();
-        if header.message_bytes == 0 {
+        let Header::Data(data) = packet.header() else {
             let slot = self.sending.slot(packet.flow);
             if let Some((slot, sending)) = slot.and_then(|slot| Some((slot, self.sending.remove(slot)?))) {
                 self.giving_up.clear(slot);
@@ -217,10 +233,10 @@ impl Udp {
                 cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets: 0 });
             }
             return;
-        }
-        let Ok(number) = u32::try_from(header.offset / u64::from(self.site.payload_max())) else { return };
+        };
+        let Ok(number) = u32::try_from(data.offset / u64::from(self.site.payload_max())) else { return };
         let known = self.receiving.slot(packet.flow);
-        let fresh = || Receiving { missing_bytes: header.message_bytes, packets: Bits::default() };
+        let fresh = || Receiving { missing_bytes: data.message_bytes, packets: Bits::default() };
         let slot = known.unwrap_or_else(|| self.receiving.insert(packet.flow, fresh()));
         let (_, receiving) = self.receiving.get_mut(slot).expect("just found");
         if receiving.packets.insert(number) {
@@ -228,10 +244,8 @@ impl Udp {
         }
         if receiving.missing_bytes == 0 {
             self.receiving.remove(slot);
-            let mut answer = Packet::new(packet.flow, self.site.host, packet.src, Header::zeroed());
-            answer.wire_bytes = self.site.header_bytes;
+            let mut answer = self.site.control_packet(packet.flow, packet.src, Header::Answer);
             answer.class = self.config.class;
-            answer.transport = self.site.transport;
             self.answers.push_back(answer);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
@@ -240,7 +254,7 @@ impl Udp {
 
 #[cfg(test)]
 mod tests {
-    use testing::{PacketFate, Scene, Wire};
+    use testing::{PacketFate, Scene, Wire, check_header};
     use units::Time;
 
     use super::*;
@@ -281,13 +295,15 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn headers_survive_the_wire(message_bytes: u64, offset: u64, noise: Vec<u8>) {
-            use node::Header as _;
-            let header = Header { message_bytes, offset };
-            let mut bytes = Vec::new();
-            header.emit(&mut bytes);
-            proptest::prop_assert_eq!(Header::parse(&bytes), Ok((header, 16)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(message_bytes in 1u64.., offset: u64, noise: Vec<u8>) {
+            check_header(Header::Data(Data { message_bytes, offset }), &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let data = Header::Data(Data { message_bytes: 0x0102, offset: 0x0304 });
+        assert_eq!(check_header(data, &[]), [0x0102u64, 0x0304].map(u64::to_be_bytes).concat());
+        assert_eq!(check_header(Header::Answer, &[]), [0; 16]);
     }
 }

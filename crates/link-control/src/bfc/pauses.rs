@@ -81,7 +81,7 @@ impl Pauses {
         if count.told != *epoch {
             count.told = *epoch;
             self.pauses += 1;
-            cx.send(PortId(u32::from(port)), Frame { queue, pause: 1 });
+            cx.send(PortId(u32::from(port)), Frame { queue, pause: true });
         }
     }
 
@@ -107,7 +107,7 @@ impl Pauses {
             counts.remove(&queue);
             if told {
                 self.resumes += 1;
-                cx.send(PortId(u32::from(port)), Frame { queue, pause: 0 });
+                cx.send(PortId(u32::from(port)), Frame { queue, pause: false });
             }
         }
     }

@@ -118,8 +118,8 @@ impl QueueDiscipline for SwitchPart {
         let Egress { queues, flows } = &mut self.ports[port.index()];
         match flows {
             Flows::Physical(assignment) => {
-                if assignment.set_paused(frame.queue, frame.pause == 1) {
-                    queues.set_paused(cx, port, frame.queue, frame.pause == 1);
+                if assignment.set_paused(frame.queue, frame.pause) {
+                    queues.set_paused(cx, port, frame.queue, frame.pause);
                 }
             }
             Flows::Ideal(flows) => flows.frame(queues, cx, port, frame),

@@ -78,7 +78,7 @@ impl SwitchPart {
         let Some(entry) = table.get_mut(&packet.flow) else { return false };
         if entry.until <= now && entry.waiting == 0 && !by_class {
             if let Some((told, _)) = entry.told {
-                cx.send(told, Message::new(packet.flow, false));
+                cx.send(told, Message::Release(packet.flow));
             }
             table.remove(&packet.flow);
             return false;
@@ -89,7 +89,7 @@ impl SwitchPart {
         if congesting && entry.told.is_none_or(silent) {
             entry.told = Some((into, now));
             self.messages += 1;
-            cx.send(into, Message::new(packet.flow, true));
+            cx.send(into, Message::Isolate(packet.flow));
         }
         true
     }
@@ -144,10 +144,13 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
-        let Some(message) = Message::of(frame) else { return frame.header::<pfc::Frame>().obey(cx, port) };
-        let until = if message.isolate == 1 { cx.now + self.age } else { cx.now };
+        let (flow, until) = match frame.header() {
+            Message::Isolate(flow) => (flow, cx.now + self.age),
+            Message::Release(flow) => (flow, cx.now),
+            Message::Pfc(frame) => return frame.obey(cx, port),
+        };
         let isolated = &mut self.isolated;
-        let entry = self.tables[port.index()].entry(FlowId(message.flow)).or_insert_with(|| {
+        let entry = self.tables[port.index()].entry(flow).or_insert_with(|| {
             *isolated += 1;
             Entry { waiting: 0, until, told: None }
         });

@@ -1,8 +1,9 @@
 //! What Pyrrha's switches and hosts say to each other.
 
+use bytemuck::Zeroable;
 use node::Header;
 use node::link::Cause;
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
 /// The id of a congestion root: a port of a node (switch-id:port-id, section 4.4). A host is the node after the
 /// switches with its number.
@@ -23,7 +24,7 @@ impl RootId {
 
 /// What a control frame says (section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Say {
+pub enum Frame {
     /// Hold what goes through the root, which is `distance` switches from whoever hears this.
     Pause {
         /// Where the congestion is.
@@ -54,9 +55,9 @@ pub enum Say {
 }
 
 /// A control frame in a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub struct Frame {
+pub struct Packed {
     kind: u8,
     distance: u8,
     port: u16,
@@ -71,66 +72,60 @@ const RESUME: u8 = 2;
 const MERGE: u8 = 3;
 const UNASSIGNED: u8 = 4;
 
-impl From<Say> for Frame {
-    fn from(say: Say) -> Frame {
-        let of = |kind, root: RootId| Frame { kind, node: root.node, port: root.port, ..bytemuck::Zeroable::zeroed() };
-        match say {
-            Say::Pause { root, distance } => Frame { distance, ..of(PAUSE, root) },
-            Say::Resume { root } => of(RESUME, root),
-            Say::Merge { old, new } => Frame { new_node: new.node, new_port: new.port, ..of(MERGE, old) },
-            Say::Unassigned { root } => of(UNASSIGNED, root),
-        }
-    }
-}
-
-impl Frame {
-    /// What it says; none if it is of no known kind.
-    pub const fn say(self) -> Option<Say> {
-        let root = RootId { node: self.node, port: self.port };
-        match self.kind {
-            PAUSE => Some(Say::Pause { root, distance: self.distance }),
-            RESUME => Some(Say::Resume { root }),
-            MERGE => Some(Say::Merge { old: root, new: RootId { node: self.new_node, port: self.new_port } }),
-            UNASSIGNED => Some(Say::Unassigned { root }),
-            _ => None,
-        }
-    }
-}
-
 impl Header for Frame {
-    /// Kind, distance, and the ids of one root or two, switch before port.
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend([self.kind, self.distance]);
-        out.extend(self.node.to_be_bytes());
-        out.extend(self.port.to_be_bytes());
-        if self.kind == MERGE {
-            out.extend(self.new_node.to_be_bytes());
-            out.extend(self.new_port.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let of = |kind, root: RootId| Packed { kind, node: root.node, port: root.port, ..Packed::zeroed() };
+        match self {
+            Frame::Pause { root, distance } => Packed { distance, ..of(PAUSE, root) },
+            Frame::Resume { root } => of(RESUME, root),
+            Frame::Merge { old, new } => Packed { new_node: new.node, new_port: new.port, ..of(MERGE, old) },
+            Frame::Unassigned { root } => of(UNASSIGNED, root),
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Frame, usize), Malformed> {
-        let root = |at: usize| {
-            let id = bytes.get(at..at + 6).ok_or(Malformed { what: "Pyrrha frame: it ends within a root's id" })?;
-            Ok((u32::from_be_bytes([id[0], id[1], id[2], id[3]]), u16::from_be_bytes([id[4], id[5]])))
-        };
-        let &[kind @ PAUSE..=UNASSIGNED, distance, ..] = bytes else {
-            return Err(Malformed { what: "Pyrrha frame type" });
-        };
-        let (node, port) = root(2)?;
-        let (new_node, new_port) = if kind == MERGE { root(8)? } else { (0, 0) };
-        let taken = if kind == MERGE { 14 } else { 8 };
-        Ok((Frame { kind, distance, port, node, new_node, new_port, blank: 0 }, taken))
+    #[inline]
+    fn unpack(packed: Packed) -> Frame {
+        let root = RootId { node: packed.node, port: packed.port };
+        match packed.kind {
+            PAUSE => Frame::Pause { root, distance: packed.distance },
+            RESUME => Frame::Resume { root },
+            MERGE => Frame::Merge { old: root, new: RootId { node: packed.new_node, port: packed.new_port } },
+            _ => Frame::Unassigned { root },
+        }
     }
 
-    fn payload_offset(&self) -> u64 {
-        0
+    /// Kind, distance, and the ids of one root or two, switch before port.
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, distance, node, port, new_node, new_port, .. } = self.pack();
+        to.bytes(&[kind, distance]);
+        to.u32(node);
+        to.u16(port);
+        if kind == MERGE {
+            to.u32(new_node);
+            to.u16(new_port);
+        }
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Frame, Malformed> {
+        from.begin("Pyrrha frame: shorter than its kind and distance");
+        let [kind, distance] = from.array()?;
+        if !(PAUSE..=UNASSIGNED).contains(&kind) {
+            return Err(Malformed { what: "Pyrrha frame type" });
+        }
+        from.begin("Pyrrha frame: it ends within a root's id");
+        let (node, port) = (from.u32()?, from.u16()?);
+        let (new_node, new_port) = if kind == MERGE { (from.u32()?, from.u16()?) } else { (0, 0) };
+        Ok(Frame::unpack(Packed { kind, distance, port, node, new_node, new_port, blank: 0 }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
@@ -141,22 +136,22 @@ mod tests {
     proptest! {
         #[test]
         fn frames_survive_the_wire(
-            say in prop_oneof![
-                (root(), any::<u8>()).prop_map(|(root, distance)| Say::Pause { root, distance }),
-                root().prop_map(|root| Say::Resume { root }),
-                (root(), root()).prop_map(|(old, new)| Say::Merge { old, new }),
-                root().prop_map(|root| Say::Unassigned { root }),
+            frame in prop_oneof![
+                (root(), any::<u8>()).prop_map(|(root, distance)| Frame::Pause { root, distance }),
+                root().prop_map(|root| Frame::Resume { root }),
+                (root(), root()).prop_map(|(old, new)| Frame::Merge { old, new }),
+                root().prop_map(|root| Frame::Unassigned { root }),
             ],
             noise: Vec<u8>,
         ) {
-            let mut bytes = Vec::new();
-            Frame::from(say).emit(&mut bytes);
-            let (frame, taken) = Frame::parse(&bytes).unwrap();
-            prop_assert_eq!((frame.say(), taken), (Some(say), bytes.len()));
-            for short in 0..bytes.len() {
-                prop_assert!(Frame::parse(&bytes[..short]).is_err());
-            }
-            let _ = Frame::parse(&noise);
+            check_header(frame, &noise);
         }
+    }
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let (old, new) = (RootId { node: 0x0102_0304, port: 0x0506 }, RootId { node: 7, port: 8 });
+        assert_eq!(check_header(Frame::Pause { root: old, distance: 9 }, &[]), [1, 9, 1, 2, 3, 4, 5, 6]);
+        let merge = [3, 0, 1, 2, 3, 4, 5, 6, 0, 0, 0, 7, 0, 8];
+        assert_eq!(check_header(Frame::Merge { old, new }, &[]), merge);
     }
 }

@@ -7,7 +7,7 @@ use node::link::{Cause, frame_packet};
 use node::{NicControl, Packet};
 use units::{FlowId, HostId, NodeId, PortId, Time};
 
-use super::frame::{Frame, RootId, Say};
+use super::frame::{Frame, RootId};
 use node::onward_path::Downstream;
 
 /// Pyrrha in a NIC that obeys PAUSE, RESUME and MERGE for each flow.
@@ -32,17 +32,17 @@ pub(super) struct NicPart {
 
 impl NicControl for NicPart {
     fn frame(&mut self, _: Time, frame: &Packet) {
-        match frame.header::<Frame>().say() {
-            Some(Say::Pause { root, .. }) => {
+        match frame.header() {
+            Frame::Pause { root, .. } => {
                 if let Err(place) = self.paused.binary_search(&root) {
                     self.paused.insert(place, root);
                 }
             }
-            Some(Say::Resume { root } | Say::Merge { old: root, .. }) => {
+            Frame::Resume { root } | Frame::Merge { old: root, .. } => {
                 self.paused.retain(|paused| *paused != root);
                 self.epoch += 1;
             }
-            Some(Say::Unassigned { .. }) | None => {}
+            Frame::Unassigned { .. } => {}
         }
     }
 
@@ -57,11 +57,11 @@ impl NicControl for NicPart {
         let root = RootId { node: self.switches + self.host.0, port: 0 };
         if !self.is_root && bytes > self.pause_bytes {
             self.is_root = true;
-            return Some(frame_packet(Frame::from(Say::Pause { root, distance: 1 })));
+            return Some(frame_packet(Frame::Pause { root, distance: 1 }));
         }
         let resumes = self.is_root && bytes <= self.resume_bytes;
         self.is_root &= !resumes;
-        resumes.then(|| frame_packet(Frame::from(Say::Resume { root })))
+        resumes.then(|| frame_packet(Frame::Resume { root }))
     }
 
     fn holds(&self) -> bool {

@@ -11,7 +11,7 @@ use node::{Packet, Port};
 use units::{NodeId, PortId, SwitchId};
 
 use super::egress::{Claim, Egress};
-use super::frame::{Frame, RootId, Say};
+use super::frame::{Frame, RootId};
 use super::state::{Change, State};
 use super::upstream::PortSet;
 use super::{Config, Departure, Departures};
@@ -198,7 +198,7 @@ impl SwitchPart {
         *count += 1;
         if *count == 1 {
             self.counts.pauses += 1;
-            cx.send(ingress, Frame::from(Say::Pause { root, distance }));
+            cx.send(ingress, Frame::Pause { root, distance });
         }
     }
 
@@ -209,8 +209,8 @@ impl SwitchPart {
         if *count == 0 {
             self.holding.remove(&(root, ingress));
             self.counts.resumes += 1;
-            cx.send(ingress, Frame::from(Say::Resume { root }));
-            // A NIC sends no frames: its queue for the root counts as unassigned once it has resumed.
+            cx.send(ingress, Frame::Resume { root });
+            // A NIC sends no frames: its queue for the root is unassigned once it may go on.
             if self.to_host[ingress.index()] {
                 self.orphan(ingress, root);
             }
@@ -294,7 +294,7 @@ impl SwitchPart {
                 self.resume(cx, ingress, root);
             }
             self.ports[out.index()].remove(root);
-            cx.send(out, Frame::from(Say::Unassigned { root }));
+            cx.send(out, Frame::Unassigned { root });
         }
     }
 
@@ -314,7 +314,7 @@ impl SwitchPart {
         self.holding.retain(|(root, _), _| *root != old);
         for child in children.drain() {
             self.counts.merges += 1;
-            cx.send(child, Frame::from(Say::Merge { old, new }));
+            cx.send(child, Frame::Merge { old, new });
         }
     }
 
@@ -345,25 +345,25 @@ impl SwitchPart {
         }
     }
 
-    fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, say: Say) {
-        let change = match say {
-            Say::Pause { root, distance } => return self.hear_pause(cx, port, root, distance),
-            Say::Unassigned { root } => return self.hear_unassigned(cx, port, root),
-            Say::Resume { .. } => Change::Resume,
-            Say::Merge { .. } => Change::Merge,
+    fn hear(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: Frame) {
+        let change = match frame {
+            Frame::Pause { root, distance } => return self.hear_pause(cx, port, root, distance),
+            Frame::Unassigned { root } => return self.hear_unassigned(cx, port, root),
+            Frame::Resume { .. } => Change::Resume,
+            Frame::Merge { .. } => Change::Merge,
         };
-        let (Say::Resume { root } | Say::Merge { old: root, .. }) = say else { return };
+        let (Frame::Resume { root } | Frame::Merge { old: root, .. }) = frame else { return };
         let egress = &mut self.ports[port.index()];
         let Some(entry) = egress.entry(root) else {
             // Nothing is held here for the root. Without an answer the sender of the RESUME would wait for this port
             // for ever.
             if change == Change::Resume {
-                cx.send(port, Frame::from(Say::Unassigned { root }));
+                cx.send(port, Frame::Unassigned { root });
             }
             return;
         };
         entry.state = entry.state.after(change);
-        if let Say::Merge { old, new } = say {
+        if let Frame::Merge { old, new } = frame {
             let mut children = PortSet::default();
             for entry in self.ports.iter_mut().filter_map(|egress| egress.entry(old)) {
                 children.add(&std::mem::take(&mut entry.upstream).children);
@@ -482,9 +482,7 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn frame(&mut self, cx: &mut LinkCx<'_>, port: PortId, frame: &Packet) {
-        if let Some(say) = frame.header::<Frame>().say() {
-            self.hear(cx, port, say);
-        }
+        self.hear(cx, port, frame.header());
     }
 
     fn drain(&mut self, cx: &mut LinkCx<'_>, port: PortId) -> Option<PacketId> {
@@ -538,7 +536,7 @@ impl QueueDiscipline for SwitchPart {
         self.downstream.set_routes(routes.clone());
         for (root, ingress) in std::mem::take(&mut self.holding).into_keys() {
             self.counts.resumes += 1;
-            cx.send(ingress, Frame::from(Say::Resume { root }));
+            cx.send(ingress, Frame::Resume { root });
         }
         for (out, port) in self.ports.iter_mut().enumerate() {
             while let Some(id) = port.pop_last_to_first(cx.pool) {
@@ -584,9 +582,9 @@ impl QueueDiscipline for SwitchPart {
     }
 
     fn about(&self, frame: &Packet) -> Option<Cause> {
-        match frame.header::<Frame>().say()? {
-            Say::Pause { root, .. } | Say::Resume { root } | Say::Merge { old: root, .. } => Some(root.cause()),
-            Say::Unassigned { .. } => None,
+        match frame.header() {
+            Frame::Pause { root, .. } | Frame::Resume { root } | Frame::Merge { old: root, .. } => Some(root.cause()),
+            Frame::Unassigned { .. } => None,
         }
     }
 

@@ -7,13 +7,13 @@ mod roots;
 mod state;
 mod trees;
 
-use clearway_link_control::pyrrha::frame::Say;
+use clearway_link_control::pyrrha::frame::Frame;
 use clearway_link_control::pyrrha::{Config, Departure};
 
 use net::Net;
 
 /// The frames of a kind, as (sender, receiver, what).
-fn said<'a>(net: &'a Net, kind: impl Fn(&Say) -> bool + 'a) -> Vec<(String, String, Say)> {
+fn said<'a>(net: &'a Net, kind: impl Fn(&Frame) -> bool + 'a) -> Vec<(String, String, Frame)> {
     let named = |frame: &net::Said| (net.name(frame.from), net.name(frame.to), frame.say);
     net.said.iter().filter(|frame| kind(&frame.say)).map(named).collect()
 }

@@ -1,24 +1,8 @@
 //! Scenes of one host whose endpoints have always something to send.
 
-use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
-use node::{Header, PollAt};
+use node::PollAt;
 
 use super::*;
-
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-pub(crate) struct Blank;
-
-impl Header for Blank {
-    fn emit(&self, _: &mut Vec<u8>) {}
-    fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
-        Ok((Blank, 0))
-    }
-    fn payload_offset(&self) -> u64 {
-        0
-    }
-}
 
 /// Sends packets of a class for as long as there are some, if the gate lets it.
 struct Stub {
@@ -35,7 +19,7 @@ impl Endpoint for Stub {
             return None;
         }
         self.left -= 1;
-        let mut packet = Packet::new(FlowId(u32::from(self.transport)), HostId(0), HostId(1), Blank);
+        let mut packet = Packet::bare(FlowId(u32::from(self.transport)), HostId(0), HostId(1));
         (packet.class, packet.transport, packet.wire_bytes) = (self.class, self.transport, 100);
         Some(packet)
     }

@@ -1,125 +1,254 @@
 //! What dcPIM's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// Matching: the round, from 1 on.
-    pub round: u8,
-    /// Matching: channels asked for, granted or accepted.
-    pub channels: u8,
-    /// Token: the priority class that the data packet shall have. Notification: the class of a short flow, whose
-    /// packets follow unasked; 0 for a long flow.
-    pub class: u8,
-    /// Matching and token: the matching phase, modulo 2^32. It and the round are the receiver's; a grant gives back those
-    /// of its request.
-    pub phase: u32,
-    /// Token and data: the packet's number in its flow.
-    pub packet: u32,
-    /// Notification, data, sender's finish: packets of the flow; 0 if that is not told.
-    pub packets: u32,
-    /// Token: cumulative acknowledgement, all packets below it are there.
-    pub acked: u32,
-    /// Token, and echoed in data: the token's number in its flow.
-    pub token: u32,
-    /// Data: offset of the first byte. Request, grant, token: remaining packets of the smallest flow.
-    pub bytes: u64,
-}
-
-/// The kinds of packets; all but data are control packets.
-pub mod kind {
+/// What a packet says. All but data are control packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
     /// Sender to receiver: a flow has come (section 3.2).
-    pub const NOTIFICATION: u8 = 1;
+    Notification {
+        /// The priority class of a short flow, whose packets follow unasked; 0 for a long flow.
+        class: u8,
+        /// Packets of the flow; 0 if that is not told.
+        packets: u32,
+    },
     /// Receiver to sender: the notification is here.
-    pub const ACK: u8 = 2;
+    Ack,
     /// A part of the message.
-    pub const DATA: u8 = 3;
+    Data(Data),
     /// Receiver to sender: send this packet.
-    pub const TOKEN: u8 = 4;
+    Token(Token),
     /// Sender to receiver: every packet has been sent.
-    pub const SENDER_FINISH: u8 = 5;
+    SenderFinish {
+        /// Packets of the flow.
+        packets: u32,
+    },
     /// Receiver to sender: every packet is here.
-    pub const RECEIVER_FINISH: u8 = 6;
+    ReceiverFinish,
     /// Receiver to sender: match with me (section 3.1).
-    pub const REQUEST: u8 = 7;
-    /// Sender to receiver: I would.
-    pub const GRANT: u8 = 8;
+    Request(Proposal),
+    /// Sender to receiver: I would. It gives back phase and round of its request.
+    Grant(Proposal),
     /// Receiver to sender: we are matched.
-    pub const ACCEPT: u8 = 9;
+    Accept(Accept),
 }
 
-const WIRE_BYTES: usize = 32;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The packet's number in its flow.
+    pub packet: u32,
+    /// Packets of the flow; 0 if that is not told.
+    pub packets: u32,
+    /// Number of the token that it uses.
+    pub token: u32,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
+}
 
-impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
+/// Leave to send one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The priority class that the packet shall have.
+    pub class: u8,
+    /// The receiver's matching phase, modulo 2^32.
+    pub phase: u32,
+    /// The packet's number in its flow.
+    pub packet: u32,
+    /// Cumulative acknowledgement: all packets below it are there.
+    pub acked: u32,
+    /// The token's number in its flow.
+    pub token: u32,
+    /// Packets of the flow that are missing.
+    pub remaining: u64,
+}
+
+/// What one side of a matching proposes to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The receiver's matching phase, modulo 2^32.
+    pub phase: u32,
+    /// The receiver's round, from 1 on.
+    pub round: u8,
+    /// Channels asked for or granted.
+    pub channels: u8,
+    /// Remaining packets of the smallest flow between the two.
+    pub remaining: u64,
+}
+
+/// What a receiver accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// The receiver's matching phase, modulo 2^32.
+    pub phase: u32,
+    /// The receiver's round, from 1 on.
+    pub round: u8,
+    /// Channels accepted.
+    pub channels: u8,
+}
+
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
+/// are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    round: u8,
+    channels: u8,
+    class: u8,
+    phase: u32,
+    packet: u32,
+    packets: u32,
+    acked: u32,
+    token: u32,
+    /// Offset, or what remains.
+    bytes: u64,
+}
+
+const NOTIFICATION: u8 = 1;
+const ACK: u8 = 2;
+const DATA: u8 = 3;
+const TOKEN: u8 = 4;
+const SENDER_FINISH: u8 = 5;
+const RECEIVER_FINISH: u8 = 6;
+const REQUEST: u8 = 7;
+const GRANT: u8 = 8;
+const ACCEPT: u8 = 9;
+
+impl Proposal {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Proposal { phase, round, channels, remaining } = self;
+        Packed { kind, round, channels, phase, bytes: remaining, ..Packed::zeroed() }
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.round, self.channels, self.class]);
-        for word in [self.phase, self.packet, self.packets, self.acked, self.token] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let of = |kind| Packed { kind, ..Packed::zeroed() };
+        match self {
+            Header::Notification { class, packets } => Packed { class, packets, ..of(NOTIFICATION) },
+            Header::Ack => of(ACK),
+            Header::Data(Data { packet, packets, token, offset }) => {
+                Packed { packet, packets, token, bytes: offset, ..of(DATA) }
+            }
+            Header::Token(Token { class, phase, packet, acked, token, remaining }) => {
+                Packed { class, phase, packet, acked, token, bytes: remaining, ..of(TOKEN) }
+            }
+            Header::SenderFinish { packets } => Packed { packets, ..of(SENDER_FINISH) },
+            Header::ReceiverFinish => of(RECEIVER_FINISH),
+            Header::Request(proposal) => proposal.pack(REQUEST),
+            Header::Grant(proposal) => proposal.pack(GRANT),
+            Header::Accept(Accept { phase, round, channels }) => Packed { phase, round, channels, ..of(ACCEPT) },
         }
-        out.extend_from_slice(&self.bytes.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "dcPIM header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let [kind, round, channels, class, ..] = *bytes;
-        if !(kind::NOTIFICATION..=kind::ACCEPT).contains(&kind) {
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes } = packed;
+        let proposal = Proposal { phase, round, channels, remaining: bytes };
+        match kind {
+            NOTIFICATION => Header::Notification { class, packets },
+            ACK => Header::Ack,
+            TOKEN => Header::Token(Token { class, phase, packet, acked, token, remaining: bytes }),
+            SENDER_FINISH => Header::SenderFinish { packets },
+            RECEIVER_FINISH => Header::ReceiverFinish,
+            REQUEST => Header::Request(proposal),
+            GRANT => Header::Grant(proposal),
+            ACCEPT => Header::Accept(Accept { phase, round, channels }),
+            _ => Header::Data(Data { packet, packets, token, offset: bytes }),
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes } = self.pack();
+        to.bytes(&[kind, round, channels, class]);
+        for word in [phase, packet, packets, acked, token] {
+            to.u32(word);
+        }
+        to.u64(bytes);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("dcPIM header: shorter than 32 bytes");
+        let [kind, round, channels, class] = from.array()?;
+        let (phase, packet, packets) = (from.u32()?, from.u32()?, from.u32()?);
+        let (acked, token, bytes) = (from.u32()?, from.u32()?, from.u64()?);
+        if !(NOTIFICATION..=ACCEPT).contains(&kind) {
             return Err(Malformed { what: "dcPIM kind" });
         }
         if class > 7 {
             return Err(Malformed { what: "dcPIM class" });
         }
-        let header = Header {
-            kind,
-            round,
-            channels,
-            class,
-            phase: word(4),
-            packet: word(8),
-            packets: word(12),
-            acked: word(16),
-            token: word(20),
-            bytes: u64::from(word(24)) << 32 | u64::from(word(28)),
-        };
-        Ok((header, WIRE_BYTES))
+        Ok(Header::unpack(Packed { kind, round, channels, class, phase, packet, packets, acked, token, bytes }))
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.bytes
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        let proposal = any::<(u32, u8, u8, u64)>().prop_map(|(phase, round, channels, remaining)| Proposal {
+            phase,
+            round,
+            channels,
+            remaining,
+        });
+        prop_oneof![
+            (0u8..8, any::<u32>()).prop_map(|(class, packets)| Header::Notification { class, packets }),
+            Just(Header::Ack),
+            any::<(u32, u32, u32, u64)>().prop_map(|(packet, packets, token, offset)| Header::Data(Data {
+                packet,
+                packets,
+                token,
+                offset
+            })),
+            (0u8..8, any::<([u32; 4], u64)>()).prop_map(|(class, ([phase, packet, acked, token], remaining))| {
+                Header::Token(Token { class, phase, packet, acked, token, remaining })
+            }),
+            any::<u32>().prop_map(|packets| Header::SenderFinish { packets }),
+            Just(Header::ReceiverFinish),
+            proposal.clone().prop_map(Header::Request),
+            proposal.prop_map(Header::Grant),
+            any::<(u32, u8, u8)>().prop_map(|(phase, round, channels)| Header::Accept(Accept {
+                phase,
+                round,
+                channels
+            })),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..10, round: u8, channels: u8, class in 0u8..8,
-            phase: u32, packet: u32, packets: u32, acked: u32, token: u32, bytes: u64, noise: Vec<u8>,
-        ) {
-            let header = Header { kind, round, channels, class, phase, packet, packets, acked, token, bytes };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let token = Token { class: 2, phase: 3, packet: 4, acked: 5, token: 6, remaining: 7 };
+        let [zero, three, four, five, six] = [0u32, 3, 4, 5, 6].map(u32::to_be_bytes);
+        let words = [three, four, zero, five, six].concat();
+        assert_eq!(check_header(Header::Token(token), &[]), [&[4, 0, 0, 2], &words[..], &7u64.to_be_bytes()].concat());
+        let data = Data { packet: 3, packets: 4, token: 5, offset: 6 };
+        let words = [zero, three, four, zero, five].concat();
+        assert_eq!(check_header(Header::Data(data), &[]), [&[3, 0, 0, 0], &words[..], &6u64.to_be_bytes()].concat());
+        let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4 };
+        let words = [three, zero, zero, zero, zero].concat();
+        let bytes = [&[8, 1, 2, 0], &words[..], &4u64.to_be_bytes()].concat();
+        assert_eq!(check_header(Header::Grant(proposal), &[]), bytes);
     }
 }

@@ -6,7 +6,6 @@ use node::{Cx, Endpoint, Input, Packet, PollAt};
 use units::Time;
 
 use super::Header;
-use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::{CONTROL, Params};
@@ -87,13 +86,20 @@ impl Dcpim {
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
-        let header: Header = packet.header();
-        let phase = self.phase();
-        match header.kind {
-            kind::NOTIFICATION | kind::DATA | kind::SENDER_FINISH | kind::GRANT => {
-                self.receiver.receive(cx, packet, &header, phase, &self.terms, &mut self.control);
+        let (phase, terms, control) = (self.phase(), &self.terms, &mut self.control);
+        let (sender, receiver) = (&mut self.sender, &mut self.receiver);
+        match packet.header() {
+            Header::Data(data) => receiver.data(cx, packet, data, terms, control),
+            Header::Notification { class, packets } => {
+                receiver.notified(cx.now, packet, packets, class > 0, terms, control);
             }
-            _ => self.sender.receive(cx, packet, &header, phase, &self.terms),
+            Header::SenderFinish { packets } => receiver.sender_finished(cx, packet, packets, terms, control),
+            Header::Grant(grant) => receiver.granted(packet, grant, phase),
+            Header::Token(token) => sender.admitted(packet, token, phase, terms),
+            Header::Ack => sender.acknowledged(packet),
+            Header::ReceiverFinish => sender.receiver_finished(cx, packet),
+            Header::Request(request) => sender.requested(packet, request, phase),
+            Header::Accept(accept) => sender.accepted(cx.now, packet.src, accept, terms),
         }
     }
 }

@@ -11,8 +11,9 @@
 
 use units::{FlowId, HostId, Stream};
 
+use super::Departure;
+use super::header::Proposal;
 use super::terms::Params;
-use super::{Departure, Header};
 
 /// A request or a grant that has come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +41,10 @@ pub(super) struct Offers {
 
 impl Offers {
     /// Takes in an offer that a packet brought; `phase_now` tells which phase its 32 bits mean.
-    pub fn push(&mut self, header: &Header, peer: HostId, flow: FlowId, phase_now: i64) {
-        self.waiting.push(Offer {
-            phase: full_phase(header.phase, phase_now),
-            round: header.round,
-            peer,
-            flow,
-            channels: u32::from(header.channels),
-            remaining: header.bytes,
-        });
+    pub fn push(&mut self, proposal: Proposal, peer: HostId, flow: FlowId, phase_now: i64) {
+        let Proposal { phase, round, channels, remaining } = proposal;
+        let phase = full_phase(phase, phase_now);
+        self.waiting.push(Offer { phase, round, peer, flow, channels: u32::from(channels), remaining });
     }
 
     pub fn is_empty(&self) -> bool {

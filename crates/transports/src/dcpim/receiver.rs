@@ -15,7 +15,7 @@ use node::{Cx, Event, FlowMap, Packet};
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, HostId, Stream, Time};
 
-use super::header::kind;
+use super::header::{Accept, Data, Proposal, Token};
 use super::matching::{Offer, Offers};
 use super::terms::Params;
 use super::{Departure, Header};
@@ -144,52 +144,59 @@ struct Link {
 }
 
 impl Receiver {
-    /// A packet from a sender.
-    pub fn receive(
+    /// A sender would match; `phase_now` is this host's matching phase.
+    pub fn granted(&mut self, packet: &Packet, grant: Proposal, phase_now: i64) {
+        self.grants.push(grant, packet.src, packet.flow, phase_now);
+    }
+
+    /// A sender tells of a flow of so many packets.
+    pub fn notified(
         &mut self,
-        cx: &mut Cx<'_>,
+        now: Time,
         packet: &Packet,
-        header: &Header,
-        phase_now: i64,
+        packets: u32,
+        on_the_way: bool,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        let answer = |kind| terms.control(packet.flow, packet.src, Header::of(kind));
-        match header.kind {
-            kind::GRANT => self.grants.push(header, packet.src, packet.flow, phase_now),
-            kind::NOTIFICATION => {
-                if !terms.departs(Departure::NoHandshakes) {
-                    control.push_back(answer(kind::ACK));
-                }
-                if self.finished.contains(&packet.flow) {
-                    control.push_back(answer(kind::RECEIVER_FINISH));
-                } else {
-                    self.learn(cx.now, packet, header, header.class > 0, terms);
-                }
-            }
-            kind::SENDER_FINISH => {
-                if self.finished.contains(&packet.flow) {
-                    control.push_back(answer(kind::RECEIVER_FINISH));
-                    return;
-                }
-                let slot = self.learn(cx.now, packet, header, true, terms);
-                let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
-                flow.finish_seen = true;
-                if flow.packets == UNKNOWN {
-                    flow.end_at(header.packets);
-                    self.complete(cx, slot, terms, control);
-                }
-            }
-            _ => self.data(cx, packet, header, terms, control),
+        if !terms.departs(Departure::NoHandshakes) {
+            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
+        }
+        if self.finished.contains(&packet.flow) {
+            control.push_back(terms.control(packet.flow, packet.src, Header::ReceiverFinish));
+        } else {
+            self.learn(now, packet, packets, on_the_way, terms);
+        }
+    }
+
+    /// A sender has sent all of a flow.
+    pub fn sender_finished(
+        &mut self,
+        cx: &mut Cx<'_>,
+        packet: &Packet,
+        packets: u32,
+        terms: &Params,
+        control: &mut VecDeque<Packet>,
+    ) {
+        if self.finished.contains(&packet.flow) {
+            control.push_back(terms.control(packet.flow, packet.src, Header::ReceiverFinish));
+            return;
+        }
+        let slot = self.learn(cx.now, packet, packets, true, terms);
+        let (_, flow) = self.flows.get_mut(slot).expect("just learnt");
+        flow.finish_seen = true;
+        if flow.packets == UNKNOWN {
+            flow.end_at(packets);
+            self.complete(cx, slot, terms, control);
         }
     }
 
     /// The slot of a packet's flow, made if it is new. `on_the_way`: its packets come unasked.
-    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, on_the_way: bool, terms: &Params) -> u32 {
+    fn learn(&mut self, now: Time, packet: &Packet, packets: u32, on_the_way: bool, terms: &Params) -> u32 {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
         }
-        let packets = if header.packets == 0 { UNKNOWN } else { header.packets };
+        let packets = if packets == 0 { UNKNOWN } else { packets };
         let (expected, not_before) = if on_the_way {
             let expected = packets.min(terms.short_packets_max());
             if terms.departs(Departure::ShortFlowsHoldTokens) {
@@ -223,11 +230,12 @@ impl Receiver {
         slot
     }
 
-    fn data(
+    /// A part of a message.
+    pub fn data(
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        data: Data,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
@@ -241,15 +249,15 @@ impl Receiver {
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
             // A short flow's packet that has overtaken its notification, or whose notification is lost.
-            None if header.packet < terms.short_packets_max() => self.learn(cx.now, packet, header, true, terms),
+            None if data.packet < terms.short_packets_max() => self.learn(cx.now, packet, data.packets, true, terms),
             None => return,
         };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if header.packet >= flow.admitted || flow.src != packet.src {
+        if data.packet >= flow.admitted || flow.src != packet.src {
             return;
         }
-        flow.answered = flow.answered.max(header.token + 1);
-        if !flow.received.insert(header.packet) {
+        flow.answered = flow.answered.max(data.token.saturating_add(1));
+        if !flow.received.insert(data.packet) {
             self.counts.duplicates += 1;
             return;
         }
@@ -264,7 +272,7 @@ impl Receiver {
             return;
         }
         if flow.finish_seen || terms.departs(Departure::NoHandshakes) {
-            control.push_back(terms.control(id, flow.src, Header::of(kind::RECEIVER_FINISH)));
+            control.push_back(terms.control(id, flow.src, Header::ReceiverFinish));
         }
         let flow = self.flows.remove(slot).expect("just seen");
         let peers = self.peers.get_mut(&flow.src).expect("a peer of each flow");
@@ -308,8 +316,8 @@ impl Receiver {
             };
             if need > 0 {
                 let (channels, phase) = (need.min(free) as u8, phase as u32);
-                let bytes = u64::from(smallest.missing());
-                let header = Header { round, channels, phase, bytes, ..Header::of(kind::REQUEST) };
+                let remaining = u64::from(smallest.missing());
+                let header = Header::Request(Proposal { phase, round, channels, remaining });
                 control.push_back(terms.control(id, peer, header));
                 self.counts.requests += 1;
             }
@@ -341,7 +349,7 @@ impl Receiver {
             asked <= now && now <= asked + 1 && !answered
         };
         for (grant, channels) in self.grants.pick(good, free, terms, random) {
-            let header = Header { round, channels: channels as u8, phase: phase as u32, ..Header::of(kind::ACCEPT) };
+            let header = Header::Accept(Accept { phase: phase as u32, round, channels: channels as u8 });
             control.push_back(terms.control(grant.flow, grant.peer, header));
             self.counts.accepts += 1;
             match self.next.iter_mut().find(|link| link.src == grant.peer) {
@@ -420,15 +428,14 @@ impl Receiver {
         }
         flow.admitted = flow.admitted.max(packet + 1);
         flow.token_at = now;
-        let header = Header {
+        let header = Header::Token(Token {
             class: terms.long_class(flow.packets, rank),
             phase: self.phase as u32,
             packet,
             acked: flow.received.first_missing,
             token: flow.tokens,
-            bytes: u64::from(flow.missing()),
-            ..Header::of(kind::TOKEN)
-        };
+            remaining: u64::from(flow.missing()),
+        });
         flow.tokens += 1;
         control.push_back(terms.control(id, src, header));
         self.counts.tokens += 1;

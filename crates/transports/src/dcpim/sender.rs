@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
-use super::header::kind;
+use super::header::{self, Accept, Data, Proposal};
 use super::matching::{Offers, full_phase};
 use super::terms::Params;
 use super::{Departure, Header};
@@ -111,40 +111,50 @@ impl Sender {
         }
     }
 
-    /// A control packet from a receiver.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, phase_now: i64, terms: &Params) {
-        match header.kind {
-            kind::REQUEST => self.requests.push(header, packet.src, packet.flow, phase_now),
-            kind::ACCEPT => self.accepted(cx.now, header, packet.src, terms),
-            _ => {
-                let Some(slot) = self.flows.slot(packet.flow) else { return };
-                let (_, flow) = self.flows.get_mut(slot).expect("just found");
-                if flow.dst != packet.src {
-                    return;
-                }
-                flow.notified = true;
-                match header.kind {
-                    kind::RECEIVER_FINISH => {
-                        let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
-                        let resent_packets = sent_packets - distinct;
-                        self.timers.clear(slot);
-                        self.admitted.retain(|&listed| listed != slot);
-                        self.flows.remove(slot);
-                        cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
-                    }
-                    kind::TOKEN => self.admitted(slot, packet, header, phase_now, terms),
-                    _ if flow.sent.count < flow.packets => self.timers.clear(slot),
-                    _ => {}
-                }
-            }
+    /// The slot of a packet's flow, if it is still open and the packet is its receiver's; that knows of it by now.
+    fn answered(&mut self, packet: &Packet) -> Option<u32> {
+        let slot = self.flows.slot(packet.flow)?;
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        if flow.dst != packet.src {
+            return None;
+        }
+        flow.notified = true;
+        Some(slot)
+    }
+
+    /// A notification has arrived.
+    pub fn acknowledged(&mut self, packet: &Packet) {
+        let Some(slot) = self.answered(packet) else { return };
+        let (_, flow) = self.flows.get(slot).expect("just found");
+        if flow.sent.count < flow.packets {
+            self.timers.clear(slot);
         }
     }
 
-    fn admitted(&mut self, slot: u32, packet: &Packet, header: &Header, phase_now: i64, terms: &Params) {
-        let of_this = |matched: &&Matched| (matched.label, matched.receiver) == (header.phase, packet.src);
+    /// All of a flow has arrived.
+    pub fn receiver_finished(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let Some(slot) = self.answered(packet) else { return };
+        let (_, flow) = self.flows.get(slot).expect("just found");
+        let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
+        let resent_packets = sent_packets - distinct;
+        self.timers.clear(slot);
+        self.admitted.retain(|&listed| listed != slot);
+        self.flows.remove(slot);
+        cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+    }
+
+    /// A receiver would match; `phase_now` is this host's matching phase.
+    pub fn requested(&mut self, packet: &Packet, request: Proposal, phase_now: i64) {
+        self.requests.push(request, packet.src, packet.flow, phase_now);
+    }
+
+    /// A token has come.
+    pub fn admitted(&mut self, packet: &Packet, token: header::Token, phase_now: i64, terms: &Params) {
+        let Some(slot) = self.answered(packet) else { return };
+        let of_this = |matched: &&Matched| (matched.label, matched.receiver) == (token.phase, packet.src);
         let expires = match self.matched.iter().find(of_this) {
             Some(matched) => matched.ends,
-            None if terms.departs(Departure::AnyToken) => terms.tokens_end(full_phase(header.phase, phase_now)),
+            None if terms.departs(Departure::AnyToken) => terms.tokens_end(full_phase(token.phase, phase_now)),
             None => {
                 self.counts.tokens_unmatched += 1;
                 return;
@@ -152,16 +162,16 @@ impl Sender {
         };
         // A request to send again: the finish waits until that has been done.
         self.timers.clear(slot);
-        let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        flow.acked = flow.acked.max(header.acked.min(flow.packets));
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        flow.acked = flow.acked.max(token.acked.min(flow.packets));
         if terms.sizes_known {
-            flow.remaining = header.bytes;
+            flow.remaining = token.remaining;
         }
         if !flow.listed {
             flow.listed = true;
             self.admitted.push(slot);
         }
-        flow.tokens.push_back(Token { packet: header.packet, number: header.token, class: header.class, expires });
+        flow.tokens.push_back(Token { packet: token.packet, number: token.token, class: token.class, expires });
     }
 
     /// The next data packet for the NIC.
@@ -187,10 +197,9 @@ impl Sender {
             flow.next += 1;
             // The least becomes less: the order stands.
             *order -= u64::from(terms.sizes_known);
-            let header = Header { packet, token: packet, ..Header::of(kind::DATA) };
             let slot = *slot;
             drop(top);
-            return Some(self.data(cx.now, id, slot, header, class, terms, control));
+            return Some(self.data(cx.now, id, slot, (packet, packet), class, terms, control));
         }
     }
 
@@ -216,8 +225,7 @@ impl Sender {
         }
         let (id, flow) = self.flows.get_mut(best?.2).expect("just seen");
         let token = flow.tokens.pop_front().expect("just seen");
-        let header = Header { packet: token.packet, token: token.number, ..Header::of(kind::DATA) };
-        Some(self.data(cx.now, id, best?.2, header, token.class, terms, control))
+        Some(self.data(cx.now, id, best?.2, (token.packet, token.number), token.class, terms, control))
     }
 
     /// A flow, what remains of it and the class of its next token, once those that are void have been dropped.
@@ -241,28 +249,27 @@ impl Sender {
         None
     }
 
+    /// The packet of that number, on that token's leave.
     #[expect(clippy::too_many_arguments, reason = "the one place where data packets are made")]
     fn data(
         &mut self,
         now: Time,
         id: FlowId,
         slot: u32,
-        header: Header,
+        (number, token): (u32, u32),
         class: u8,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) -> Packet {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let offset = u64::from(header.packet) * u64::from(terms.site.payload_max());
+        let offset = u64::from(number) * u64::from(terms.site.payload_max());
         let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
         let packets = if terms.sizes_known { flow.packets } else { 0 };
-        let mut packet = Packet::new(id, terms.site.host, flow.dst, Header { packets, bytes: offset, ..header });
-        packet.payload_bytes = payload;
-        packet.wire_bytes = payload + terms.site.header_bytes;
+        let header = Header::Data(Data { packet: number, packets, token, offset });
+        let mut packet = terms.site.data_packet(id, flow.dst, header, payload);
         packet.class = class;
-        packet.transport = terms.site.transport;
         flow.sent_packets += 1;
-        flow.sent.insert(header.packet);
+        flow.sent.insert(number);
         if flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
             control.push_back(flow.finish(id, terms));
             self.timers.set(slot, now + terms.rtt);
@@ -298,7 +305,7 @@ impl Sender {
         let free = terms.channels.saturating_sub(self.channels(phase));
         for (request, channels) in self.requests.pick(|_| true, free, terms, random) {
             let (round, phase, channels) = (request.round, request.phase as u32, channels as u8);
-            let header = Header { round, channels, phase, bytes: request.remaining, ..Header::of(kind::GRANT) };
+            let header = Header::Grant(Proposal { phase, round, channels, remaining: request.remaining });
             control.push_back(terms.control(request.flow, request.peer, header));
             self.counts.grants += 1;
         }
@@ -309,12 +316,13 @@ impl Sender {
     ///
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data phase
     /// begins, whatever its clock shows.
-    fn accepted(&mut self, now: Time, header: &Header, receiver: HostId, terms: &Params) {
-        let begins = terms.accepted_data_begins(header.round, now);
+    pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, terms: &Params) {
+        let Accept { phase: label, round, channels } = accept;
+        let begins = terms.accepted_data_begins(round, now);
         let phase = terms.phase_of_data(begins);
-        let (label, ends) = (header.phase, terms.accepted_tokens_end(phase, begins));
+        let ends = terms.accepted_tokens_end(phase, begins);
         let of_this = |matched: &&mut Matched| (matched.label, matched.receiver) == (label, receiver);
-        let channels = u32::from(header.channels);
+        let channels = u32::from(channels);
         match self.matched.iter_mut().find(of_this) {
             Some(matched) => matched.channels += channels,
             None => self.matched.push(Matched { receiver, channels, label, phase, ends }),
@@ -341,10 +349,10 @@ impl Outgoing {
     fn notification(&self, id: FlowId, terms: &Params) -> Packet {
         let class = if self.short { terms.short_class(self.packets) } else { 0 };
         let packets = if terms.sizes_known { self.packets } else { 0 };
-        terms.control(id, self.dst, Header { class, packets, ..Header::of(kind::NOTIFICATION) })
+        terms.control(id, self.dst, Header::Notification { class, packets })
     }
 
     fn finish(&self, id: FlowId, terms: &Params) -> Packet {
-        terms.control(id, self.dst, Header { packets: self.packets, ..Header::of(kind::SENDER_FINISH) })
+        terms.control(id, self.dst, Header::SenderFinish { packets: self.packets })
     }
 }

@@ -1,123 +1,250 @@
 //! What Fastpass's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
+use units::{HostId, Time};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// Request: [`about`].
-    pub about: u8,
-    /// How often the sender had asked for slots when this was said, modulo 2^16; answers repeat it.
+/// What a packet says. All but data are control packets. Each says how often the sender had asked for slots when this was
+/// said, modulo 2^16, its `attempt`; answers repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Sender to arbiter: slots, please.
+    Request(Request),
+    /// Arbiter to sender: these slots, this path.
+    Allocation(Allocation),
+    /// Arbiter to sender: none within delta_admission.
+    Reject {
+        /// The request's.
+        attempt: u16,
+    },
+    /// Arbiter to sender: your request is here and waits.
+    Wait {
+        /// The request's.
+        attempt: u16,
+    },
+    /// A part of the message.
+    Data(Data),
+    /// Receiver to sender: every packet is here.
+    Complete {
+        /// The last packet's.
+        attempt: u16,
+    },
+    /// Sender to receiver: all has been sent; what is missing?
+    Probe {
+        /// The sender's.
+        attempt: u16,
+        /// Packets of the message.
+        packets: u32,
+    },
+    /// Receiver to sender: this is missing.
+    State {
+        /// The probe's.
+        attempt: u16,
+        /// The first packet that is missing.
+        missing: u32,
+    },
+}
+
+/// What a sender asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The sender's.
     pub attempt: u16,
-    /// Request and allocation: packets that slots are for. Data and probe: packets of the message.
-    pub packets: u32,
-    /// Data: the packet's number. Request, allocation: the first packet that slots are for. State: the first that is missing.
+    /// The first packet that slots are for.
     pub first: u32,
-    /// Request: the receiver. Allocation: slots from one packet to the next.
-    pub argument: u32,
-    /// Allocation: when the first packet leaves, in picoseconds. Data: offset of the first byte.
-    pub at: u64,
-    /// Allocation: output ports of the switches on the way, one byte each, first lowest.
+    /// Packets that slots are for.
+    pub packets: u32,
+    /// The receiver.
+    pub dst: HostId,
+    /// Parts of the message have been sent: it can't be rejected any more.
+    pub admitted: bool,
+    /// Packets were lost on the path that was allocated last.
+    pub lost: bool,
+}
+
+/// What the arbiter gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The request's.
+    pub attempt: u16,
+    /// The first packet that slots are for.
+    pub first: u32,
+    /// Packets that slots are for.
+    pub packets: u32,
+    /// Slots from one packet to the next.
+    pub stride: u32,
+    /// When the first packet leaves.
+    pub at: Time,
+    /// Output ports of the switches on the way, one byte each, first lowest.
     pub path: u64,
 }
 
-/// The kinds of packets; all but data are control packets.
-pub mod kind {
-    /// Sender to arbiter: slots, please.
-    pub const REQUEST: u8 = 1;
-    /// Arbiter to sender: these slots, this path.
-    pub const ALLOCATION: u8 = 2;
-    /// Arbiter to sender: none within delta_admission.
-    pub const REJECT: u8 = 3;
-    /// Arbiter to sender: your request is here and waits.
-    pub const WAIT: u8 = 4;
-    /// A part of the message.
-    pub const DATA: u8 = 5;
-    /// Receiver to sender: every packet is here.
-    pub const COMPLETE: u8 = 6;
-    /// Sender to receiver: all has been sent; what is missing?
-    pub const PROBE: u8 = 7;
-    /// Receiver to sender: this is missing.
-    pub const STATE: u8 = 8;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The sender's.
+    pub attempt: u16,
+    /// The packet's number.
+    pub packet: u32,
+    /// Packets of the message.
+    pub packets: u32,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
 }
 
-/// What a request says beside its numbers, as bits.
-pub mod about {
-    /// Parts of the message have been sent: it can't be rejected any more.
-    pub const ADMITTED: u8 = 1;
-    /// Packets were lost on the path that was allocated last.
-    pub const LOST: u8 = 2;
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
+/// are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    /// Request: bits.
+    about: u8,
+    attempt: u16,
+    packets: u32,
+    /// The packet that it is about, or begins with.
+    first: u32,
+    /// Receiver or stride.
+    argument: u32,
+    /// Time in picoseconds, or offset.
+    at: u64,
+    path: u64,
 }
 
-const WIRE_BYTES: usize = 32;
+const REQUEST: u8 = 1;
+const ALLOCATION: u8 = 2;
+const REJECT: u8 = 3;
+const WAIT: u8 = 4;
+const DATA: u8 = 5;
+const COMPLETE: u8 = 6;
+const PROBE: u8 = 7;
+const STATE: u8 = 8;
 
-impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
-    }
-}
+/// Bits of [`Packed::about`].
+const ADMITTED: u8 = 1;
+const LOST: u8 = 2;
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.about]);
-        out.extend_from_slice(&self.attempt.to_be_bytes());
-        for word in [self.packets, self.first, self.argument] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let of = |kind, attempt| Packed { kind, attempt, ..Packed::zeroed() };
+        match self {
+            Header::Request(Request { attempt, first, packets, dst, admitted, lost }) => {
+                let about = if admitted { ADMITTED } else { 0 } | if lost { LOST } else { 0 };
+                Packed { about, packets, first, argument: dst.0, ..of(REQUEST, attempt) }
+            }
+            Header::Allocation(Allocation { attempt, first, packets, stride, at, path }) => {
+                Packed { packets, first, argument: stride, at: at.ps(), path, ..of(ALLOCATION, attempt) }
+            }
+            Header::Reject { attempt } => of(REJECT, attempt),
+            Header::Wait { attempt } => of(WAIT, attempt),
+            Header::Data(Data { attempt, packet, packets, offset }) => {
+                Packed { packets, first: packet, at: offset, ..of(DATA, attempt) }
+            }
+            Header::Complete { attempt } => of(COMPLETE, attempt),
+            Header::Probe { attempt, packets } => Packed { packets, ..of(PROBE, attempt) },
+            Header::State { attempt, missing } => Packed { first: missing, ..of(STATE, attempt) },
         }
-        out.extend_from_slice(&self.at.to_be_bytes());
-        out.extend_from_slice(&self.path.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "Fastpass header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let [kind, about, ..] = *bytes;
-        if !(kind::REQUEST..=kind::STATE).contains(&kind) {
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, about, attempt, packets, first, argument, at, path } = packed;
+        match kind {
+            REQUEST => {
+                let (admitted, lost) = (about & ADMITTED != 0, about & LOST != 0);
+                Header::Request(Request { attempt, first, packets, dst: HostId(argument), admitted, lost })
+            }
+            ALLOCATION => {
+                let at = Time::from_ps(at);
+                Header::Allocation(Allocation { attempt, first, packets, stride: argument, at, path })
+            }
+            REJECT => Header::Reject { attempt },
+            WAIT => Header::Wait { attempt },
+            COMPLETE => Header::Complete { attempt },
+            PROBE => Header::Probe { attempt, packets },
+            STATE => Header::State { attempt, missing: first },
+            _ => Header::Data(Data { attempt, packet: first, packets, offset: at }),
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, about, attempt, packets, first, argument, at, path } = self.pack();
+        to.bytes(&[kind, about]);
+        to.u16(attempt);
+        for word in [packets, first, argument] {
+            to.u32(word);
+        }
+        to.u64(at);
+        to.u64(path);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("Fastpass header: shorter than 32 bytes");
+        let ([kind, about], attempt) = (from.array()?, from.u16()?);
+        let (packets, first, argument) = (from.u32()?, from.u32()?, from.u32()?);
+        let (at, path) = (from.u64()?, from.u64()?);
+        if !(REQUEST..=STATE).contains(&kind) {
             return Err(Malformed { what: "Fastpass kind" });
         }
-        let header = Header {
-            kind,
-            about,
-            attempt: u16::from_be_bytes([bytes[2], bytes[3]]),
-            packets: word(4),
-            first: word(8),
-            argument: word(12),
-            at: long(16),
-            path: long(24),
-        };
-        Ok((header, WIRE_BYTES))
+        Ok(Header::unpack(Packed { kind, about, attempt, packets, first, argument, at, path }))
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.at
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        prop_oneof![
+            any::<(u16, [u32; 3], bool, bool)>().prop_map(|(attempt, [first, packets, dst], admitted, lost)| {
+                Header::Request(Request { attempt, first, packets, dst: HostId(dst), admitted, lost })
+            }),
+            any::<(u16, [u32; 3], u64, u64)>().prop_map(|(attempt, [first, packets, stride], at, path)| {
+                let at = Time::from_ps(at);
+                Header::Allocation(Allocation { attempt, first, packets, stride, at, path })
+            }),
+            any::<u16>().prop_map(|attempt| Header::Reject { attempt }),
+            any::<u16>().prop_map(|attempt| Header::Wait { attempt }),
+            any::<(u16, u32, u32, u64)>().prop_map(|(attempt, packet, packets, offset)| {
+                Header::Data(Data { attempt, packet, packets, offset })
+            }),
+            any::<u16>().prop_map(|attempt| Header::Complete { attempt }),
+            any::<(u16, u32)>().prop_map(|(attempt, packets)| Header::Probe { attempt, packets }),
+            any::<(u16, u32)>().prop_map(|(attempt, missing)| Header::State { attempt, missing }),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..9, about: u8, attempt: u16, packets: u32, first: u32, argument: u32, at: u64, path: u64,
-            noise: Vec<u8>,
-        ) {
-            let header = Header { kind, about, attempt, packets, first, argument, at, path };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = |first: [u8; 4], halves: [u32; 3], words: [u64; 2]| {
+            let (halves, words) = (halves.map(u32::to_be_bytes).concat(), words.map(u64::to_be_bytes).concat());
+            [&first[..], &halves, &words].concat()
+        };
+        let (attempt, first, packets) = (0x0102, 3, 4);
+        let request = Request { attempt, first, packets, dst: HostId(5), admitted: true, lost: true };
+        assert_eq!(check_header(Header::Request(request), &[]), bytes([1, 3, 1, 2], [4, 3, 5], [0, 0]));
+        let allocation = Allocation { attempt, first, packets, stride: 6, at: Time::from_ps(7), path: 8 };
+        assert_eq!(check_header(Header::Allocation(allocation), &[]), bytes([2, 0, 1, 2], [4, 3, 6], [7, 8]));
+        let data = Data { attempt, packet: first, packets, offset: 9 };
+        assert_eq!(check_header(Header::Data(data), &[]), bytes([5, 0, 1, 2], [4, 3, 0], [9, 0]));
+        let state = Header::State { attempt, missing: first };
+        assert_eq!(check_header(state, &[]), bytes([8, 0, 1, 2], [0, 3, 0], [0, 0]));
     }
 }

@@ -7,7 +7,7 @@ use units::{FlowId, HostId, Time};
 
 use super::Header;
 use super::arbiter::{Allocation, Answer, Arbiter, Request};
-use super::header::{about, kind};
+use super::header;
 use super::receiver::Receiver;
 use super::sender::{Outbox, Sender};
 use super::terms::{CONTROL, DATA, Params};
@@ -37,22 +37,20 @@ impl Fastpass {
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, out: &mut Outbox) {
-        let header: Header = packet.header();
-        match header.kind {
-            kind::REQUEST => self.asked(cx.now, packet.flow, packet.src, &header),
-            kind::DATA | kind::PROBE => {
-                self.receiver.receive(cx.now, packet, &header, &self.terms, out, cx.events);
-            }
-            _ => self.sender.hear(cx, packet.flow, packet.src, &header, &self.terms, out),
+        let terms = &self.terms;
+        match packet.header() {
+            Header::Data(data) => self.receiver.receive(cx.now, packet, data, terms, out, cx.events),
+            Header::Request(request) => self.asked(cx.now, packet.flow, packet.src, request),
+            Header::Probe { attempt, .. } => self.receiver.probed(cx.now, packet, attempt, terms, out),
+            answer => self.sender.hear(cx, packet.flow, packet.src, answer, terms, out),
         }
     }
 
     /// A request has come to the arbiter.
-    fn asked(&mut self, now: Time, flow: FlowId, src: HostId, header: &Header) {
+    fn asked(&mut self, now: Time, flow: FlowId, src: HostId, request: header::Request) {
         let Some(arbiter) = &mut self.arbiter else { return };
-        let Header { attempt, packets, first, argument, .. } = *header;
-        let (admitted, lost) = (header.about & about::ADMITTED != 0, header.about & about::LOST != 0);
-        let request = Request { flow, src, dst: HostId(argument), attempt, first, packets, admitted, lost };
+        let header::Request { attempt, first, packets, dst, admitted, lost } = request;
+        let request = Request { flow, src, dst, attempt, first, packets, admitted, lost };
         let now = self.terms.schedule_time(now);
         if let Some(answer) = arbiter.request(now, request) {
             self.answers.push_back((now + self.terms.processing, answer));
@@ -73,7 +71,7 @@ impl Fastpass {
             self.answers.pop_front();
             let (flow, to, header) = said(&answer);
             if to == self.terms.site.host {
-                self.sender.hear(cx, flow, to, &header, &self.terms, out);
+                self.sender.hear(cx, flow, to, header, &self.terms, out);
             } else {
                 self.control.push_back(self.terms.control(flow, to, header));
             }
@@ -83,10 +81,9 @@ impl Fastpass {
     /// Sends what is for others, and tells the arbiter what is for it if it is here.
     fn dispatch(&mut self, now: Time, out: &mut Outbox) {
         for (flow, to, header) in out.drain(..) {
-            if to == self.terms.site.host {
-                self.asked(now, flow, to, &header);
-            } else {
-                self.control.push_back(self.terms.control(flow, to, header));
+            match header {
+                Header::Request(request) if to == self.terms.site.host => self.asked(now, flow, to, request),
+                _ => self.control.push_back(self.terms.control(flow, to, header)),
             }
         }
     }
@@ -96,12 +93,10 @@ impl Fastpass {
 fn said(answer: &Answer) -> (FlowId, HostId, Header) {
     match *answer {
         Answer::Allocation(Allocation { flow, src, attempt, first, packets, at, stride, path, .. }) => {
-            let at = at.ps();
-            let header = Header { attempt, packets, first, argument: stride, at, path, ..Header::of(kind::ALLOCATION) };
-            (flow, src, header)
+            (flow, src, Header::Allocation(header::Allocation { attempt, first, packets, stride, at, path }))
         }
-        Answer::Reject { flow, src, attempt } => (flow, src, Header { attempt, ..Header::of(kind::REJECT) }),
-        Answer::Wait { flow, src, attempt } => (flow, src, Header { attempt, ..Header::of(kind::WAIT) }),
+        Answer::Reject { flow, src, attempt } => (flow, src, Header::Reject { attempt }),
+        Answer::Wait { flow, src, attempt } => (flow, src, Header::Wait { attempt }),
     }
 }
 

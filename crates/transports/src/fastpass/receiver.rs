@@ -4,7 +4,7 @@ use node::{Event, FlowMap, Packet};
 use units::Time;
 
 use super::Header;
-use super::header::kind;
+use super::header::Data;
 use super::sender::Outbox;
 use super::terms::Params;
 use crate::bits::Bits;
@@ -18,36 +18,38 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Data, or the question what is missing.
+    /// The question what is missing.
+    pub fn probed(&mut self, now: Time, packet: &Packet, attempt: u16, terms: &Params, out: &mut Outbox) {
+        let id = packet.flow;
+        let done = self.finished.knows(id, now, terms.patience);
+        let missing = self.flows.slot(id).and_then(|slot| self.flows.get(slot)).map_or(0, |of| of.1.first_missing);
+        let state = Header::State { attempt, missing };
+        out.push((id, packet.src, if done { Header::Complete { attempt } } else { state }));
+    }
+
+    /// A part of a message.
     pub fn receive(
         &mut self,
         now: Time,
         packet: &Packet,
-        header: &Header,
+        data: Data,
         terms: &Params,
         out: &mut Outbox,
         events: &mut Vec<Event>,
     ) {
-        let (id, attempt) = (packet.flow, header.attempt);
-        let complete = Header { attempt, ..Header::of(kind::COMPLETE) };
+        let (id, attempt) = (packet.flow, data.attempt);
         let done = self.finished.knows(id, now, terms.patience);
-        if header.kind == kind::PROBE {
-            let missing = self.flows.slot(id).and_then(|slot| self.flows.get(slot)).map_or(0, |of| of.1.first_missing);
-            let state = Header { attempt, first: missing, ..Header::of(kind::STATE) };
-            out.push((id, packet.src, if done { complete } else { state }));
-            return;
-        }
-        if done || header.first >= header.packets {
+        if done || data.packet >= data.packets {
             self.duplicates += u64::from(done);
             return;
         }
         let slot = self.flows.slot(id).unwrap_or_else(|| self.flows.insert(id, Bits::default()));
         let (_, bits) = self.flows.get_mut(slot).expect("just found");
-        self.duplicates += u64::from(!bits.insert(header.first));
-        if bits.count == header.packets {
+        self.duplicates += u64::from(!bits.insert(data.packet));
+        if bits.count == data.packets {
             self.flows.remove(slot);
             self.finished.add(id, now, terms.patience);
-            out.push((id, packet.src, complete));
+            out.push((id, packet.src, Header::Complete { attempt }));
             events.push(Event::Delivered { flow: id });
         }
     }

@@ -8,7 +8,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{about, kind};
+use super::header::{Allocation, Data, Request};
 use super::terms::{DATA, Params};
 
 #[derive(Default)]
@@ -92,7 +92,7 @@ impl Sender {
         };
         let slot = self.flows.insert(message.flow, flow);
         self.counts.requests += 1;
-        self.ask(now, slot, 0, 0, terms, out);
+        self.ask(now, slot, 0, false, terms, out);
     }
 
     /// What the arbiter or a receiver has to say about a flow.
@@ -101,66 +101,71 @@ impl Sender {
         cx: &mut Cx<'_>,
         id: FlowId,
         from: HostId,
-        header: &Header,
+        header: Header,
         terms: &Params,
         out: &mut Outbox,
     ) {
         let now = cx.now;
         let Some(slot) = self.flows.slot(id) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        let speaks = if matches!(header.kind, kind::COMPLETE | kind::STATE) { flow.dst } else { terms.arbiter };
+        let (speaks, attempt) = match header {
+            Header::Complete { attempt } | Header::State { attempt, .. } => (flow.dst, attempt),
+            Header::Reject { attempt } | Header::Wait { attempt } => (terms.arbiter, attempt),
+            Header::Allocation(allocation) => (terms.arbiter, allocation.attempt),
+            Header::Request(_) | Header::Data(_) | Header::Probe { .. } => return,
+        };
         if from != speaks {
             return;
         }
-        if header.kind == kind::COMPLETE {
+        if let Header::Complete { .. } = header {
             let (sent_packets, resent_packets) = (flow.sent_packets, flow.sent_packets - u64::from(flow.distinct));
             self.forget(slot);
             cx.events.push(Event::Completed { flow: id, sent_packets, resent_packets });
             return;
         }
-        if header.attempt != flow.attempt {
+        if attempt != flow.attempt {
             return;
         }
-        match (header.kind, flow.phase) {
-            (kind::ALLOCATION, Phase::Asking) => self.allocated(now, slot, header, terms),
-            (kind::WAIT, Phase::Asking) => {
+        match (header, flow.phase) {
+            (Header::Allocation(allocation), Phase::Asking) => self.allocated(now, slot, allocation, terms),
+            (Header::Wait { .. }, Phase::Asking) => {
                 flow.give_up = now + terms.patience;
                 flow.silences = 0;
                 self.timers.set(slot, now + terms.ask_again);
             }
-            (kind::REJECT, Phase::Asking) if !flow.is_admitted() => {
+            (Header::Reject { .. }, Phase::Asking) if !flow.is_admitted() => {
                 self.forget(slot);
                 cx.events.push(Event::Rejected { flow: id });
             }
-            (kind::STATE, Phase::Granted) if flow.grants.is_empty() && header.first < flow.packets => {
-                if header.first > flow.missing {
-                    flow.missing = header.first;
+            (Header::State { missing, .. }, Phase::Granted) if flow.grants.is_empty() && missing < flow.packets => {
+                if missing > flow.missing {
+                    flow.missing = missing;
                     flow.give_up = now + terms.patience;
                 }
                 self.counts.requests_again += 1;
-                self.ask(now, slot, header.first, about::LOST, terms, out);
+                self.ask(now, slot, missing, true, terms, out);
             }
             _ => {}
         }
     }
 
-    fn allocated(&mut self, now: Time, slot: u32, header: &Header, terms: &Params) {
+    fn allocated(&mut self, now: Time, slot: u32, allocation: Allocation, terms: &Params) {
+        let Allocation { first, packets, stride, at, path, .. } = allocation;
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let end = u64::from(header.first) + u64::from(header.packets);
-        if header.packets == 0 || header.first < flow.granted || end > u64::from(flow.packets) || header.argument == 0 {
+        let end = u64::from(first) + u64::from(packets);
+        if packets == 0 || first < flow.granted || end > u64::from(flow.packets) || stride == 0 {
             return;
         }
         flow.granted = end as u32;
-        let (at, stride) = (Time::from_ps(header.at), u64::from(header.argument));
-        let grant = Grant { first: header.first, packets: header.packets, used: 0, at, stride, path: header.path };
+        let grant = Grant { first, packets, used: 0, at, stride: u64::from(stride), path };
         let last = flow.granted == flow.packets;
         let (begins, ends) = (flow.due(&grant, 0, terms), flow.due(&grant, grant.packets - 1, terms));
         if begins < now {
             // The allocation has come too late: others are promised what comes after.
-            self.counts.slots_missed += u64::from(header.packets);
+            self.counts.slots_missed += u64::from(packets);
             if last && flow.grants.is_empty() {
                 // Where allocations are late there is too much to say: asking again at once would make it more.
-                flow.granted = header.first;
+                flow.granted = first;
                 flow.silences += 1;
                 self.timers.set(slot, flow.patient(now, terms.ask_again));
                 return;
@@ -184,15 +189,14 @@ impl Sender {
     }
 
     /// Asks for slots for the packets from `first` on.
-    fn ask(&mut self, now: Time, slot: u32, first: u32, about: u8, terms: &Params, out: &mut Outbox) {
+    fn ask(&mut self, now: Time, slot: u32, first: u32, lost: bool, terms: &Params, out: &mut Outbox) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.phase = Phase::Asking;
         flow.attempt = flow.attempt.wrapping_add(1);
         flow.granted = first;
-        let about = about | if flow.is_admitted() { about::ADMITTED } else { 0 };
-        let (attempt, packets, argument) = (flow.attempt, flow.packets - first, flow.dst.0);
-        let header = Header { about, attempt, packets, first, argument, ..Header::of(kind::REQUEST) };
-        out.push((id, terms.arbiter, header));
+        let (attempt, packets, admitted) = (flow.attempt, flow.packets - first, flow.is_admitted());
+        let request = Request { attempt, first, packets, dst: flow.dst, admitted, lost };
+        out.push((id, terms.arbiter, Header::Request(request)));
         self.timers.set(slot, flow.patient(now, terms.ask_again));
     }
 
@@ -215,10 +219,10 @@ impl Sender {
                 Phase::Asking => {
                     let first = flow.granted;
                     self.counts.requests_again += 1;
-                    self.ask(now, slot, first, 0, terms, out);
+                    self.ask(now, slot, first, false, terms, out);
                 }
                 Phase::Granted => {
-                    let header = Header { attempt: flow.attempt, packets: flow.packets, ..Header::of(kind::PROBE) };
+                    let header = Header::Probe { attempt: flow.attempt, packets: flow.packets };
                     out.push((id, flow.dst, header));
                     self.counts.probes += 1;
                     self.timers.set(slot, flow.patient(now, terms.answer));
@@ -291,15 +295,14 @@ impl Outgoing {
 
     fn data(&mut self, id: FlowId, number: u32, path: u64, terms: &Params) -> Packet {
         let payload_max = u64::from(terms.site.payload_max());
-        let at = u64::from(number) * payload_max;
-        let header =
-            Header { attempt: self.attempt, packets: self.packets, first: number, at, ..Header::of(kind::DATA) };
-        let mut packet = Packet::new(id, terms.site.host, self.dst, header);
-        packet.payload_bytes = (self.bytes - at).min(payload_max) as u16;
+        let offset = u64::from(number) * payload_max;
+        let (attempt, packets) = (self.attempt, self.packets);
+        let header = Header::Data(Data { attempt, packet: number, packets, offset });
+        let payload = (self.bytes - offset).min(payload_max) as u16;
+        let mut packet = terms.site.data_packet(id, self.dst, header, payload);
         // A slot is a full packet's: one that were shorter would come to the next links before its time.
         packet.wire_bytes = terms.site.mtu_bytes;
         packet.class = DATA;
-        packet.transport = terms.site.transport;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = path;
         self.sent_packets += 1;

@@ -174,10 +174,8 @@ impl Params {
 
     /// A control packet.
     pub fn control(&self, flow: FlowId, to: HostId, header: Header) -> Packet {
-        let mut packet = Packet::new(flow, self.site.host, to, header);
-        packet.wire_bytes = self.site.header_bytes;
+        let mut packet = self.site.control_packet(flow, to, header);
         packet.class = CONTROL;
-        packet.transport = self.site.transport;
         packet
     }
 }

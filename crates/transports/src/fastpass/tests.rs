@@ -5,7 +5,6 @@ use node::{Clock, Event, Header as _, Packet, Site};
 use testing::{PacketFate, Scene, Wire};
 use units::{Duration, FlowId, HostId, Time};
 
-use super::header::kind;
 use super::*;
 
 /// A network as a plan describes it.
@@ -49,8 +48,27 @@ fn first_slot(at: Time) -> Time {
     Time::from_ps((at + LEAD).ps().next_multiple_of(SLOT.ps()))
 }
 
-fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet)> {
-    scene.sent.iter().filter(|sent| sent.1.header::<Header>().kind == kind).copied().collect()
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Request,
+    Allocation,
+    Data,
+    Complete,
+    Other,
+}
+
+fn kind(packet: &Packet) -> Kind {
+    match packet.header() {
+        Header::Request(_) => Kind::Request,
+        Header::Allocation(_) => Kind::Allocation,
+        Header::Data(_) => Kind::Data,
+        Header::Complete { .. } => Kind::Complete,
+        _ => Kind::Other,
+    }
+}
+
+fn of_kind(scene: &Scene, of: Kind) -> Vec<(Time, Packet)> {
+    scene.sent.iter().filter(|sent| kind(&sent.1) == of).copied().collect()
 }
 
 fn ms(ms: u64) -> Time {
@@ -63,7 +81,7 @@ fn a_lone_message_takes_its_request_s_way_the_lead_and_its_slots() {
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(1));
     let begin = first_slot(Time::ZERO + CONTROL_WAY);
-    let data = of_kind(&scene, kind::DATA);
+    let data = of_kind(&scene, Kind::Data);
     assert_eq!(
         data.iter().map(|sent| sent.0).collect::<Vec<_>>(),
         (0..10).map(|i| begin + SLOT * i).collect::<Vec<_>>()
@@ -82,9 +100,9 @@ fn the_arbiter_s_host_sends_and_receives_too() {
     scene.run_until(ms(1));
     // Its own request takes no time; of each eight slots one is left out.
     let begin = first_slot(Time::ZERO);
-    let first = of_kind(&scene, kind::DATA)[0].0;
+    let first = of_kind(&scene, Kind::Data)[0].0;
     assert!(first == begin || first == begin + SLOT, "{first} and not {begin}");
-    let slots: Vec<u64> = of_kind(&scene, kind::DATA)
+    let slots: Vec<u64> = of_kind(&scene, Kind::Data)
         .iter()
         .filter(|sent| sent.1.src == HostId(0))
         .map(|sent| sent.0.ps() / SLOT.ps())
@@ -116,7 +134,7 @@ fn who_can_t_begin_in_time_is_rejected_and_sends_nothing() {
     assert!(
         matches!(of_refused[..], [(at, _, Event::Rejected { flow })] if *flow == refused && *at < Time::from_us(63))
     );
-    assert!(of_kind(&scene, kind::DATA).iter().all(|sent| sent.1.flow == long));
+    assert!(of_kind(&scene, Kind::Data).iter().all(|sent| sent.1.flow == long));
 }
 
 #[test]
@@ -124,17 +142,17 @@ fn single_packets_of_two_senders_alternate() {
     let mut scene = scene(4, Config { granularity: Granularity::Packet, ..Config::default() });
     let flows = [scene.send(Time::ZERO, 1, 3, packets(20)), scene.send(Time::ZERO, 2, 3, packets(20))];
     scene.run_until(ms(1));
-    let order: Vec<HostId> = of_kind(&scene, kind::DATA).iter().map(|sent| sent.1.src).collect();
+    let order: Vec<HostId> = of_kind(&scene, Kind::Data).iter().map(|sent| sent.1.src).collect();
     assert!(order.len() == 40 && order.windows(2).all(|two| two[0] != two[1]), "{order:?}");
     assert!(flows.iter().all(|&flow| scene.completed_at(flow).is_some()));
 }
 
 /// The first packet of a kind is lost; when the message is complete, and how many packets were sent again.
-fn complete_without_first(of: u8) -> (Option<Time>, u64) {
+fn complete_without_first(of: Kind) -> (Option<Time>, u64) {
     let mut scene = scene(4, Config::default());
     let mut lost = false;
     scene.spoil(move |_, packet| {
-        let hit = !lost && packet.header::<Header>().kind == of;
+        let hit = !lost && kind(packet) == of;
         lost |= hit;
         if hit { PacketFate::Drop } else { PacketFate::Pass }
     });
@@ -149,11 +167,11 @@ fn complete_without_first(of: u8) -> (Option<Time>, u64) {
 
 #[test]
 fn whatever_is_lost_is_made_up_for() {
-    for (of, resent) in [(kind::REQUEST, 0), (kind::ALLOCATION, 0), (kind::COMPLETE, 0), (kind::DATA, 10)] {
+    for (of, resent) in [(Kind::Request, 0), (Kind::Allocation, 0), (Kind::Complete, 0), (Kind::Data, 10)] {
         let (completed, again) = complete_without_first(of);
         // A wait for the arbiter is delta_admission and some round trips at the most.
-        assert!(completed < Some(Time::from_us(110)), "kind {of}: {completed:?}");
-        assert_eq!(again, resent, "kind {of}");
+        assert!(completed < Some(Time::from_us(110)), "kind {of:?}: {completed:?}");
+        assert_eq!(again, resent, "kind {of:?}");
     }
 }
 
@@ -187,7 +205,7 @@ fn hosts_with_clocks_of_their_own_send_by_them() {
         Scene::with_clocks(Wire::default(), &clocks, |site| config.endpoint(site, &NetworkView::star(site)));
     scene.send(Time::ZERO, 1, 2, packets(3));
     scene.run_until(ms(1));
-    let begin = of_kind(&scene, kind::DATA)[0].0;
+    let begin = of_kind(&scene, Kind::Data)[0].0;
     assert_eq!(begin + Duration::from_ns(300), first_slot(Time::ZERO + CONTROL_WAY));
     assert!(config.guarantee(&network(FabricSpec::default())).is_none());
 }
@@ -263,7 +281,7 @@ fn a_data_packet_says_where_its_payload_belongs() {
     let mut scene = scene(3, Config::default());
     scene.send(Time::ZERO, 1, 2, 3_000);
     scene.run_until(ms(1));
-    let data = of_kind(&scene, kind::DATA);
+    let data = of_kind(&scene, Kind::Data);
     let pieces: Vec<(u64, u16, u16)> = data
         .iter()
         .map(|(_, packet)| (packet.header::<Header>().payload_offset(), packet.payload_bytes, packet.wire_bytes))

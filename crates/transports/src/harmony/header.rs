@@ -1,7 +1,7 @@
 //! What Harmony's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
 /// The header of every packet. Which fields mean something depends on the kind; the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -45,8 +45,6 @@ pub mod kind {
     pub const FAILURE: u8 = 8;
 }
 
-const WIRE_BYTES: usize = 32;
-
 /// The slot is for some of the message, unless it turns out to be the only one.
 pub const ADDITIONAL: u8 = 2;
 /// The message has ended at its sender: nothing of it will come.
@@ -60,43 +58,48 @@ impl Header {
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.conclusive]);
-        out.extend_from_slice(&self.attempt.to_be_bytes());
-        out.extend_from_slice(&self.id.to_be_bytes());
-        for word in [self.bytes, self.offset, self.back] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Header;
+
+    #[inline]
+    fn pack(self) -> Header {
+        self
+    }
+
+    #[inline]
+    fn unpack(packed: Header) -> Header {
+        packed
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Header { kind, conclusive, attempt, id, bytes, offset, back } = self;
+        to.bytes(&[kind, conclusive]);
+        to.u16(attempt);
+        to.u32(id);
+        for word in [bytes, offset, back] {
+            to.u64(word);
         }
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "Harmony header: shorter than 32 bytes" });
-        };
-        let [kind, conclusive, high, low, ..] = *bytes;
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("Harmony header: shorter than 32 bytes");
+        let ([kind, conclusive], attempt, id) = (from.array()?, from.u16()?, from.u32()?);
+        let (bytes, offset, back) = (from.u64()?, from.u64()?, from.u64()?);
         if !(kind::REQUEST..=kind::FAILURE).contains(&kind) {
             return Err(Malformed { what: "Harmony kind" });
         }
         if conclusive > ADDITIONAL {
             return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2" });
         }
-        let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let word = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
-        let attempt = u16::from_be_bytes([high, low]);
-        let header =
-            Header { kind, conclusive, attempt, id: half(4), bytes: word(8), offset: word(16), back: word(24) };
-        Ok((header, WIRE_BYTES))
+        Ok(Header { kind, conclusive, attempt, id, bytes, offset, back })
     }
 
-    fn payload_offset(&self) -> u64 {
+    fn payload_offset(self) -> u64 {
         self.offset
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
-
     use super::*;
 
     proptest::proptest! {
@@ -105,10 +108,14 @@ mod tests {
             kind in 1u8..9, conclusive in 0u8..3, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
         ) {
             let header = Header { kind, conclusive, attempt, id, bytes, offset, back };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+            testing::check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let header = Header { kind: kind::RSVP, conclusive: 1, attempt: 0x0102, id: 3, bytes: 4, offset: 5, back: 6 };
+        let words = [4u64, 5, 6].map(u64::to_be_bytes).concat();
+        assert_eq!(testing::check_header(header, &[]), [&[2, 1, 1, 2, 0, 0, 0, 3][..], &words].concat());
     }
 }

@@ -382,13 +382,10 @@ impl Sender {
         let payload = message.next_payload(terms);
         let header =
             Header { attempt: message.attempt, id: load.id, offset, back: load.back, ..Header::of(kind::DATA) };
-        let mut packet = Packet::new(flow, terms.site.host, message.dst, header);
-        packet.payload_bytes = payload;
-        packet.wire_bytes = payload + terms.site.header_bytes;
+        let mut packet = terms.site.data_packet(flow, message.dst, header, payload);
         packet.class = URGENT;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = load.label;
-        packet.transport = terms.site.transport;
         let payload = u64::from(payload);
         message.next += payload;
         message.sent_packets += 1;

@@ -53,10 +53,8 @@ impl Params {
 
     /// A control packet that finds its way by the switches' tables.
     pub fn control(&self, flow: FlowId, dst: HostId, header: Header) -> Packet {
-        let mut packet = Packet::new(flow, self.site.host, dst, header);
-        packet.wire_bytes = self.site.header_bytes;
+        let mut packet = self.site.control_packet(flow, dst, header);
         packet.class = SIGNALS;
-        packet.transport = self.site.transport;
         packet
     }
 

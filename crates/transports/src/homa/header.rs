@@ -1,7 +1,7 @@
 //! What Homa's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
 use super::traffic::{LEVELS_MAX, Levels};
 
@@ -51,8 +51,6 @@ pub mod kind {
     pub const DONE: u8 = 9;
 }
 
-const WIRE_BYTES: usize = 32;
-
 impl Header {
     /// A header of this kind, all else 0.
     pub(super) fn of(kind: u8) -> Header {
@@ -71,23 +69,32 @@ impl Header {
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.class, self.levels]);
-        out.extend_from_slice(&self.cutoffs);
-        out.push(0);
-        out.extend_from_slice(&self.unscheduled.to_be_bytes());
-        out.extend_from_slice(&self.allowed.to_be_bytes());
-        out.extend_from_slice(&self.offset.to_be_bytes());
-        out.extend_from_slice(&self.length.to_be_bytes());
+    type Packed = Header;
+
+    #[inline]
+    fn pack(self) -> Header {
+        self
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "Homa header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let [kind, class, levels, c0, c1, c2, c3, c4, c5, _, u0, u1, ..] = *bytes;
+    #[inline]
+    fn unpack(packed: Header) -> Header {
+        packed
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        to.bytes(&[self.kind, self.class, self.levels]);
+        to.bytes(&self.cutoffs);
+        to.u8(0);
+        to.u16(self.unscheduled);
+        to.u32(self.allowed);
+        to.u64(self.offset);
+        to.u64(self.length);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("Homa header: shorter than 32 bytes");
+        let ([kind, class, levels], cutoffs, _) = (from.array()?, from.array()?, from.u8()?);
+        let (unscheduled, allowed, offset, length) = (from.u16()?, from.u32()?, from.u64()?, from.u64()?);
         if !(kind::UNSCHEDULED..=kind::DONE).contains(&kind) {
             return Err(Malformed { what: "Homa kind" });
         }
@@ -97,29 +104,16 @@ impl node::Header for Header {
         if usize::from(levels) > LEVELS_MAX {
             return Err(Malformed { what: "Homa levels" });
         }
-        let header = Header {
-            kind,
-            class,
-            levels,
-            cutoffs: [c0, c1, c2, c3, c4, c5],
-            pad: 0,
-            unscheduled: u16::from_be_bytes([u0, u1]),
-            allowed: word(12),
-            offset: long(16),
-            length: long(24),
-        };
-        Ok((header, WIRE_BYTES))
+        Ok(Header { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length })
     }
 
-    fn payload_offset(&self) -> u64 {
+    fn payload_offset(self) -> u64 {
         self.offset
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
-
     use super::*;
 
     proptest::proptest! {
@@ -129,10 +123,18 @@ mod tests {
             unscheduled: u16, allowed: u32, offset: u64, length: u64, noise: Vec<u8>,
         ) {
             let header = Header { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+            testing::check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let cutoffs = [1, 2, 3, 4, 5, 6];
+        let (unscheduled, allowed, offset, length) = (0x0708, 9, 10, 11);
+        let header =
+            Header { kind: kind::RESEND, class: 7, levels: 6, cutoffs, pad: 0, unscheduled, allowed, offset, length };
+        let words = [10u64, 11].map(u64::to_be_bytes).concat();
+        let bytes = [&[4, 7, 6, 1, 2, 3, 4, 5, 6, 0, 7, 8, 0, 0, 0, 9][..], &words].concat();
+        assert_eq!(testing::check_header(header, &[]), bytes);
     }
 }

@@ -113,10 +113,8 @@ impl Params {
 
     /// A packet of this class without payload.
     pub fn packet(&self, flow: FlowId, to: HostId, class: u8, header: Header) -> Packet {
-        let mut packet = Packet::new(flow, self.site.host, to, header);
-        packet.wire_bytes = self.site.header_bytes;
+        let mut packet = self.site.control_packet(flow, to, header);
         packet.class = class;
-        packet.transport = self.site.transport;
         if self.aeolus.is_some() {
             // Not to be dropped before there is no room at all.
             packet.flags = flags::ECT;

@@ -1,119 +1,193 @@
 //! What NDP's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// Data: bits of [`marks`].
-    pub marks: u8,
-    /// Data: the class of traffic that the message belongs to, for receivers that pull by it.
-    pub class: u16,
-    /// Data, and echoed by its ACK or NACK: the packet's number in its message. That all carry it, from 0 on, lets whichever comes
-    /// first open the connection (section 3.2.2).
-    pub packet: u32,
-    /// All but data: pulls sent for the message so far.
-    pub pull: u32,
-    /// All but data: all packets below it are there.
-    pub acked: u32,
-    /// Data: length of the message.
-    pub message_bytes: u64,
-    /// Data: offset of the first byte.
-    pub offset: u64,
-}
-
-/// The kinds of packets (section 3.2); all but data are control packets.
-pub mod kind {
+/// What a packet says (section 3.2). All but data are control packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
     /// A part of the message, or what is left of it when it was trimmed.
-    pub const DATA: u8 = 1;
+    Data(Data),
     /// This packet is here.
-    pub const ACK: u8 = 2;
+    Ack(Answer),
     /// This packet's header is here: have it ready.
-    pub const NACK: u8 = 3;
+    Nack(Answer),
     /// Send as many packets as the counter has grown by.
-    pub const PULL: u8 = 4;
+    Pull(Progress),
 }
+
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The packet's number in its message. That all carry it, from 0 on, lets whichever comes first open the connection
+    /// (section 3.2.2).
+    pub packet: u32,
+    /// The class of traffic that the message belongs to, for receivers that pull by it.
+    pub class: u16,
+    /// Length of the message.
+    pub message_bytes: u64,
+    /// Offset of the packet's first byte.
+    pub offset: u64,
+    /// The sender had nothing more to send behind it (section 3.2).
+    pub last: bool,
+    /// A switch had no room for its headers and has sent it back (section 3.2.4).
+    pub returned: bool,
+}
+
+/// What a receiver says of one packet, and of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The packet's number.
+    pub packet: u32,
+    /// How far the message is.
+    pub progress: Progress,
+}
+
+/// How far a message is, by its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Pulls sent for the message so far.
+    pub pull: u32,
+    /// All packets below it are there.
+    pub acked: u32,
+}
+
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
+/// are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    marks: u8,
+    class: u16,
+    packet: u32,
+    pull: u32,
+    acked: u32,
+    message_bytes: u64,
+    offset: u64,
+}
+
+const DATA: u8 = 1;
+const ACK: u8 = 2;
+const NACK: u8 = 3;
+const PULL: u8 = 4;
 
 /// Marks of data packets.
-pub mod marks {
-    /// The sender had nothing more to send behind it (section 3.2).
-    pub const LAST: u8 = 1;
-    /// A switch had no room for its headers and has sent it back (section 3.2.4).
-    pub const RETURNED: u8 = 2;
-}
+const LAST: u8 = 1;
+const RETURNED: u8 = 2;
 
-const WIRE_BYTES: usize = 32;
-
-impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
+impl Answer {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Answer { packet, progress: Progress { pull, acked } } = self;
+        Packed { kind, packet, pull, acked, ..Packed::zeroed() }
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.marks]);
-        out.extend_from_slice(&self.class.to_be_bytes());
-        for word in [self.packet, self.pull, self.acked] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        match self {
+            Header::Data(Data { packet, class, message_bytes, offset, last, returned }) => {
+                let marks = if last { LAST } else { 0 } | if returned { RETURNED } else { 0 };
+                Packed { kind: DATA, marks, class, packet, message_bytes, offset, ..Packed::zeroed() }
+            }
+            Header::Ack(answer) => answer.pack(ACK),
+            Header::Nack(answer) => answer.pack(NACK),
+            Header::Pull(progress) => Answer { packet: 0, progress }.pack(PULL),
         }
-        out.extend_from_slice(&self.message_bytes.to_be_bytes());
-        out.extend_from_slice(&self.offset.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "NDP header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let [kind, marks, high, low, ..] = *bytes;
-        if !(kind::DATA..=kind::PULL).contains(&kind) {
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, marks, class, packet, pull, acked, message_bytes, offset } = packed;
+        let progress = Progress { pull, acked };
+        match kind {
+            ACK => Header::Ack(Answer { packet, progress }),
+            NACK => Header::Nack(Answer { packet, progress }),
+            PULL => Header::Pull(progress),
+            _ => {
+                let (last, returned) = (marks & LAST != 0, marks & RETURNED != 0);
+                Header::Data(Data { packet, class, message_bytes, offset, last, returned })
+            }
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, marks, class, packet, pull, acked, message_bytes, offset } = self.pack();
+        to.bytes(&[kind, marks]);
+        to.u16(class);
+        for word in [packet, pull, acked] {
+            to.u32(word);
+        }
+        to.u64(message_bytes);
+        to.u64(offset);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("NDP header: shorter than 32 bytes");
+        let ([kind, marks], class) = (from.array()?, from.u16()?);
+        let (packet, pull, acked) = (from.u32()?, from.u32()?, from.u32()?);
+        let (message_bytes, offset) = (from.u64()?, from.u64()?);
+        if !(DATA..=PULL).contains(&kind) {
             return Err(Malformed { what: "NDP kind" });
         }
-        if marks > marks::LAST | marks::RETURNED {
+        if marks > LAST | RETURNED {
             return Err(Malformed { what: "NDP marks" });
         }
-        let header = Header {
-            kind,
-            marks,
-            class: u16::from_be_bytes([high, low]),
-            packet: word(4),
-            pull: word(8),
-            acked: word(12),
-            message_bytes: long(16),
-            offset: long(24),
-        };
-        Ok((header, WIRE_BYTES))
+        Ok(Header::unpack(Packed { kind, marks, class, packet, pull, acked, message_bytes, offset }))
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.offset
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        let answers =
+            any::<[u32; 3]>().prop_map(|[packet, pull, acked]| Answer { packet, progress: Progress { pull, acked } });
+        prop_oneof![
+            any::<(u32, u16, [u64; 2], bool, bool)>().prop_map(
+                |(packet, class, [message_bytes, offset], last, returned)| {
+                    Header::Data(Data { packet, class, message_bytes, offset, last, returned })
+                }
+            ),
+            answers.clone().prop_map(Header::Ack),
+            answers.prop_map(Header::Nack),
+            any::<(u32, u32)>().prop_map(|(pull, acked)| Header::Pull(Progress { pull, acked })),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..5, marks in 0u8..4, class: u16, packet: u32, pull: u32, acked: u32,
-            message_bytes: u64, offset: u64, noise: Vec<u8>,
-        ) {
-            let header = Header { kind, marks, class, packet, pull, acked, message_bytes, offset };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = |first: [u8; 4], halves: [u32; 3], words: [u64; 2]| {
+            let (halves, words) = (halves.map(u32::to_be_bytes).concat(), words.map(u64::to_be_bytes).concat());
+            [&first[..], &halves, &words].concat()
+        };
+        let data = |last, returned| {
+            Header::Data(Data { packet: 3, class: 0x0102, message_bytes: 4, offset: 5, last, returned })
+        };
+        assert_eq!(check_header(data(true, false), &[]), bytes([1, 1, 1, 2], [3, 0, 0], [4, 5]));
+        assert_eq!(check_header(data(true, true), &[]), bytes([1, 3, 1, 2], [3, 0, 0], [4, 5]));
+        let progress = Progress { pull: 6, acked: 7 };
+        let nack = Header::Nack(Answer { packet: 3, progress });
+        assert_eq!(check_header(nack, &[]), bytes([3, 0, 0, 0], [3, 6, 7], [0, 0]));
+        assert_eq!(check_header(Header::Pull(progress), &[]), bytes([4, 0, 0, 0], [0, 6, 7], [0, 0]));
     }
 }

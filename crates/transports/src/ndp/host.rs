@@ -7,7 +7,6 @@ use fabric::Routes;
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 
 use super::Header;
-use super::header::{kind, marks};
 use super::paths::{Order, Paths};
 use super::receiver::Receiver;
 use super::sender::Sender;
@@ -29,14 +28,13 @@ impl Ndp {
     }
 
     fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
-        let header: Header = packet.header();
         let paths = self.paths.as_mut();
-        match header.kind {
-            kind::DATA if header.marks & marks::RETURNED != 0 => {
-                self.sender.returned(cx.now, packet, &header, &self.terms, paths);
+        match packet.header() {
+            Header::Data(data) if data.returned => {
+                self.sender.returned(cx.now, packet, data.packet, &self.terms, paths);
             }
-            kind::DATA => self.receiver.receive(cx, packet, &header, &self.terms, &mut self.control),
-            _ => self.sender.hear(cx, packet, &header, &self.terms, paths),
+            Header::Data(data) => self.receiver.receive(cx, packet, data, &self.terms, &mut self.control),
+            answer => self.sender.hear(cx, packet, answer, &self.terms, paths),
         }
     }
 }

@@ -324,7 +324,7 @@ mod tests {
     use units::{Duration, FlowId, LinkId, Rate};
 
     use super::*;
-    use crate::ndp::header::{Header, kind};
+    use crate::ndp::header::{Header, Progress};
 
     fn paths(spec: FabricSpec, src: u32) -> (Paths, Arc<Fabric>) {
         let site = Site {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     fn next(paths: &mut Paths, dst: u32, order: Order, avoid: Option<PathId>, random: &mut Stream) -> (Packet, PathId) {
-        let mut packet = Packet::new(FlowId(0), paths.me, HostId(dst), Header::of(kind::DATA));
+        let mut packet = Packet::new(FlowId(0), paths.me, HostId(dst), Header::Pull(Progress { pull: 0, acked: 0 }));
         let path = paths.route(&mut packet, order, avoid, random).expect("there is a path");
         (packet, path)
     }

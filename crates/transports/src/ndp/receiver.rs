@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{kind, marks};
+use super::header::{Answer, Data, Progress};
 use super::terms::Params;
 use crate::bits::Bits;
 
@@ -60,24 +60,25 @@ impl Receiver {
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        data: Data,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
-        let packets = terms.packets(header.message_bytes);
-        let answer = |kind, pull, acked| {
-            let header = Header { packet: header.packet, pull, acked, ..Header::of(kind) };
+        let packets = terms.packets(data.message_bytes);
+        let answer = |whole, pull, acked| {
+            let answer = Answer { packet: data.packet, progress: Progress { pull, acked } };
+            let header = if whole { Header::Ack(answer) } else { Header::Nack(answer) };
             terms.control(packet.flow, packet.src, header)
         };
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += 1;
-            control.push_back(answer(kind::ACK, 0, packets));
+            control.push_back(answer(true, 0, packets));
             return;
         }
         let slot = self.flows.slot(packet.flow).unwrap_or_else(|| {
             let new = Incoming {
                 src: packet.src,
-                class: header.class,
+                class: data.class,
                 packets,
                 received: Bits::default(),
                 trimmed: BTreeSet::new(),
@@ -89,11 +90,11 @@ impl Receiver {
             self.flows.insert(packet.flow, new)
         });
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if flow.src != packet.src || header.packet >= flow.packets {
+        if flow.src != packet.src || data.packet >= flow.packets {
             return;
         }
         // What comes a second time was sent unasked, and so brings no pull.
-        let known = flow.received.next_missing(header.packet) != header.packet;
+        let known = flow.received.next_missing(data.packet) != data.packet;
         let trimmed = packet.has(flags::TRIMMED);
         let pulls = match (known, trimmed) {
             (true, _) => {
@@ -101,29 +102,27 @@ impl Receiver {
                 false
             }
             (false, true) => {
-                flow.trimmed.insert(header.packet);
+                flow.trimmed.insert(data.packet);
                 true
             }
             (false, false) => {
-                flow.received.insert(header.packet);
-                flow.trimmed.remove(&header.packet);
+                flow.received.insert(data.packet);
+                flow.trimmed.remove(&data.packet);
                 !flow.last_seen
             }
         };
-        let kind = if trimmed && !known { kind::NACK } else { kind::ACK };
-        match kind {
-            kind::NACK => self.counts.nacks += 1,
-            _ => self.counts.acks += 1,
-        }
+        let whole = known || !trimmed;
+        self.counts.acks += u64::from(whole);
+        self.counts.nacks += u64::from(!whole);
         if flow.received.count == flow.packets {
-            control.push_back(answer(kind, flow.pulls, packets));
+            control.push_back(answer(whole, flow.pulls, packets));
             self.keep(slot, 0);
             self.flows.remove(slot);
             self.finished.insert(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
             return;
         }
-        if terms.mark_ends_pulls && header.marks & marks::LAST != 0 && !trimmed {
+        if terms.mark_ends_pulls && data.last && !trimmed {
             flow.last_seen = true;
             // Trimmed packets need theirs, those sent again behind the mark too.
             let need = flow.trimmed.len() as u32;
@@ -134,7 +133,7 @@ impl Receiver {
         let combined = self.queued == 1 && self.take_own(slot, cx.now, terms);
         let (_, flow) = self.flows.get(slot).expect("it has not ended");
         self.counts.pulls_with_answers += u64::from(combined);
-        control.push_back(answer(kind, flow.pulls, flow.received.first_missing));
+        control.push_back(answer(whole, flow.pulls, flow.received.first_missing));
     }
 
     /// Adds a pull to the queue.
@@ -183,8 +182,8 @@ impl Receiver {
             let (id, slot) = self.take_turn();
             let (_, flow) = self.flows.get_mut(slot).expect("it has a pull");
             flow.pulls += 1;
-            let header = Header { pull: flow.pulls, acked: flow.received.first_missing, ..Header::of(kind::PULL) };
-            control.push_back(terms.control(id, flow.src, header));
+            let progress = Progress { pull: flow.pulls, acked: flow.received.first_missing };
+            control.push_back(terms.control(id, flow.src, Header::Pull(progress)));
             self.pace(now, terms);
         }
     }

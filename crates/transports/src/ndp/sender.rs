@@ -6,7 +6,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{kind, marks};
+use super::header::{Answer, Data};
 use super::paths::{Order, Outcome, PathId, Paths};
 use super::terms::{DATA, Params};
 use crate::bits::Bits;
@@ -206,10 +206,15 @@ impl Sender {
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        header: Header,
         terms: &Params,
         mut paths: Option<&mut Paths>,
     ) {
+        let (Header::Ack(Answer { progress, .. }) | Header::Nack(Answer { progress, .. }) | Header::Pull(progress)) =
+            header
+        else {
+            return;
+        };
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if flow.dst != packet.src {
@@ -217,7 +222,7 @@ impl Sender {
         }
         (flow.heard_at, flow.timeouts) = (cx.now, 0);
         // Cumulative, so that lost and late pulls do no harm (section 3.2.1).
-        let more = header.pull.saturating_sub(flow.pulled);
+        let more = progress.pull.saturating_sub(flow.pulled);
         flow.pulled += more;
         flow.credit += more;
         let mut count = |dst, sent: &Sent, outcome| {
@@ -225,13 +230,13 @@ impl Sender {
                 paths.count(dst, path, outcome);
             }
         };
-        match header.kind {
-            kind::ACK if header.packet < flow.packets => {
+        match header {
+            Header::Ack(Answer { packet: number, .. }) if number < flow.packets => {
                 flow.note(true);
                 flow.answered += 1;
-                flow.again.remove(&header.packet);
-                flow.acked.insert(header.packet);
-                if let Some(sent) = flow.land(header.packet) {
+                flow.again.remove(&number);
+                flow.acked.insert(number);
+                if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Acked);
                     if sent.last && terms.mark_ends_pulls {
                         // Its receiver has removed the pulls that it had for us, but for what it knows to be trimmed.
@@ -240,17 +245,17 @@ impl Sender {
                     }
                 }
             }
-            kind::NACK if header.packet < flow.packets => {
+            Header::Nack(Answer { packet: number, .. }) if number < flow.packets => {
                 flow.note(false);
                 flow.answered += 1;
-                if let Some(sent) = flow.land(header.packet) {
+                if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Nacked);
-                    flow.again.insert(header.packet, Again { trimmed: true, avoid: None });
+                    flow.again.insert(number, Again { trimmed: true, avoid: None });
                 }
             }
             _ => {}
         }
-        flow.ack_below(header.acked);
+        flow.ack_below(progress.acked);
         if flow.acked.count == flow.packets {
             let (sent_packets, resent_packets) = (flow.sent_packets, flow.sent_packets - u64::from(flow.next));
             self.timers.clear(slot);
@@ -264,18 +269,18 @@ impl Sender {
 
     /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for anything, or if
     /// most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and the window is smaller by one.
-    pub fn returned(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, paths: Option<&mut Paths>) {
+    pub fn returned(&mut self, now: Time, packet: &Packet, number: u32, terms: &Params, paths: Option<&mut Paths>) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         // The switch has swapped the addresses.
-        let Some(sent) = flow.land(header.packet).filter(|_| flow.dst == packet.src) else { return };
+        let Some(sent) = flow.land(number).filter(|_| flow.dst == packet.src) else { return };
         self.counts.returned += 1;
         (flow.heard_at, flow.timeouts) = (now, 0);
         if let (Some(paths), Some(path)) = (paths, sent.path) {
             paths.count(flow.dst, path, Outcome::Nacked);
         }
         flow.note(false);
-        flow.again.insert(header.packet, Again { trimmed: false, avoid: sent.path });
+        flow.again.insert(number, Again { trimmed: false, avoid: sent.path });
         if flow.mostly_acked() {
             flow.credit += 1;
             self.counts.returned_resent += 1;
@@ -312,19 +317,10 @@ impl Sender {
         let offset = u64::from(number) * u64::from(terms.site.payload_max());
         let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
         let last = !flow.has_work();
-        let header = Header {
-            marks: if last { marks::LAST } else { 0 },
-            class: flow.class,
-            packet: number,
-            message_bytes: flow.bytes,
-            offset,
-            ..Header::of(kind::DATA)
-        };
-        let mut packet = Packet::new(id, terms.site.host, flow.dst, header);
-        packet.payload_bytes = payload;
-        packet.wire_bytes = payload + terms.site.header_bytes;
+        let (class, message_bytes) = (flow.class, flow.bytes);
+        let data = Data { packet: number, class, message_bytes, offset, last, returned: false };
+        let mut packet = terms.site.data_packet(id, flow.dst, Header::Data(data), payload);
         packet.class = DATA;
-        packet.transport = terms.site.transport;
         let path = paths.and_then(|paths| paths.route(&mut packet, Order::Data, avoid, cx.random));
         flow.sent_packets += 1;
         flow.heard_at = cx.now;

@@ -15,7 +15,7 @@ use node::pool::{Fifo, PacketId, Pool};
 use node::{Packet, Port, Site};
 use units::PortId;
 
-use super::header::{kind, marks};
+use super::header::Data;
 use super::{Config, Header};
 
 /// NDP's part of a switch.
@@ -91,12 +91,15 @@ impl SwitchPart {
         if self.ports[out.index()].headers.bytes + u32::from(packet.wire_bytes) <= self.queue_bytes {
             return Admission::ByBuffer;
         }
-        let header: Header = packet.header();
-        if !self.return_to_sender || header.kind != kind::DATA || header.marks & marks::RETURNED != 0 {
+        let Header::Data(data @ Data { returned: false, .. }) = packet.header() else {
+            self.headers_lost += 1;
+            return Admission::Full;
+        };
+        if !self.return_to_sender {
             self.headers_lost += 1;
             return Admission::Full;
         }
-        packet.set_header(Header { marks: header.marks | marks::RETURNED, ..header });
+        packet.set_header(Header::Data(Data { returned: true, ..data }));
         (packet.src, packet.dst) = (packet.dst, packet.src);
         // Back by any way that switches know.
         packet.flags &= !(flags::SOURCE_ROUTED | flags::COMPACT_ROUTE);

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use node::packet::flags;
 use node::{Event, Packet};
-use testing::{PacketFate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
-use super::header::{kind, marks};
+use super::header::{Answer, Data, Progress};
 use super::{Config, Departure, Departures, Header};
 use contract::{NetworkView, Scheme};
 
@@ -50,15 +50,28 @@ fn ms(ms: u64) -> Time {
     Time::from_ms(ms)
 }
 
-/// All that was sent of one kind: when, and what.
-fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet, Header)> {
-    let with_header = |&(at, packet): &(Time, Packet)| (at, packet, packet.header::<Header>());
-    scene.sent.iter().map(with_header).filter(|sent| sent.2.kind == kind).collect()
+/// The number of a data packet.
+fn number(packet: &Packet) -> Option<u32> {
+    if let Header::Data(data) = packet.header() { Some(data.packet) } else { None }
+}
+
+/// Pulls sent for a message, as far as this packet says.
+fn pull(packet: &Packet) -> u32 {
+    match packet.header() {
+        Header::Data(_) => 0,
+        Header::Ack(Answer { progress, .. }) | Header::Nack(Answer { progress, .. }) | Header::Pull(progress) => {
+            progress.pull
+        }
+    }
 }
 
 /// When each of a packet's copies was sent.
 fn times(scene: &Scene, number: u32) -> Vec<Time> {
-    of_kind(scene, kind::DATA).into_iter().filter(|sent| sent.2.packet == number).map(|sent| sent.0).collect()
+    sent!(scene, Header::Data(data) => data.packet)
+        .into_iter()
+        .filter(|sent| sent.2 == number)
+        .map(|sent| sent.0)
+        .collect()
 }
 
 fn count(scene: &Scene, host: u32, name: &str) -> u64 {
@@ -72,17 +85,16 @@ fn trim(packet: &mut Packet) {
 
 fn send_back(packet: &mut Packet) {
     trim(packet);
-    let header: Header = packet.header();
-    packet.set_header(Header { marks: header.marks | marks::RETURNED, ..header });
+    if let Header::Data(data) = packet.header() {
+        packet.set_header(Header::Data(Data { returned: true, ..data }));
+    }
     (packet.src, packet.dst) = (packet.dst, packet.src);
 }
 
 /// Whether a packet is data, first sent.
 fn first_time() -> impl FnMut(&Packet) -> bool {
     let mut seen = BTreeSet::new();
-    move |packet| {
-        packet.header::<Header>().kind == kind::DATA && seen.insert((packet.flow, packet.header::<Header>().packet))
-    }
+    move |packet| number(packet).is_some_and(|number| seen.insert((packet.flow, number)))
 }
 
 #[test]
@@ -94,7 +106,7 @@ fn one_packet_needs_no_handshake() {
     let delivered = Time::from_ps(2_500_000 + 2 * 11_200);
     assert_eq!(scene.delivered_at(flow), Some(delivered));
     assert_eq!(scene.completed_at(flow), Some(delivered + CONTROL_WAY));
-    assert_eq!((of_kind(&scene, kind::ACK).len(), of_kind(&scene, kind::PULL).len()), (1, 0));
+    assert_eq!((sent!(scene, Header::Ack(_)).len(), sent!(scene, Header::Pull(_)).len()), (1, 0));
     assert_eq!(scene.sent.len(), 2);
 }
 
@@ -104,7 +116,7 @@ fn a_window_is_pushed_at_line_rate_and_then_nothing_until_pulled() {
     scene.spoil(|_, packet| if packet.src == HostId(1) { PacketFate::Drop } else { PacketFate::Pass });
     scene.send(Time::ZERO, 0, 1, packets(500));
     scene.run_until(Time::ZERO + RTO - Duration::from_ps(1));
-    let sent: Vec<Time> = of_kind(&scene, kind::DATA).iter().map(|sent| sent.0).collect();
+    let sent: Vec<Time> = sent!(scene, Header::Data(data) => data.packet).iter().map(|sent| sent.0).collect();
     let expected: Vec<Time> = (0..WINDOW).map(|packet| Time::ZERO + PACKET * packet).collect();
     assert_eq!(sent, expected);
 }
@@ -117,7 +129,7 @@ fn a_long_message_never_leaves_the_line_idle() {
     assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + PACKET * 4_999 + DATA_WAY));
     // A lone sender's pulls go with ACKs (section 3.2), and there is one for each packet that was not pushed, or more by what was on
     // its way when the sender's last packet left.
-    assert_eq!(of_kind(&scene, kind::PULL).len(), 0);
+    assert_eq!(sent!(scene, Header::Pull(_)).len(), 0);
     let pulls = count(&scene, 1, "pulls");
     assert!((5_000 - WINDOW..5_000).contains(&pulls), "{pulls}");
 }
@@ -127,13 +139,14 @@ fn a_trimmed_packet_is_announced_at_once_and_sent_first_when_pulled() {
     let mut scene = scene(2);
     let mut first_time = first_time();
     scene.touch(move |_, packet| {
-        if first_time(packet) && [3, 20].contains(&packet.header::<Header>().packet) {
+        if first_time(packet) && [Some(3), Some(20)].contains(&number(packet)) {
             trim(packet);
         }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(200));
     scene.run_until(ms(1));
-    let nacks: Vec<(Time, u32)> = of_kind(&scene, kind::NACK).iter().map(|nack| (nack.0, nack.2.packet)).collect();
+    let nacks: Vec<(Time, u32)> =
+        sent!(scene, Header::Nack(nack) => nack.packet).iter().map(|nack| (nack.0, nack.2)).collect();
     // Sent whole, it comes in as headers; its ACK is no larger.
     let comes = |packet: u64| Time::ZERO + PACKET * packet + Duration::from_ps(120_000 + 2_500_000 + 3_200);
     assert_eq!(nacks.len(), 2);
@@ -149,7 +162,7 @@ fn a_trimmed_packet_is_announced_at_once_and_sent_first_when_pulled() {
         let nack_comes = comes(u64::from(packet)) + CONTROL_WAY + Duration::from_ps(3_200);
         assert!(again.since(nack_comes) <= PACKET * 2, "{again}");
     }
-    let all = of_kind(&scene, kind::DATA).len();
+    let all = sent!(scene, Header::Data(data) => data.packet).len();
     assert_eq!((all, count(&scene, 0, "timeouts"), count(&scene, 1, "duplicates")), (202, 0, 0));
     // The line is never idle: two packets more.
     assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + PACKET * 201 + DATA_WAY));
@@ -159,9 +172,11 @@ fn a_trimmed_packet_is_announced_at_once_and_sent_first_when_pulled() {
 fn what_nothing_is_heard_of_goes_again_after_the_timeout() {
     let mut scene = scene(2);
     let mut first_time = first_time();
-    scene.spoil(move |_, packet| {
-        if first_time(packet) && packet.header::<Header>().packet == 5 { PacketFate::Drop } else { PacketFate::Pass }
-    });
+    scene.spoil(
+        move |_, packet| {
+            if first_time(packet) && number(packet) == Some(5) { PacketFate::Drop } else { PacketFate::Pass }
+        },
+    );
     let flow = scene.send(Time::ZERO, 0, 1, packets(30));
     scene.run_until(ms(1));
     let (sent, again) = (Time::ZERO + PACKET * 5, Time::ZERO + PACKET * 5 + RTO);
@@ -175,16 +190,19 @@ fn lost_pulls_are_made_up_for_by_later_ones() {
     let mut scene = fast(3);
     let mut pulls = 0;
     scene.spoil(move |now, packet| {
-        let pull = packet.header::<Header>().kind == kind::PULL && now < Time::from_us(50);
+        let pull = matches!(packet.header(), Header::Pull(_)) && now < Time::from_us(50);
         pulls += u32::from(pull);
         if pull && pulls % 3 != 0 { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flows = [scene.send(Time::ZERO, 0, 2, packets(400)), scene.send(Time::ZERO, 1, 2, packets(400))];
     scene.run_until(ms(1));
     assert!(flows.iter().all(|&flow| scene.delivered_at(flow).is_some()));
-    assert!(of_kind(&scene, kind::PULL).len() > 50);
+    assert!(sent!(scene, Header::Pull(_)).len() > 50);
     let sum = |name| count(&scene, 0, name) + count(&scene, 1, name);
-    assert_eq!((sum("timeouts"), sum("pulls_missed"), of_kind(&scene, kind::DATA).len()), (0, 0, 800));
+    assert_eq!(
+        (sum("timeouts"), sum("pulls_missed"), sent!(scene, Header::Data(data) => data.packet).len()),
+        (0, 0, 800)
+    );
 }
 
 #[test]
@@ -192,9 +210,14 @@ fn when_the_last_pulls_are_lost_a_sender_goes_on_after_a_while() {
     let mut scene = scene(2);
     // Answers that pull nothing, until long after the window has been acknowledged.
     scene.touch(|now, packet| {
-        let header: Header = packet.header();
-        if header.kind != kind::DATA && now < Time::from_us(100) {
-            packet.set_header(Header { pull: 0, ..header });
+        if now < Time::from_us(100) {
+            let none = |progress| Progress { pull: 0, ..progress };
+            packet.set_header(match packet.header() {
+                Header::Ack(Answer { packet, progress }) => Header::Ack(Answer { packet, progress: none(progress) }),
+                Header::Nack(Answer { packet, progress }) => Header::Nack(Answer { packet, progress: none(progress) }),
+                Header::Pull(progress) => Header::Pull(none(progress)),
+                data @ Header::Data(_) => data,
+            });
         }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(WINDOW + 10));
@@ -218,8 +241,8 @@ fn pulls_go_at_the_rate_at_which_full_packets_come_in_and_to_all_alike() {
     let mut known = BTreeMap::new();
     let mut pulls: Vec<(Time, FlowId)> = Vec::new();
     for (at, packet) in scene.sent.iter().filter(|sent| sent.1.src == HostId(0)) {
-        let before = known.insert(packet.flow, packet.header::<Header>().pull).unwrap_or(0);
-        let more = packet.header::<Header>().pull.saturating_sub(before);
+        let before = known.insert(packet.flow, pull(packet)).unwrap_or(0);
+        let more = pull(packet).saturating_sub(before);
         pulls.extend((0..more).map(|_| (*at, packet.flow)));
     }
     // Control packets before it hold one up for 9 x 3.2 ns at most.
@@ -264,7 +287,7 @@ fn a_window_sent_back_echoes_with_one_packet() {
     assert!(scene.delivered_at(flow).is_some());
     // The tenth return: nothing else is on its way, and no pull to come.
     let back = Time::ZERO + PACKET * 9 + Duration::from_ps(120_000 + 2_500_000 + 3_200);
-    let again: Vec<Time> = of_kind(&scene, kind::DATA)[10..].iter().map(|sent| sent.0).collect();
+    let again: Vec<Time> = sent!(scene, Header::Data(data) => data.packet)[10..].iter().map(|sent| sent.0).collect();
     assert_eq!(again[0], back);
     // The next when that one's ACK pulls it; each pulls one.
     assert!(again[1].since(back) >= DATA_WAY + CONTROL_WAY);
@@ -277,7 +300,7 @@ fn a_packet_sent_back_while_others_get_through_goes_again_at_once() {
     let mut scene = scene(2);
     let mut first_time = first_time();
     scene.touch(move |_, packet| {
-        if first_time(packet) && packet.header::<Header>().packet == 150 {
+        if first_time(packet) && number(packet) == Some(150) {
             send_back(packet);
         }
     });
@@ -295,7 +318,7 @@ fn nothing_is_pulled_for_what_has_come() {
     scene.run_until(ms(1));
     for flow in short {
         let done = scene.delivered_at(flow).expect("it is there");
-        let late = of_kind(&scene, kind::PULL).iter().any(|pull| pull.1.flow == flow && pull.0 > done + PACKET);
+        let late = sent!(scene, Header::Pull(_)).iter().any(|pull| pull.1.flow == flow && pull.0 > done + PACKET);
         assert!(!late, "{flow:?}");
     }
     // 120 packets of four senders came in the time of 30: most of their pulls were still waiting.
@@ -309,7 +332,7 @@ fn in_order_a_short_message_waits_for_the_window_before_it_and_in_turn_for_a_pac
         scene.send(Time::ZERO, 0, 1, packets(500));
         let short = scene.send(Time::from_us(1), 0, 2, packets(1));
         scene.run_until(ms(1));
-        of_kind(&scene, kind::DATA).iter().find(|sent| sent.1.flow == short).expect("it was sent").0
+        sent!(scene, Header::Data(data) => data.packet).iter().find(|sent| sent.1.flow == short).expect("it was sent").0
     };
     // Behind the packet that is leaving and the turn that the other has already.
     assert_eq!(first_of_short(&[]), Time::ZERO + PACKET * 10);
@@ -322,7 +345,7 @@ fn in_order_what_is_sent_again_goes_ahead() {
     let mut scene = departing(3, &[Departure::InOrder]);
     let mut first_time = first_time();
     scene.touch(move |_, packet| {
-        if first_time(packet) && packet.header::<Header>().packet == 3 && packet.dst == HostId(1) {
+        if first_time(packet) && number(packet) == Some(3) && packet.dst == HostId(1) {
             trim(packet);
         }
     });
@@ -330,9 +353,9 @@ fn in_order_what_is_sent_again_goes_ahead() {
     // 60 packets that are still leaving when the NACK and its pull are there.
     scene.send(Time::from_us(1), 0, 2, packets(100));
     scene.run_until(ms(1));
-    let again = of_kind(&scene, kind::DATA)
+    let again = sent!(scene, Header::Data(data) => data.packet)
         .iter()
-        .filter(|sent| sent.1.dst == HostId(1) && sent.2.packet == 3)
+        .filter(|sent| sent.1.dst == HostId(1) && sent.2 == 3)
         .map(|sent| sent.0)
         .next_back()
         .unwrap();
@@ -347,7 +370,7 @@ fn by_payload_pulls_are_closer_than_packets() {
             scene.send(Time::ZERO, src, 0, packets(300));
         }
         scene.run_until(ms(10));
-        let pulls: Vec<Time> = of_kind(&scene, kind::PULL).iter().map(|pull| pull.0).collect();
+        let pulls: Vec<Time> = sent!(scene, Header::Pull(_)).iter().map(|pull| pull.0).collect();
         pulls[1_100].since(pulls[100])
     };
     let slack = Duration::from_ps(9 * 3_200);
@@ -364,7 +387,7 @@ fn pulls_to_the_end_are_not_removed_by_a_mark() {
         let mut first_time = first_time();
         // The first packet of each message is missing until all others have come.
         scene.touch(move |_, packet| {
-            if first_time(packet) && packet.header::<Header>().packet == 0 {
+            if first_time(packet) && number(packet) == Some(0) {
                 trim(packet);
             }
         });
@@ -406,7 +429,7 @@ proptest::proptest! {
         let seen = Rc::new(RefCell::new((0u64, BTreeMap::<FlowId, u32>::new())));
         let note = seen.clone();
         scene.touch(move |_, packet| {
-            if packet.header::<Header>().kind == kind::DATA {
+            if number(packet).is_some() {
                 match random.below(100) {
                     at if at < cut => {
                         trim(packet);
@@ -433,7 +456,7 @@ proptest::proptest! {
         // Each header is answered: by a NACK, or by an ACK if the packet had come meanwhile.
         assert!(sum("nacks") <= *trimmed && sum("nacks") + sum("duplicates") >= *trimmed);
         for (flow, arrived) in arrived {
-            let pulls = scene.sent.iter().filter(|sent| sent.1.flow == *flow).map(|sent| sent.1.header::<Header>().pull);
+            let pulls = scene.sent.iter().filter(|sent| sent.1.flow == *flow).map(|sent| pull(&sent.1));
             assert!(pulls.max().unwrap_or(0) <= *arrived);
         }
         let lasts = scene.sent.last().map_or(Time::ZERO, |sent| sent.0);

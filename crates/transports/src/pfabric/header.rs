@@ -1,93 +1,165 @@
 //! What pFabric's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u32,
-    /// Data: the packet's number in its flow. Acknowledgement: the number of the one that has come, [`NONE`] for a probe's.
-    pub packet: u32,
-    /// Data and probe: packets of the flow.
-    pub packets: u32,
-    /// Acknowledgement: all packets below it are there.
-    pub acked: u32,
-    /// Priority, least first: bytes that remain of the flow, 0 in an acknowledgement (section 4.1).
-    pub remaining: u64,
-    /// Data: offset of the first byte.
-    pub bytes: u64,
-}
-
-/// No packet's number.
-pub const NONE: u32 = u32::MAX;
-
-/// The kinds of packets.
-pub mod kind {
+/// What a packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
     /// A part of the message.
-    pub const DATA: u32 = 1;
+    Data(Data),
     /// Sender to receiver, a header alone: answer if you can (section 4.3).
-    pub const PROBE: u32 = 2;
+    Probe {
+        /// Packets of the flow.
+        packets: u32,
+        /// Bytes that remain of the flow.
+        remaining: u64,
+    },
     /// Receiver to sender.
-    pub const ACK: u32 = 3;
+    Ack(Ack),
 }
 
-const WIRE_BYTES: usize = 32;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The packet's number in its flow.
+    pub packet: u32,
+    /// Packets of the flow.
+    pub packets: u32,
+    /// Bytes that remain of the flow.
+    pub remaining: u64,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The number of the packet that has come; none for a probe. `u32::MAX` is no packet's.
+    pub packet: Option<u32>,
+    /// All packets below it are there.
+    pub acked: u32,
+}
+
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
+/// are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u32,
+    packet: u32,
+    packets: u32,
+    acked: u32,
+    remaining: u64,
+    offset: u64,
+}
+
+const DATA: u32 = 1;
+const PROBE: u32 = 2;
+const ACK: u32 = 3;
+/// No packet's number.
+const NONE: u32 = u32::MAX;
 
 impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u32) -> Header {
-        Header { kind, ..Header::zeroed() }
+    /// Priority, least first: bytes that remain of the flow, 0 in an acknowledgement (section 4.1).
+    #[inline]
+    pub const fn priority(&self) -> u64 {
+        match self {
+            Header::Data(data) => data.remaining,
+            Header::Probe { remaining, .. } => *remaining,
+            Header::Ack(_) => 0,
+        }
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        for word in [self.kind, self.packet, self.packets, self.acked] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        match self {
+            Header::Data(Data { packet, packets, remaining, offset }) => {
+                Packed { kind: DATA, packet, packets, remaining, offset, ..Packed::zeroed() }
+            }
+            Header::Probe { packets, remaining } => {
+                Packed { kind: PROBE, packet: NONE, packets, remaining, ..Packed::zeroed() }
+            }
+            Header::Ack(Ack { packet, acked }) => {
+                Packed { kind: ACK, packet: packet.unwrap_or(NONE), acked, ..Packed::zeroed() }
+            }
         }
-        out.extend_from_slice(&self.remaining.to_be_bytes());
-        out.extend_from_slice(&self.bytes.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "pFabric header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
-        let kind = word(0);
-        if !(kind::DATA..=kind::ACK).contains(&kind) {
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, packet, packets, acked, remaining, offset } = packed;
+        match kind {
+            PROBE => Header::Probe { packets, remaining },
+            ACK => Header::Ack(Ack { packet: (packet != NONE).then_some(packet), acked }),
+            _ => Header::Data(Data { packet, packets, remaining, offset }),
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, packet, packets, acked, remaining, offset } = self.pack();
+        for word in [kind, packet, packets, acked] {
+            to.u32(word);
+        }
+        to.u64(remaining);
+        to.u64(offset);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("pFabric header: shorter than 32 bytes");
+        let (kind, packet, packets, acked) = (from.u32()?, from.u32()?, from.u32()?, from.u32()?);
+        let (remaining, offset) = (from.u64()?, from.u64()?);
+        if !(DATA..=ACK).contains(&kind) {
             return Err(Malformed { what: "pFabric kind" });
         }
-        let header =
-            Header { kind, packet: word(4), packets: word(8), acked: word(12), remaining: long(16), bytes: long(24) };
-        Ok((header, WIRE_BYTES))
+        Ok(Header::unpack(Packed { kind, packet, packets, acked, remaining, offset }))
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.bytes
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        prop_oneof![
+            any::<(u32, u32, u64, u64)>().prop_map(|(packet, packets, remaining, offset)| {
+                Header::Data(Data { packet, packets, remaining, offset })
+            }),
+            any::<(u32, u64)>().prop_map(|(packets, remaining)| Header::Probe { packets, remaining }),
+            (proptest::option::of(0..NONE), any::<u32>())
+                .prop_map(|(packet, acked)| Header::Ack(Ack { packet, acked })),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u32..4, packet: u32, packets: u32, acked: u32, remaining: u64, bytes: u64, noise: Vec<u8>,
-        ) {
-            let header = Header { kind, packet, packets, acked, remaining, bytes };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = |halves: [u32; 4], words: [u64; 2]| {
+            [halves.map(u32::to_be_bytes).concat(), words.map(u64::to_be_bytes).concat()].concat()
+        };
+        let data = Data { packet: 2, packets: 3, remaining: 4, offset: 5 };
+        assert_eq!(check_header(Header::Data(data), &[]), bytes([1, 2, 3, 0], [4, 5]));
+        let probe = Header::Probe { packets: 3, remaining: 4 };
+        assert_eq!(check_header(probe, &[]), bytes([2, u32::MAX, 3, 0], [4, 0]));
+        let ack = |packet| Header::Ack(Ack { packet, acked: 6 });
+        assert_eq!(check_header(ack(Some(2)), &[]), bytes([3, 2, 0, 6], [0, 0]));
+        assert_eq!(check_header(ack(None), &[]), bytes([3, u32::MAX, 0, 6], [0, 0]));
     }
 }

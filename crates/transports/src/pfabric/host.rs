@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 
 use super::Header;
-use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::Params;
@@ -28,10 +27,11 @@ impl Endpoint for Pfabric {
         match input {
             Input::Send(message) => self.sender.start(message, &self.terms),
             Input::Packet(packet) => {
-                let header: Header = packet.header();
-                match header.kind {
-                    kind::ACK => self.sender.acknowledged(cx, packet, &header, &self.terms),
-                    _ => self.acks.extend(self.receiver.receive(cx, packet, &header, &self.terms)),
+                let (terms, acks) = (&self.terms, &mut self.acks);
+                match packet.header() {
+                    Header::Ack(ack) => self.sender.acknowledged(cx, packet, ack, terms),
+                    Header::Data(data) => acks.extend(self.receiver.data(cx, packet, data, terms)),
+                    Header::Probe { packets, .. } => acks.push_back(self.receiver.probed(packet, packets, terms)),
                 }
             }
             Input::Deadline => self.sender.deadline(cx.now, &self.terms),

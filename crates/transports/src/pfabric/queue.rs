@@ -116,7 +116,7 @@ impl SwitchPart {
 
     fn label(&self, packet: &Packet) -> Label {
         let ours = packet.transport == self.transport;
-        let priority = if ours { packet.header::<Header>().remaining } else { u64::MAX };
+        let priority = if ours { packet.header::<Header>().priority() } else { u64::MAX };
         Label { priority, flow: (packet.flow, packet.src), bytes: u32::from(packet.wire_bytes) }
     }
 

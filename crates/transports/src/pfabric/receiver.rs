@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use units::{FlowId, HostId};
 
 use super::Header;
-use super::header::{NONE, kind};
+use super::header::{Ack, Data};
 use super::terms::Params;
 use crate::bits::Bits;
 
@@ -28,43 +28,47 @@ struct Incoming {
 const AHEAD_MAX: u32 = 1 << 24;
 
 impl Receiver {
-    /// A packet from a sender; the answer.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) -> Option<Packet> {
+    /// The answer to a probe for a flow of so many packets.
+    pub fn probed(&mut self, packet: &Packet, packets: u32, terms: &Params) -> Packet {
+        let known = self.flows.slot(packet.flow).and_then(|slot| self.flows.get(slot));
+        let first_missing = known.map_or(0, |(_, flow)| flow.received.first_missing);
+        let acked = if self.finished.contains(&packet.flow) { packets } else { first_missing };
+        answer(packet, Ack { packet: None, acked }, terms)
+    }
+
+    /// A part of a message; the answer.
+    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, terms: &Params) -> Option<Packet> {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
         let known = self.flows.slot(packet.flow);
-        let answer = |number, acked| {
-            let header = Header { packet: number, acked, ..Header::of(kind::ACK) };
-            Some(terms.packet(packet.flow, packet.src, header, 0))
-        };
         if self.finished.contains(&packet.flow) {
-            self.duplicates += u64::from(header.kind == kind::DATA);
-            return answer(NONE, header.packets);
+            self.duplicates += 1;
+            return Some(answer(packet, Ack { packet: None, acked: data.packets }, terms));
         }
-        if header.kind == kind::PROBE {
-            let flow = known.and_then(|slot| self.flows.get(slot));
-            return answer(NONE, flow.map_or(0, |(_, flow)| flow.received.first_missing));
-        }
-        if trimmed || header.packet >= header.packets {
+        if trimmed || data.packet >= data.packets {
             return None;
         }
         let slot = known.unwrap_or_else(|| {
-            let flow = Incoming { src: packet.src, packets: header.packets, received: Bits::default() };
+            let flow = Incoming { src: packet.src, packets: data.packets, received: Bits::default() };
             self.flows.insert(packet.flow, flow)
         });
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if flow.src != packet.src || flow.packets != header.packets {
+        if flow.src != packet.src || flow.packets != data.packets {
             return None;
         }
-        if header.packet - flow.received.first_missing.min(header.packet) > AHEAD_MAX {
+        if data.packet - flow.received.first_missing.min(data.packet) > AHEAD_MAX {
             return None;
         }
-        self.duplicates += u64::from(!flow.received.insert(header.packet));
+        self.duplicates += u64::from(!flow.received.insert(data.packet));
         let acked = flow.received.first_missing;
         if acked == flow.packets {
             self.flows.remove(slot);
             self.finished.insert(packet.flow);
             cx.events.push(Event::Delivered { flow: packet.flow });
         }
-        answer(header.packet, acked)
+        Some(answer(packet, Ack { packet: Some(data.packet), acked }, terms))
     }
+}
+
+fn answer(packet: &Packet, ack: Ack, terms: &Params) -> Packet {
+    terms.packet(packet.flow, packet.src, Header::Ack(ack), 0)
 }

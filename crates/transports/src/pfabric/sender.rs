@@ -4,7 +4,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::{NONE, kind};
+use super::header::{Ack, Data};
 use super::terms::Params;
 use crate::bits::Bits;
 
@@ -74,16 +74,16 @@ impl Sender {
     }
 
     /// An acknowledgement.
-    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) {
+    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: Ack, terms: &Params) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if flow.dst != packet.src || header.acked > flow.packets {
+        if flow.dst != packet.src || ack.acked > flow.packets {
             return;
         }
         let before = flow.acked.first_missing;
-        (before..header.acked).for_each(|number| flow.acknowledge(number, terms));
-        if header.packet < flow.packets {
-            flow.acknowledge(header.packet, terms);
+        (before..ack.acked).for_each(|number| flow.acknowledge(number, terms));
+        if let Some(number) = ack.packet.filter(|&number| number < flow.packets) {
+            flow.acknowledge(number, terms);
         }
         if flow.acked.count == flow.packets {
             let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
@@ -200,16 +200,15 @@ impl Outgoing {
     fn send(&mut self, id: FlowId, terms: &Params) -> Packet {
         let (packets, remaining) = (self.packets, self.remaining);
         if std::mem::take(&mut self.probe) {
-            let header = Header { packet: NONE, packets, remaining, ..Header::of(kind::PROBE) };
-            return terms.packet(id, self.dst, header, 0);
+            return terms.packet(id, self.dst, Header::Probe { packets, remaining }, 0);
         }
         let number = self.acked.next_missing(self.next);
         self.next = number + 1;
         self.on_the_way += 1;
         self.sent_packets += 1;
         self.sent.insert(number);
-        let (bytes, payload) = self.payload(number, terms);
-        let header = Header { packet: number, packets, remaining, bytes, ..Header::of(kind::DATA) };
+        let (offset, payload) = self.payload(number, terms);
+        let header = Header::Data(Data { packet: number, packets, remaining, offset });
         terms.packet(id, self.dst, header, payload)
     }
 }

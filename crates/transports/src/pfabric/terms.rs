@@ -43,11 +43,8 @@ impl Params {
 
     /// A packet of headers and so much of the message.
     pub fn packet(&self, flow: FlowId, to: HostId, header: Header, payload_bytes: u16) -> Packet {
-        let mut packet = Packet::new(flow, self.site.host, to, header);
-        packet.payload_bytes = payload_bytes;
-        packet.wire_bytes = payload_bytes + self.site.header_bytes;
+        let mut packet = self.site.data_packet(flow, to, header, payload_bytes);
         packet.class = CLASS;
-        packet.transport = self.site.transport;
         packet
     }
 }

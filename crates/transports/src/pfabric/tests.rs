@@ -2,11 +2,11 @@
 //! 2.74 us: a round trip of 5.2464 us, in which a host sends 44 packets. (The wire's switch knows nothing of priorities; the
 //! queue's scenes are its own.)
 
-use node::{Event, Packet};
-use testing::{PacketFate, Scene, Wire};
+use node::Event;
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Bytes, Duration, FlowId, Time};
 
-use super::header::kind;
+use super::header::{Ack, Data};
 use super::{Config, Header};
 use contract::{NetworkView, Scheme};
 
@@ -29,12 +29,6 @@ const fn packets(count: u64) -> u64 {
     count * 1460
 }
 
-/// All that was sent of one kind: when, and what.
-fn of_kind(scene: &Scene, kind: u32) -> Vec<(Time, Packet, Header)> {
-    let with_header = |&(at, packet): &(Time, Packet)| (at, packet, packet.header::<Header>());
-    scene.sent.iter().map(with_header).filter(|sent| sent.2.kind == kind).collect()
-}
-
 fn resent(scene: &Scene, flow: FlowId) -> u64 {
     let found = scene.events.iter().find_map(|event| match event.2 {
         Event::Completed { flow: of, resent_packets, .. } if of == flow => Some(resent_packets),
@@ -47,13 +41,10 @@ fn resent(scene: &Scene, flow: FlowId) -> u64 {
 fn lose(scene: &mut Scene, lost: impl Fn(u32, u32) -> bool + 'static) {
     let mut sent = std::collections::BTreeMap::new();
     scene.spoil(move |_, packet| {
-        let header: Header = packet.header();
-        if header.kind != kind::DATA {
-            return PacketFate::Pass;
-        }
-        let before = sent.entry(header.packet).or_insert(0);
+        let Header::Data(Data { packet: number, .. }) = packet.header() else { return PacketFate::Pass };
+        let before = sent.entry(number).or_insert(0);
         *before += 1;
-        if lost(header.packet, *before - 1) { PacketFate::Drop } else { PacketFate::Pass }
+        if lost(number, *before - 1) { PacketFate::Drop } else { PacketFate::Pass }
     });
 }
 
@@ -64,7 +55,7 @@ fn a_lone_flow_has_its_link_for_itself_from_the_first_packet_on() {
     scene.run_until(ms(10));
     let delivered = Time::ZERO + PACKET * 9_999 + DATA;
     assert_eq!((scene.delivered_at(flow), scene.completed_at(flow)), (Some(delivered), Some(delivered + ACK)));
-    assert_eq!((of_kind(&scene, kind::ACK).len(), resent(&scene, flow)), (10_000, 0));
+    assert_eq!((sent!(scene, Header::Ack(ack) => ack).len(), resent(&scene, flow)), (10_000, 0));
 }
 
 #[test]
@@ -73,11 +64,12 @@ fn packets_tell_what_remains_of_their_flow() {
     scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(ms(1));
     // What is acknowledged does not remain: nothing in the first round trip, then all but what is on its way.
-    for (index, (_, _, header)) in of_kind(&scene, kind::DATA).into_iter().enumerate() {
+    for (index, (_, _, data)) in sent!(scene, Header::Data(data) => data).into_iter().enumerate() {
         let acknowledged = (index as u64).saturating_sub(u64::from(BDP - 1));
-        assert_eq!(header.remaining, packets(100 - acknowledged), "packet {index}");
+        assert_eq!(data.remaining, packets(100 - acknowledged), "packet {index}");
     }
-    assert!(of_kind(&scene, kind::ACK).iter().all(|sent| sent.2.remaining == 0));
+    assert_eq!(sent!(scene, Header::Ack(_)).len(), 100);
+    assert!(sent!(scene, ack @ Header::Ack(_) => ack).iter().all(|sent| sent.2.priority() == 0));
 }
 
 #[test]
@@ -114,7 +106,7 @@ fn a_lost_packet_is_sent_again_three_round_trips_after_the_last_cumulative_ackno
     // Packet 9's acknowledgement comes when 10 full packet times and its way are over.
     let acknowledged = Time::ZERO + PACKET * 9 + RTT;
     let again = acknowledged + RTT * 3;
-    assert_eq!(of_kind(&scene, kind::DATA).last().map(|sent| (sent.0, sent.2.packet)), Some((again, 10)));
+    assert_eq!(sent!(scene, Header::Data(data) => data).last().map(|sent| (sent.0, sent.2.packet)), Some((again, 10)));
     assert_eq!((scene.delivered_at(flow), resent(&scene, flow)), (Some(again + DATA), 1));
 }
 
@@ -128,7 +120,7 @@ fn after_a_timeout_the_window_grows_from_one_to_half_and_then_by_one_a_round_tri
     let timeout = Time::ZERO + RTT * 3;
     let sent_in = |round: u64| {
         let (from, to) = (timeout + RTT * round, timeout + RTT * (round + 1));
-        of_kind(&scene, kind::DATA).iter().filter(|sent| sent.0 >= from && sent.0 < to).count()
+        sent!(scene, Header::Data(data) => data).iter().filter(|sent| sent.0 >= from && sent.0 < to).count()
     };
     // Slow start doubles to the threshold of 22; then one more each round trip (the round that passes it has both).
     let rounds: Vec<usize> = (0..8).map(sent_in).collect();
@@ -140,15 +132,15 @@ fn after_a_timeout_the_window_grows_from_one_to_half_and_then_by_one_a_round_tri
 fn the_window_stays_within_its_bound() {
     // Acknowledgements are held up, so that all that the window lets out is out.
     let mut scene = scene(2, Config { timeout: 100.0, ..Config::default() });
-    scene.spoil(|now, packet| match packet.header::<Header>().kind {
-        kind::ACK if now > Time::from_us(100) => PacketFate::Drop,
+    scene.spoil(|now, packet| match packet.header() {
+        Header::Ack(_) if now > Time::from_us(100) => PacketFate::Drop,
         _ => PacketFate::Pass,
     });
     scene.send(Time::ZERO, 0, 1, packets(10_000));
     scene.run_until(Time::from_us(300));
-    let acked = of_kind(&scene, kind::ACK).iter().filter(|sent| sent.0 <= Time::from_us(100)).count();
+    let acked = sent!(scene, Header::Ack(ack) => ack).iter().filter(|sent| sent.0 <= Time::from_us(100)).count();
     // 1.25 times 44, and no more on the way.
-    assert_eq!(of_kind(&scene, kind::DATA).len() - acked, 55);
+    assert_eq!(sent!(scene, Header::Data(data) => data).len() - acked, 55);
 }
 
 #[test]
@@ -160,16 +152,17 @@ fn after_five_timeouts_a_flow_probes_with_headers_until_it_is_answered() {
     scene.run_until(ms(1));
     let timeout = RTT * 3;
     // A window, then one packet after each timeout, and from the fifth on a header.
-    let data: Vec<Time> = of_kind(&scene, kind::DATA).iter().map(|sent| sent.0).filter(|at| *at < until).collect();
+    let data: Vec<Time> =
+        sent!(scene, Header::Data(data) => data).iter().map(|sent| sent.0).filter(|at| *at < until).collect();
     let resent: Vec<Time> = (1..5).map(|timeouts| Time::ZERO + timeout * timeouts).collect();
     assert_eq!(data[BDP as usize..], resent);
-    let probes = of_kind(&scene, kind::PROBE);
+    let probes = sent!(scene, Header::Probe { remaining, .. } => remaining);
     let sent: Vec<Time> = probes.iter().map(|sent| sent.0).collect();
     assert_eq!(sent, (5..=10).map(|timeouts| Time::ZERO + timeout * timeouts).collect::<Vec<_>>());
-    assert!(probes.iter().all(|sent| sent.1.wire_bytes == 40 && sent.2.remaining == packets(100)));
+    assert!(probes.iter().all(|sent| sent.1.wire_bytes == 40 && sent.2 == packets(100)));
     // The last is answered, and the flow starts slowly: 1, 2, 4, ... 64 packets, so seven rounds.
     let answered = *sent.last().unwrap() + ACK + ACK;
-    let next = of_kind(&scene, kind::DATA).into_iter().find(|sent| sent.0 > until).unwrap();
+    let next = sent!(scene, Header::Data(data) => data).into_iter().find(|sent| sent.0 > until).unwrap();
     assert_eq!((next.0, next.2.packet), (answered, 0));
     assert!(scene.completed_at(flow).is_some());
 }
@@ -180,8 +173,8 @@ fn a_lost_acknowledgement_costs_nothing_but_the_last() {
         let mut scene = scene(2, Config::default());
         let mut left = 1;
         scene.spoil(move |_, packet| {
-            let header: Header = packet.header();
-            let hit = left > 0 && header.kind == kind::ACK && header.packet == lost;
+            let hit =
+                left > 0 && matches!(packet.header(), Header::Ack(Ack { packet: Some(number), .. }) if number == lost);
             left -= i32::from(hit);
             if hit { PacketFate::Drop } else { PacketFate::Pass }
         });

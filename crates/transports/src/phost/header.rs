@@ -1,111 +1,184 @@
 //! What pHost's packets carry.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// Token: the priority class that the data packet shall have.
-    pub class: u8,
-    /// Request to send and data: the tenant that the flow belongs to.
-    pub tenant: u16,
-    /// Token and data: the packet's number in its flow.
-    pub packet: u32,
-    /// Request to send and data: packets of the flow.
-    pub packets: u32,
-    /// Token, and echoed in data: the token's number in its flow. Free tokens have the first.
-    pub token: u32,
-    /// Token: packets of the flow that its receiver lacks.
-    pub remaining: u32,
-    /// Request to send and data: free tokens of the flow.
-    pub free: u32,
-    /// Data: offset of the first byte.
-    pub bytes: u64,
-}
-
-/// The kinds of packets; all but data are control packets.
-pub mod kind {
+/// What a packet says. All but data are control packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
     /// Sender to receiver: request to send.
-    pub const RTS: u8 = 1;
+    Rts(Announced),
     /// Receiver to sender: send this packet.
-    pub const TOKEN: u8 = 2;
+    Token(Token),
     /// A part of the message.
-    pub const DATA: u8 = 3;
+    Data(Data),
     /// Receiver to sender: every packet is here.
-    pub const ACK: u8 = 4;
+    Ack,
 }
 
-const WIRE_BYTES: usize = 32;
+/// What a sender tells of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// The tenant that the flow belongs to.
+    pub tenant: u16,
+    /// Packets of the flow.
+    pub packets: u32,
+    /// Free tokens of the flow.
+    pub free: u32,
+}
 
-impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
+/// Leave to send one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The priority class that the packet shall have.
+    pub class: u8,
+    /// The packet's number in its flow.
+    pub packet: u32,
+    /// The token's number in its flow. Free tokens have the first.
+    pub token: u32,
+    /// Packets of the flow that its receiver lacks.
+    pub remaining: u32,
+}
+
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// What its flow's request says too.
+    pub flow: Announced,
+    /// The packet's number in its flow.
+    pub packet: u32,
+    /// Number of the token that it uses.
+    pub token: u32,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
+}
+
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
+/// are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    class: u8,
+    tenant: u16,
+    packet: u32,
+    packets: u32,
+    token: u32,
+    remaining: u32,
+    free: u32,
+    offset: u64,
+}
+
+const RTS: u8 = 1;
+const TOKEN: u8 = 2;
+const DATA: u8 = 3;
+const ACK: u8 = 4;
+
+impl Announced {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Announced { tenant, packets, free } = self;
+        Packed { kind, tenant, packets, free, ..Packed::zeroed() }
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[self.kind, self.class]);
-        out.extend_from_slice(&self.tenant.to_be_bytes());
-        for word in [self.packet, self.packets, self.token, self.remaining, self.free] {
-            out.extend_from_slice(&word.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        match self {
+            Header::Rts(flow) => flow.pack(RTS),
+            Header::Token(Token { class, packet, token, remaining }) => {
+                Packed { kind: TOKEN, class, packet, token, remaining, ..Packed::zeroed() }
+            }
+            Header::Data(Data { flow, packet, token, offset }) => Packed { packet, token, offset, ..flow.pack(DATA) },
+            Header::Ack => Packed { kind: ACK, ..Packed::zeroed() },
         }
-        out.extend_from_slice(&self.bytes.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "pHost header: shorter than 32 bytes" });
-        };
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let [kind, class, ..] = *bytes;
-        if !(kind::RTS..=kind::ACK).contains(&kind) {
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, class, tenant, packet, packets, token, remaining, free, offset } = packed;
+        let flow = Announced { tenant, packets, free };
+        match kind {
+            RTS => Header::Rts(flow),
+            TOKEN => Header::Token(Token { class, packet, token, remaining }),
+            ACK => Header::Ack,
+            _ => Header::Data(Data { flow, packet, token, offset }),
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { kind, class, tenant, packet, packets, token, remaining, free, offset } = self.pack();
+        to.bytes(&[kind, class]);
+        to.u16(tenant);
+        for word in [packet, packets, token, remaining, free] {
+            to.u32(word);
+        }
+        to.u64(offset);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("pHost header: shorter than 32 bytes");
+        let ([kind, class], tenant) = (from.array()?, from.u16()?);
+        let (packet, packets, token) = (from.u32()?, from.u32()?, from.u32()?);
+        let (remaining, free, offset) = (from.u32()?, from.u32()?, from.u64()?);
+        if !(RTS..=ACK).contains(&kind) {
             return Err(Malformed { what: "pHost kind" });
         }
         if class > 7 {
             return Err(Malformed { what: "pHost class" });
         }
-        let header = Header {
-            kind,
-            class,
-            tenant: u16::from_be_bytes([bytes[2], bytes[3]]),
-            packet: word(4),
-            packets: word(8),
-            token: word(12),
-            remaining: word(16),
-            free: word(20),
-            bytes: u64::from(word(24)) << 32 | u64::from(word(28)),
-        };
-        Ok((header, WIRE_BYTES))
+        Ok(Header::unpack(Packed { kind, class, tenant, packet, packets, token, remaining, free, offset }))
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.bytes
+    fn payload_offset(self) -> u64 {
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        let flows = any::<(u16, u32, u32)>().prop_map(|(tenant, packets, free)| Announced { tenant, packets, free });
+        prop_oneof![
+            flows.clone().prop_map(Header::Rts),
+            (0u8..8, any::<[u32; 3]>()).prop_map(|(class, [packet, token, remaining])| {
+                Header::Token(Token { class, packet, token, remaining })
+            }),
+            (flows, any::<(u32, u32, u64)>()).prop_map(|(flow, (packet, token, offset))| Header::Data(Data {
+                flow,
+                packet,
+                token,
+                offset
+            })),
+            Just(Header::Ack),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..5, class in 0u8..8, tenant: u16,
-            packet: u32, packets: u32, token: u32, remaining: u32, free: u32, bytes: u64, noise: Vec<u8>,
-        ) {
-            let header = Header { kind, class, tenant, packet, packets, token, remaining, free, bytes };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = |first: [u8; 4], words: [u32; 5], offset: u64| {
+            [&first[..], &words.map(u32::to_be_bytes).concat(), &offset.to_be_bytes()].concat()
+        };
+        let flow = Announced { tenant: 0x0102, packets: 3, free: 4 };
+        assert_eq!(check_header(Header::Rts(flow), &[]), bytes([1, 0, 1, 2], [0, 3, 0, 0, 4], 0));
+        let token = Token { class: 5, packet: 6, token: 7, remaining: 8 };
+        assert_eq!(check_header(Header::Token(token), &[]), bytes([2, 5, 0, 0], [6, 0, 7, 8, 0], 0));
+        let data = Data { flow, packet: 6, token: 7, offset: 9 };
+        assert_eq!(check_header(Header::Data(data), &[]), bytes([3, 0, 1, 2], [6, 3, 7, 0, 4], 9));
     }
 }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 
 use super::Header;
-use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::{CONTROL, Params};
@@ -29,12 +28,12 @@ impl Endpoint for Phost {
         match input {
             Input::Send(message) => self.sender.start(cx.now, message, &self.terms, &mut self.control),
             Input::Packet(packet) => {
-                let header: Header = packet.header();
-                match header.kind {
-                    kind::RTS | kind::DATA => {
-                        self.receiver.receive(cx, packet, &header, &self.terms, &mut self.control);
-                    }
-                    _ => self.sender.receive(cx, packet, &header, &self.terms),
+                let (terms, control) = (&self.terms, &mut self.control);
+                match packet.header() {
+                    Header::Data(data) => self.receiver.data(cx, packet, data, terms, control),
+                    Header::Rts(flow) => self.receiver.requested(cx.now, packet, flow, terms, control),
+                    Header::Token(token) => self.sender.admitted(cx.now, packet, token, terms),
+                    Header::Ack => self.sender.acknowledged(cx, packet),
                 }
             }
             Input::Deadline => self.sender.deadline(cx.now, &self.terms, &mut self.control),

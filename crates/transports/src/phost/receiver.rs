@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::kind;
+use super::header::{Announced, Data, Token};
 use super::policy::Turns;
 use super::terms::Params;
 use crate::bits::Bits;
@@ -101,43 +101,55 @@ impl Incoming {
 }
 
 impl Receiver {
-    /// A packet from a sender.
-    pub fn receive(
+    /// A sender asks to send a flow.
+    pub fn requested(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        flow: Announced,
+        terms: &Params,
+        control: &mut VecDeque<Packet>,
+    ) {
+        if packet.has(flags::TRIMMED) || flow.packets == 0 {
+            return;
+        }
+        if self.finished.contains(&packet.flow) {
+            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
+            return;
+        }
+        self.learn(now, packet, flow, terms);
+    }
+
+    /// A part of a message.
+    pub fn data(
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        data: Data,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         let trimmed = packet.has(flags::TRIMMED); // its payload is lost as any other
-        if trimmed || header.packets == 0 {
+        if trimmed || data.flow.packets == 0 {
             return;
         }
         if self.finished.contains(&packet.flow) {
-            match header.kind {
-                kind::RTS => control.push_back(terms.control(packet.flow, packet.src, Header::of(kind::ACK))),
-                _ => self.counts.duplicates += 1,
-            }
+            self.counts.duplicates += 1;
             return;
         }
-        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| self.learn(cx.now, packet, header, terms));
-        self.wake(cx.now, terms);
-        if header.kind == kind::RTS {
-            return;
-        }
+        let slot = self.learn(cx.now, packet, data.flow, terms);
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if header.packet >= flow.admitted || flow.src != packet.src {
+        if data.packet >= flow.admitted || flow.src != packet.src {
             return;
         }
-        flow.answered = flow.answered.max(header.token.saturating_add(1)).min(flow.tokens);
+        flow.answered = flow.answered.max(data.token.saturating_add(1)).min(flow.tokens);
         flow.heard_at = cx.now;
-        if !flow.received.insert(header.packet) {
+        if !flow.received.insert(data.packet) {
             self.counts.duplicates += 1;
             return;
         }
         if flow.missing() == 0 {
-            control.push_back(terms.control(packet.flow, packet.src, Header::of(kind::ACK)));
+            control.push_back(terms.control(packet.flow, packet.src, Header::Ack));
             self.pending.retain(|&pending| pending != slot);
             self.flows.remove(slot);
             self.finished.insert(packet.flow);
@@ -147,13 +159,19 @@ impl Receiver {
         }
     }
 
-    /// The slot of a new flow.
-    fn learn(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params) -> u32 {
-        let free = header.free.min(header.packets).min(FREE_MAX);
+    /// The slot of a packet's flow, made if it is new. Either way there may be a token to give.
+    fn learn(&mut self, now: Time, packet: &Packet, of: Announced, terms: &Params) -> u32 {
+        let slot = self.flows.slot(packet.flow).unwrap_or_else(|| self.begin(now, packet, of, terms));
+        self.wake(now, terms);
+        slot
+    }
+
+    fn begin(&mut self, now: Time, packet: &Packet, of: Announced, terms: &Params) -> u32 {
+        let free = of.free.min(of.packets).min(FREE_MAX);
         let mut flow = Incoming {
             src: packet.src,
-            tenant: header.tenant,
-            packets: header.packets,
+            tenant: of.tenant,
+            packets: of.packets,
             received: Bits::default(),
             admitted: free,
             next: free,
@@ -213,7 +231,7 @@ impl Receiver {
         self.counts.tokens_again += u64::from(packet < admitted);
         let class = terms.class(flow.packets);
         let remaining = flow.missing();
-        let header = Header { class, packet, token: number, remaining, ..Header::of(kind::TOKEN) };
+        let header = Header::Token(Token { class, packet, token: number, remaining });
         control.push_back(terms.control(id, flow.src, header));
         self.booked = (self.booked + terms.packet_time).max(now + terms.rtt);
         self.next_at = Some(now + terms.packet_time);

@@ -6,7 +6,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::kind;
+use super::header::{self, Announced, Data};
 use super::policy::Turns;
 use super::terms::Params;
 use crate::bits::Bits;
@@ -90,34 +90,40 @@ impl Sender {
         }
     }
 
-    /// A control packet from a receiver.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params) {
-        let Some(slot) = self.flows.slot(packet.flow) else { return };
+    /// The slot of a packet's flow, if it is still open and the packet is its receiver's.
+    fn answered(&self, packet: &Packet) -> Option<u32> {
+        let slot = self.flows.slot(packet.flow)?;
+        let (_, flow) = self.flows.get(slot).expect("just found");
+        (flow.dst == packet.src).then_some(slot)
+    }
+
+    /// All of a flow has arrived.
+    pub fn acknowledged(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+        let Some(slot) = self.answered(packet) else { return };
+        let (_, flow) = self.flows.get(slot).expect("just found");
+        let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
+        let resent_packets = sent_packets - distinct;
+        self.timers.clear(slot);
+        self.admitted.retain(|&listed| listed != slot);
+        self.flows.remove(slot);
+        cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
+    }
+
+    /// A token has come.
+    pub fn admitted(&mut self, now: Time, packet: &Packet, token: header::Token, terms: &Params) {
+        let Some(slot) = self.answered(packet) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if flow.dst != packet.src {
+        if token.packet >= flow.packets {
             return;
         }
-        if header.kind == kind::ACK {
-            let (sent_packets, distinct) = (flow.sent_packets, u64::from(flow.sent.count));
-            let resent_packets = sent_packets - distinct;
-            self.timers.clear(slot);
-            self.admitted.retain(|&listed| listed != slot);
-            self.flows.remove(slot);
-            cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
-            return;
-        }
-        if header.packet >= flow.packets {
-            return;
-        }
-        flow.remaining = header.remaining;
-        let expires = cx.now + terms.lifetime;
-        let token = Token { packet: header.packet, number: header.token, class: header.class, expires };
-        flow.tokens.push_back(token);
+        flow.remaining = token.remaining;
+        let expires = now + terms.lifetime;
+        flow.tokens.push_back(Token { packet: token.packet, number: token.token, class: token.class, expires });
         if !flow.listed {
             flow.listed = true;
             self.admitted.push(slot);
         }
-        self.heard(slot, cx.now, terms);
+        self.heard(slot, now, terms);
     }
 
     /// The next data packet for the NIC: of the flow that the policy likes best among those with tokens.
@@ -171,8 +177,11 @@ impl Sender {
 
 impl Outgoing {
     fn request(&self, id: FlowId, terms: &Params) -> Packet {
-        let (tenant, packets, free) = (self.tenant, self.packets, self.free);
-        terms.control(id, self.dst, Header { tenant, packets, free, ..Header::of(kind::RTS) })
+        terms.control(id, self.dst, Header::Rts(self.announced()))
+    }
+
+    fn announced(&self) -> Announced {
+        Announced { tenant: self.tenant, packets: self.packets, free: self.free }
     }
 
     /// Drops the tokens that are void, and says how many had expired.
@@ -198,20 +207,9 @@ impl Outgoing {
         };
         let offset = u64::from(number) * u64::from(terms.site.payload_max());
         let payload = (self.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
-        let header = Header {
-            tenant: self.tenant,
-            packet: number,
-            packets: self.packets,
-            token,
-            free: self.free,
-            bytes: offset,
-            ..Header::of(kind::DATA)
-        };
-        let mut packet = Packet::new(id, terms.site.host, self.dst, header);
-        packet.payload_bytes = payload;
-        packet.wire_bytes = payload + terms.site.header_bytes;
+        let header = Header::Data(Data { flow: self.announced(), packet: number, token, offset });
+        let mut packet = terms.site.data_packet(id, self.dst, header, payload);
         packet.class = class;
-        packet.transport = terms.site.transport;
         self.sent_packets += 1;
         self.sent.insert(number);
         packet

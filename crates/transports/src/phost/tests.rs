@@ -2,10 +2,10 @@
 //! 2.74 us. From a token to its packet are 5.2464 us, 43.72 packet times: a bandwidth-delay product is 44 packets.
 
 use node::{Event, Packet};
-use testing::{PacketFate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Bytes, Duration, FlowId, Time};
 
-use super::header::kind;
+use super::header::Token;
 use super::policy::Turns;
 use super::{Config, FreeTokensFor, Header, Policy};
 use contract::{NetworkView, Scheme};
@@ -34,13 +34,29 @@ const fn packets(count: u64) -> u64 {
     count * 1460
 }
 
-/// All that was sent of one kind: when, and what.
-fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet, Header)> {
-    let with_header = |&(at, packet): &(Time, Packet)| (at, packet, packet.header::<Header>());
-    scene.sent.iter().map(with_header).filter(|sent| sent.2.kind == kind).collect()
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Rts,
+    Token,
+    Data,
+    Ack,
 }
 
-fn times(scene: &Scene, kind: u8) -> Vec<Time> {
+fn kind(packet: &Packet) -> Kind {
+    match packet.header() {
+        Header::Rts(_) => Kind::Rts,
+        Header::Token(_) => Kind::Token,
+        Header::Data(_) => Kind::Data,
+        Header::Ack => Kind::Ack,
+    }
+}
+
+/// All that was sent of one kind, and when.
+fn of_kind(scene: &Scene, of: Kind) -> Vec<(Time, Packet)> {
+    scene.sent.iter().copied().filter(|sent| kind(&sent.1) == of).collect()
+}
+
+fn times(scene: &Scene, kind: Kind) -> Vec<Time> {
     of_kind(scene, kind).into_iter().map(|sent| sent.0).collect()
 }
 
@@ -57,10 +73,10 @@ fn resent(scene: &Scene, flow: FlowId) -> u64 {
 }
 
 /// Loses the first `times` packets of a kind.
-fn lose(scene: &mut Scene, lost_kind: u8, times: u32) {
+fn lose(scene: &mut Scene, lost: Kind, times: u32) {
     let mut left = times;
-    scene.spoil(move |_, packet| match packet.header::<Header>().kind {
-        kind if kind == lost_kind && left > 0 => {
+    scene.spoil(move |_, packet| match kind(packet) {
+        kind if kind == lost && left > 0 => {
             left -= 1;
             PacketFate::Drop
         }
@@ -77,8 +93,8 @@ fn a_flow_within_its_free_tokens_is_sent_at_once() {
     let delivered = Time::from_ps(3_200) + PACKET * u64::from(BDP) - PACKET + DATA;
     assert_eq!(scene.delivered_at(flow), Some(delivered));
     assert_eq!(scene.completed_at(flow), Some(delivered + CONTROL));
-    assert_eq!(times(&scene, kind::TOKEN), []);
-    assert!(of_kind(&scene, kind::DATA).iter().all(|(_, packet, _)| packet.class == 1));
+    assert_eq!(times(&scene, Kind::Token), []);
+    assert!(of_kind(&scene, Kind::Data).iter().all(|(_, packet)| packet.class == 1));
 }
 
 #[test]
@@ -87,8 +103,8 @@ fn a_lone_flow_has_its_link_for_itself_from_the_first_packet_on() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(10_000));
     scene.run_until(ms(10));
     assert_eq!(scene.delivered_at(flow), Some(Time::from_ps(3_200) + PACKET * 9_999 + DATA));
-    assert_eq!((of_kind(&scene, kind::TOKEN).len(), resent(&scene, flow)), (10_000 - BDP as usize, 0));
-    assert!(of_kind(&scene, kind::DATA).iter().all(|(_, packet, _)| packet.class == 2));
+    assert_eq!((of_kind(&scene, Kind::Token).len(), resent(&scene, flow)), (10_000 - BDP as usize, 0));
+    assert!(of_kind(&scene, Kind::Data).iter().all(|(_, packet)| packet.class == 2));
 }
 
 #[test]
@@ -98,7 +114,7 @@ fn without_free_tokens_a_flow_waits_for_one_round_trip() {
     scene.run_until(ms(10));
     // Tokens from the arrival of the request on, a packet time apart.
     let tokens: Vec<Time> = (0..1_000).map(|token| Time::ZERO + CONTROL + PACKET * token).collect();
-    assert_eq!(times(&scene, kind::TOKEN), tokens);
+    assert_eq!(times(&scene, Kind::Token), tokens);
     assert_eq!(scene.delivered_at(flow), Some(*tokens.last().unwrap() + RTT));
 }
 
@@ -107,7 +123,7 @@ fn a_receiver_gives_a_token_each_packet_time_whoever_asks() {
     let mut scene = scene(9, Config::default());
     let flows: Vec<FlowId> = (1..9).map(|src| scene.send(Time::ZERO, src, 0, packets(500))).collect();
     scene.run_until(ms(2));
-    let tokens = times(&scene, kind::TOKEN);
+    let tokens = times(&scene, Kind::Token);
     // The NIC may send an acknowledgement before one of two.
     let apart = PACKET - Duration::from_ps(3_200);
     assert!(tokens.windows(2).all(|two| two[1] - two[0] >= apart));
@@ -125,7 +141,7 @@ fn tokens_go_to_the_flow_with_the_least_remaining() {
     let long = scene.send(Time::ZERO, 0, 2, packets(1_000));
     let short = scene.send(Time::from_us(20), 1, 2, packets(200));
     scene.run_until(ms(2));
-    let of = |flow| of_kind(&scene, kind::TOKEN).into_iter().filter(move |sent| sent.1.flow == flow);
+    let of = |flow| of_kind(&scene, Kind::Token).into_iter().filter(move |sent| sent.1.flow == flow);
     let began = Time::from_us(20) + CONTROL;
     let end = began + PACKET * 200;
     // From its request on, all tokens are the short flow's, but for those that make the long one's window.
@@ -155,7 +171,7 @@ fn flows_take_turns_where_they_shall_have_equal_shares() {
     scene.send(Time::ZERO, 0, 2, packets(1_000));
     scene.send(Time::ZERO, 1, 2, packets(500));
     scene.run_until(Time::from_us(80));
-    let tokens = of_kind(&scene, kind::TOKEN);
+    let tokens = of_kind(&scene, Kind::Token);
     assert!(tokens.len() > 500);
     assert!(tokens.windows(2).skip(1).all(|two| two[0].1.flow != two[1].1.flow));
 }
@@ -188,7 +204,7 @@ fn a_source_that_does_not_answer_has_a_window_of_tokens_and_then_one_each_timeou
     let last = first + PACKET * u64::from(BDP - 1);
     let window = (0..u64::from(BDP)).map(|token| first + PACKET * token);
     let probes = (1..=3).map(|probe| last + RTT * 3 * probe);
-    assert_eq!(times(&scene, kind::TOKEN), window.chain(probes).collect::<Vec<_>>());
+    assert_eq!(times(&scene, Kind::Token), window.chain(probes).collect::<Vec<_>>());
     assert_eq!(count(&scene, 1, "downgrades"), 3);
     scene.pause(0, 0);
     scene.run_until(ms(1));
@@ -216,11 +232,11 @@ fn others_have_the_tokens_of_a_downgraded_source() {
 #[test]
 fn a_lost_request_is_repeated_after_a_silence_and_then_later_each_time() {
     let mut scene = scene(2, short_flows_only());
-    lose(&mut scene, kind::RTS, 3);
+    lose(&mut scene, Kind::Rts, 3);
     let flow = scene.send(Time::ZERO, 0, 1, packets(100));
     scene.run_until(ms(1));
     let silence = RTT * 4;
-    assert_eq!(times(&scene, kind::RTS), [0, 1, 3, 7].map(|silences| Time::ZERO + silence * silences));
+    assert_eq!(times(&scene, Kind::Rts), [0, 1, 3, 7].map(|silences| Time::ZERO + silence * silences));
     assert!(scene.completed_at(flow).is_some());
     assert_eq!(count(&scene, 0, "requests_resent"), 3);
 }
@@ -228,17 +244,17 @@ fn a_lost_request_is_repeated_after_a_silence_and_then_later_each_time() {
 #[test]
 fn free_packets_stand_for_a_lost_request() {
     let mut scene = scene(2, Config::default());
-    lose(&mut scene, kind::RTS, 1);
+    lose(&mut scene, Kind::Rts, 1);
     let flow = scene.send(Time::ZERO, 0, 1, packets(1_000));
     scene.run_until(ms(1));
-    assert_eq!(of_kind(&scene, kind::RTS).len(), 1);
+    assert_eq!(of_kind(&scene, Kind::Rts).len(), 1);
     assert!(scene.delivered_at(flow).unwrap() < Time::ZERO + PACKET * 1_000 + DATA + RTT);
 }
 
 #[test]
 fn a_lost_acknowledgement_is_asked_for_after_a_silence() {
     let mut scene = scene(2, Config::default());
-    lose(&mut scene, kind::ACK, 1);
+    lose(&mut scene, Kind::Ack, 1);
     let flow = scene.send(Time::ZERO, 0, 1, packets(10));
     scene.run_until(ms(1));
     let last_sent = Time::from_ps(3_200) + PACKET * 9;
@@ -250,19 +266,19 @@ fn a_lost_acknowledgement_is_asked_for_after_a_silence() {
 #[test]
 fn a_lost_packet_is_admitted_again_when_its_answer_is_overdue() {
     for (lost, flow_packets, config) in [
-        (kind::DATA, 30, Config::default()),
-        (kind::DATA, 300, Config::default()),
-        (kind::TOKEN, 300, short_flows_only()),
+        (Kind::Data, 30, Config::default()),
+        (Kind::Data, 300, Config::default()),
+        (Kind::Token, 300, short_flows_only()),
     ] {
         let mut scene = scene(2, config);
         lose(&mut scene, lost, 1);
         let flow = scene.send(Time::ZERO, 0, 1, packets(flow_packets));
         scene.run_until(ms(1));
-        let of_lost = of_kind(&scene, kind::TOKEN).into_iter().filter(|sent| sent.2.packet == 0).count();
-        let tokened = usize::from(flow_packets == 300 && lost == kind::TOKEN) + 1;
-        assert_eq!((of_lost, resent(&scene, flow)), (tokened, u64::from(lost == kind::DATA)));
+        let of_lost = sent!(scene, Header::Token(Token { packet: 0, .. })).len();
+        let tokened = usize::from(flow_packets == 300 && lost == Kind::Token) + 1;
+        assert_eq!((of_lost, resent(&scene, flow)), (tokened, u64::from(lost == Kind::Data)));
         // Behind the last: a round trip and a token's life, and the packet's own round trip.
-        let alone = PACKET * flow_packets + DATA + if lost == kind::TOKEN { RTT } else { Duration::ZERO };
+        let alone = PACKET * flow_packets + DATA + if lost == Kind::Token { RTT } else { Duration::ZERO };
         assert!(scene.delivered_at(flow).unwrap() < Time::ZERO + alone + RTT * 2 + PACKET * 4);
     }
 }

@@ -3,7 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use node::Packet;
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
 use super::travel;
 
@@ -78,41 +78,48 @@ impl Header {
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        for word in self.route {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
-        for word in [self.seq, self.word] {
-            out.extend_from_slice(&word.to_be_bytes());
-        }
-        let Header { kind, rlen, rp, weight, priority, number, version, tree, .. } = *self;
-        out.extend_from_slice(&[kind, rlen, rp, weight, priority, number, version, tree]);
+    type Packed = Header;
+
+    #[inline]
+    fn pack(self) -> Header {
+        self
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((bytes, _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "R2C2 header: shorter than 32 bytes" });
-        };
-        let half = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(half(at)) << 32 | u64::from(half(at + 4));
-        let [kind, rlen, rp, weight, priority, number, version, tree] = *bytes.last_chunk().expect("32 bytes");
+    #[inline]
+    fn unpack(packed: Header) -> Header {
+        packed
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree } = self;
+        for half in route {
+            to.u64(half);
+        }
+        to.u32(seq);
+        to.u32(word);
+        to.bytes(&[kind, rlen, rp, weight, priority, number, version, tree]);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("R2C2 header: shorter than 32 bytes");
+        let (route, seq, word) = ([from.u64()?, from.u64()?], from.u32()?, from.u32()?);
+        let [kind, rlen, rp, weight, priority, number, version, tree] = from.array()?;
         if !(kind::DATA..=kind::DROPPED_ASSIGN).contains(&kind) {
             return Err(Malformed { what: "R2C2 type" });
         }
-        let (route, seq, word) = ([long(0), long(8)], half(16), half(20));
-        Ok((Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree }, WIRE_BYTES))
+        Ok(Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree })
     }
 
-    fn payload_offset(&self) -> u64 {
+    fn payload_offset(self) -> u64 {
         u64::from(self.seq) * u64::from(self.word)
     }
 
-    fn emit_with(packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
-        travel::emit(packet, content, out);
+    fn emit_with(packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
+        travel::emit(packet, content, to);
     }
 
-    fn parse_with(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
-        travel::parse(bytes, packet)
+    fn parse_with(from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+        travel::parse(from, packet)
     }
 
     fn damage(packet: &mut Packet, bits: &[u32]) -> bool {
@@ -122,8 +129,6 @@ impl node::Header for Header {
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
-
     use super::*;
 
     proptest::proptest! {
@@ -132,10 +137,15 @@ mod tests {
             let [rlen, rp, weight, priority, number, version, tree] = bytes;
             let (route, [seq, word]) = (words, halves);
             let header = Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            let _ = Header::parse(&noise);
+            testing::check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let header = Header { route: [1, 2], seq: 3, word: 4, rlen: 5, tree: 6, ..Header::of(kind::PROBE) };
+        let (words, halves) = ([1u64, 2].map(u64::to_be_bytes).concat(), [3u32, 4].map(u32::to_be_bytes).concat());
+        let bytes = [&words[..], &halves, &[7, 5, 0, 0, 0, 0, 0, 6]].concat();
+        assert_eq!(testing::check_header(header, &[]), bytes);
     }
 }

@@ -149,10 +149,9 @@ impl Plane {
 
     /// A packet that finds its way by the switches' tables.
     pub fn packet(&self, flow: FlowId, dst: HostId, header: Header, wire_bytes: u16) -> Packet {
-        let mut packet = Packet::new(flow, self.site.host, dst, header);
+        let mut packet = self.site.control_packet(flow, dst, header);
         packet.wire_bytes = wire_bytes;
         packet.class = self.config.class;
-        packet.transport = self.site.transport;
         packet
     }
 

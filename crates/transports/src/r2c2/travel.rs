@@ -10,7 +10,8 @@
 //! in the same column of 16: one pair in 32. What it misses goes on, as what it then says.
 
 use node::Packet;
-use node::packet::{Malformed, flags};
+use node::packet::flags;
+use node::wire::{Malformed, Reader, Writer};
 use units::{HostId, mix};
 
 use super::header::{Header, WIRE_BYTES, kind};
@@ -72,29 +73,35 @@ impl From<Broadcast> for Header {
 }
 
 /// Appends a packet but for its content.
-pub(super) fn emit(packet: &Packet, content: &[u8], out: &mut Vec<u8>) {
+pub(super) fn emit(packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
     let header: Header = packet.header();
     match header.kind {
         kind::DATA | kind::LAST => {
-            out.extend_from_slice(&data(packet, &header).emit(content));
-            out.extend_from_slice(&(header.word as u16).to_be_bytes());
+            to.bytes(&data(packet, &header).emit(content));
+            to.u16(header.word as u16);
         }
         kind::ANNOUNCE | kind::FINISH | kind::DROPPED => {
-            out.extend_from_slice(&broadcast(packet, &header).emit());
+            to.bytes(&broadcast(packet, &header).emit());
         }
         _ => {
-            let begin = out.len();
-            node::Header::emit(&header, out);
+            let mut own = Vec::with_capacity(WIRE_BYTES);
+            node::Header::emit(header, &mut Writer::new(&mut own));
             // The kind first, so that readers know what it is.
-            out[begin..].rotate_right(8);
-            let sum = checksum(out[begin..].iter().copied(), WIRE_BYTES);
-            out.extend_from_slice(&sum.to_be_bytes());
+            own.rotate_right(8);
+            to.bytes(&own);
+            to.u16(checksum(own.into_iter(), WIRE_BYTES));
         }
     }
 }
 
-/// Reads a packet's header and looks whether it is its frame's. How many bytes that took; its content is the rest.
-pub(super) fn parse(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
+/// Reads a packet's header and looks whether it is its frame's; its content is the rest.
+pub(super) fn parse(from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+    let taken = parse_bytes(from.rest(), packet)?;
+    from.bytes(taken).map(|_| ())
+}
+
+/// How many bytes the header took.
+fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
     let other = Malformed { what: "R2C2 packet: not what its frame says" };
     match bytes.first().map(|first| first & 15) {
         Some(kind::DATA | kind::LAST) => {
@@ -148,7 +155,7 @@ pub(super) fn parse(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malforme
             let mut header = [0; WIRE_BYTES];
             header.copy_from_slice(&head[..WIRE_BYTES]);
             header.rotate_left(8);
-            let (header, _) = <Header as node::Header>::parse(&header)?;
+            let header = <Header as node::Header>::parse(&mut Reader::new(&header, "R2C2 packet"))?;
             if [kind::DATA, kind::LAST, kind::ANNOUNCE, kind::FINISH, kind::DROPPED].contains(&header.kind) {
                 return Err(Malformed { what: "R2C2 type" });
             }
@@ -171,7 +178,7 @@ pub(super) fn damage(packet: &mut Packet, bits: &[u32]) -> bool {
     let content = content(packet, &header);
     let mut bytes = match header.kind {
         kind::DATA | kind::LAST => [&data(packet, &header).emit(&content)[..], &content].concat(),
-        kind::ANNOUNCE | kind::FINISH | kind::DROPPED => broadcast(packet, &header).emit().to_vec(),
+        kind::ANNOUNCE | kind::FINISH | kind::DROPPED => broadcast(packet, &header).emit(),
         // Checked whole: a single wrong bit is always found, and the rest of these packets is nothing that could be wrong unnoticed.
         _ => return false,
     };
@@ -217,14 +224,16 @@ mod tests {
     /// A packet, and the same with its header to be read.
     fn there_and_back(packet: &Packet, content: &[u8]) -> (Vec<u8>, Result<(Packet, usize), Malformed>) {
         let mut bytes = Vec::new();
-        emit(packet, content, &mut bytes);
+        emit(packet, content, &mut Writer::new(&mut bytes));
         let taken = bytes.len();
         bytes.extend_from_slice(content);
         let mut read = *packet;
         read.set_header(Header::of(0));
-        let result = parse(&bytes, &mut read);
-        assert!(result.is_err() || result == Ok(taken));
-        (bytes, result.map(|taken| (read, taken)))
+        let mut from = Reader::new(&bytes, "");
+        let result = parse(&mut from, &mut read);
+        assert!(result.is_err() || from.taken() == taken);
+        let result = result.map(|()| (read, from.taken()));
+        (bytes, result)
     }
 
     proptest! {
@@ -253,7 +262,7 @@ mod tests {
         fn what_is_not_the_frame_s_is_refused(seq: u32, what in 0usize..6) {
             let packet = data_packet(&[1, 2, 3], 1, seq, 10);
             let mut bytes = Vec::new();
-            emit(&packet, &[5; 10], &mut bytes);
+            emit(&packet, &[5; 10], &mut Writer::new(&mut bytes));
             bytes.extend_from_slice(&[5; 10]);
             let mut frame = packet;
             match what {
@@ -264,14 +273,14 @@ mod tests {
                 4 => frame.label ^= 1,
                 _ => frame.flags ^= flags::COMPACT_ROUTE,
             }
-            prop_assert!(parse(&bytes, &mut frame).is_err());
+            prop_assert!(parse(&mut Reader::new(&bytes, ""), &mut frame).is_err());
         }
 
         #[test]
         fn noise_is_refused_or_read(noise: Vec<u8>, packet_flags: u8) {
             let mut packet = data_packet(&[1], 0, 0, 0);
             packet.flags = packet_flags;
-            let _ = parse(&noise, &mut packet);
+            let _ = parse(&mut Reader::new(&noise, ""), &mut packet);
         }
 
         #[test]

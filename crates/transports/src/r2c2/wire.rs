@@ -12,7 +12,7 @@
 //! This is what travels ([`travel`](super::travel)): sizes in the simulator are these, the live driver's frames hold these bytes, and where a link damages
 //! bits it is this checksum that finds them.
 
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 
 use super::route::{HOPS_MAX, WIDE_MAX};
 
@@ -74,16 +74,18 @@ pub struct Broadcast {
 }
 
 impl Data {
-    /// Writes what precedes `payload`. `plen` is the payload's length whatever the field says.
-    pub fn emit(&self, payload: &[u8]) -> [u8; DATA_BYTES] {
-        let mut head = [0; DATA_BYTES];
-        head[..3].copy_from_slice(&[self.kind, self.rlen, self.ridx]);
-        head[3..7].copy_from_slice(&self.flow.to_be_bytes());
-        head[7..9].copy_from_slice(&self.src.to_be_bytes());
-        head[9..11].copy_from_slice(&self.dst.to_be_bytes());
-        head[11..15].copy_from_slice(&self.seq.to_be_bytes());
-        head[17..19].copy_from_slice(&(payload.len() as u16).to_be_bytes());
-        head[19..].copy_from_slice(&self.route.to_be_bytes());
+    /// What precedes `payload`. `plen` is the payload's length whatever the field says.
+    pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
+        let mut head = Vec::with_capacity(DATA_BYTES);
+        let mut to = Writer::new(&mut head);
+        to.bytes(&[self.kind, self.rlen, self.ridx]);
+        to.u32(self.flow);
+        to.u16(self.src);
+        to.u16(self.dst);
+        to.u32(self.seq);
+        to.u16(0);
+        to.u16(payload.len() as u16);
+        to.u128(self.route);
         let sum = data_checksum(&head, payload);
         head[DATA_CHECKSUM..DATA_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
         head
@@ -91,32 +93,24 @@ impl Data {
 
     /// Reads a packet back: what precedes the payload, and the payload.
     pub fn parse(bytes: &[u8]) -> Result<(Data, &[u8]), Malformed> {
-        let Some((head, payload)) = bytes.split_first_chunk::<DATA_BYTES>() else {
-            return Err(Malformed { what: "R2C2 data packet: shorter than 35 bytes" });
-        };
-        let data = Data {
-            kind: head[0],
-            rlen: head[1],
-            ridx: head[2],
-            flow: number(&head[3..7]) as u32,
-            src: number(&head[7..9]) as u16,
-            dst: number(&head[9..11]) as u16,
-            seq: number(&head[11..15]) as u32,
-            plen: number(&head[17..19]) as u16,
-            route: number(&head[19..]),
-        };
-        if ![super::kind::DATA, super::kind::LAST].contains(&data.kind) {
+        let mut from = Reader::new(bytes, "R2C2 data packet: shorter than 35 bytes");
+        let [kind, rlen, ridx] = from.array()?;
+        let (flow, src, dst, seq) = (from.u32()?, from.u16()?, from.u16()?, from.u32()?);
+        let (sum, plen, route) = (from.u16()?, from.u16()?, from.u128()?);
+        let payload = from.rest();
+        let data = Data { kind, rlen, ridx, flow, src, dst, seq, plen, route };
+        if ![super::kind::DATA, super::kind::LAST].contains(&kind) {
             return Err(Malformed { what: "R2C2 data packet: type" });
         }
-        let hops = data.rlen & !WIDE;
-        let most = if data.rlen == hops { HOPS_MAX } else { WIDE_MAX };
-        if usize::from(hops) > most || data.ridx > hops {
+        let hops = rlen & !WIDE;
+        let most = if rlen == hops { HOPS_MAX } else { WIDE_MAX };
+        if usize::from(hops) > most || ridx > hops {
             return Err(Malformed { what: "R2C2 data packet: rlen or ridx" });
         }
-        if usize::from(data.plen) != payload.len() {
+        if usize::from(plen) != payload.len() {
             return Err(Malformed { what: "R2C2 data packet: plen" });
         }
-        if number(&head[DATA_CHECKSUM..DATA_CHECKSUM + 2]) as u16 != data_checksum(head, payload) {
+        if sum != data_checksum(&bytes[..DATA_BYTES], payload) {
             return Err(Malformed { what: "R2C2 data packet: checksum" });
         }
         Ok((data, payload))
@@ -124,47 +118,39 @@ impl Data {
 }
 
 impl Broadcast {
-    /// Writes it.
-    pub fn emit(&self) -> [u8; BROADCAST_BYTES] {
-        let mut bytes = [0; BROADCAST_BYTES];
-        bytes[0] = self.version << 4 | self.kind & 15;
-        bytes[1..3].copy_from_slice(&self.src.to_be_bytes());
-        bytes[3..5].copy_from_slice(&self.dst.to_be_bytes());
-        bytes[7] = self.weight;
-        bytes[8] = self.priority;
-        bytes[9] = self.number;
-        bytes[10..14].copy_from_slice(&self.demand_kbps.to_be_bytes());
-        bytes[14] = self.tree;
-        bytes[15] = self.rp;
-        let sum = checksum(bytes.into_iter(), BROADCAST_CHECKSUM);
+    /// Its sixteen bytes.
+    pub fn emit(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(BROADCAST_BYTES);
+        let mut to = Writer::new(&mut bytes);
+        to.u8(self.version << 4 | self.kind & 15);
+        to.u16(self.src);
+        to.u16(self.dst);
+        to.u16(0);
+        to.bytes(&[self.weight, self.priority, self.number]);
+        to.u32(self.demand_kbps);
+        to.bytes(&[self.tree, self.rp]);
+        let sum = checksum(bytes.iter().copied(), BROADCAST_CHECKSUM);
         bytes[BROADCAST_CHECKSUM..BROADCAST_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
         bytes
     }
 
     /// Reads one back.
     pub fn parse(bytes: &[u8]) -> Result<Broadcast, Malformed> {
-        let Ok(bytes) = <&[u8; BROADCAST_BYTES]>::try_from(bytes) else {
+        let mut from = Reader::new(bytes, "R2C2 broadcast: not 16 bytes");
+        let (first, src, dst, sum) = (from.u8()?, from.u16()?, from.u16()?, from.u16()?);
+        let ([weight, priority, number], demand_kbps) = (from.array()?, from.u32()?);
+        let [tree, rp] = from.array()?;
+        if !from.rest().is_empty() {
             return Err(Malformed { what: "R2C2 broadcast: not 16 bytes" });
-        };
-        if number(&bytes[5..7]) as u16 != checksum(bytes.iter().copied(), BROADCAST_CHECKSUM) {
+        }
+        if sum != checksum(bytes.iter().copied(), BROADCAST_CHECKSUM) {
             return Err(Malformed { what: "R2C2 broadcast: checksum" });
         }
-        let kind = bytes[0] & 15;
+        let (kind, version) = (first & 15, first >> 4);
         if ![super::kind::ANNOUNCE, super::kind::FINISH, super::kind::DROPPED].contains(&kind) {
             return Err(Malformed { what: "R2C2 broadcast: type" });
         }
-        Ok(Broadcast {
-            kind,
-            version: bytes[0] >> 4,
-            src: number(&bytes[1..3]) as u16,
-            dst: number(&bytes[3..5]) as u16,
-            weight: bytes[7],
-            priority: bytes[8],
-            number: bytes[9],
-            demand_kbps: number(&bytes[10..14]) as u32,
-            tree: bytes[14],
-            rp: bytes[15],
-        })
+        Ok(Broadcast { kind, version, src, dst, weight, priority, number, demand_kbps, tree, rp })
     }
 }
 
@@ -172,11 +158,7 @@ const DATA_CHECKSUM: usize = 15;
 const BROADCAST_CHECKSUM: usize = 5;
 const RIDX: usize = 2;
 
-fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, &byte| number << 8 | u128::from(byte))
-}
-
-fn data_checksum(head: &[u8; DATA_BYTES], payload: &[u8]) -> u16 {
+fn data_checksum(head: &[u8], payload: &[u8]) -> u16 {
     let head = head.iter().enumerate().map(|(at, &byte)| if at == RIDX { 0 } else { byte });
     checksum(head.chain(payload.iter().copied()), DATA_CHECKSUM)
 }

@@ -1,111 +1,201 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use units::{Duration, Time};
 
-/// What RDMA packets carry, 32 bytes.
+/// What an RDMA packet says, in 32 bytes.
 ///
 /// A queue pair carries one message one way, so a packet is either data or an answer, and the fields serve both.
 /// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the network
 /// allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// Data: offset of the first byte. Answer: every byte before this one has arrived.
-    pub sequence: u64,
-    /// Data: length of the message. Answer: offset of the packet that brought it about (IRN's selective acknowledgement).
-    pub bytes_or_packet: u64,
-    /// Data: when it left, by its sender's clock, in picoseconds. Answer: the same of the packet that brought it about.
-    pub timestamp_ps: u64,
-    /// Answer with [`TAGGED`]: virtual queueing delay of the packet that brought it about, in nanoseconds (Augmented Queue,
-    /// section 3.3.2); 0 without.
-    pub virtual_delay_ns: u32,
-    /// [`ACK`], [`NACK`], [`CNP`], [`TAGGED`].
-    pub flags: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A part of the message.
+    Data(Data),
+    /// The receiver acknowledges.
+    Ack(Acknowledgement),
+    /// It acknowledges, and says that the packet that brought it about came out of order.
+    Nack(Acknowledgement),
+    /// A congestion notification in a packet of its own: data has come in marked.
+    Cnp(Answer),
 }
 
-/// The packet acknowledges.
-pub const ACK: u32 = 1;
-/// The packet acknowledges, and says that the packet that brought it about came out of order.
-pub const NACK: u32 = 2;
-/// A congestion notification: data has come in marked.
-pub const CNP: u32 = 4;
-/// Answer: the data packet that brought it about belonged to an AQ.
-pub const TAGGED: u32 = 8;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Offset of the first byte.
+    pub sequence: u64,
+    /// Length of the message.
+    pub bytes: u64,
+    /// When it left, by its sender's clock.
+    pub sent: Time,
+}
 
-const BYTES: usize = size_of::<Header>();
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// What every answer says.
+    pub answer: Answer,
+    /// It is a congestion notification too.
+    pub cnp: bool,
+}
+
+/// What an answer says of the data packet that brought it about, and of all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Every byte before this one has arrived.
+    pub sequence: u64,
+    /// Offset of the packet that brought it about (IRN's selective acknowledgement).
+    pub packet: u64,
+    /// When that packet left, by its sender's clock.
+    pub sent: Time,
+    /// Its virtual queueing delay in nanoseconds, if it belonged to an AQ (Augmented Queue, section 3.3.2).
+    pub virtual_delay_ns: Option<u32>,
+}
+
+/// A header in a packet: the fields of data and answers as they follow each other on the wire.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    sequence: u64,
+    bytes_or_packet: u64,
+    timestamp_ps: u64,
+    virtual_delay_ns: u32,
+    flags: u32,
+}
+
+const ACK: u32 = 1;
+const NACK: u32 = 2;
+const CNP: u32 = 4;
+/// Answer: the data packet that brought it about belonged to an AQ.
+const TAGGED: u32 = 8;
 
 impl Header {
-    /// Whether any bit of `mask` is set.
+    /// Offset of the data that it is about: what a data packet begins with, or all that has arrived before.
     #[inline]
-    pub fn has(&self, mask: u32) -> bool {
-        self.flags & mask != 0
+    pub const fn sequence(&self) -> u64 {
+        match self {
+            Header::Data(data) => data.sequence,
+            Header::Ack(ack) | Header::Nack(ack) => ack.answer.sequence,
+            Header::Cnp(answer) => answer.sequence,
+        }
     }
+}
 
-    /// When the data packet left.
-    #[inline]
-    pub fn timestamp(&self) -> Time {
-        Time::from_ps(self.timestamp_ps)
-    }
-
-    /// In an answer: the virtual queueing delay of the data packet that brought it about, if that belonged to an AQ.
+impl Answer {
+    /// The virtual queueing delay of the data packet that brought it about, if that belonged to an AQ.
     #[inline]
     pub fn virtual_delay(&self) -> Option<Duration> {
-        self.has(TAGGED).then(|| Duration::from_ns(u64::from(self.virtual_delay_ns)))
+        self.virtual_delay_ns.map(|ns| Duration::from_ns(u64::from(ns)))
+    }
+
+    #[inline]
+    fn pack(self, flags: u32) -> Packed {
+        let tagged = self.virtual_delay_ns.map_or(0, |_| TAGGED);
+        Packed {
+            sequence: self.sequence,
+            bytes_or_packet: self.packet,
+            timestamp_ps: self.sent.ps(),
+            virtual_delay_ns: self.virtual_delay_ns.unwrap_or(0),
+            flags: flags | tagged,
+        }
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.sequence.to_be_bytes());
-        out.extend_from_slice(&self.bytes_or_packet.to_be_bytes());
-        out.extend_from_slice(&self.timestamp_ps.to_be_bytes());
-        out.extend_from_slice(&self.virtual_delay_ns.to_be_bytes());
-        out.extend_from_slice(&self.flags.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let cnp = |ack: Acknowledgement| if ack.cnp { CNP } else { 0 };
+        match self {
+            Header::Data(Data { sequence, bytes, sent }) => {
+                Packed { sequence, bytes_or_packet: bytes, timestamp_ps: sent.ps(), ..Packed::zeroed() }
+            }
+            Header::Ack(ack) => ack.answer.pack(ACK | cnp(ack)),
+            Header::Nack(ack) => ack.answer.pack(NACK | cnp(ack)),
+            Header::Cnp(answer) => answer.pack(CNP),
+        }
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let bytes: &[u8; BYTES] =
-            bytes.first_chunk().ok_or(Malformed { what: "RDMA header: shorter than 32 bytes" })?;
-        let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let half = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let header = Header {
-            sequence: word(0),
-            bytes_or_packet: word(8),
-            timestamp_ps: word(16),
-            virtual_delay_ns: half(24),
-            flags: half(28),
-        };
-        Ok((header, BYTES))
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { sequence, bytes_or_packet, timestamp_ps, virtual_delay_ns, flags } = packed;
+        let has = |flag| flags & flag != 0;
+        let sent = Time::from_ps(timestamp_ps);
+        let virtual_delay_ns = has(TAGGED).then_some(virtual_delay_ns);
+        let answer = Answer { sequence, packet: bytes_or_packet, sent, virtual_delay_ns };
+        let ack = Acknowledgement { answer, cnp: has(CNP) };
+        if !has(ACK | NACK | CNP) {
+            Header::Data(Data { sequence, bytes: bytes_or_packet, sent })
+        } else if has(NACK) {
+            Header::Nack(ack)
+        } else if has(ACK) {
+            Header::Ack(ack)
+        } else {
+            Header::Cnp(answer)
+        }
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.sequence
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { sequence, bytes_or_packet, timestamp_ps, virtual_delay_ns, flags } = self.pack();
+        for word in [sequence, bytes_or_packet, timestamp_ps] {
+            to.u64(word);
+        }
+        to.u32(virtual_delay_ns);
+        to.u32(flags);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("RDMA header: shorter than 32 bytes");
+        let (sequence, bytes_or_packet, timestamp_ps) = (from.u64()?, from.u64()?, from.u64()?);
+        let (virtual_delay_ns, flags) = (from.u32()?, from.u32()?);
+        Ok(Header::unpack(Packed { sequence, bytes_or_packet, timestamp_ps, virtual_delay_ns, flags }))
+    }
+
+    fn payload_offset(self) -> u64 {
+        self.sequence()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
-        #[test]
-        fn headers_survive_the_wire(
-            sequence: u64, bytes_or_packet: u64, timestamp_ps: u64, virtual_delay_ns: u32, flags: u32,
-        ) {
-            let header = Header { sequence, bytes_or_packet, timestamp_ps, virtual_delay_ns, flags };
-            let mut bytes = Vec::new();
-            header.emit(&mut bytes);
-            proptest::prop_assert_eq!(Header::parse(&bytes), Ok((header, 32)));
-            proptest::prop_assert!(Header::parse(&bytes[..31]).is_err());
-        }
+    fn headers() -> impl Strategy<Value = Header> {
+        let answers = any::<(u64, u64, u64, Option<u32>)>().prop_map(|(sequence, packet, ps, virtual_delay_ns)| {
+            Answer { sequence, packet, sent: Time::from_ps(ps), virtual_delay_ns }
+        });
+        let acks = (answers.clone(), any::<bool>()).prop_map(|(answer, cnp)| Acknowledgement { answer, cnp });
+        prop_oneof![
+            any::<(u64, u64, u64)>()
+                .prop_map(|(sequence, bytes, ps)| { Header::Data(Data { sequence, bytes, sent: Time::from_ps(ps) }) }),
+            acks.clone().prop_map(Header::Ack),
+            acks.prop_map(Header::Nack),
+            answers.prop_map(Header::Cnp),
+        ]
+    }
 
+    proptest! {
         #[test]
-        fn noise_is_no_panic(noise: Vec<u8>) {
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let words = |words: [u64; 3]| words.map(u64::to_be_bytes).concat();
+        let data = Header::Data(Data { sequence: 1, bytes: 2, sent: Time::from_ps(3) });
+        assert_eq!(check_header(data, &[]), [&words([1, 2, 3])[..], &[0; 8]].concat());
+        let answer = Answer { sequence: 4, packet: 5, sent: Time::from_ps(6), virtual_delay_ns: Some(7) };
+        let bytes = |flags| [&words([4, 5, 6])[..], &[0, 0, 0, 7, 0, 0, 0, flags]].concat();
+        assert_eq!(check_header(Header::Cnp(answer), &[]), bytes(12));
+        assert_eq!(check_header(Header::Ack(Acknowledgement { answer, cnp: false }), &[]), bytes(9));
+        assert_eq!(check_header(Header::Nack(Acknowledgement { answer, cnp: true }), &[]), bytes(14));
     }
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use units::{Duration, FlowId, Time};
 
 use super::control::Cnp;
-use super::header::{ACK, CNP, Header, NACK, TAGGED};
+use super::header::{Acknowledgement, Answer, Data, Header};
 use super::outstanding::REACH;
 use crate::finished::Finished;
 
@@ -95,20 +95,19 @@ impl Receiver {
 
     /// What an answer leaves with.
     pub fn carries(&mut self, answer: &Packet) -> Telemetry {
-        let packet = answer.header::<Header>().bytes_or_packet;
-        self.echoes.remove(&(answer.flow, packet)).unwrap_or_default()
+        let (Header::Ack(ack) | Header::Nack(ack)) = answer.header() else { return Telemetry::default() };
+        self.echoes.remove(&(answer.flow, ack.answer.packet)).unwrap_or_default()
     }
 
     /// A packet of data has come in, with what it has gathered.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, telemetry: Option<&Telemetry>) {
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, telemetry: Option<&Telemetry>) {
         if packet.has(flags::TRIMMED) {
             self.counts.trimmed += 1; // as good as lost
             return;
         }
-        let header: Header = packet.header();
-        let bytes = header.bytes_or_packet;
-        let left = bytes.saturating_sub(header.sequence);
-        let fits = header.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
+        let bytes = data.bytes;
+        let left = bytes.saturating_sub(data.sequence);
+        let fits = data.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
         if left == 0 || !fits {
             self.counts.malformed += 1;
             return;
@@ -118,19 +117,20 @@ impl Receiver {
             None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
                 self.counts.duplicates += 1;
                 self.counts.acks += 1;
-                self.answer(packet, bytes, ACK, None);
+                let answer = answer(packet, data, bytes);
+                self.answer(packet, Header::Ack(Acknowledgement { answer, cnp: false }), None);
                 return;
             }
             None => self.flows.insert(packet.flow, Flow::new(bytes, self.mss)),
         };
-        let number = header.sequence / self.mss;
+        let number = data.sequence / self.mss;
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
         if bytes != flow.bytes || number >= flow.next.saturating_add(REACH) {
             self.counts.malformed += 1;
             return;
         }
         let place = flow.place(number, self.settings.order);
-        let flags = flow.due(place, cx.now, self.settings.order);
+        let due = flow.due(place, cx.now, self.settings.order);
         let marked = packet.has(flags::CE);
         let notification = match self.settings.cnp {
             Some(Cnp::InAck) => {
@@ -143,8 +143,8 @@ impl Receiver {
             }
             _ => false,
         };
-        let with_ack = if flags.is_some() && std::mem::take(&mut flow.marked) { CNP } else { 0 };
-        let upto = (flow.next * self.mss).min(bytes);
+        let cnp = due.is_some() && std::mem::take(&mut flow.marked);
+        let answer = answer(packet, data, (flow.next * self.mss).min(bytes));
         if flow.next == flow.packets {
             cx.events.push(Event::Delivered { flow: packet.flow });
             self.flows.remove(slot);
@@ -152,37 +152,47 @@ impl Receiver {
         }
         self.counts.duplicates += u64::from(place == Place::Again);
         self.counts.out_of_order += u64::from(place == Place::Ahead);
-        self.counts.cnps += u64::from(notification || with_ack != 0);
+        self.counts.cnps += u64::from(notification || cnp);
         if notification {
-            self.answer(packet, upto, CNP, None);
+            self.answer(packet, Header::Cnp(answer), None);
         }
-        if let Some(flags) = flags {
-            self.counts.acks += u64::from(flags == ACK);
-            self.counts.nacks += u64::from(flags == NACK);
-            self.answer(packet, upto, flags | with_ack, telemetry);
+        match due {
+            Some(Due::Ack) => {
+                self.counts.acks += 1;
+                self.answer(packet, Header::Ack(Acknowledgement { answer, cnp }), telemetry);
+            }
+            Some(Due::Nack) => {
+                self.counts.nacks += 1;
+                self.answer(packet, Header::Nack(Acknowledgement { answer, cnp }), telemetry);
+            }
+            None => {}
         }
     }
 
-    fn answer(&mut self, to: &Packet, upto: u64, kind: u32, telemetry: Option<&Telemetry>) {
-        let data: Header = to.header();
-        let tagged = to.tags() != [0, 0];
-        let header = Header {
-            sequence: upto,
-            bytes_or_packet: data.sequence,
-            timestamp_ps: data.timestamp_ps,
-            virtual_delay_ns: if tagged { to.virtual_delay_ns } else { 0 },
-            flags: kind | if tagged { TAGGED } else { 0 },
-        };
-        let mut packet = Packet::new(to.flow, self.site.host, to.src, header);
+    /// Answers a data packet, with what that has gathered.
+    fn answer(&mut self, to: &Packet, header: Header, telemetry: Option<&Telemetry>) {
+        let mut packet = self.site.control_packet(to.flow, to.src, header);
         packet.wire_bytes = self.settings.ack_bytes;
         packet.class = self.settings.class;
-        packet.transport = self.site.transport;
-        if let Some(telemetry) = telemetry {
+        if let (Some(telemetry), Header::Ack(ack) | Header::Nack(ack)) = (telemetry, header) {
             packet.flags = flags::TELEMETRY;
-            self.echoes.insert((to.flow, data.sequence), telemetry.echo());
+            self.echoes.insert((to.flow, ack.answer.packet), telemetry.echo());
         }
         self.answers.push_back(packet);
     }
+}
+
+/// What is said of a data packet when all before `sequence` is there.
+fn answer(packet: &Packet, data: Data, sequence: u64) -> Answer {
+    let virtual_delay_ns = (packet.tags() != [0, 0]).then_some(packet.virtual_delay_ns);
+    Answer { sequence, packet: data.sequence, sent: data.sent, virtual_delay_ns }
+}
+
+/// How a data packet is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Ack,
+    Nack,
 }
 
 /// Where a packet falls.
@@ -236,17 +246,17 @@ impl Flow {
 
     /// What is to be answered.
     #[inline]
-    fn due(&mut self, place: Place, now: Time, order: Order) -> Option<u32> {
+    fn due(&mut self, place: Place, now: Time, order: Order) -> Option<Due> {
         match (place, order) {
-            (Place::Next | Place::Again, _) => Some(ACK),
-            (Place::Ahead, Order::Any) => Some(NACK),
+            (Place::Next | Place::Again, _) => Some(Due::Ack),
+            (Place::Ahead, Order::Any) => Some(Due::Nack),
             (Place::Ahead, Order::Only { nack_interval }) => {
                 let silent = self.nacked.is_some_and(|(missing, until)| missing == self.next && now < until);
                 if silent {
                     return None;
                 }
                 self.nacked = Some((self.next, now + nack_interval));
-                Some(NACK)
+                Some(Due::Nack)
             }
         }
     }

@@ -1,10 +1,10 @@
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Site, Telemetry, Timers};
-use units::{Duration, HostId, Rate, Time};
+use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::Window;
 use super::control::{Ack, Algorithm, Control, Start};
-use super::header::{ACK, CNP, Header, NACK};
+use super::header::{Acknowledgement, Data, Header};
 use super::outstanding::Outstanding;
 use super::turns::{Turns, Waiting};
 
@@ -158,17 +158,11 @@ impl<A: Algorithm> Sender<A> {
             pair.resent_packets += u64::from(again);
             self.counts.retransmissions += u64::from(again);
             let sequence = number * self.settings.mss;
-            let header = Header {
-                sequence,
-                bytes_or_packet: pair.bytes,
-                timestamp_ps: now.ps(),
-                ..bytemuck::Zeroable::zeroed()
-            };
-            let mut packet = Packet::new(flow, self.site.host, pair.dst, header);
-            packet.payload_bytes = (pair.bytes - sequence).min(self.settings.mss) as u16;
-            packet.wire_bytes = packet.payload_bytes + self.settings.header_bytes;
+            let payload = (pair.bytes - sequence).min(self.settings.mss) as u16;
+            let header = Header::Data(Data { sequence, bytes: pair.bytes, sent: now });
+            let mut packet = self.site.data_packet(flow, pair.dst, header, payload);
+            packet.wire_bytes = payload + self.settings.header_bytes;
             packet.class = self.settings.class;
-            packet.transport = self.site.transport;
             packet.flags = if self.algorithm.cnp().is_some() { flags::ECT } else { 0 }
                 | if A::TELEMETRY { flags::TELEMETRY } else { 0 };
             pair.last = (now, packet.wire_bytes);
@@ -184,22 +178,27 @@ impl<A: Algorithm> Sender<A> {
     }
 
     /// An answer has come in, with what the packet that it answers has gathered.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, telemetry: Option<&Telemetry>) {
-        let header: Header = packet.header();
-        let Some(slot) = self.pairs.slot(packet.flow) else { return }; // completed since
+    pub fn receive(&mut self, cx: &mut Cx<'_>, flow: FlowId, header: Header, telemetry: Option<&Telemetry>) {
+        let Some(slot) = self.pairs.slot(flow) else { return }; // completed since
         let (flow, pair) = self.pairs.get_mut(slot).expect("just found");
-        if header.has(CNP) {
+        let (cnp, ack, nack) = match header {
+            Header::Data(_) => return,
+            Header::Cnp(_) => (true, None, false),
+            Header::Ack(Acknowledgement { answer, cnp }) => (cnp, Some(answer), false),
+            Header::Nack(Acknowledgement { answer, cnp }) => (cnp, Some(answer), true),
+        };
+        if cnp {
             pair.control.on_cnp(cx.now);
         }
-        if header.has(ACK | NACK) {
+        if let Some(answer) = ack {
             let mss = self.settings.mss;
-            let upto = pair.number_at(header.sequence, mss);
-            let of = pair.number_at(header.bytes_or_packet, mss);
+            let upto = pair.number_at(answer.sequence, mss);
+            let of = pair.number_at(answer.packet, mss);
             let (Some(upto), Some(of)) = (upto, of) else {
                 self.counts.malformed += 1;
                 return;
             };
-            let advanced = pair.outstanding.acknowledge(upto, header.timestamp());
+            let advanced = pair.outstanding.acknowledge(upto, answer.sent);
             if pair.outstanding.done() {
                 let (sent_packets, resent_packets) = (pair.sent_packets, pair.resent_packets);
                 cx.events.push(Event::Completed { flow, sent_packets, resent_packets });
@@ -207,7 +206,7 @@ impl<A: Algorithm> Sender<A> {
                 return;
             }
             // An answer that others have overtaken tells of nothing that is missing now.
-            if header.has(NACK) && upto == pair.outstanding.una() && of > upto {
+            if nack && upto == pair.outstanding.una() && of > upto {
                 let begins = if let Some(reordering) = self.settings.selective {
                     pair.outstanding.sack(of, reordering)
                 } else {
@@ -228,8 +227,8 @@ impl<A: Algorithm> Sender<A> {
                 now: cx.now,
                 una: pair.outstanding.una() * mss,
                 next: (pair.outstanding.next() * mss).min(pair.bytes),
-                rtt: cx.now.since(header.timestamp()),
-                virtual_delay: header.virtual_delay(),
+                rtt: cx.now.since(answer.sent),
+                virtual_delay: answer.virtual_delay(),
                 telemetry,
             });
         }

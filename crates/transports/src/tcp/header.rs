@@ -1,28 +1,53 @@
 //! What is on the wire.
 
 use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use units::Duration;
 
-/// What TCP packets carry, 32 bytes.
+/// What a TCP packet says, in 32 bytes.
 ///
 /// A flow carries one message one way, so a packet is either data or an acknowledgement and the fields serve both.
 /// SACK blocks count segments from the cumulative acknowledgement: every segment but a message's last is as long as
 /// the network allows, so 16 bits reach 65,535 segments ahead (96 MB of 1,500 B packets), and three blocks fit, as many
 /// as a real TCP with timestamps sends (RFC 2018). Data packets say how long the message is, so no FIN is needed;
 /// acknowledgements say in its place what virtual queueing delay the data has met (Augmented Queue, section 3.3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// Data: offset of the first byte. Acknowledgement: every byte before this one has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// The sender asks for a connection.
+    Syn {
+        /// Length of the message.
+        bytes: u64,
+    },
+    /// The receiver grants it.
+    SynAck,
+    /// A part of the message.
+    Data(Data),
+    /// The receiver acknowledges.
+    Ack(Acknowledgement),
+}
+
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Offset of the first byte.
     pub sequence: u64,
-    /// Data and SYN: length of the message. Acknowledgement with [`TAGGED`]: virtual queueing delay of the data packet that
-    /// brought it about, in nanoseconds; 0 without.
-    pub bytes_or_delay: u64,
-    /// Acknowledgement: what has arrived beyond, the most recent first.
+    /// Length of the message.
+    pub bytes: u64,
+    /// The sender has reduced its window (RFC 3168 section 6.1).
+    pub cwr: bool,
+}
+
+/// What an acknowledgement says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// Every byte before this one has arrived.
+    pub sequence: u64,
+    /// What has arrived beyond, the most recent first.
     pub blocks: [Block; 3],
-    /// [`SYN`], [`ACK`], [`ECE`], [`CWR`], [`TAGGED`].
-    pub flags: u32,
+    /// The receiver has seen congestion marks (RFC 3168 section 6.1).
+    pub ece: bool,
+    /// Virtual queueing delay of the data packet that brought it about, in nanoseconds, if that belonged to an AQ.
+    pub virtual_delay_ns: Option<u32>,
 }
 
 /// Segments that have arrived beyond the cumulative acknowledgement.
@@ -35,86 +60,147 @@ pub struct Block {
     pub count: u16,
 }
 
-/// The packet asks for a connection, or with [`ACK`] grants it.
-pub const SYN: u32 = 1;
-/// The packet acknowledges.
-pub const ACK: u32 = 2;
-/// The receiver has seen congestion marks (RFC 3168 section 6.1).
-pub const ECE: u32 = 4;
-/// The sender has reduced its window (RFC 3168 section 6.1).
-pub const CWR: u32 = 8;
-/// Acknowledgement: the data packet that brought it about belonged to an AQ.
-pub const TAGGED: u32 = 16;
-
 /// How far beyond the cumulative acknowledgement a segment may be: what a [`Block`] can say.
 pub const WINDOW_SEGMENTS: u64 = u16::MAX as u64;
 
-const BYTES: usize = size_of::<Header>();
+/// A header in a packet: the fields of data and acknowledgements as they follow each other on the wire.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    sequence: u64,
+    /// Length of the message, or virtual delay.
+    bytes_or_delay: u64,
+    blocks: [Block; 3],
+    flags: u32,
+}
+
+/// The packet asks for a connection, or with [`ACK`] grants it.
+const SYN: u32 = 1;
+/// The packet acknowledges.
+const ACK: u32 = 2;
+const ECE: u32 = 4;
+const CWR: u32 = 8;
+/// Acknowledgement: the data packet that brought it about belonged to an AQ.
+const TAGGED: u32 = 16;
 
 impl Header {
-    /// Whether any bit of `mask` is set.
+    /// Offset of the data that it is about: what a data packet begins with, or all that has arrived before.
     #[inline]
-    pub fn has(&self, mask: u32) -> bool {
-        self.flags & mask != 0
+    pub const fn sequence(&self) -> u64 {
+        match self {
+            Header::Syn { .. } | Header::SynAck => 0,
+            Header::Data(data) => data.sequence,
+            Header::Ack(ack) => ack.sequence,
+        }
     }
+}
 
-    /// In an acknowledgement: the virtual queueing delay of the data packet that brought it about, if that belonged to an AQ.
+impl Acknowledgement {
+    /// The virtual queueing delay of the data packet that brought it about, if that belonged to an AQ.
     #[inline]
     pub fn virtual_delay(&self) -> Option<Duration> {
-        // Packets gather it in 32 bits; what more there is in a malformed one is noise.
-        self.has(TAGGED).then(|| Duration::from_ns(u64::from(self.bytes_or_delay as u32)))
+        self.virtual_delay_ns.map(|ns| Duration::from_ns(u64::from(ns)))
     }
 }
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.sequence.to_be_bytes());
-        out.extend_from_slice(&self.bytes_or_delay.to_be_bytes());
-        for block in self.blocks {
-            out.extend_from_slice(&block.first.to_be_bytes());
-            out.extend_from_slice(&block.count.to_be_bytes());
+    type Packed = Packed;
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let of = |flags| Packed { flags, ..Packed::zeroed() };
+        match self {
+            Header::Syn { bytes } => Packed { bytes_or_delay: bytes, ..of(SYN) },
+            Header::SynAck => of(SYN | ACK),
+            Header::Data(Data { sequence, bytes, cwr }) => {
+                Packed { sequence, bytes_or_delay: bytes, ..of(if cwr { CWR } else { 0 }) }
+            }
+            Header::Ack(Acknowledgement { sequence, blocks, ece, virtual_delay_ns }) => {
+                let flags = ACK | if ece { ECE } else { 0 } | virtual_delay_ns.map_or(0, |_| TAGGED);
+                Packed { sequence, bytes_or_delay: virtual_delay_ns.map_or(0, u64::from), blocks, flags }
+            }
         }
-        out.extend_from_slice(&self.flags.to_be_bytes());
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let bytes: &[u8; BYTES] = bytes.first_chunk().ok_or(Malformed { what: "TCP header: shorter than 32 bytes" })?;
-        let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let short = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let header = Header {
-            sequence: word(0),
-            bytes_or_delay: word(8),
-            blocks: std::array::from_fn(|i| Block { first: short(16 + 4 * i), count: short(18 + 4 * i) }),
-            flags: u32::from_be_bytes(std::array::from_fn(|i| bytes[28 + i])),
-        };
-        Ok((header, BYTES))
+    #[inline]
+    fn unpack(packed: Packed) -> Header {
+        let Packed { sequence, bytes_or_delay, blocks, flags } = packed;
+        let has = |flag| flags & flag != 0;
+        match (has(ACK), has(SYN)) {
+            (false, false) => Header::Data(Data { sequence, bytes: bytes_or_delay, cwr: has(CWR) }),
+            // Packets gather a delay in 32 bits; what more there is in a malformed one is noise.
+            (true, false) => {
+                let virtual_delay_ns = has(TAGGED).then_some(bytes_or_delay as u32);
+                Header::Ack(Acknowledgement { sequence, blocks, ece: has(ECE), virtual_delay_ns })
+            }
+            (false, true) => Header::Syn { bytes: bytes_or_delay },
+            (true, true) => Header::SynAck,
+        }
     }
 
-    fn payload_offset(&self) -> u64 {
-        self.sequence
+    fn emit(self, to: &mut Writer<'_>) {
+        let Packed { sequence, bytes_or_delay, blocks, flags } = self.pack();
+        to.u64(sequence);
+        to.u64(bytes_or_delay);
+        for Block { first, count } in blocks {
+            to.u16(first);
+            to.u16(count);
+        }
+        to.u32(flags);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("TCP header: shorter than 32 bytes");
+        let (sequence, bytes_or_delay) = (from.u64()?, from.u64()?);
+        let mut blocks = [Block::default(); 3];
+        for block in &mut blocks {
+            *block = Block { first: from.u16()?, count: from.u16()? };
+        }
+        Ok(Header::unpack(Packed { sequence, bytes_or_delay, blocks, flags: from.u32()? }))
+    }
+
+    fn payload_offset(self) -> u64 {
+        self.sequence()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use node::Header as _;
+    use proptest::prelude::*;
+    use testing::check_header;
 
     use super::*;
 
-    proptest::proptest! {
-        #[test]
-        fn headers_survive_the_wire(sequence: u64, bytes_or_delay: u64, blocks: [(u16, u16); 3], flags: u32) {
-            let blocks = blocks.map(|(first, count)| Block { first, count });
-            let header = Header { sequence, bytes_or_delay, blocks, flags };
-            let mut bytes = Vec::new();
-            header.emit(&mut bytes);
-            proptest::prop_assert_eq!(Header::parse(&bytes), Ok((header, 32)));
-            proptest::prop_assert!(Header::parse(&bytes[..31]).is_err());
-        }
+    fn headers() -> impl Strategy<Value = Header> {
+        let acks = any::<(u64, [(u16, u16); 3], bool, Option<u32>)>();
+        prop_oneof![
+            any::<u64>().prop_map(|bytes| Header::Syn { bytes }),
+            Just(Header::SynAck),
+            any::<(u64, u64, bool)>().prop_map(|(sequence, bytes, cwr)| Header::Data(Data { sequence, bytes, cwr })),
+            acks.prop_map(|(sequence, blocks, ece, virtual_delay_ns)| {
+                let blocks = blocks.map(|(first, count)| Block { first, count });
+                Header::Ack(Acknowledgement { sequence, blocks, ece, virtual_delay_ns })
+            }),
+        ]
+    }
 
+    proptest! {
         #[test]
-        fn noise_is_no_panic(noise: Vec<u8>) {
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
+    }
+
+    #[test]
+    fn bytes_stay_what_they_are() {
+        let words = |words: [u64; 2]| words.map(u64::to_be_bytes).concat();
+        let data = Header::Data(Data { sequence: 0x0102, bytes: 0x0304, cwr: true });
+        assert_eq!(check_header(data, &[]), [&words([0x0102, 0x0304])[..], &[0; 15], &[8]].concat());
+        let blocks = [(5, 6), (7, 8), (0, 0)].map(|(first, count)| Block { first, count });
+        let ack = Header::Ack(Acknowledgement { sequence: 9, blocks, ece: true, virtual_delay_ns: Some(10) });
+        let bytes = [&words([9, 10])[..], &[0, 5, 0, 6, 0, 7, 0, 8, 0, 0, 0, 0], &[0, 0, 0, 22]].concat();
+        assert_eq!(check_header(ack, &[]), bytes);
+        assert_eq!(check_header(Header::SynAck, &[]), [&[0; 31][..], &[3]].concat());
+        assert_eq!(check_header(Header::Syn { bytes: 7 }, &[]), [&words([0, 7])[..], &[0; 15], &[1]].concat());
     }
 }

@@ -6,7 +6,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::DelayedAck;
 use super::control::Ecn;
-use super::header::{ACK, Block, CWR, ECE, Header, SYN, TAGGED, WINDOW_SEGMENTS};
+use super::header::{Acknowledgement, Block, Data, Header, WINDOW_SEGMENTS};
 use crate::finished::Finished;
 
 /// The receiving half of a host's TCP: reassembly and acknowledgements.
@@ -89,20 +89,24 @@ impl Receiver {
         }
     }
 
-    /// A packet for a receiver has come in.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
+    /// A packet that asks for a connection has come in.
+    pub fn grant(&mut self, packet: &Packet) {
+        if packet.has(flags::TRIMMED) {
+            self.counts.trimmed += 1;
+            return;
+        }
+        // Nothing is kept for it, so it may come as often as it likes.
+        self.answer(packet.flow, packet.src, Header::SynAck);
+    }
+
+    /// A data packet has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data) {
         if packet.has(flags::TRIMMED) {
             self.counts.trimmed += 1; // as good as lost: TCP knows no trimming
             return;
         }
-        let header: Header = packet.header();
-        if header.has(SYN) {
-            // Nothing is kept for it, so it may come as often as it likes.
-            self.answer(packet.flow, packet.src, Header { flags: SYN | ACK, ..bytemuck::Zeroable::zeroed() });
-            return;
-        }
-        let left = header.bytes_or_delay.saturating_sub(header.sequence);
-        let fits = header.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
+        let left = data.bytes.saturating_sub(data.sequence);
+        let fits = data.sequence.is_multiple_of(self.mss) && u64::from(packet.payload_bytes) == left.min(self.mss);
         if left == 0 || !fits {
             self.counts.malformed += 1;
             return;
@@ -112,21 +116,20 @@ impl Receiver {
             Some(slot) => slot,
             None if self.finished.knows(packet.flow, cx.now, self.settings.remember) => {
                 self.counts.duplicates += 1;
-                let echo = if ce && self.settings.ecn != Ecn::Off { ECE } else { 0 };
-                let sequence = header.bytes_or_delay;
-                let header = Header { sequence, flags: ACK | echo, ..bytemuck::Zeroable::zeroed() };
-                self.answer(packet.flow, packet.src, header);
+                let ece = ce && self.settings.ecn != Ecn::Off;
+                let ack = Acknowledgement { sequence: data.bytes, ece, ..Acknowledgement::default() };
+                self.answer(packet.flow, packet.src, Header::Ack(ack));
                 return;
             }
-            None => self.flows.insert(packet.flow, Flow::new(packet.src, header.bytes_or_delay, self.mss)),
+            None => self.flows.insert(packet.flow, Flow::new(packet.src, data.bytes, self.mss)),
         };
-        self.take(cx, slot, packet, &header, ce);
+        self.take(cx, slot, packet, data, ce);
     }
 
-    fn take(&mut self, cx: &mut Cx<'_>, slot: u32, packet: &Packet, header: &Header, ce: bool) {
+    fn take(&mut self, cx: &mut Cx<'_>, slot: u32, packet: &Packet, data: Data, ce: bool) {
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        let segment = header.sequence / self.mss;
-        if header.bytes_or_delay != flow.bytes || segment >= flow.next + WINDOW_SEGMENTS {
+        let segment = data.sequence / self.mss;
+        if data.bytes != flow.bytes || segment >= flow.next + WINDOW_SEGMENTS {
             self.counts.malformed += 1;
             return;
         }
@@ -140,7 +143,7 @@ impl Receiver {
             Ecn::Off => false,
             Ecn::Proportional => ce,
             // RFC 3168 section 6.1.3: from a mark on, until the sender has answered.
-            Ecn::Classic => ce || flow.echo && !header.has(CWR),
+            Ecn::Classic => ce || flow.echo && !data.cwr,
         };
         flow.virtual_delay_ns = (packet.tags() != [0, 0]).then_some(packet.virtual_delay_ns);
         // RFC 5681 section 4.2: at once where something is missing, a hole is filled or a segment comes again.
@@ -175,22 +178,20 @@ impl Receiver {
             // Both fit: no segment is taken in from beyond the window.
             *block = Block { first: (first - flow.next) as u16, count: (end - first) as u16 };
         }
-        let header = Header {
+        let ack = Acknowledgement {
             sequence: (flow.next * self.mss).min(flow.bytes),
-            bytes_or_delay: flow.virtual_delay_ns.map_or(0, u64::from),
             blocks,
-            flags: ACK | if flow.echo { ECE } else { 0 } | flow.virtual_delay_ns.map_or(0, |_| TAGGED),
+            ece: flow.echo,
+            virtual_delay_ns: flow.virtual_delay_ns,
         };
         let src = flow.src;
         self.delayed.clear(slot);
-        self.answer(id, src, header);
+        self.answer(id, src, Header::Ack(ack));
     }
 
     fn answer(&mut self, flow: FlowId, to: HostId, header: Header) {
-        let mut packet = Packet::new(flow, self.site.host, to, header);
-        packet.wire_bytes = self.site.header_bytes;
+        let mut packet = self.site.control_packet(flow, to, header);
         packet.class = self.settings.ack_class;
-        packet.transport = self.site.transport;
         self.acks.push_back(packet);
         self.counts.acks += 1;
     }
@@ -289,19 +290,17 @@ mod tests {
     fn answers(receiver: &mut Receiver, segments: &[(bool, bool)]) -> Vec<(usize, u64, bool)> {
         let mut random = units::Stream::new(1, 1, "test");
         let (mut events, mut answers) = (Vec::new(), Vec::new());
-        let bytes_or_delay = 1460 * segments.len() as u64;
-        for (index, &(marked, answering)) in segments.iter().enumerate() {
-            let flags = if answering { CWR } else { 0 };
-            let sequence = 1460 * index as u64;
-            let header = Header { sequence, bytes_or_delay, flags, ..bytemuck::Zeroable::zeroed() };
-            let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
+        let bytes = 1460 * segments.len() as u64;
+        for (index, &(marked, cwr)) in segments.iter().enumerate() {
+            let data = Data { sequence: 1460 * index as u64, bytes, cwr };
+            let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), Header::Data(data));
             packet.payload_bytes = 1460;
             packet.flags = if marked { flags::CE | flags::ECT } else { flags::ECT };
             let mut cx = Cx { now: Time::ZERO, random: &mut random, gate: node::Gate::default(), events: &mut events };
-            receiver.receive(&mut cx, &packet);
+            receiver.receive(&mut cx, &packet, data);
             while let Some(ack) = receiver.poll_transmit() {
-                let header: Header = ack.header();
-                answers.push((index, header.sequence, header.has(ECE)));
+                let Header::Ack(ack) = ack.header() else { panic!("a receiver acknowledges data") };
+                answers.push((index, ack.sequence, ack.ece));
             }
         }
         answers

@@ -5,7 +5,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Site, Timers};
 use units::{FlowId, HostId, Stream, Time};
 
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
-use super::header::{CWR, ECE, Header, SYN, WINDOW_SEGMENTS};
+use super::header::{Acknowledgement, Data, Header, WINDOW_SEGMENTS};
 use super::plb::{Path, Plb};
 use super::rate::Sampler;
 use super::rtt::{Bounds, Rtt};
@@ -171,32 +171,34 @@ impl<A: Algorithm> Sender<A> {
         None
     }
 
-    /// A packet for a sender has come in.
-    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
-        let header: Header = packet.header();
+    /// The connection that a flow has asked for is granted.
+    pub fn granted(&mut self, cx: &mut Cx<'_>, packet: &Packet) {
         let Some(slot) = self.flows.slot(packet.flow) else { return }; // completed since
         let (_, flow) = self.flows.get_mut(slot).expect("just found");
-        if header.has(SYN) {
-            let Hello::Sent { at, again } = flow.hello else { return };
-            flow.hello = Hello::Done;
-            self.retransmission.clear(slot);
-            if again {
-                // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
-                let seed = cx.random.bits();
-                let start = Start { window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
-                flow.control = self.algorithm.start(start);
-            } else {
-                flow.rtt.sample(cx.now - at);
-            }
-            self.queue(slot, cx.now);
-            return;
+        let Hello::Sent { at, again } = flow.hello else { return };
+        flow.hello = Hello::Done;
+        self.retransmission.clear(slot);
+        if again {
+            // RFC 5681 section 3.1: after a lost SYN the initial window is one segment.
+            let seed = cx.random.bits();
+            let start = Start { window_bytes: self.settings.start.mss_bytes, seed, ..self.settings.start };
+            flow.control = self.algorithm.start(start);
+        } else {
+            flow.rtt.sample(cx.now - at);
         }
-        let upto = segment_at(header.sequence, flow.bytes, self.settings.start.mss_bytes);
+        self.queue(slot, cx.now);
+    }
+
+    /// An acknowledgement has come in.
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, ack: &Acknowledgement) {
+        let Some(slot) = self.flows.slot(packet.flow) else { return }; // completed since
+        let (_, flow) = self.flows.get_mut(slot).expect("just found");
+        let upto = segment_at(ack.sequence, flow.bytes, self.settings.start.mss_bytes);
         let Some(upto) = upto.filter(|&upto| upto <= flow.board.next()) else {
             self.counts.malformed += 1;
             return;
         };
-        self.acknowledge(cx, slot, upto, &header, packet.hops);
+        self.acknowledge(cx, slot, upto, ack, packet.hops);
     }
 
     /// The earliest deadline.
@@ -226,11 +228,11 @@ impl<A: Algorithm> Sender<A> {
         }
     }
 
-    fn acknowledge(&mut self, cx: &mut Cx<'_>, slot: u32, upto: u64, header: &Header, hops: u8) {
+    fn acknowledge(&mut self, cx: &mut Cx<'_>, slot: u32, upto: u64, ack: &Acknowledgement, hops: u8) {
         let mss = self.settings.start.mss_bytes;
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has found it");
         let (before, una_before, pipe_before) = (flow.phase, flow.board.una(), flow.board.pipe());
-        let blocks = header.blocks.iter().filter(|block| block.count > 0);
+        let blocks = ack.blocks.iter().filter(|block| block.count > 0);
         let blocks = blocks.map(|block| {
             let first = upto + u64::from(block.first);
             (first, first + u64::from(block.count))
@@ -250,7 +252,7 @@ impl<A: Algorithm> Sender<A> {
         if before != Phase::Open && una >= flow.recovery_point {
             flow.phase = Phase::Open;
         }
-        let marked = header.has(ECE);
+        let marked = ack.ece;
         let sampler = flow.sampler.as_mut();
         let rate = sampler.and_then(|sampler| sampler.acknowledge(cx.now, una_before, &progress, mss));
         flow.control.on_ack(&Ack {
@@ -262,7 +264,7 @@ impl<A: Algorithm> Sender<A> {
             marked,
             rtt,
             delay: progress.delay(cx.now),
-            virtual_delay: header.virtual_delay(),
+            virtual_delay: ack.virtual_delay(),
             rate,
             in_flight_bytes: flow.board.pipe() * mss,
             in_flight_before_bytes: pipe_before * mss,
@@ -379,19 +381,16 @@ impl<C: Control> Flow<C> {
 
     /// Builds what [`Flow::next`] chose and notes it as sent.
     fn packet(&mut self, id: FlowId, next: Next, now: Time, settings: &Settings, site: &Site, ecn: Ecn) -> Packet {
-        let mut header = Header { bytes_or_delay: self.bytes, ..bytemuck::Zeroable::zeroed() };
+        let mut cwr = false;
         let segment = match next {
             Next::Hello => {
                 self.hello = Hello::Sent { at: now, again: self.hello == Hello::Due { again: true } };
-                header.flags = SYN;
                 None
             }
             Next::New => {
                 let segment = self.board.next();
                 self.board.send(now);
-                if std::mem::take(&mut self.cwr) && ecn == Ecn::Classic {
-                    header.flags = CWR;
-                }
+                cwr = std::mem::take(&mut self.cwr) && ecn == Ecn::Classic;
                 Some(segment)
             }
             Next::Again(segment) => {
@@ -405,21 +404,20 @@ impl<C: Control> Flow<C> {
                 Some(segment)
             }
         };
-        let mut payload = 0;
-        if let Some(segment) = segment {
+        let mut packet = if let Some(segment) = segment {
             if let Some(sampler) = &mut self.sampler {
                 sampler.send(segment - self.board.una(), now);
             }
-            header.sequence = segment * settings.start.mss_bytes;
-            payload = (self.bytes - header.sequence).min(settings.start.mss_bytes) as u16;
+            let sequence = segment * settings.start.mss_bytes;
+            let payload = (self.bytes - sequence).min(settings.start.mss_bytes) as u16;
             self.sent_packets += 1;
             self.resent_packets += u64::from(next != Next::New);
-        }
-        let mut packet = Packet::new(id, site.host, self.dst, header);
-        packet.payload_bytes = payload;
-        packet.wire_bytes = payload + site.header_bytes;
+            let header = Header::Data(Data { sequence, bytes: self.bytes, cwr });
+            site.data_packet(id, self.dst, header, payload)
+        } else {
+            site.control_packet(id, self.dst, Header::Syn { bytes: self.bytes })
+        };
         packet.class = settings.class;
-        packet.transport = site.transport;
         // Neither a SYN nor a retransmission is ECN-capable (RFC 3168 sections 6.1.1 and 6.1.5).
         if ecn != Ecn::Off && next == Next::New {
             packet.flags = flags::ECT;

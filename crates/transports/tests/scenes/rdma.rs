@@ -5,7 +5,7 @@ mod rates;
 mod recovery;
 
 use clearway_transports::rdma::control::Algorithm;
-use clearway_transports::rdma::header::{ACK, Header, NACK};
+use clearway_transports::rdma::header::Header;
 use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
 use contract::{NetworkView, Scheme};
 use node::{Event, Packet};
@@ -40,7 +40,7 @@ fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
 /// Data packets of a flow: when they left, and their numbers.
 fn data(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
     let is_data = |packet: &Packet| packet.flow == flow && packet.payload_bytes > 0;
-    let number = |packet: &Packet| packet.header::<Header>().sequence / MSS;
+    let number = |packet: &Packet| packet.header::<Header>().sequence() / MSS;
     scene.sent.iter().filter(|sent| is_data(&sent.1)).map(|sent| (sent.0, number(&sent.1))).collect()
 }
 
@@ -54,7 +54,7 @@ fn resent(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
 fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
     let mut left = losses.to_vec();
     scene.spoil(move |_, packet| {
-        let number = packet.header::<Header>().sequence / MSS;
+        let number = packet.header::<Header>().sequence() / MSS;
         let mut due = left.iter_mut().filter(|loss| loss.0 == number && loss.1 > 0);
         match due.next().filter(|_| packet.payload_bytes > 0) {
             Some(loss) => {
@@ -72,11 +72,10 @@ fn in_flight_peak(scene: &Scene, flow: FlowId) -> u64 {
     let heard = |at: Time| at + Duration::from_ps(2 * 3_200) + Duration::from_ns(2_500);
     let mut happenings = Vec::new();
     for (at, packet) in scene.sent.iter().filter(|sent| sent.1.flow == flow) {
-        let header = packet.header::<Header>();
-        if packet.payload_bytes > 0 {
-            happenings.push((*at, 1, header.sequence + u64::from(packet.payload_bytes)));
-        } else if header.has(ACK | NACK) {
-            happenings.push((heard(*at), 0, header.sequence));
+        match packet.header() {
+            Header::Data(data) => happenings.push((*at, 1, data.sequence + u64::from(packet.payload_bytes))),
+            Header::Ack(ack) | Header::Nack(ack) => happenings.push((heard(*at), 0, ack.answer.sequence)),
+            Header::Cnp(_) => {}
         }
     }
     happenings.sort_unstable();

@@ -7,13 +7,13 @@ mod recovery;
 mod swift;
 
 use clearway_transports::tcp::control::{Ack, Algorithm, Congestion, Control, Ecn, Start};
-use clearway_transports::tcp::header::{ACK, Header};
+use clearway_transports::tcp::header::{Acknowledgement, Header};
 use clearway_transports::tcp::{self, Config, cubic, dctcp, illinois, newreno};
 use contract::{About, CongestionSignal, NetworkView, Scheme};
 use node::{Packet, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use testing::{PacketFate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
 use crate::{MSS, PACKET, RTT, counter};
@@ -33,7 +33,7 @@ fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
 /// Data packets of a flow: when they left, and the number of their segment.
 fn data(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
     let is_data = |packet: &Packet| packet.flow == flow && packet.payload_bytes > 0;
-    let number = |packet: &Packet| packet.header::<Header>().sequence / MSS;
+    let number = |packet: &Packet| packet.header::<Header>().sequence() / MSS;
     scene.sent.iter().filter(|sent| is_data(&sent.1)).map(|sent| (sent.0, number(&sent.1))).collect()
 }
 
@@ -43,16 +43,15 @@ fn resent(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
     data(scene, flow).into_iter().filter(|sent| !seen.insert(sent.1)).collect()
 }
 
-fn acks(scene: &Scene) -> impl Iterator<Item = (Time, &Packet, Header)> {
-    let with_header = |sent: &'_ (Time, Packet)| sent.1.header::<Header>();
-    scene.sent.iter().map(move |sent| (sent.0, &sent.1, with_header(sent))).filter(|ack| ack.2.has(ACK))
+fn acks(scene: &Scene) -> impl Iterator<Item = (Time, Packet, Acknowledgement)> {
+    sent!(scene, Header::Ack(ack) => ack).into_iter()
 }
 
 /// Loses the transmissions of flow 0 named by (segment, how often).
 fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
     let mut left = losses.to_vec();
     scene.spoil(move |_, packet| {
-        let segment = packet.header::<Header>().sequence / MSS;
+        let segment = packet.header::<Header>().sequence() / MSS;
         let mut due = left.iter_mut().filter(|loss| loss.0 == segment && loss.1 > 0);
         match due.next().filter(|_| packet.payload_bytes > 0) {
             Some(loss) => {

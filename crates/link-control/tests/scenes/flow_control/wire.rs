@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
 use catalogue::LinkControl;
 use contract::link_control::LinkView;
 use fabric::{Dumbbell, Fabric, FabricSpec, Failures, Routes};
 use node::balance::{Balancer, switch_seed};
 use node::link::QueueView;
 use node::onward_path::Downstream;
-use node::packet::{Malformed, flags};
+use node::packet::flags;
 use node::pool::{Hop, Pool, Transit};
+use node::wire::{Malformed, Reader, Writer};
 use node::{Balancing, Buffer, MarkAt, NicControl, Overflow, Packet, Port, Settings, Switch};
 use units::{Bytes, Duration, FlowId, HostId, LinkId, NodeId, PortId, Rate, Stream, SwitchId, Time};
 
@@ -31,17 +31,22 @@ pub struct TwoSwitches {
 }
 
 /// A packet's number within its flow.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy)]
 struct Number(u64);
 
 impl node::Header for Number {
-    fn emit(&self, _: &mut Vec<u8>) {}
-    fn parse(_: &[u8]) -> Result<(Number, usize), Malformed> {
-        Err(Malformed { what: "number" })
+    type Packed = u64;
+    fn pack(self) -> u64 {
+        self.0
     }
-    fn payload_offset(&self) -> u64 {
-        0
+    fn unpack(number: u64) -> Number {
+        Number(number)
+    }
+    fn emit(self, to: &mut Writer<'_>) {
+        to.u64(self.0);
+    }
+    fn parse(from: &mut Reader<'_>) -> Result<Number, Malformed> {
+        from.u64().map(Number)
     }
 }
 

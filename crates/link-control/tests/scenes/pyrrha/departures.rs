@@ -25,16 +25,16 @@ const LEAF_SPINE: &[(&str, &str)] = &[
     ("t", "D"),
 ];
 
-fn is_pause(say: &Say) -> bool {
-    matches!(say, Say::Pause { .. })
+fn is_pause(say: &Frame) -> bool {
+    matches!(say, Frame::Pause { .. })
 }
 
-fn is_resume(say: &Say) -> bool {
-    matches!(say, Say::Resume { .. })
+fn is_resume(say: &Frame) -> bool {
+    matches!(say, Frame::Resume { .. })
 }
 
-fn is_merge(say: &Say) -> bool {
-    matches!(say, Say::Merge { .. })
+fn is_merge(say: &Frame) -> bool {
+    matches!(say, Frame::Merge { .. })
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn roots_that_lead_down_merge_and_those_that_lead_up_stay() {
         net.inject(1, "A", "C", from, at, 30);
         assert_eq!(counter(&net, at, "pyrrha_nominations"), 1);
         let root = net.root("t", "C");
-        net.tell(at, next, Say::Pause { root, distance: 1 });
+        net.tell(at, next, Frame::Pause { root, distance: 1 });
         net.run_for(Duration::from_us(1));
         let merges = said(&net, is_merge).len() as u64;
-        net.tell(at, next, Say::Resume { root });
+        net.tell(at, next, Frame::Resume { root });
         net.run();
         assert_eq!((net.order_of(1).len(), counter(&net, at, "pyrrha_roots_left")), (30, 0));
         (counter(&net, at, "pyrrha_abdications"), merges)
@@ -114,7 +114,7 @@ fn what_one_neighbour_sent_pauses_it_and_not_what_others_did() {
     let start = |config: &Config| {
         let mut net = Net::new(&[("A", "s"), ("B", "s"), ("s", "t"), ("t", "C"), ("t", "D")], config);
         let root = net.root("t", "C");
-        net.tell("s", "t", Say::Pause { root, distance: 1 });
+        net.tell("s", "t", Frame::Pause { root, distance: 1 });
         net.inject(1, "A", "C", "A", "s", 20);
         net.inject(2, "B", "C", "B", "s", 20);
         (net, root)
@@ -125,11 +125,11 @@ fn what_one_neighbour_sent_pauses_it_and_not_what_others_did() {
     net.inject(1, "A", "C", "A", "s", 5);
     assert!(said(&net, is_pause).is_empty(), "25 packets are two products");
     net.inject(1, "A", "C", "A", "s", 1);
-    assert_eq!(said(&net, is_pause), [("s".to_owned(), "A".to_owned(), Say::Pause { root, distance: 2 })]);
+    assert_eq!(said(&net, is_pause), [("s".to_owned(), "A".to_owned(), Frame::Pause { root, distance: 2 })]);
     // It goes on when 12 of its own are left.
-    net.tell("s", "t", Say::Resume { root });
+    net.tell("s", "t", Frame::Resume { root });
     net.run();
-    assert_eq!(said(&net, is_resume), [("s".to_owned(), "A".to_owned(), Say::Resume { root })]);
+    assert_eq!(said(&net, is_resume), [("s".to_owned(), "A".to_owned(), Frame::Resume { root })]);
     assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_roots_left")), (46, 0));
     assert!(net.pool_is_empty());
 }
@@ -138,14 +138,14 @@ fn what_one_neighbour_sent_pauses_it_and_not_what_others_did() {
 fn what_one_neighbour_sent_counts_over_all_ports() {
     let mut net = Net::new(LEAF_SPINE, &departing(&[Departure::PauseByIngress]));
     let root = net.root("t", "C");
-    ["x", "y", "z"].iter().for_each(|up| net.tell("s", up, Say::Pause { root, distance: 1 }));
+    ["x", "y", "z"].iter().for_each(|up| net.tell("s", up, Frame::Pause { root, distance: 1 }));
     (0..25).for_each(|flow| net.inject(flow, "A", "C", "A", "s", 1));
     let longest = ["x", "y", "z"].map(|up| net.queues("s", up).iter().map(|queue| queue.bytes).sum::<u32>());
     assert!(longest.iter().all(|bytes| (1..20_000).contains(bytes)), "{longest:?}");
     assert!(said(&net, is_pause).is_empty());
     net.inject(25, "A", "C", "A", "s", 1);
-    assert_eq!(said(&net, is_pause), [("s".to_owned(), "A".to_owned(), Say::Pause { root, distance: 2 })]);
-    ["x", "y", "z"].iter().for_each(|up| net.tell("s", up, Say::Resume { root }));
+    assert_eq!(said(&net, is_pause), [("s".to_owned(), "A".to_owned(), Frame::Pause { root, distance: 2 })]);
+    ["x", "y", "z"].iter().for_each(|up| net.tell("s", up, Frame::Resume { root }));
     net.run();
     assert_eq!(said(&net, is_resume).len(), 1);
     assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_roots_left")), (26, 0));
@@ -157,11 +157,11 @@ fn isolation_queues_hand_on_in_turn_or_together() {
     let start = |config: &Config| {
         let mut net = Net::new(&[("A", "s"), ("B", "s"), ("s", "t"), ("t", "C"), ("t", "D"), ("t", "E")], config);
         let roots = [net.root("t", "C"), net.root("t", "D")];
-        roots.iter().for_each(|&root| net.tell("s", "t", Say::Pause { root, distance: 1 }));
+        roots.iter().for_each(|&root| net.tell("s", "t", Frame::Pause { root, distance: 1 }));
         net.inject(1, "A", "C", "A", "s", 20);
         net.inject(2, "B", "D", "B", "s", 20);
         net.inject(3, "A", "E", "A", "s", 12);
-        roots.iter().for_each(|&root| net.tell("s", "t", Say::Resume { root }));
+        roots.iter().for_each(|&root| net.tell("s", "t", Frame::Resume { root }));
         net
     };
     let output = |net: &Net| {

@@ -3,7 +3,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use clearway_link_control::pyrrha::Config;
-use clearway_link_control::pyrrha::frame::{Frame, RootId, Say};
+use clearway_link_control::pyrrha::frame::{Frame, RootId};
 use contract::link_control::{LinkScheme, LinkView};
 use fabric::{Builder, Fabric, Failures, Routes};
 use node::balance::{Balancer, switch_seed};
@@ -48,7 +48,7 @@ pub struct Said {
     pub at: Time,
     pub from: NodeId,
     pub to: NodeId,
-    pub say: Say,
+    pub say: Frame,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,8 +190,8 @@ impl Net {
     }
 
     /// Switch `at` hears this from its neighbour `from` now.
-    pub fn tell(&mut self, at: &str, from: &str, say: Say) {
-        let id = self.pool.insert(frame_packet(Frame::from(say)), Transit::default());
+    pub fn tell(&mut self, at: &str, from: &str, say: Frame) {
+        let id = self.pool.insert(frame_packet(say), Transit::default());
         self.come(at, from, id);
     }
 
@@ -323,7 +323,7 @@ impl Net {
         let gone = switch.port(end.from_port).free_at();
         let packet = &self.pool.get(sent).packet;
         if packet.has(flags::LINK_FRAME) {
-            let say = packet.header::<Frame>().say().unwrap();
+            let say = packet.header();
             self.said.push(Said { at: self.now, from: end.from, to: end.to, say });
         }
         self.launch(link, gone, sent);

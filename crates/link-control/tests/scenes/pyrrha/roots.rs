@@ -16,15 +16,15 @@ fn pair(config: &Config) -> Net {
     Net::new(PAIR, config)
 }
 
-fn is_pause(say: &Say) -> bool {
-    matches!(say, Say::Pause { .. })
+fn is_pause(say: &Frame) -> bool {
+    matches!(say, Frame::Pause { .. })
 }
 
-fn is_resume(say: &Say) -> bool {
-    matches!(say, Say::Resume { .. })
+fn is_resume(say: &Frame) -> bool {
+    matches!(say, Frame::Resume { .. })
 }
 
-fn from_to(frames: &[(String, String, Say)]) -> Vec<(&str, &str)> {
+fn from_to(frames: &[(String, String, Frame)]) -> Vec<(&str, &str)> {
     frames.iter().map(|frame| (&*frame.0, &*frame.1)).collect()
 }
 
@@ -37,7 +37,7 @@ fn a_port_nominates_itself_above_k_pause_and_tells_each_port_that_feeds_it_once(
         net.inject(1, "A", "C", "A", "s", 1 + fit);
         assert_eq!((counter(&net, "s", "pyrrha_nominations"), net.said.len()), (0, 0), "{k_pause}");
         let root = net.root("s", "t");
-        let pause = |to: &str| ("s".to_owned(), to.to_owned(), Say::Pause { root, distance: 1 });
+        let pause = |to: &str| ("s".to_owned(), to.to_owned(), Frame::Pause { root, distance: 1 });
         net.inject(2, "B", "D", "B", "s", 1);
         assert_eq!(counter(&net, "s", "pyrrha_nominations"), 1);
         assert_eq!(said(&net, is_pause), [pause("B")]);
@@ -59,7 +59,7 @@ fn a_root_resumes_at_k_resume_and_then_is_none() {
     let root = net.root("s", "t");
     let resumes: Vec<_> = net.said.iter().filter(|frame| is_resume(&frame.say)).collect();
     assert_eq!(resumes.len(), 1);
-    assert_eq!((resumes[0].at, resumes[0].say), (Time::from_ps(16 * 80_000), Say::Resume { root }));
+    assert_eq!((resumes[0].at, resumes[0].say), (Time::from_ps(16 * 80_000), Frame::Resume { root }));
     assert_eq!(net.name(resumes[0].to), "A");
     assert_eq!(counter(&net, "s", "pyrrha_secessions"), 1);
     assert!(net.queues("s", "t").is_empty());
@@ -88,7 +88,7 @@ fn a_root_is_one_until_all_its_children_are_unassigned() {
 fn what_goes_through_the_root_waits_and_the_rest_passes_at_line_rate() {
     let mut net = pair(&no_hosts());
     let root = net.root("t", "C");
-    net.tell("s", "t", Say::Pause { root, distance: 1 });
+    net.tell("s", "t", Frame::Pause { root, distance: 1 });
     for _ in 0..10 {
         net.inject(1, "A", "C", "A", "s", 1);
         net.inject(2, "B", "D", "B", "s", 1);
@@ -102,34 +102,34 @@ fn what_goes_through_the_root_waits_and_the_rest_passes_at_line_rate() {
     assert_eq!(queues.len(), 1);
     assert_eq!((queues[0].cause, queues[0].paused), (Cause::Root { node: root.node, port: root.port }, true));
     assert_eq!(u64::from(queues[0].bytes), 10 * PACKET);
-    net.tell("s", "t", Say::Resume { root });
+    net.tell("s", "t", Frame::Resume { root });
     net.run();
     assert_eq!((net.order_of(1).len(), net.queues("s", "t").len()), (10, 0));
-    assert_eq!(from_to(&said(&net, |say| matches!(say, Say::Unassigned { .. }))), [("s", "t")]);
+    assert_eq!(from_to(&said(&net, |say| matches!(say, Frame::Unassigned { .. }))), [("s", "t")]);
 }
 
 #[test]
 fn an_isolation_queue_pauses_further_upstream_in_its_root_s_name() {
     let mut net = Net::new(CHAIN, &no_hosts());
     let root = net.root("t", "C");
-    net.tell("s", "t", Say::Pause { root, distance: 1 });
+    net.tell("s", "t", Frame::Pause { root, distance: 1 });
     net.inject(1, "A", "C", "r", "s", 25);
     assert!(net.said.is_empty(), "25,000 bytes are two products");
     net.inject(1, "A", "C", "r", "s", 2);
-    assert_eq!(said(&net, is_pause), [("s".to_owned(), "r".to_owned(), Say::Pause { root, distance: 2 })]);
+    assert_eq!(said(&net, is_pause), [("s".to_owned(), "r".to_owned(), Frame::Pause { root, distance: 2 })]);
     net.run();
     // It is known at r by now: what comes there for it waits, in its name again.
     net.inject(1, "A", "C", "A", "r", 27);
     net.inject(2, "B", "D", "B", "r", 1);
-    assert_eq!(said(&net, is_pause)[1..], [("r".to_owned(), "A".to_owned(), Say::Pause { root, distance: 3 })]);
+    assert_eq!(said(&net, is_pause)[1..], [("r".to_owned(), "A".to_owned(), Frame::Pause { root, distance: 3 })]);
     net.run();
     assert_eq!((net.order_of(1).len(), net.order_of(2).len()), (0, 1));
     // The tree dissolves from its leaves: s lets r go on when it holds 12,000 bytes, r lets A.
     net.said.clear();
-    net.tell("s", "t", Say::Resume { root });
+    net.tell("s", "t", Frame::Resume { root });
     net.run();
     assert_eq!(from_to(&said(&net, is_resume)), [("s", "r"), ("r", "A")]);
-    let gone = |say: &Say| matches!(say, Say::Unassigned { .. });
+    let gone = |say: &Frame| matches!(say, Frame::Unassigned { .. });
     assert_eq!(from_to(&said(&net, gone)), [("r", "s"), ("s", "t")]);
     assert_eq!(net.order_of(1).len(), 27 + 27);
 }
@@ -138,15 +138,15 @@ fn an_isolation_queue_pauses_further_upstream_in_its_root_s_name() {
 fn a_pause_that_names_oneself_is_ignored() {
     let mut net = pair(&no_hosts());
     let own = net.root("s", "A");
-    net.tell("s", "t", Say::Pause { root: own, distance: 3 });
+    net.tell("s", "t", Frame::Pause { root: own, distance: 3 });
     net.inject(1, "A", "C", "A", "s", 5);
     net.inject(2, "C", "A", "t", "s", 5);
     net.run();
     assert_eq!((net.delivered.len(), counter(&net, "s", "pyrrha_ignored_pauses")), (10, 1));
     // Who said so learns that nothing is held for it here, and need not wait for that.
-    net.tell("s", "t", Say::Resume { root: own });
+    net.tell("s", "t", Frame::Resume { root: own });
     net.run();
-    assert_eq!(from_to(&said(&net, |say| matches!(say, Say::Unassigned { .. }))), [("s", "t")]);
+    assert_eq!(from_to(&said(&net, |say| matches!(say, Frame::Unassigned { .. }))), [("s", "t")]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_root_whose_link_fails_holds_nobody() {
     net.said.clear();
     net.set_up("t", "C", false);
     net.run();
-    assert_eq!(said(&net, is_resume)[0], ("t".to_owned(), "s".to_owned(), Say::Resume { root }));
+    assert_eq!(said(&net, is_resume)[0], ("t".to_owned(), "s".to_owned(), Frame::Resume { root }));
     assert_eq!(from_to(&said(&net, is_resume)), [("t", "s"), ("s", "r")]);
     assert!(net.queues("s", "t").is_empty() && net.queues("r", "s").is_empty());
 }

@@ -11,12 +11,12 @@ use super::*;
 const LINE: &[(&str, &str)] =
     &[("A", "q"), ("B", "q"), ("p", "q"), ("Z", "p"), ("q", "r"), ("r", "s"), ("s", "t"), ("t", "C"), ("t", "D")];
 
-fn is_merge(say: &Say) -> bool {
-    matches!(say, Say::Merge { .. })
+fn is_merge(say: &Frame) -> bool {
+    matches!(say, Frame::Merge { .. })
 }
 
-fn pause(root: RootId, distance: u8) -> Say {
-    Say::Pause { root, distance }
+fn pause(root: RootId, distance: u8) -> Frame {
+    Frame::Pause { root, distance }
 }
 
 /// Figure 5(a): P1 nominates itself and is upstream of P5.
@@ -32,20 +32,20 @@ fn a_false_root_that_hears_of_a_new_one_downstream_merges_its_tree_into_that() {
         }
         net.run_for(Duration::from_ns(510)); // the frame's way upstream
     }
-    let paused = |net: &Net| said(net, |say| matches!(say, Say::Pause { root, .. } if *root == p1)).len();
+    let paused = |net: &Net| said(net, |say| matches!(say, Frame::Pause { root, .. } if *root == p1)).len();
     assert_eq!(paused(&net), 2, "r tells q, q tells p");
     net.said.clear();
     net.tell("r", "s", pause(p5, 2));
     assert_eq!(counter(&net, "r", "pyrrha_abdications"), 1);
     net.run_for(Duration::from_us(2));
-    let merge = |from: &str, to: &str| (from.to_owned(), to.to_owned(), Say::Merge { old: p1, new: p5 });
+    let merge = |from: &str, to: &str| (from.to_owned(), to.to_owned(), Frame::Merge { old: p1, new: p5 });
     assert_eq!(said(&net, is_merge), [merge("r", "q"), merge("q", "p")]);
     // What q held for P1 goes on, in order; at r what goes to C meets the queue of the true root.
     net.run();
     assert_eq!((net.order_of(2).len(), net.queues("q", "r").len()), (40, 0));
     let held = net.queues("r", "s");
     assert_eq!((held.len(), held[0].paused), (1, true));
-    net.tell("r", "s", Say::Resume { root: p5 });
+    net.tell("r", "s", Frame::Resume { root: p5 });
     net.run();
     assert_eq!(net.order_of(1).len(), 40);
     assert!(net.queues("r", "s").is_empty());
@@ -85,7 +85,7 @@ fn a_flow_waits_for_all_roots_on_its_path_and_for_no_other() {
                 flows.iter().copied().find(is).expect("a flow of each kind among sixteen")
             };
             let [both, only_p6, only_p5, none] = kinds.map(of);
-            net.tell("q", "r", Say::Resume { root: p6 });
+            net.tell("q", "r", Frame::Resume { root: p6 });
             net.run();
             net.delivered.clear();
             net.tell("q", "r", pause(p6, 1));
@@ -98,10 +98,10 @@ fn a_flow_waits_for_all_roots_on_its_path_and_for_no_other() {
                 "P6" => (p6, p5, [0, 3, 0, 3]),
                 _ => (p5, p6, [0, 0, 3, 3]),
             };
-            net.tell("q", "r", Say::Resume { root });
+            net.tell("q", "r", Frame::Resume { root });
             net.run();
             assert_eq!(came(&net), after, "{tiers:?} {first}");
-            net.tell("q", "r", Say::Resume { root: then });
+            net.tell("q", "r", Frame::Resume { root: then });
             net.run();
             assert_eq!(came(&net), [3; 4]);
             assert!(net.queues("q", "r").is_empty());
@@ -118,7 +118,7 @@ fn the_root_moves_upstream_when_the_flows_beside_have_ended() {
     for tiers in [Tiers::Hierarchy, Tiers::Single] {
         let mut net = Net::new(&cables, &Config { tiers, ..Config::default() });
         let roots = |net: &Net| {
-            let paused = |frame: &net::Said| if let Say::Pause { root, .. } = frame.say { Some(root) } else { None };
+            let paused = |frame: &net::Said| if let Frame::Pause { root, .. } = frame.say { Some(root) } else { None };
             let mut roots: Vec<_> = net.said.iter().filter_map(paused).collect();
             roots.sort_unstable();
             roots.dedup();
@@ -192,8 +192,8 @@ proptest! {
         for step in steps {
             match step {
                 Step::Pause(of) => net.tell("q", "r", pause(roots[of].0, roots[of].1)),
-                Step::Resume(of) => net.tell("q", "r", Say::Resume { root: roots[of].0 }),
-                Step::Merge(old, new) => net.tell("q", "r", Say::Merge { old: roots[old].0, new: roots[new].0 }),
+                Step::Resume(of) => net.tell("q", "r", Frame::Resume { root: roots[of].0 }),
+                Step::Merge(old, new) => net.tell("q", "r", Frame::Merge { old: roots[old].0, new: roots[new].0 }),
                 Step::Wait(ns) => net.run_for(Duration::from_ns(ns)),
                 Step::Send { flow, packets } => {
                     let to = if flow < 2 { "C" } else { "D" };
@@ -205,7 +205,7 @@ proptest! {
             }
         }
         net.run();
-        roots.iter().for_each(|&(root, _)| net.tell("q", "r", Say::Resume { root }));
+        roots.iter().for_each(|&(root, _)| net.tell("q", "r", Frame::Resume { root }));
         net.run();
         for flow in 0..4 {
             prop_assert_eq!(net.order_of(flow), (0..sent[flow as usize]).collect::<Vec<u32>>(), "flow {}", flow);

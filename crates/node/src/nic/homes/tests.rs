@@ -3,23 +3,6 @@
 use fabric::{FabricSpec, Failures, LeafSpine};
 
 use super::*;
-use crate::Header;
-use crate::packet::Malformed;
-
-/// An empty header.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C)]
-struct Blank;
-
-impl Header for Blank {
-    fn emit(&self, _: &mut Vec<u8>) {}
-    fn parse(_: &[u8]) -> Result<(Self, usize), Malformed> {
-        Ok((Blank, 0))
-    }
-    fn payload_offset(&self) -> u64 {
-        0
-    }
-}
 
 /// A NIC control for tests: the class byte of a frame is the mask of paused classes, its flow the held flow.
 #[derive(Default)]
@@ -61,7 +44,7 @@ fn homes(balancing: Balancing) -> Homes {
 }
 
 fn packet(flow: u32, class: u8) -> Packet {
-    let mut packet = Packet::new(FlowId(flow), HostId(0), HostId(1), Blank);
+    let mut packet = Packet::bare(FlowId(flow), HostId(0), HostId(1));
     (packet.class, packet.wire_bytes) = (class, 100);
     packet
 }

@@ -1,76 +1,93 @@
 //! Control packets between hypervisors.
 
-use bytemuck::{Pod, Zeroable};
-use node::packet::Malformed;
+use node::wire::{Malformed, Reader, Writer};
+use units::Rate;
 
-/// The header of every control packet. It carries totals and not changes, so a packet may be lost: the next makes up
-/// for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u64,
-    /// Report: the receiver's guarantee for the pair, in bps. Count: 0.
-    pub guarantee: u64,
-    /// Report: signs of congestion (marks and losses) that the receiver has seen on the pair. Count: VM packets that
-    /// the sender has sent on it. Both are totals since the beginning.
-    pub count: u64,
+/// What a control packet says. All of them say how things stand and not what has changed, so that one may be lost: the
+/// next makes up for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Receiver's hypervisor to sender's.
+    Report {
+        /// What the receiver guarantees the pair of its hose.
+        guarantee: Rate,
+        /// Signs of congestion (marks and losses) that the receiver has seen on the pair since the beginning.
+        signs: u64,
+    },
+    /// Sender's hypervisor to receiver's.
+    Count {
+        /// Packets of VMs that the sender has sent on the pair since the beginning.
+        packets: u64,
+    },
 }
 
-/// The kinds of control packets.
-pub mod kind {
-    /// From the receiver's hypervisor to the sender's.
-    pub const REPORT: u64 = 1;
-    /// From the sender's hypervisor to the receiver's.
-    pub const COUNT: u64 = 2;
-}
-
-const WIRE_BYTES: usize = 17;
+const REPORT: u8 = 1;
+const COUNT: u8 = 2;
 
 impl node::Header for Header {
-    fn emit(&self, out: &mut Vec<u8>) {
-        out.push(self.kind as u8);
-        out.extend_from_slice(&self.guarantee.to_be_bytes());
-        out.extend_from_slice(&self.count.to_be_bytes());
+    /// Kind, guarantee and count.
+    type Packed = [u64; 3];
+
+    #[inline]
+    fn pack(self) -> [u64; 3] {
+        match self {
+            Header::Report { guarantee, signs } => [u64::from(REPORT), guarantee.bps(), signs],
+            Header::Count { packets } => [u64::from(COUNT), 0, packets],
+        }
     }
 
-    fn parse(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-        let Some((&[kind, ref words @ ..], _)) = bytes.split_first_chunk::<WIRE_BYTES>() else {
-            return Err(Malformed { what: "ElasticSwitch header: shorter than 17 bytes" });
-        };
-        let kind = u64::from(kind);
-        if kind != kind::REPORT && kind != kind::COUNT {
+    #[inline]
+    fn unpack([kind, guarantee, count]: [u64; 3]) -> Header {
+        if kind == u64::from(REPORT) {
+            Header::Report { guarantee: Rate::from_bps(guarantee), signs: count }
+        } else {
+            Header::Count { packets: count }
+        }
+    }
+
+    fn emit(self, to: &mut Writer<'_>) {
+        let [kind, guarantee, count] = self.pack();
+        to.u8(kind as u8);
+        to.u64(guarantee);
+        to.u64(count);
+    }
+
+    fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
+        from.begin("ElasticSwitch header: shorter than 17 bytes");
+        let (kind, guarantee, count) = (from.u8()?, from.u64()?, from.u64()?);
+        if kind != REPORT && kind != COUNT {
             return Err(Malformed { what: "ElasticSwitch kind" });
         }
-        let word = |at: usize| words[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        Ok((Header { kind, guarantee: word(0), count: word(8) }, WIRE_BYTES))
-    }
-
-    fn payload_offset(&self) -> u64 {
-        0
+        Ok(Header::unpack([u64::from(kind), guarantee, count]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use node::Header as _;
+    use testing::check_header;
 
     use super::*;
 
     proptest::proptest! {
         #[test]
-        fn headers_survive_the_wire(kind in 1u64..3, guarantee: u64, count: u64, noise: Vec<u8>) {
-            let header = Header { kind, guarantee, count };
-            let mut wire = Vec::new();
-            header.emit(&mut wire);
-            proptest::prop_assert_eq!(Header::parse(&wire), Ok((header, WIRE_BYTES)));
-            proptest::prop_assert!(Header::parse(&wire[..WIRE_BYTES - 1]).is_err());
-            let _ = Header::parse(&noise);
+        fn headers_survive_the_wire(guarantee: u64, count: u64, noise: Vec<u8>) {
+            check_header(Header::Report { guarantee: Rate::from_bps(guarantee), signs: count }, &noise);
+            check_header(Header::Count { packets: count }, &noise);
         }
     }
 
     #[test]
+    fn bytes_stay_what_they_are() {
+        let bytes = |kind: u8, words: [u64; 2]| [&[kind][..], &words.map(u64::to_be_bytes).concat()].concat();
+        let report = Header::Report { guarantee: Rate::from_bps(0x0102), signs: 0x0304 };
+        assert_eq!(check_header(report, &[]), bytes(1, [0x0102, 0x0304]));
+        assert_eq!(check_header(Header::Count { packets: 5 }, &[]), bytes(2, [0, 5]));
+    }
+
+    #[test]
     fn an_unknown_kind_is_refused() {
-        assert_eq!(Header::parse(&[3; WIRE_BYTES]), Err(Malformed { what: "ElasticSwitch kind" }));
+        let refused = Header::parse(&mut Reader::new(&[3; 17], ""));
+        assert_eq!(refused, Err(Malformed { what: "ElasticSwitch kind" }));
     }
 }

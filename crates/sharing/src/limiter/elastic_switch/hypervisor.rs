@@ -1,9 +1,9 @@
 //! The hypervisor between a VM and the network: both layers, their timers, and the control packets.
 
 use node::{Packet, Shaper, Site};
-use units::{HostId, Rate, Time};
+use units::{HostId, Time};
 
-use super::header::{Header, kind};
+use super::header::Header;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::{CONTROL, Config, Hose, RateAllocation};
@@ -54,18 +54,17 @@ impl Hypervisor {
 
     fn next_control(&mut self) -> Option<Packet> {
         let (peer, header, class) = if let Some((peer, guarantee, signs)) = self.incoming.next_report() {
-            (peer, Header { kind: kind::REPORT, guarantee: guarantee.bps(), count: signs }, 0)
+            (peer, Header::Report { guarantee, signs }, 0)
         } else {
-            let (peer, sent_packets, class) = self.outgoing.next_count()?;
-            (peer, Header { kind: kind::COUNT, guarantee: 0, count: sent_packets }, class)
+            let (peer, packets, class) = self.outgoing.next_count()?;
+            (peer, Header::Count { packets }, class)
         };
         self.control_packets += 1;
         Some(self.control(peer, header, class))
     }
 
     fn control(&self, peer: HostId, header: Header, class: u8) -> Packet {
-        let mut packet = Packet::new(CONTROL, self.site.host, peer, header);
-        packet.wire_bytes = self.site.header_bytes;
+        let mut packet = self.site.control_packet(CONTROL, peer, header);
         packet.class = class;
         packet.transport = self.transport;
         packet
@@ -91,16 +90,12 @@ impl Shaper for Hypervisor {
             self.incoming.data(now, packet);
             return true;
         }
-        let header: Header = packet.header();
-        match header.kind {
-            kind::REPORT => {
-                self.outgoing.reported(now, packet.src, Rate::from_bps(header.guarantee), header.count);
-            }
-            kind::COUNT => {
+        match packet.header() {
+            Header::Report { guarantee, signs } => self.outgoing.reported(now, packet.src, guarantee, signs),
+            Header::Count { packets } => {
                 self.active(now);
-                self.incoming.counted(now, packet.src, header.count);
+                self.incoming.counted(now, packet.src, packets);
             }
-            _ => {}
         }
         false
     }

@@ -9,6 +9,7 @@ use node::{Balancing, Buffer, Clock, Loss, MarkAt, Overflow, Received, Settings,
 use units::{Bytes, Duration, FlowId, HostId, Rate, Stream, SwitchId, Time};
 
 use super::*;
+use crate::ndp::header::{Answer, Progress};
 
 struct Scene {
     switch: Switch,
@@ -76,20 +77,32 @@ impl Scene {
     }
 }
 
+fn data_header(packet: u32, returned: bool) -> Header {
+    Header::Data(Data { packet, class: 0, message_bytes: 0, offset: 0, last: false, returned })
+}
+
+fn ack_header(packet: u32) -> Header {
+    Header::Ack(Answer { packet, progress: Progress { pull: 0, acked: 0 } })
+}
+
 fn data(number: u32) -> Packet {
-    let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), Header { packet: number, ..Header::of(kind::DATA) });
+    let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), data_header(number, false));
     (packet.wire_bytes, packet.payload_bytes, packet.class) = (1500, 1460, 1);
     packet
 }
 
 fn ack(number: u32) -> Packet {
-    let mut packet = Packet::new(FlowId(1), HostId(0), HostId(1), Header { packet: number, ..Header::of(kind::ACK) });
+    let mut packet = Packet::new(FlowId(1), HostId(0), HostId(1), ack_header(number));
     packet.wire_bytes = 40;
     packet
 }
 
 fn number(packet: &Packet) -> u32 {
-    packet.header::<Header>().packet
+    match packet.header() {
+        Header::Data(data) => data.packet,
+        Header::Ack(answer) | Header::Nack(answer) => answer.packet,
+        Header::Pull(_) => 0,
+    }
 }
 
 #[test]
@@ -154,7 +167,7 @@ fn headers_that_find_no_room_go_back_to_their_sender_once() {
     let back = scene.transmit(0).unwrap();
     assert_eq!((back.src, back.dst, number(&back)), (HostId(1), HostId(0), 308));
     assert!(back.has(flags::TRIMMED) && back.wire_bytes == 40);
-    assert_eq!(back.header::<Header>().marks, marks::RETURNED);
+    assert_eq!(back.header::<Header>(), data_header(308, true));
     // Control packets, and what has been sent back already, have nowhere to go.
     let full = Received::Lost(Loss::Overflow);
     assert_eq!(scene.receive(ack(0)), full);

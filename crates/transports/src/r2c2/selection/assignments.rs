@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use node::packet::Malformed;
+use node::wire::Malformed;
 use rustc_hash::FxHashMap;
 use units::HostId;
 

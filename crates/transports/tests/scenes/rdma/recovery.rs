@@ -116,7 +116,7 @@ fn reordering_is_taken_for_loss_by_both() {
     // Packet 10 is overtaken by five others.
     let run = |recovery: Recovery| {
         let mut scene = scene(2, Wire::default(), with(recovery));
-        scene.spoil(|_, packet| match packet.header::<Header>().sequence / MSS {
+        scene.spoil(|_, packet| match packet.header::<Header>().sequence() / MSS {
             10 if packet.payload_bytes > 0 => PacketFate::Delay(PACKET * 5),
             _ => PacketFate::Pass,
         });
@@ -137,7 +137,7 @@ fn a_lost_last_acknowledgement_is_given_again() {
         let mut scene = scene(2, Wire::default(), with(recovery));
         let mut lost = false;
         scene.spoil(move |_, packet| {
-            let last = packet.payload_bytes == 0 && packet.header::<Header>().sequence == 5 * MSS;
+            let last = packet.payload_bytes == 0 && packet.header::<Header>().sequence() == 5 * MSS;
             if last && !std::mem::replace(&mut lost, true) { PacketFate::Drop } else { PacketFate::Pass }
         });
         let flow = scene.send(Time::ZERO, 0, 1, 5 * MSS);
@@ -163,7 +163,7 @@ proptest! {
             if packet.payload_bytes == 0 {
                 return PacketFate::Pass;
             }
-            let number = packet.header::<Header>().sequence / MSS;
+            let number = packet.header::<Header>().sequence() / MSS;
             *wasted.borrow_mut() += u64::from(seen.borrow().contains(&number));
             if random.chance(loss) {
                 return PacketFate::Drop;

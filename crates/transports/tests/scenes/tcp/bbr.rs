@@ -40,9 +40,9 @@ fn used(scene: &Scene, from: Time, to: Time) -> f64 {
 fn queues(scene: &Scene, flow: FlowId) -> Vec<(Time, f64)> {
     let sent = data(scene, flow);
     let one_way = Duration::from_ns(25_600);
-    let queue = |(at, _, header): (Time, &Packet, Header)| {
-        let (left, segment) = sent[(header.sequence / MSS - 1) as usize];
-        assert_eq!(segment, header.sequence / MSS - 1);
+    let queue = |(at, _, ack): (Time, Packet, Acknowledgement)| {
+        let (left, segment) = sent[(ack.sequence / MSS - 1) as usize];
+        assert_eq!(segment, ack.sequence / MSS - 1);
         (at, (at - left).saturating_sub(one_way).ps() as f64 / SLOT.ps() as f64)
     };
     acks(scene).map(queue).collect()

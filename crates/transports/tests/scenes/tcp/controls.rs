@@ -1,4 +1,4 @@
-use clearway_transports::tcp::header::{CWR, ECE};
+use clearway_transports::tcp::header::Data;
 use node::Marking;
 use node::packet::flags;
 use units::{Bytes, Stream};
@@ -25,8 +25,8 @@ fn share<A: Algorithm>(flows: u32, wire: Wire, config: Config<A>) -> Scene {
 /// Bytes of each flow that the receiver had by `at`.
 fn received(scene: &Scene, flows: u32, at: Time) -> Vec<u64> {
     let mut bytes = vec![0; flows as usize];
-    for (_, packet, header) in acks(scene).take_while(|ack| ack.0 <= at) {
-        bytes[packet.flow.index()] = header.sequence;
+    for (_, packet, ack) in acks(scene).take_while(|ack| ack.0 <= at) {
+        bytes[packet.flow.index()] = ack.sequence;
     }
     bytes
 }
@@ -194,12 +194,12 @@ fn dctcp_s_queue_and_alpha_are_as_its_paper_says() {
         let (mut all, mut marked) = (0.0, 0.0);
         let (mut least, mut most) = (f64::MAX, 0.0f64);
         let sent: Vec<Vec<(Time, u64)>> = (0..flows).map(|flow| data(&scene, FlowId(flow))).collect();
-        for (at, packet, header) in acks(&scene).filter(|ack| ack.0 >= begin) {
+        for (at, packet, ack) in acks(&scene).filter(|ack| ack.0 >= begin) {
             all += 1.0;
-            marked += f64::from(u8::from(header.has(ECE)));
+            marked += f64::from(u8::from(ack.ece));
             // The queue that a packet met, from how long it was on its way.
-            let (left, segment) = sent[packet.flow.index()][(header.sequence / MSS - 1) as usize];
-            assert_eq!(segment, header.sequence / MSS - 1, "nothing is lost here");
+            let (left, segment) = sent[packet.flow.index()][(ack.sequence / MSS - 1) as usize];
+            assert_eq!(segment, ack.sequence / MSS - 1, "nothing is lost here");
             let queued = (at - left).saturating_sub(Duration::from_ns(25_240)).ps() as f64 / PACKET.ps() as f64;
             (least, most) = (least.min(queued), most.max(queued));
         }
@@ -256,9 +256,8 @@ fn classic_marks_are_echoed_until_the_sender_has_answered_once_a_window() {
     }
     scene.run_until(Time::from_ms(2));
     for src in [0, 1] {
-        let from_sender = scene.sent.iter().filter(|sent| sent.1.src == HostId(src));
-        let answers: Vec<Time> =
-            from_sender.filter(|sent| sent.1.header::<Header>().has(CWR)).map(|sent| sent.0).collect();
+        let answers = sent!(scene, Header::Data(Data { cwr: true, .. }));
+        let answers: Vec<Time> = answers.iter().filter(|sent| sent.1.src == HostId(src)).map(|sent| sent.0).collect();
         let reductions = counter(&scene, src, "ecn_reductions") as usize;
         assert!(reductions > 10 && (answers.len() == reductions || answers.len() + 1 == reductions));
         assert!(answers.windows(2).all(|pair| pair[1] - pair[0] >= RTT));

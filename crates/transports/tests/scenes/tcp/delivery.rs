@@ -3,7 +3,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use clearway_transports::tcp::DelayedAck;
-use clearway_transports::tcp::header::SYN;
 use node::Event;
 use units::{Duration, Stream};
 
@@ -98,8 +97,7 @@ fn a_lost_syn_is_sent_again_and_leaves_a_window_of_one() {
     scene.spoil(|now, _| if now < Time::from_ms(3) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(10));
-    let syns: Vec<Time> =
-        scene.sent.iter().filter(|s| s.1.src == HostId(0) && s.1.header::<Header>().has(SYN)).map(|s| s.0).collect();
+    let syns: Vec<Time> = sent!(scene, Header::Syn { .. }).into_iter().map(|syn| syn.0).collect();
     // RFC 6298 (5.5): 1 ms, then 2.
     assert_eq!(syns, [Time::ZERO, Time::from_ms(1), Time::from_ms(3)]);
     assert_eq!(counter(&scene, 0, "syn_retransmissions"), 2);
@@ -187,10 +185,9 @@ fn deliver_over_a_bad_wire<A: Algorithm>(config: Config<A>, seed: u64, loss: f64
         if random.chance(loss) {
             return PacketFate::Drop;
         }
-        let header = packet.header::<Header>();
-        if packet.payload_bytes > 0 {
+        if let Header::Data(data) = packet.header() {
             let bytes = u64::from(packet.payload_bytes);
-            seen.borrow_mut().entry(packet.flow.0).or_default().insert(header.sequence, bytes);
+            seen.borrow_mut().entry(packet.flow.0).or_default().insert(data.sequence, bytes);
         }
         match random.below(10) {
             0 => PacketFate::Delay(Duration::from_ns(random.below(20_000))),
@@ -257,7 +254,8 @@ proptest::proptest! {
             1..60,
         ),
     ) {
-        use node::{Cx, Endpoint, Gate, Input, Message};
+        use node::wire::Reader;
+        use node::{Cx, Endpoint, Gate, Header as _, Input, Message};
         let site = Site {
             host: HostId(0), hosts: 2, nic_rate: Rate::from_gbps(100), data_rtt: RTT, control_rtt: RTT,
             data_rtts: Vec::new(), mtu_bytes: 1500, header_bytes: 40, clock: node::Clock::default(), transport: 0,
@@ -268,11 +266,15 @@ proptest::proptest! {
         for (step, (flow, bytes, payload_bytes, flags, plausible)) in packets.into_iter().enumerate() {
             let mut cx =
                 Cx { now: Time::from_us(step as u64), random: &mut random, gate: Gate::default(), events: &mut events };
-            let mut header: Header = bytemuck::pod_read_unaligned(&bytes);
+            let mut header = Header::parse(&mut Reader::new(&bytes, "")).unwrap();
             if bytes[0] & 1 == 0 {
                 // Noise alone would rarely get past the first check.
-                header.sequence = plausible / MSS * MSS;
-                header.bytes_or_delay = header.sequence + u64::from(payload_bytes);
+                let plausible = plausible / MSS * MSS;
+                match &mut header {
+                    Header::Ack(ack) => ack.sequence = plausible,
+                    Header::Data(data) => (data.sequence, data.bytes) = (plausible, plausible + u64::from(payload_bytes)),
+                    Header::Syn { .. } | Header::SynAck => {}
+                }
             }
             let mut packet = Packet::new(FlowId(flow), HostId(1), HostId(0), header);
             (packet.payload_bytes, packet.flags) = (payload_bytes, flags);

@@ -121,7 +121,7 @@ fn the_timeout_follows_the_measured_round_trip() {
 fn reordering_below_the_threshold_is_no_loss() {
     let mut scene = scene(2, Wire::default(), NewReno::default());
     // Every tenth segment is overtaken by two.
-    scene.spoil(|_, packet| match packet.header::<Header>().sequence / MSS % 10 {
+    scene.spoil(|_, packet| match packet.header::<Header>().sequence() / MSS % 10 {
         5 if packet.payload_bytes > 0 => PacketFate::Delay(PACKET * 2 + Duration::from_ns(60)),
         _ => PacketFate::Pass,
     });
@@ -147,7 +147,7 @@ fn a_finished_flow_is_still_answered() {
     let mut scene = scene(2, Wire::default(), NewReno::default());
     // The acknowledgement of the end is lost twice.
     scene.spoil(|now, packet| {
-        let last = packet.src == HostId(1) && packet.header::<Header>().sequence == 3 * MSS;
+        let last = packet.src == HostId(1) && packet.header::<Header>().sequence() == 3 * MSS;
         if last && now < Time::from_ms(2) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, 3 * MSS);
