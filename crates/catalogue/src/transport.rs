@@ -56,7 +56,7 @@ impl Transport {
         self.as_scheme().headers().emit(packet, content, to);
     }
 
-    /// Reads a header from a wire, its content behind it, into `packet`, and says how many bytes it took.
+    /// Reads a header from a wire into `packet`, and leaves its content to be read.
     pub fn parse_header(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
         self.as_scheme().headers().parse(from, packet)
     }

@@ -162,7 +162,7 @@ pub trait HeaderFormat {
 
 struct Of<H>(PhantomData<fn() -> H>);
 
-impl<H: Header> HeaderFormat for Of<H> {
+impl<H: Header + 'static> HeaderFormat for Of<H> {
     fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
         H::emit_with(packet, content, to);
     }
@@ -181,6 +181,6 @@ impl<H: Header> HeaderFormat for Of<H> {
 }
 
 /// The form of packets with headers of type `H`.
-pub fn headers_of<H: Header>() -> &'static dyn HeaderFormat {
+pub fn headers_of<H: Header + 'static>() -> &'static dyn HeaderFormat {
     &Of::<H>(PhantomData)
 }
