@@ -7,6 +7,7 @@ use catalogue::Transport;
 use live::frame::{Codec, Frame};
 use node::Telemetry;
 use node::packet::flags::TELEMETRY;
+use node::wire::Writer;
 use node::telemetry::HopRecord;
 use run::{Journey, Plan};
 use units::{HostId, LinkId, Rate, SwitchId, Time};
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut content = Vec::new();
             live::content::write(packet.flow, 0, packet.payload_bytes.into(), &mut content);
             let mut header = Vec::new();
-            transport.emit_header(&packet, &content, &mut header);
+            transport.emit_header(&packet, &content, &mut Writer::new(&mut header));
             if lengths.contains(&(header.len(), content.len())) || lengths.len() == PER_TRANSPORT {
                 continue;
             }

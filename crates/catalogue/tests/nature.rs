@@ -15,7 +15,7 @@ const OTHER_SETTINGS: [&str; 7] = [
     r#"{ "ndp": { "paths": "switches" } }"#,
     r#"{ "dctcp": { "plb": {} } }"#,
     r#"{ "r2c2": { "control": { "centralised": { "controller": 1 } } } }"#,
-    r#"{ "dcpim": { "departures": "published" } }"#,
+    r#"{ "dcpim": { "departures": "authors_2022" } }"#,
 ];
 
 fn transports() -> Vec<Transport> {

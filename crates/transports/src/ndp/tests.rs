@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use node::packet::flags;
-use node::{Event, Packet};
+use node::{Endpoint, Event, Packet, Site};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
 use super::header::{Answer, Data, Progress};
-use super::{Config, Departure, Departures, Header};
+use super::{Config, Departure, Departures, Header, PathChoice};
 use contract::{NetworkView, Scheme};
 
 /// A full packet, of 1,460 message bytes.
@@ -24,8 +24,13 @@ const WINDOW: u64 = 60;
 /// The round trip, and at the one switch 8 packets and 300 headers, ten before each packet: 38 turns of 152 ns.
 const RTO: Duration = Duration::from_ps(5_246_400 + 38 * 152_000);
 
+/// A host's part where there is one path, so that senders choose none.
+fn endpoint(config: Config, site: &Site) -> Box<dyn Endpoint> {
+    Config { paths: PathChoice::Switches, ..config }.endpoint(site, &NetworkView::star(site))
+}
+
 fn scene(hosts: u32) -> Scene {
-    Scene::new(hosts, Wire::default(), |site| Config::default().endpoint(site, &NetworkView::star(site)))
+    Scene::new(hosts, Wire::default(), |site| endpoint(Config::default(), site))
 }
 
 /// The same with links of 400 Gbps to hosts, which pull for 100.
@@ -37,9 +42,7 @@ fn fast(hosts: u32) -> Scene {
 fn departing(hosts: u32, departures: &'static [Departure]) -> Scene {
     let wire = Wire { down_rate: Some(Rate::from_gbps(400)), ..Wire::default() };
     let departures: Departures = departures.iter().copied().collect();
-    Scene::new(hosts, wire, move |site| {
-        Config { departures, ..Config::default() }.endpoint(site, &NetworkView::star(site))
-    })
+    Scene::new(hosts, wire, move |site| endpoint(Config { departures, ..Config::default() }, site))
 }
 
 const fn packets(count: u64) -> u64 {
@@ -416,7 +419,7 @@ proptest::proptest! {
         let mut scene = Scene::new(4, Wire::default(), move |site| {
             // Pulls by payload would be faster than packets, which is asked below.
             let departures = if published { vec![Departure::InOrder, Departure::PullsToTheEnd] } else { Vec::new() };
-            Config { departures: departures.into_iter().collect(), ..Config::default() }.endpoint(site, &NetworkView::star(site))
+            endpoint(Config { departures: departures.into_iter().collect(), ..Config::default() }, site)
         });
         let mut random = units::Stream::new(u64::from(seed), 0, "fates");
         scene.spoil(move |_, _| match random.below(400) {
