@@ -1,9 +1,9 @@
-//! What dcPIM's packets carry.
+//! The header of dcPIM's packets.
 
 use bytemuck::{Pod, Zeroable};
 use node::packet::Malformed;
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
+/// The header of every packet. The kind decides which fields have a meaning; the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
@@ -11,19 +11,19 @@ pub struct Header {
     pub kind: u8,
     /// Matching: the round, from 1 on.
     pub round: u8,
-    /// Matching: channels asked for, granted or accepted.
+    /// Matching: channels requested, granted or accepted.
     pub channels: u8,
-    /// Token: the priority class that the data packet shall have. Notification: the class of a short flow, whose
-    /// packets follow unasked; 0 for a long flow.
+    /// Token: priority class for the data packet. Notification: class of a short flow, whose packets follow without
+    /// tokens; 0 for a long flow.
     pub class: u8,
-    /// Matching and token: the matching phase, modulo 2^32. It and the round are the receiver's; a grant gives back those
+    /// Matching and token: the matching phase, modulo 2^32. Phase and round are the receiver's; a grant returns those
     /// of its request.
     pub phase: u32,
     /// Token and data: the packet's number in its flow.
     pub packet: u32,
-    /// Notification, data, sender's finish: packets of the flow; 0 if that is not told.
+    /// Notification, data, sender's finish: number of packets of the flow; 0 if it is not told.
     pub packets: u32,
-    /// Token: cumulative acknowledgement, all packets below it are there.
+    /// Token: cumulative acknowledgement; all packets below it have arrived.
     pub acked: u32,
     /// Token, and echoed in data: the token's number in its flow.
     pub token: u32,
@@ -33,30 +33,30 @@ pub struct Header {
 
 /// The kinds of packets; all but data are control packets.
 pub mod kind {
-    /// Sender to receiver: a flow has come (section 3.2).
+    /// Sender to receiver: a flow has arrived (section 3.2).
     pub const NOTIFICATION: u8 = 1;
-    /// Receiver to sender: the notification is here.
+    /// Receiver to sender: the notification has arrived.
     pub const ACK: u8 = 2;
     /// A part of the message.
     pub const DATA: u8 = 3;
-    /// Receiver to sender: send this packet.
+    /// Receiver to sender: permission to send this packet.
     pub const TOKEN: u8 = 4;
     /// Sender to receiver: every packet has been sent.
     pub const SENDER_FINISH: u8 = 5;
-    /// Receiver to sender: every packet is here.
+    /// Receiver to sender: every packet has arrived.
     pub const RECEIVER_FINISH: u8 = 6;
-    /// Receiver to sender: match with me (section 3.1).
+    /// Receiver to sender: a request to match (section 3.1).
     pub const REQUEST: u8 = 7;
-    /// Sender to receiver: I would.
+    /// Sender to receiver: the request is granted.
     pub const GRANT: u8 = 8;
-    /// Receiver to sender: we are matched.
+    /// Receiver to sender: the grant is accepted.
     pub const ACCEPT: u8 = 9;
 }
 
 const WIRE_BYTES: usize = 32;
 
 impl Header {
-    /// A header of this kind, all else 0.
+    /// A header of this kind with all other fields 0.
     pub(super) fn of(kind: u8) -> Header {
         Header { kind, ..Header::zeroed() }
     }

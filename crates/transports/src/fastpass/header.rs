@@ -1,9 +1,9 @@
-//! What Fastpass's packets carry.
+//! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
 use node::packet::Malformed;
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
+/// The header of every packet. The kind decides which fields have a meaning; the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
@@ -11,43 +11,44 @@ pub struct Header {
     pub kind: u8,
     /// Request: [`about`].
     pub about: u8,
-    /// How often the sender had asked for slots when this was said, modulo 2^16; answers repeat it.
+    /// The number of the sender's requests at that time, modulo 2^16; answers repeat it.
     pub attempt: u16,
-    /// Request and allocation: packets that slots are for. Data and probe: packets of the message.
+    /// Request and allocation: number of packets that slots are for. Data and probe: packets of the message.
     pub packets: u32,
-    /// Data: the packet's number. Request, allocation: the first packet that slots are for. State: the first that is missing.
+    /// Data: the packet's number. Request, allocation: the first packet that slots are for. State: the first that is
+    /// missing.
     pub first: u32,
     /// Request: the receiver. Allocation: slots from one packet to the next.
     pub argument: u32,
     /// Allocation: when the first packet leaves, in picoseconds. Data: offset of the first byte.
     pub at: u64,
-    /// Allocation: output ports of the switches on the way, one byte each, first lowest.
+    /// Allocation: output ports of the switches on the path, one byte each, first lowest.
     pub path: u64,
 }
 
 /// The kinds of packets; all but data are control packets.
 pub mod kind {
-    /// Sender to arbiter: slots, please.
+    /// Sender to arbiter: a request for slots.
     pub const REQUEST: u8 = 1;
-    /// Arbiter to sender: these slots, this path.
+    /// Arbiter to sender: slots and a path.
     pub const ALLOCATION: u8 = 2;
-    /// Arbiter to sender: none within delta_admission.
+    /// Arbiter to sender: no slots within delta_admission.
     pub const REJECT: u8 = 3;
-    /// Arbiter to sender: your request is here and waits.
+    /// Arbiter to sender: the request has arrived and waits.
     pub const WAIT: u8 = 4;
     /// A part of the message.
     pub const DATA: u8 = 5;
-    /// Receiver to sender: every packet is here.
+    /// Receiver to sender: every packet has arrived.
     pub const COMPLETE: u8 = 6;
-    /// Sender to receiver: all has been sent; what is missing?
+    /// Sender to receiver: everything has been sent; what is missing?
     pub const PROBE: u8 = 7;
-    /// Receiver to sender: this is missing.
+    /// Receiver to sender: the first missing packet.
     pub const STATE: u8 = 8;
 }
 
-/// What a request says beside its numbers, as bits.
+/// Flags of a request, as bits.
 pub mod about {
-    /// Parts of the message have been sent: it can't be rejected any more.
+    /// Parts of the message have been sent, so it can no longer be rejected.
     pub const ADMITTED: u8 = 1;
     /// Packets were lost on the path that was allocated last.
     pub const LOST: u8 = 2;

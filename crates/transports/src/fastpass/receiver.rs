@@ -1,4 +1,4 @@
-//! The receiver's side: puts messages together, and says so.
+//! The receiver's side: assembles messages and reports completion.
 
 use node::{Event, FlowMap, Packet};
 use units::Time;
@@ -18,7 +18,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Data, or the question what is missing.
+    /// Handles data or a probe.
     pub fn receive(
         &mut self,
         now: Time,

@@ -13,8 +13,8 @@ pub struct Header {
     pub marks: u8,
     /// Data: the class of traffic that the message belongs to, for receivers that pull by it.
     pub class: u16,
-    /// Data, and echoed by its ACK or NACK: the packet's number in its message. That all carry it, from 0 on, lets whichever comes
-    /// first open the connection (section 3.2.2).
+    /// Data, and echoed by its ACK or NACK: the packet's number in its message. That all carry it, from 0 on, lets
+    /// whichever comes first open the connection (section 3.2.2).
     pub packet: u32,
     /// All but data: pulls sent for the message so far.
     pub pull: u32,

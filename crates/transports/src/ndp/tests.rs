@@ -1,5 +1,6 @@
-//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us (3.2 ns onto the wire, and
-//! again out of the switch) and a full data packet 2.74 us. The switch has no bounds; what is trimmed or sent back, a scene does itself.
+//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us (3.2 ns
+//! onto the wire, and again out of the switch) and a full data packet 2.74 us. The switch has no bounds; what is
+//! trimmed or sent back, a scene does itself.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,8 +114,8 @@ fn a_long_message_never_leaves_the_line_idle() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(5_000));
     scene.run_until(ms(10));
     assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + PACKET * 4_999 + DATA_WAY));
-    // A lone sender's pulls go with ACKs (section 3.2), and there is one for each packet that was not pushed, or more by what was on
-    // its way when the sender's last packet left.
+    // A lone sender's pulls go with ACKs (section 3.2), and there is one for each packet that was not pushed, or more
+    // by what was on its way when the sender's last packet left.
     assert_eq!(of_kind(&scene, kind::PULL).len(), 0);
     let pulls = count(&scene, 1, "pulls");
     assert!((5_000 - WINDOW..5_000).contains(&pulls), "{pulls}");
@@ -377,8 +378,8 @@ fn pulls_to_the_end_are_not_removed_by_a_mark() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 60, ..Default::default() })]
 
-    /// Whatever befalls packets: each message is delivered once and completed once; headers always lead to a NACK; receivers pull no
-    /// more than packets came in, and no faster than these do.
+    /// Whatever befalls packets: each message is delivered once and completed once; headers always lead to a NACK;
+    /// receivers pull no more than packets came in, and no faster than these do.
     #[test]
     fn what_always_holds(
         seed: u32,

@@ -9,7 +9,8 @@ use node::packet::Malformed;
 pub struct Header {
     /// [`kind`].
     pub kind: u32,
-    /// Data: the packet's number in its flow. Acknowledgement: the number of the one that has come, [`NONE`] for a probe's.
+    /// Data: the packet's number in its flow. Acknowledgement: the number of the one that has come, [`NONE`] for a
+    /// probe's.
     pub packet: u32,
     /// Data and probe: packets of the flow.
     pub packets: u32,

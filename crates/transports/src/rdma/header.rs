@@ -7,19 +7,20 @@ use units::{Duration, Time};
 /// What RDMA packets carry, 32 bytes.
 ///
 /// A queue pair carries one message one way, so a packet is either data or an answer, and the fields serve both.
-/// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the network
-/// allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
+/// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the
+/// network allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
     /// Data: offset of the first byte. Answer: every byte before this one has arrived.
     pub sequence: u64,
-    /// Data: length of the message. Answer: offset of the packet that brought it about (IRN's selective acknowledgement).
+    /// Data: length of the message. Answer: offset of the packet that brought it about (IRN's selective
+    /// acknowledgement).
     pub bytes_or_packet: u64,
     /// Data: when it left, by its sender's clock, in picoseconds. Answer: the same of the packet that brought it about.
     pub timestamp_ps: u64,
-    /// Answer with [`TAGGED`]: virtual queueing delay of the packet that brought it about, in nanoseconds (Augmented Queue,
-    /// section 3.3.2); 0 without.
+    /// Answer with [`TAGGED`]: virtual queueing delay of the packet that brought it about, in nanoseconds (Augmented
+    /// Queue, section 3.3.2); 0 without.
     pub virtual_delay_ns: u32,
     /// [`ACK`], [`NACK`], [`CNP`], [`TAGGED`].
     pub flags: u32,

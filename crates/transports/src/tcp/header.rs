@@ -16,8 +16,8 @@ use units::Duration;
 pub struct Header {
     /// Data: offset of the first byte. Acknowledgement: every byte before this one has arrived.
     pub sequence: u64,
-    /// Data and SYN: length of the message. Acknowledgement with [`TAGGED`]: virtual queueing delay of the data packet that
-    /// brought it about, in nanoseconds; 0 without.
+    /// Data and SYN: length of the message. Acknowledgement with [`TAGGED`]: virtual queueing delay of the data packet
+    /// that brought it about, in nanoseconds; 0 without.
     pub bytes_or_delay: u64,
     /// Acknowledgement: what has arrived beyond, the most recent first.
     pub blocks: [Block; 3],
@@ -58,7 +58,8 @@ impl Header {
         self.flags & mask != 0
     }
 
-    /// In an acknowledgement: the virtual queueing delay of the data packet that brought it about, if that belonged to an AQ.
+    /// In an acknowledgement: the virtual queueing delay of the data packet that brought it about, if that belonged to
+    /// an AQ.
     #[inline]
     pub fn virtual_delay(&self) -> Option<Duration> {
         // Packets gather it in 32 bits; what more there is in a malformed one is noise.
