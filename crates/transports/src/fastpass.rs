@@ -5,7 +5,7 @@
 //!
 //! - [`header`]: what packets carry;
 //! - `arbiter`: the arbiter alone, a state machine: the matching of each slot, and the path of each message;
-//! - `calendar`: what has been promised of one link;
+//! - `calendar`: the reservations of one link;
 //! - `terms`: slots, and how packets move over paths;
 //! - `sender`, `receiver`, `host`: asking for slots, sending in them, putting messages together.
 //!
@@ -28,8 +28,8 @@
 //! - **The arbiter is a host.** Requests and allocations are real packets there and back. It decides about a slot early
 //!   enough for an allocation to reach any sender in time: `processing`, the longest path of a control packet and some
 //!   slack before it. An allocation that comes too late is not used (the slots are others'), and the sender asks again.
-//! - **Rejections are said as soon as they are certain**: slots that have been given are never taken back, so the
-//!   arbiter knows when a request can't begin within delta_admission.
+//! - **Rejections are sent as soon as they are certain**: slots are never taken back, so the arbiter knows when a
+//!   request can't begin within delta_admission.
 //! - **Control is reliable** (the original's FCP): requests are numbered and repeated, and the arbiter answers
 //!   repetitions of a waiting request. A receiver that is asked reports the first missing packet, and the sender asks
 //!   for slots from there on. A message that has begun is not rejected any more. Links of a path on which packets were

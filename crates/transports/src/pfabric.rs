@@ -10,8 +10,8 @@
 //! have smaller numbers, and its earlier ones would starve (section 4.1).
 //!
 //! - [`header`]: what packets carry;
-//! - [`queue`]: a port's queue, and the switch that has one a port;
-//! - [`ideal`]: the central scheduler that it is held against;
+//! - [`queue`]: a port's queue, and the switch with one at each port;
+//! - [`ideal`]: the central scheduler that it is compared with;
 //! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining
 //!   first.
 //!
@@ -22,13 +22,13 @@
 //!   program; both scale with the product.
 //! - **Each data packet is acknowledged**, by its own number and cumulatively. Acknowledgements have the highest
 //!   priority, probes that of their flow.
-//! - **The timer** is one a flow, started anew by each cumulative acknowledgement. After a timeout sending begins again
-//!   at the first packet that is not acknowledged, over all that are not.
+//! - **The timer** is one for each flow, restarted by each cumulative acknowledgement. After a timeout sending begins
+//!   again at the first packet that is not acknowledged, over all that are not.
 //! - **The window** bounds packets that are on their way: those acknowledged out of order aren't. It grows with
 //!   cumulative acknowledgements, one each up to the threshold, one a window above.
-//! - **A packet leaves its flow at the last moment**: there is no queue in a NIC in which its number could grow old.
-//! - **Equal numbers** fall by arrival: the first is sent first, the last is lost first.
-//! - **Others' packets** have no such number, and go last.
+//! - **A packet leaves its flow at the last moment**: no NIC queue exists in which its number could become stale.
+//! - **Equal numbers** are ordered by arrival: the first is sent first, the last is dropped first.
+//! - **Packets of other transports** have no such number, and go last.
 //!
 //! Deliberately absent: other priorities than remaining size (deadlines, which no scenario has; total flow size).
 

@@ -9,19 +9,17 @@
 //! leaves a bandwidth-delay product of tokens unanswered: others get its tokens for three round trips.
 //!
 //! - [`header`]: what packets carry;
-//! - `terms`: what follows from configuration and place; `policy`: whom hosts like best;
+//! - `terms`: values derived from configuration and site; `policy`: which flows hosts prefer;
 //! - `sender`, `receiver`, `host`: both sides on one NIC.
 //!
 //! # Decisions
 //!
-//! - **What is unanswered** is told by tokens' numbers: data carries its token's, and a token counts as unanswered
-//!   until one given later, or itself, is answered. Those that are expired or lost stop counting when a later one is
-//!   answered.
+//! - **Unanswered tokens** are recognised by number: data carries its token's number, and a token counts as unanswered
+//!   until it or a later one is answered. So expired and lost tokens stop counting when a later one is answered.
 //! - **A downgraded source is probed** with one token when the timeout is over, and has all its tokens again with the
 //!   first answer.
-//! - **Free tokens don't expire.** Nobody has set time aside for them, so a sender uses them when it has nothing
-//!   better: of a flow, tokens that expire go first. A packet whose token comes before its free one was used is sent
-//!   once.
+//! - **Free tokens don't expire.** No receiver has reserved time for them, so a sender uses them last: of a flow,
+//!   tokens that expire go first. A packet whose token comes before its free one was used is sent once.
 //! - **Free packets take their receiver's time**: its link is booked for them when the request to send comes, and
 //!   tokens follow behind; by no more than a round trip, as they may have been lost.
 //! - **A lost packet is admitted again** when all others have been: a receiver goes through a flow's missing packets in

@@ -16,7 +16,7 @@
 //! - a child takes each gene from either parent alike (uniform crossover): neighbours in a genotype are unrelated
 //!   flows, so there is nothing to keep together;
 //! - a mutated gene becomes another protocol than it was;
-//! - what has been tried before is not tried again;
+//! - a genotype is not tried twice;
 //! - time is counted in evaluations of fitness, so that the result does not depend on a clock; 50 generations without
 //!   improvement end a search, since with 20 it often stopped where all flows have the same protocol.
 //!
