@@ -7,8 +7,8 @@ use catalogue::Transport;
 use live::frame::{Codec, Frame};
 use node::Telemetry;
 use node::packet::flags::TELEMETRY;
-use node::wire::Writer;
 use node::telemetry::HopRecord;
+use node::wire::Writer;
 use run::{Journey, Plan};
 use units::{HostId, LinkId, Rate, SwitchId, Time};
 

@@ -1,15 +1,15 @@
-/// A set of packet numbers that grows as they come.
+/// A set of packet numbers that grows on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     words: Vec<u64>,
-    /// How many are in it.
+    /// Number of elements.
     pub count: u32,
-    /// The smallest number that is not.
+    /// The smallest number that is not in the set.
     pub first_missing: u32,
 }
 
 impl Bits {
-    /// Adds a number; false if it was there.
+    /// Adds a number; false if it was already there.
     pub fn insert(&mut self, number: u32) -> bool {
         let (word, bit) = (number as usize / 64, 1 << (number % 64));
         if word >= self.words.len() {

@@ -1,26 +1,27 @@
 //! dcPIM: Datacenter Parallel Iterative Matching (Cai, Arashloo, Agarwal, SIGCOMM 2022).
 //!
-//! Time is cut into phases of equal length. During each, hosts match senders with receivers for the next phase in `r`
-//! rounds of request, grant and accept ([`matching`]), while the pairs matched in the phase before move data
-//! (section 3.3). A receiver admits each packet of a long flow with a token ([`receiver`], section 3.2), at the rate of
-//! the channels that it has been matched for (section 3.4). Short flows don't wait: they are sent at once and take part
-//! in matching only if packets of theirs are lost ([`sender`]).
+//! Time is divided into phases of equal length. During each phase, hosts match senders with receivers for the next
+//! phase in `r` rounds of request, grant and accept (`matching`), while the pairs matched in the previous phase send
+//! data (section 3.3). A receiver admits each packet of a long flow with a token (`receiver`, section 3.2), at the
+//! rate of the channels that it has been matched for (section 3.4). Short flows are sent at once and take part in
+//! matching only if some of their packets are lost (`sender`).
 //!
-//! The paper's terms and where they live: *notification*, *ack*, *finish*, *token*, *request*, *grant*, *accept* are the
-//! messages of [`header`]; *stage*, *round*, *phase*, *channel*, *slack* beta are worked out once in [`terms`]; PIM itself
-//! and Theorem 1, apart from any host, are [`pim`] and [`bounds`].
+//! The paper's terms and their modules: *notification*, *ack*, *finish*, *token*, *request*, *grant*, *accept* are the
+//! kinds of [`header`]; *stage*, *round*, *phase*, *channel* and *slack* beta are computed in `terms`; PIM itself and
+//! Theorem 1, without hosts, are in [`pim`] and [`bounds`].
 //!
-//! The program that the authors measured departs from the paper's text in a number of points; each is a switch, see
-//! [`departures`]. Without any, this is the paper.
+//! The authors' simulator departs from the paper's text in a number of points. Each can be switched on, see
+//! [`departures`]. Without them, this is the paper.
 //!
 //! Decided where the paper is silent: ties of remaining size are broken at random; a receiver that has seen a flow's
-//! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of an
-//! earlier phase count as lost one RTT after the next phase with that sender begins, when no packet that they
-//! admitted can still be on its way; a sender uses requests by its own next grant stage, a receiver grants that answer its
-//! request of this round or the last, by its own clock; the token window bounds the number of unanswered tokens; a receiver whose best flow has a full window admits another of the same sender.
+//! *finish* before its last packet answers when that packet comes (the finish is smaller and overtakes it); tokens of
+//! an earlier phase count as lost one RTT after the next phase with that sender begins, when no packet that they
+//! admitted can still be on its way; a sender uses requests by its own next grant stage, a receiver grants that answer
+//! its request of this round or the last, by its own clock; the token window bounds the number of unanswered tokens; a
+//! receiver whose best flow has a full window admits another of the same sender.
 //!
-//! Absent on purpose: deadlines and tenants in notifications (no scheme here reads them), drop notification by switches
-//! (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to another).
+//! Deliberately absent: deadlines and tenants in notifications (no scheme here reads them), drop notification by
+//! switches (section 3.2 mentions it as possible), and unequal channels (the paper leaves them to future work).
 
 pub mod bounds;
 pub mod departures;
@@ -46,27 +47,27 @@ use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchR
 pub use departures::{Departure, Departures};
 pub use header::Header;
 
-/// What a scenario may set. The defaults are the paper's (section 4.1).
+/// Configuration of dcPIM. The defaults are the paper's (section 4.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Rounds of matching a phase, r.
+    /// Rounds of matching in a phase (r). Default: 4.
     pub rounds: u8,
-    /// How much longer a stage is than half a control packet's round trip.
+    /// Length of a stage in units of half a control packet's round trip. Default: 1.3.
     pub beta: f64,
-    /// Channels that a host's bandwidth is divided into, k.
+    /// Number of channels that a host's bandwidth is divided into (k). Default: 4.
     pub channels: u8,
-    /// Flows up to this length are sent without matching; one bandwidth-delay product if unset.
+    /// Flows up to this length are sent without matching. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_flow: Option<Bytes>,
-    /// Token window of a flow over all channels; one bandwidth-delay product if unset.
+    /// Token window of a flow over all channels. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_window: Option<Bytes>,
-    /// Priority classes in use: control, short flows, and the rest for long flows.
+    /// Number of priority classes: control, short flows, and the rest for long flows. Default: 8.
     pub priorities: u8,
-    /// Whether notifications tell a flow's size. If not, all choices are random or by order of arrival.
+    /// Whether notifications carry a flow's size. If not, choices are random or by order of arrival. Default: true.
     pub sizes_known: bool,
-    /// In which points to do as the authors' simulator did and not as the paper says.
+    /// Points in which to follow the authors' simulator instead of the paper. Default: none.
     pub departures: Departures,
 }
 

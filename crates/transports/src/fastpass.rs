@@ -1,43 +1,47 @@
-//! Fastpass: a centralised arbiter says which packet leaves when and by which path, so that none ever waits in a switch (Perry,
-//! Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized "Zero-Queue" Datacenter Network, SIGCOMM 2014), with the two
-//! extensions by which Harmony compares itself with it (Agarwal et al., NSDI 2024, footnote 3): a message's packets go in
-//! consecutive time slots, and a request may wait delta_admission before it is rejected.
+//! Fastpass: a centralised arbiter decides when each packet leaves and by which path, so that none ever waits in a
+//! switch (Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized "Zero-Queue" Datacenter Network,
+//! SIGCOMM 2014), with the two extensions by which Harmony compares itself with it (Agarwal et al., NSDI 2024, footnote
+//! 3): a message's packets go in consecutive time slots, and a request may wait delta_admission before it is rejected.
 //!
 //! - [`header`]: what packets carry;
 //! - `arbiter`: the arbiter alone, a state machine: the matching of each slot, and the path of each message;
-//! - `calendar`: what has been promised of one link;
+//! - `calendar`: the reservations of one link;
 //! - `terms`: slots, and how packets move over paths;
 //! - `sender`, `receiver`, `host`: asking for slots, sending in them, putting messages together.
 //!
 //! # Decisions
 //!
-//! - **Zero queue is exact.** Paths of different lengths take different times, and links faster than a host's carry several
-//!   packets a slot. So the arbiter reserves each link for the very instants at which a packet is there, from the rates and delays
-//!   of the path, and no two reservations of a link meet. A slot is divided into as many starts as the fastest link carries packets
-//!   (lanes), so that trains on such links lie side by side. Where a path's slowest link is slower than a host's (oversubscription), a
-//!   message takes every second slot, or third, or so.
-//! - **A slot is a full packet's.** The last packet of a message is padded to one: a short packet would cross the first links
-//!   faster and reach the next before its time.
-//! - **One path a message**: the first free one in the order of ports, for all its packets. What is taken then lies together, and what
-//!   is free at one switch is free at others too. The original colours each slot's packets anew, which needs a path in every
-//!   allocation of a packet; with `granularity = "packet"` it is chosen for each packet, in the same way.
-//! - **Data first.** Data has the first class and control the second: a control packet goes where the schedule leaves room, and
-//!   disturbs it by no more than the one that is being sent. For that slots are longer than packets by `control_share`, and the
-//!   arbiter's own host leaves one slot in `control_slots` to control, on its way out and in.
-//! - **The arbiter is a host.** Requests and allocations are real packets there and back. It decides about a slot when an allocation can
-//!   still reach any sender in time: after `processing`, the longest way of a control packet and some slack. An
-//!   allocation that comes too late is not used (the slots are others'), and the sender asks again.
-//! - **Rejections are said as soon as they are certain**: slots that have been given are never taken back, so the arbiter knows when a
+//! - **Zero queue is exact.** Paths of different lengths take different times, and links faster than a host's carry
+//!   several packets a slot. So the arbiter reserves each link for the exact times at which a packet is there, from the
+//!   rates and delays of the path, and no two reservations of a link overlap. A slot is divided into as many starts as
+//!   the fastest link carries packets (lanes), so that trains on such links lie side by side. Where a path's slowest
+//!   link is slower than a host's (oversubscription), a message takes every second slot, or third, or so.
+//! - **A slot is a full packet's.** The last packet of a message is padded to one: a short packet would cross the first
+//!   links faster and reach the next before its time.
+//! - **One path a message**: the first free one in the order of ports, for all its packets. Reservations then lie
+//!   together, and a time that is free at one switch is free at others too. The original computes a new colouring for
+//!   each slot, which needs a path in every allocation of a packet. With `granularity = "packet"` the path is chosen
+//!   for each packet, in the same way.
+//! - **Data first.** Data has the first class and control the second: a control packet uses gaps of the schedule, and
+//!   delays data by at most one packet in transmission. For that, slots are longer than packets by `control_share`, and
+//!   the arbiter's own host leaves one slot in `control_slots` to control, in both directions.
+//! - **The arbiter is a host.** Requests and allocations are real packets there and back. It decides about a slot early
+//!   enough for an allocation to reach any sender in time: `processing`, the longest path of a control packet and some
+//!   slack before it. An allocation that comes too late is not used (the slots are others'), and the sender asks again.
+//! - **Rejections are sent as soon as they are certain**: slots are never taken back, so the arbiter knows when a
 //!   request can't begin within delta_admission.
-//! - **Control is reliable** (the original's FCP): requests are numbered and repeated, the arbiter answers a repeated one that waits;
-//!   a receiver that is asked tells the first missing packet, and the sender asks for slots from there on. A message that
-//!   has begun is not rejected any more. Links of a path on which packets were lost are avoided for `avoid_for`: nobody
-//!   tells the arbiter of failures. After `patience` without progress a message has failed.
-//! - **Clocks.** The original synchronises hosts by PTP; here they are synchronised exactly, whatever `host.clock_offset_max`
-//!   says, unless `clocks = "own"`: then everyone acts by its own clock, and nothing is guaranteed.
+//! - **Control is reliable** (the original's FCP): requests are numbered and repeated, and the arbiter answers
+//!   repetitions of a waiting request. A receiver that is asked reports the first missing packet, and the sender asks
+//!   for slots from there on. A message that has begun is not rejected any more. Links of a path on which packets were
+//!   lost are avoided for `avoid_for`: nobody tells the arbiter of failures. After `patience` without progress a
+//!   message has failed.
+//! - **Clocks.** The original synchronises hosts by PTP; here they are synchronised exactly, whatever
+//!   `host.clock_offset_max` says, unless `clocks = "own"`: then everyone acts by its own clock, and nothing is
+//!   guaranteed.
 //!
-//! Absent on purpose: several arbiters and their fail-over (section 4.4 of the original, which is about a dead one; here its
-//! messages fail), isolation of faulty links by probes, and multi-core arbiters (`processing` stands for all of that).
+//! Deliberately absent: several arbiters and their fail-over (section 4.4 of the original; here messages fail if the
+//! arbiter is dead), isolation of faulty links by probes, and multi-core arbiters (`processing` stands for their
+//! computing time).
 
 pub mod header;
 
@@ -64,50 +68,51 @@ use terms::Params;
 
 pub use header::Header;
 
-/// What a scenario may set.
+/// Configuration of Fastpass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The host that the arbiter is on.
+    /// Number of the host with the arbiter. Default: 0.
     pub arbiter: u32,
-    /// What slots are given for.
+    /// Whether slots are allocated to whole messages or to single packets. Default: `message`.
     pub granularity: Granularity,
-    /// How long a request may wait for slots before it is rejected.
+    /// How long a request may wait for slots before it is rejected. Default: 63us.
     pub delta_admission: Duration,
-    /// What the arbiter takes to compute the decisions about a slot.
+    /// Time that the arbiter takes to compute the decisions about a slot. Default: 0.
     pub processing: Duration,
-    /// The share of every link that data leaves to control packets.
+    /// Share of every link that data leaves to control packets. Default: 0.01.
     pub control_share: f64,
-    /// Of the slots of the arbiter's own host, one in so many is left to control.
+    /// One in this many slots of the arbiter's own host is left to control packets. Default: 8.
     pub control_slots: u32,
-    /// How much longer than without queueing an allocation may take to its sender; `control_slots` and one slot a switch if unset.
+    /// Extra time, beyond the time without queueing, that an allocation may take to its sender. Default:
+    /// `control_slots` plus one slot for each switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slack: Option<Duration>,
-    /// By what clock hosts act.
+    /// The clock that hosts act by. Default: `synchronised`.
     pub clocks: Clocks,
-    /// How long links of a path on which packets were lost are avoided.
+    /// How long to avoid the links of a path on which packets were lost. Default: 1ms.
     pub avoid_for: Duration,
-    /// How long without progress until a message has failed.
+    /// Time without progress after which a message fails. Default: 10ms.
     pub patience: Duration,
 }
 
-/// What slots are given for.
+/// The unit of allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Granularity {
     /// Whole messages, in consecutive slots, oldest first (Harmony, footnote 3).
     Message,
-    /// Single packets, to those first that have waited longest for their last (the original, max-min fair).
+    /// Single packets, first to those that have waited longest since their last (the original, max-min fair).
     Packet,
 }
 
-/// By what clock hosts act.
+/// The clock that hosts act by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clocks {
-    /// One that all share, as if PTP were exact.
+    /// One clock shared by all, as if PTP were exact.
     Synchronised,
-    /// Each its own.
+    /// Each host's own clock.
     Own,
 }
 
@@ -208,9 +213,10 @@ impl Scheme for Config {
         SwitchRequirements { own_routes: true, reserved_classes: 2, ..SwitchRequirements::only(Balancing::Spray) }
     }
 
-    /// By the schedule nothing waits. What is late against it is so because a packet was being sent when its turn came, at its host's
-    /// NIC and at each switch on the way: one of control, or of another transport's beneath. Since a queue never does less work than
-    /// the schedule whatever the order, lateness adds up over the links of a path and no further.
+    /// Under the schedule nothing waits. A packet is late only because another packet was in transmission when its turn
+    /// came, at its host's NIC or at a switch on its path: a control packet or one of a lower-priority transport. A
+    /// queue never does less work than the schedule, whatever the order, so lateness only adds up over the links of a
+    /// path.
     fn guarantee(&self, network_view: &NetworkView) -> Option<Guarantee> {
         if self.clocks == Clocks::Own {
             return None;
@@ -223,8 +229,8 @@ impl Scheme for Config {
     }
 }
 
-/// The most that a data packet is late at its last link, if a packet of so many bytes was being sent at every link
-/// on the longest way, on the slowest links.
+/// The greatest lateness of a data packet at its last link, if a packet of `bytes` was in transmission at every link of
+/// the longest path, on the slowest links.
 fn lateness(network_view: &NetworkView, bytes: u64) -> Duration {
     let switches = network_view.site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
     let slowest = |of_hosts: bool| {
@@ -234,6 +240,6 @@ fn lateness(network_view: &NetworkView, bytes: u64) -> Duration {
     Duration::from_ps(2 * slowest(true) + switches.saturating_sub(1) * slowest(false))
 }
 
-/// Ports of so many switches fit into an allocation, and of so many ports each.
+/// Most switches on a path, so that their ports fit into an allocation.
 const SWITCHES_MAX: u8 = 8;
 const PORTS_MAX: usize = 256;

@@ -1,9 +1,9 @@
 use rustc_hash::FxHashSet;
 use units::{Duration, FlowId, Time};
 
-/// Flows that are wholly here. Their senders may not know yet, and a late packet must neither be taken for a new flow nor
-/// go unanswered; each is remembered for one to two spans (RFC 9293's TIME-WAIT, at the other end), so that memory is
-/// bounded by what finishes in that time.
+/// Flows that are complete. Their senders may not know yet, and a late packet must neither be taken for a new flow nor
+/// go unanswered. Each flow is remembered for one to two spans (like RFC 9293's TIME-WAIT, at the other end), so memory
+/// is bounded by the flows that finish in that time.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     young: FxHashSet<FlowId>,
@@ -20,7 +20,7 @@ impl Finished {
         self.young.insert(flow);
     }
 
-    /// Whether a flow is remembered; if so, it is for another span.
+    /// Whether a flow is remembered; if so, it stays for another span.
     pub fn knows(&mut self, flow: FlowId, now: Time, span: Duration) -> bool {
         let known = self.young.contains(&flow) || self.old.contains(&flow);
         if known {

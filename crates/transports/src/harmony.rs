@@ -1,26 +1,28 @@
 //! Harmony: congestion-free delivery (Agarwal, Cai, Agarwal, Shmoys, Vahdat, NSDI 2024).
 //!
-//! A message is sent only when every link on its way has room for it. Each host has K *slots* and each link K *virtual links*, both worth
-//! B/K. A sender announces a message by a *request*; its receiver gives it a slot and sends a *rsvp*, to which each switch on the
-//! way to the sender adds a virtual link, drawn from the free ones on shortest paths ([`switch`]); the sender gives it one of its own slots
-//! and sends at the slot's rate along the way that the rsvp wrote down. A *complete* behind the last data frees it all. Where
-//! something is not free a *reject* goes both ways: the receiver waits and tries again, oldest request first, until delta_admission is
-//! over and the message is rejected ([`receiver`], section 3.1). So at any time a link has packets of at most K messages
-//! waiting, each paced at its source, and queues are bounded ([`bounds`], [`theory`], section 3.3). With several virtual links a link
-//! is shared finely enough that uncoordinated choices seldom leave it unused ([`allocation`]); K = 1 is plain RSVP ([`rsvp`]).
+//! A message is sent only when every link on its path has reserved bandwidth for it. Each host has K *slots* and each
+//! link K *virtual links*, both worth B/K. A sender announces a message by a *request*; its receiver gives it a slot
+//! and sends a *rsvp*, to which each switch on the way to the sender adds a virtual link, drawn from the free ones on
+//! shortest paths ([`switch`]); the sender gives it one of its own slots and sends at the slot's rate along the way
+//! that the rsvp wrote down. A *complete* after the last data frees all of these. If something is not free, a *reject*
+//! goes both ways: the receiver waits and tries again, oldest request first, until delta_admission is over and the
+//! message is rejected (`receiver`, section 3.1). So at any time packets of at most K messages wait for a link, each
+//! paced at its source, and queues are bounded ([`bounds`], [`theory`], section 3.3). With several virtual links for
+//! each link, uncoordinated choices seldom leave it unused ([`allocation`]); K = 1 is plain RSVP ([`rsvp`]).
 //!
-//! As queues are bounded, everybody knows when a packet must have come; what has not come is lost to a failure. Then the receiver sends
-//! a *failure*, and the sender asks again ([`sender`], section 3.2).
+//! As queues are bounded, a host knows by when a packet must have arrived; otherwise it was lost to a failure. Then the
+//! receiver sends a *failure*, and the sender asks again (`sender`, section 3.2).
 //!
-//! The paper's technical report is not to be had. What it leaves open is decided where the code acts and listed in
-//! `docs/schemes/harmony.md`.
+//! The paper's technical report is not available. What the paper leaves open is decided where the code acts and listed
+//! in `docs/schemes/harmony.md`.
 //!
-//! Absent on purpose: a bound on what happens inside hosts, and on waiting for admission beyond delta_admission (the paper has
-//! neither); falling back to best effort, which is the application's choice. And pipelined rsvps, which section 3.2 names and the report
-//! describes. A rsvp that leaves before its slot is free must bring no data before the slot's last complete can have come, which is late
-//! by what a sender slips and a packet waits: 10.4 us on the paper's leaf-spine in the order of arrival, 4.3 in turn, where a round
-//! trip is 4.6. So it might leave a round trip before that: later than the complete is expected in the first case, 0.3 us earlier in the
-//! second. There is next to nothing to gain.
+//! Deliberately absent: a bound on what happens inside hosts, and on waiting for admission beyond delta_admission (the
+//! paper has neither); falling back to best effort, which is the application's choice. And pipelined rsvps, which
+//! section 3.2 names and the report describes. A rsvp that leaves before its slot is free must bring no data before the
+//! slot's last complete can have arrived. That complete may be late by the sender's slip and a packet's wait: 10.4 us
+//! on the paper's leaf-spine in the order of arrival, 4.3 us in turn, with a round trip of 4.6 us. The rsvp could leave
+//! one round trip before that time: later than the complete is expected in the first case, 0.3 us earlier in the
+//! second. So there is almost nothing to gain.
 
 pub mod adversary;
 pub mod allocation;
@@ -57,38 +59,39 @@ pub use header::Header;
 pub use service::Service;
 pub use switch::SwitchPart;
 
-/// What a scenario may set. The defaults are the paper's (section 5).
+/// Configuration of Harmony. The defaults are the paper's (section 5).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// K: slots of a host at the slowest host's link, and virtual links of a link as fast.
+    /// Slots of a host (K), for the slowest host link, and virtual links of an equally fast link. Default: 8.
     pub slots: u16,
-    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock.
+    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock. Default: 63us.
     pub delta_admission: Duration,
-    /// What becomes of a request whose rsvp finds nothing free.
+    /// What happens to a request whose rsvp finds no free virtual link or slot. Default: `wait`.
     pub refused: Refused,
-    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset. With 0 the oldest
-    /// request is tried whenever a slot is free, as section 3.1 has it to the letter.
+    /// Least time between the last rsvp of a refused request and the next attempt. With 0 the oldest request is tried
+    /// whenever a slot is free, as section 3.1 literally says. Default: one round trip of control packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// Message bytes for which an active message is given an additional slot; one bandwidth-delay product if unset. With 0 there are no
-    /// additional slots: a message has one, as in section 3.1.
+    /// Message bytes for each additional slot of an active message. With 0 there are no additional slots: a message has
+    /// one, as in section 3.1. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional: Option<Bytes>,
-    /// How often a sender asks, the first time counted, before it reports a failure.
+    /// Number of times that a sender asks before it reports a failure, the first included. Default: 3.
     pub attempts: u8,
-    /// The share of the links that data never ask for, so that control packets of the second class are not starved.
+    /// Share of the links that data never use, so that control packets of the second class are not starved. Default:
+    /// 0.01.
     pub control_share: f64,
-    /// In which order links serve packets of different virtual links. In turn, Theorem 3.1 holds; in the order of arrival, as switches do it, packets
-    /// can wait longer, and longer queues are guaranteed.
+    /// Order in which links serve packets of different virtual links. In turn, Theorem 3.1 holds. In the order of
+    /// arrival, as switches do it, packets can wait longer, and the guaranteed queues are longer. Default: `fifo`.
     pub service: Service,
 }
 
-/// What becomes of a request whose rsvp finds no free virtual link, or no free slot at the sender.
+/// What happens to a request whose rsvp finds no free virtual link, or no free slot at the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refused {
-    /// It waits again at its receiver, until delta_admission.
+    /// It waits again at its receiver, up to `delta_admission`.
     Wait,
     /// The message is rejected.
     GiveUp,
@@ -227,7 +230,7 @@ impl Scheme for Config {
     }
 }
 
-/// A link without a virtual link, and the K that would give it one.
+/// A link too slow for a virtual link, and the K that would give it one.
 fn narrow(bounds: &Bounds, fabric: &Fabric) -> Option<(LinkId, u64)> {
     let link = (0..fabric.links.len()).map(LinkId::from).min_by_key(|&link| fabric.link(link).rate)?;
     let rate = fabric.link(link).rate;

@@ -1,34 +1,37 @@
-//! Homa: receiver-driven, with network priorities that receivers choose (Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven
-//! Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018).
+//! Homa: receiver-driven, with network priorities that receivers choose (Montazeri, Li, Alizadeh, Ousterhout: Homa: A
+//! Receiver-Driven Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018).
 //!
-//! A sender sends the first RTTbytes of a message at once (*unscheduled*); the receiver grants the rest, a packet for a packet, so
-//! that RTTbytes of it are on the way ([`receiver`], sections 3.2 and 3.3). It grants to several messages at a time, those
-//! with the fewest bytes missing (*overcommitment*, section 3.5), since a sender may be busy with another. Receivers divide the
-//! eight priorities by their recent traffic ([`traffic`], section 3.4): shorter messages' unscheduled packets go at higher ones,
-//! and each message with grants has a level of its own below. Senders too send for the message with the fewest bytes left
-//! ([`sender`]). [`aeolus`] changes the first round trip.
+//! A sender sends the first RTTbytes of a message at once (*unscheduled*). The receiver grants the rest, one packet for
+//! each packet received, so that RTTbytes are in flight (`receiver`, sections 3.2 and 3.3). It grants to several
+//! messages at a time, those with the fewest bytes missing (*overcommitment*, section 3.5), since a sender may be busy
+//! with another message. Receivers divide the eight priorities by their recent traffic (`traffic`, section 3.4):
+//! shorter messages' unscheduled packets go at higher ones, and each message with grants has a level of its own below.
+//! Senders too prefer the message with the fewest bytes left (`sender`). [`aeolus`] changes the first round trip.
 //!
 //! # Decisions
 //!
-//! - **Messages, not RPCs.** What the house carries goes one way. A receiver that has all of a message says so (DONE); that packet
-//!   stands for the RPC's response, which in Homa is what tells a client that its request has come. Where a client would ask for the
-//!   response again, a sender that has heard nothing for `resend_after` and two round trips asks what is there (PROBE); a receiver that knows nothing
-//!   of the message asks for all of its first RTTbytes (RESEND), one that has finished it says DONE again. The
-//!   incast optimisation (section 3.6) needs RPCs, of which a client marks the responses: it is absent, and so is re-execution:
-//!   receivers remember what they have finished, and deliver once.
-//! - **Packets.** RTTbytes are rounded up to full packets, and grants are of whole packets: one that begins in them is sent whole.
-//! - **Which messages are active**: one a sender (as in the authors' simulator), those with the fewest bytes missing that are not
-//!   wholly granted; ties go to the older message. A message that is passed by a shorter one keeps what it was granted.
-//! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, a sender assumes
-//!   those of its own host's traffic; a host that has seen none has all unscheduled packets at the highest level, since lower ones may starve
-//!   beneath what others schedule. Recent traffic is some thousand messages.
+//! - **Messages, not RPCs.** Messages here go one way. A receiver that has a whole message reports it (DONE). That
+//!   packet stands for the RPC's response, which in Homa tells a client that its request has arrived. Where a client
+//!   would ask for the response again, a sender that has heard nothing for `resend_after` and two round trips asks what
+//!   is there (PROBE); a receiver that knows nothing of the message asks for all of its first RTTbytes (RESEND), one
+//!   that has finished it says DONE again. The incast optimisation (section 3.6) needs RPCs, of which a client marks
+//!   the responses: it is absent, and so is re-execution: receivers remember what they have finished, and deliver once.
+//! - **Packets.** RTTbytes are rounded up to full packets, and grants are of whole packets: one that begins in them is
+//!   sent whole.
+//! - **Which messages are active**: one a sender (as in the authors' simulator), those with the fewest bytes missing
+//!   that are not wholly granted; ties go to the older message. A message that is passed by a shorter one keeps what it
+//!   was granted.
+//! - **Cutoffs** are told in each control packet to a sender. Until a receiver has told any, a sender assumes those of
+//!   its own host's traffic; a host that has seen none has all unscheduled packets at the highest level, since lower
+//!   ones may starve beneath what others schedule. Recent traffic is some thousand messages.
 //! - **The level of a scheduled packet** is that of its latest grant: it may change while packets are on their way.
-//! - **Lost packets.** A receiver that has not got what must be on its way for `resend_after` asks for each gap of it (the paper's
-//!   RESEND names one range; all gaps together are at most RTTbytes). They come at the message's level. A lost grant is made up
-//!   for by the next, and a RESEND says what has been granted too. The paper says "a few milliseconds" of the timeout: 2 ms.
+//! - **Lost packets.** A receiver that has not got what must be on its way for `resend_after` asks for each gap of it
+//!   (the paper's RESEND names one range; all gaps together are at most RTTbytes). They come at the message's level. A
+//!   lost grant is made up for by the next, and a RESEND says what has been granted too. The paper says "a few
+//!   milliseconds" of the timeout: 2 ms.
 //!
-//! Absent on purpose: RPCs and what hangs on them (above), the cost of software (the paper's limit on what its NICs queue: here the NIC pulls), and
-//! measuring RTTbytes (it follows from the fabric).
+//! Deliberately absent: RPCs and what depends on them (above), the cost of software (the paper's limit of NIC queues:
+//! here the NIC pulls), and measuring RTTbytes (it follows from the fabric).
 
 pub mod aeolus;
 pub mod header;
@@ -52,30 +55,32 @@ use terms::Params;
 
 pub use header::Header;
 
-/// What a scenario may set. The defaults are the paper's.
+/// Configuration of Homa. The defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Message bytes that go unasked, and that receivers keep on the way (RTTbytes); what fits into the longest round trip of a data and a
-    /// control packet if unset.
+    /// Message bytes that a sender sends without grants, and that receivers keep in flight (RTTbytes). Default: what
+    /// fits into the longest round trip of a data and a control packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_bytes: Option<Bytes>,
-    /// Priority classes in use.
+    /// Number of priority classes. Default: 8.
     pub priorities: u8,
-    /// How many of them are for unscheduled packets; by the share of unscheduled bytes that each receiver measures if unset.
+    /// Number of priority classes for unscheduled packets. Default: in proportion to the share of unscheduled bytes
+    /// that each receiver measures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unscheduled_levels: Option<u8>,
-    /// The largest message of each unscheduled level but the last; measured by each receiver if empty.
+    /// The largest message of each unscheduled priority class except for the last. Default: measured by each receiver.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cutoffs: Vec<Bytes>,
-    /// Messages that a receiver grants to at one time; as many as there are scheduled levels if unset.
+    /// Number of messages that a receiver grants to at one time. Default: the number of scheduled priority classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overcommitment: Option<u8>,
-    /// After how long a silence a receiver asks again for what is on its way; two round trips later a sender asks whether its message is
-    /// known.
+    /// Silence after which a receiver asks again for bytes in flight. Two round trips later, a sender asks whether its
+    /// message is known. Default: 2ms.
     pub resend_after: Duration,
-    /// Whether the last RTTbytes of a message go at the level of a message of what is left of it, as in the authors' simulator. In the paper
-    /// unscheduled packets go by their message's length, and scheduled ones below.
+    /// Whether the last RTTbytes of a message use the priority of a message with the remaining length, as in the
+    /// authors' simulator. In the paper unscheduled packets use the priority of their message's length, and scheduled
+    /// ones a lower one. Default: false.
     pub graduated: bool,
 }
 

@@ -1,7 +1,8 @@
-//! The transports, one folder each.
+//! The transports, one module each.
 //!
-//! A transport is its `Config`: what a scenario may set, with the paper's defaults. From it come the endpoint of each
-//! host and what the transport requires of switches. Nothing outside its folder names it but its line in the catalogue.
+//! A transport is its `Config`: the settings of a scenario, with the paper's defaults. It makes the endpoint of each
+//! host and states what the transport requires of switches. Outside its module, only its line in the catalogue names
+//! it.
 
 pub mod dcpim;
 pub mod fastpass;

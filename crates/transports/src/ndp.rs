@@ -1,20 +1,22 @@
-//! NDP (Handley, Raiciu, Agache, Voinescu, Moore, Antichi, Wójcik: Re-architecting Datacenter Networks and Stacks for Low Latency and
-//! High Performance, SIGCOMM 2017).
+//! NDP (Handley, Raiciu, Agache, Voinescu, Moore, Antichi, Wójcik: Re-architecting Datacenter Networks and Stacks for
+//! Low Latency and High Performance, SIGCOMM 2017).
 //!
-//! A sender pushes a first window at line rate, without a handshake ([`sender`], section 3.2). Switches have a data queue of eight
-//! packets a port; what finds it full loses its payload, and its headers go ahead of data ([`switch`], section 3.1). So the receiver
-//! learns of every packet that was sent: it answers data with an *ACK* and headers with a *NACK*, at once, and adds a *PULL* to the one
-//! pull queue of its link, from which pulls leave at the rate at which full packets can come in ([`receiver`]). A sender sends as many
-//! packets as the pull counter has grown by, what was trimmed first.
+//! A sender pushes a first window at line rate, without a handshake (`sender`, section 3.2). Switches have a data
+//! queue of eight packets at each port. A packet that finds it full loses its payload, and its headers go ahead of data
+//! ([`switch`], section 3.1). So the receiver learns of every packet that was sent: it answers data with an *ACK* and
+//! headers with a *NACK*, at once, and adds a *PULL* to the one pull queue of its link, from which pulls leave at the
+//! rate at which full packets can arrive (`receiver`). A sender sends as many packets as the pull counter has grown
+//! by, trimmed ones first.
 //!
-//! Senders choose the path of each packet: a random permutation of all paths, then another (section 3.1.1); paths that trim or lose more
-//! than the others are left out for a while ([`paths`], section 3.2.3). Where even headers find no room, the switch sends them back
-//! to their sender (section 3.2.4). There is no congestion control beyond that, which is the paper's point.
+//! Senders choose the path of each packet: a random permutation of all paths, then another (section 3.1.1); paths that
+//! trim or lose more than the others are left out for a while (`paths`, section 3.2.3). If even headers find no room,
+//! the switch returns them to their sender (section 3.2.4). There is no further congestion control, which is the
+//! paper's point.
 //!
-//! Where the paper is silent it says so beside the code, and `docs/schemes/ndp.md` lists it all.
+//! Comments note where the paper is silent, and `docs/schemes/ndp.md` lists all decisions.
 //!
-//! Absent on purpose: the reuse of a connection for several messages (each message of an application is one here, so that nothing is
-//! pushed behind the last packet), the processing delays of the authors' prototype, and P4.
+//! Deliberately absent: the reuse of a connection for several messages (each message is a connection here, so nothing
+//! is pushed behind the last packet), the processing delays of the authors' prototype, and P4.
 
 pub mod departures;
 pub mod header;
@@ -40,29 +42,32 @@ pub use departures::{Departure, Departures};
 pub use header::Header;
 pub use switch::SwitchPart;
 
-/// What a scenario may set.
+/// Configuration of NDP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// IW: what a sender pushes before it has heard anything. One bandwidth-delay product and two queues of a switch if unset.
+    /// Bytes that a sender sends before it hears from the receiver (IW). Default: one bandwidth-delay product and two
+    /// queues of a switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Bytes>,
-    /// Full packets that the data queue of a switch's port holds. Its header queue has as much memory.
+    /// Length of the data queue of a switch port, in full packets. Its header queue has as much memory. Default: 8.
     pub queue_packets: u16,
-    /// Headers that a port sends for each data packet while both wait.
+    /// Number of headers that a port sends for each data packet while both wait. Default: 10.
     pub headers_per_packet: u16,
-    /// Whether switches send headers back that find no room.
+    /// Whether switches return headers that find no room to their sender. Default: true.
     pub return_to_sender: bool,
-    /// Who chooses the path of each packet.
+    /// Who chooses the path of each packet. Default: `senders`.
     pub paths: PathChoice,
-    /// Whether senders leave paths out that trim or lose more than the others.
+    /// Whether senders avoid paths that trim or lose more packets than others. Default: true.
     pub path_penalty: bool,
-    /// Whose pull goes first.
+    /// The order of pulls. Default: `fair`.
     pub pulls: PullOrder,
-    /// How long a packet may go without ACK, NACK or return before it is sent again; what full queues on the whole way take, if unset.
+    /// Time without ACK, NACK or return after which a packet is sent again. Default: the time that full queues on the
+    /// whole path take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Duration>,
-    /// Where to follow the authors' program of 2017 instead of the paper: `"published"`, everywhere, or a list.
+    /// Points in which to follow the authors' program of 2017 instead of the paper: a list, or `"published"` for all.
+    /// Default: none.
     pub departures: Departures,
 }
 
@@ -70,19 +75,19 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PathChoice {
-    /// Its sender: each path once, in random order, then again in another.
+    /// The sender: each path once, in random order, then again in another order.
     Senders,
-    /// The switches, as `switch.balancing` says; at random if it says nothing.
+    /// The switches, as `switch.balancing` says; at random if it is not set.
     Switches,
 }
 
-/// In which order the flows that a receiver has pulls for are served.
+/// The order in which a receiver serves the flows that it has pulls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PullOrder {
-    /// One pull a flow in turn.
+    /// One pull for each flow in turn.
     Fair,
-    /// Flows of a class of traffic that the scenario lists earlier go first; within a class, in turn.
+    /// Flows of a traffic class that the scenario lists earlier go first; in turn within a class.
     ByClass,
 }
 
@@ -103,7 +108,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What counts of a full packet, between pulls and in a switch's queue.
+    /// The bytes of a full packet that count, between pulls and in a switch's queue.
     fn counted_bytes(&self, site: &Site) -> u16 {
         if self.departures.has(Departure::PayloadOnly) { site.payload_max() } else { site.mtu_bytes }
     }

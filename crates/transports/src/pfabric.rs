@@ -1,34 +1,36 @@
-//! pFabric: minimal near-optimal datacenter transport (Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker, SIGCOMM 2013).
+//! pFabric: minimal near-optimal datacenter transport (Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker,
+//! SIGCOMM 2013).
 //!
-//! Scheduling and rate control are taken apart. Every packet carries a number, what remains of its flow; switches, with a queue of
-//! two bandwidth-delay products a port, send the packet with the least number first and lose the one with the greatest
-//! (section 4.1, [`queue`]). With that, rate control has only to keep from collapse (section 4.3, `sender`): flows start at line
-//! rate, slow down at timeouts alone, and probe with headers after five of them.
+//! Scheduling and rate control are separate. Every packet carries a number, the remaining size of its flow. Switches
+//! have a queue of two bandwidth-delay products at each port; they send the packet with the least number first and drop
+//! the one with the greatest (section 4.1, [`queue`]). Rate control then only has to prevent collapse (section 4.3,
+//! `sender`): flows start at line rate, slow down only at timeouts, and probe with headers after five of them.
 //!
-//! Of the flow whose packet has the least number a switch sends the packet that came *first*: a flow's later packets have
-//! smaller numbers, and its earlier ones would starve (section 4.1).
+//! Of the flow whose packet has the least number a switch sends the packet that came *first*: a flow's later packets
+//! have smaller numbers, and its earlier ones would starve (section 4.1).
 //!
 //! - [`header`]: what packets carry;
-//! - [`queue`]: a port's queue, and the switch that has one a port;
-//! - [`ideal`]: the central scheduler that it is held against;
-//! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining first.
+//! - [`queue`]: a port's queue, and the switch with one at each port;
+//! - [`ideal`]: the central scheduler that it is compared with;
+//! - `sender`, `receiver`, `host`, `terms`: rate control, and the NIC, which sends the flow with the least remaining
+//!   first.
 //!
 //! # Decisions
 //!
-//! - **A round trip** is that of a full data packet and an acknowledgement over the longest way; the bandwidth-delay product is what
-//!   a host sends in it. The paper has 12 packets, and 15 for the greatest window in its authors' program; both scale with the product.
-//! - **Each data packet is acknowledged**, by its own number and cumulatively. Acknowledgements have the highest priority, probes that
-//!   of their flow.
-//! - **The timer** is one a flow, started anew by each cumulative acknowledgement. After a timeout sending begins again at the first
-//!   packet that is not acknowledged, over all that are not.
-//! - **The window** bounds packets that are on their way: those acknowledged out of order aren't. It grows with cumulative
-//!   acknowledgements, one each up to the threshold, one a window above.
-//! - **A packet leaves its flow at the last moment**: there is no queue in a NIC in which its number could grow old.
-//! - **Equal numbers** fall by arrival: the first is sent first, the last is lost first.
-//! - **Others' packets** have no such number, and go last.
+//! - **A round trip** is that of a full data packet and an acknowledgement over the longest way; the bandwidth-delay
+//!   product is what a host sends in it. The paper has 12 packets, and 15 for the greatest window in its authors'
+//!   program; both scale with the product.
+//! - **Each data packet is acknowledged**, by its own number and cumulatively. Acknowledgements have the highest
+//!   priority, probes that of their flow.
+//! - **The timer** is one for each flow, restarted by each cumulative acknowledgement. After a timeout sending begins
+//!   again at the first packet that is not acknowledged, over all that are not.
+//! - **The window** bounds packets that are on their way: those acknowledged out of order aren't. It grows with
+//!   cumulative acknowledgements, one each up to the threshold, one a window above.
+//! - **A packet leaves its flow at the last moment**: no NIC queue exists in which its number could become stale.
+//! - **Equal numbers** are ordered by arrival: the first is sent first, the last is dropped first.
+//! - **Packets of other transports** have no such number, and go last.
 //!
-//! Absent on purpose: other priorities than remaining size (deadlines, which no scenario has; flow size for those who can't keep
-//! count).
+//! Deliberately absent: other priorities than remaining size (deadlines, which no scenario has; total flow size).
 
 pub mod header;
 pub mod ideal;
@@ -51,21 +53,21 @@ use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchR
 
 pub use header::Header;
 
-/// What a scenario may set. The defaults are the paper's (sections 4 and 5.1).
+/// Configuration of pFabric. The defaults are the paper's (sections 4 and 5.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Queue of a switch's port; two bandwidth-delay products if unset.
+    /// Queue of a switch port. Default: two bandwidth-delay products.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
-    /// Window that a flow starts with; one bandwidth-delay product if unset.
+    /// Initial window of a flow. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Bytes>,
-    /// How much greater than it started a window may become.
+    /// Largest window in units of the initial window. Default: 1.25.
     pub window_max: f64,
-    /// Retransmission timeout, in round trips.
+    /// Retransmission timeout, in round trips. Default: 3.
     pub timeout: f64,
-    /// After so many timeouts without an acknowledgement a flow probes.
+    /// Number of timeouts without an acknowledgement after which a flow probes. Default: 5.
     pub probe_after: u32,
 }
 
@@ -125,7 +127,7 @@ impl Scheme for Config {
     fn queueing(&self, network: &NetworkView, switch: SwitchId) -> Option<Box<dyn QueueDiscipline>> {
         let site = &network.site;
         let bytes = self.queue.map_or(2 * site.bdp_bytes(), |queue| queue.get());
-        // Whatever the product, a full packet fits.
+        // A full packet always fits.
         let bytes = bytes.max(u64::from(site.mtu_bytes)).min(u64::from(u32::MAX)) as u32;
         let ports = network.fabric.ports[network.fabric.switch_node(switch).index()].len();
         Some(Box::new(queue::SwitchPart::new(ports, bytes, site.transport)))

@@ -1,35 +1,37 @@
-//! pHost: distributed near-optimal datacenter transport over commodity network fabric (Gao, Narayan, Kumar, Agarwal, Ratnasamy,
-//! Shenker, CoNEXT 2015). The network sprays packets and has a few priorities; hosts decide everything else.
+//! pHost: distributed near-optimal datacenter transport over commodity network fabric (Gao, Narayan, Kumar, Agarwal,
+//! Ratnasamy, Shenker, CoNEXT 2015). The network sprays packets and has a few priorities; hosts decide everything else.
 //!
-//! A sender announces a flow to its receiver in a *request to send*. A receiver hands out *tokens*, one each transmission time of a
-//! packet, to the flow that it likes best; a sender with tokens of several flows uses those of the flow that it likes best, and has
-//! 1.5 packet times to use one (section 3). So hosts are matched packet by packet, by nobody. Two things keep that from
-//! wasting links: a flow starts with a bandwidth-delay product of *free tokens*, so that it need not wait for a round trip; and a
-//! receiver whose tokens a source leaves unanswered, a bandwidth-delay product of them, *downgrades* it: others get its tokens for
-//! three round trips.
+//! A sender announces a flow to its receiver in a *request to send*. A receiver hands out one *token* in each
+//! transmission time of a packet, to the flow that its policy prefers. A sender with tokens of several flows uses those
+//! of the flow that its policy prefers, within 1.5 packet times (section 3). So hosts are matched packet by packet,
+//! without a central scheduler. Two mechanisms keep that from wasting links: a flow starts with a bandwidth-delay
+//! product of *free tokens*, so that it need not wait for a round trip; and a receiver *downgrades* a source that
+//! leaves a bandwidth-delay product of tokens unanswered: others get its tokens for three round trips.
 //!
 //! - [`header`]: what packets carry;
-//! - `terms`: what follows from configuration and place; `policy`: whom hosts like best;
+//! - `terms`: values derived from configuration and site; `policy`: which flows hosts prefer;
 //! - `sender`, `receiver`, `host`: both sides on one NIC.
 //!
 //! # Decisions
 //!
-//! - **What is unanswered** is told by tokens' numbers: data carries its token's, and a token counts as unanswered until one given
-//!   later, or itself, is answered. Those that are expired or lost stop counting when a later one is answered.
-//! - **A downgraded source is probed** with one token when the timeout is over, and has all its tokens again with the first answer.
-//! - **Free tokens don't expire.** Nobody has set time aside for them, so a sender uses them when it has nothing better: of a flow,
+//! - **Unanswered tokens** are recognised by number: data carries its token's number, and a token counts as unanswered
+//!   until it or a later one is answered. So expired and lost tokens stop counting when a later one is answered.
+//! - **A downgraded source is probed** with one token when the timeout is over, and has all its tokens again with the
+//!   first answer.
+//! - **Free tokens don't expire.** No receiver has reserved time for them, so a sender uses them last: of a flow,
 //!   tokens that expire go first. A packet whose token comes before its free one was used is sent once.
-//! - **Free packets take their receiver's time**: its link is booked for them when the request to send comes, and tokens follow behind; by
-//!   no more than a round trip, as they may have been lost.
-//! - **A lost packet is admitted again** when all others have been: a receiver goes through a flow's missing packets in order, and
-//!   begins anew when the answer to its last token should be there, a round trip and a token's lifetime later; while answers still
-//!   come (packets wait in switches), not before they have ceased for as long.
-//! - **Lost requests and acknowledgements**: a sender that has neither sent nor heard anything of a flow for one round trip more than
-//!   the timeout repeats its request, later each time, and a receiver that has everything answers with the acknowledgement.
+//! - **Free packets take their receiver's time**: its link is booked for them when the request to send comes, and
+//!   tokens follow behind; by no more than a round trip, as they may have been lost.
+//! - **A lost packet is admitted again** when all others have been: a receiver goes through a flow's missing packets in
+//!   order, and begins anew when the answer to its last token should be there, a round trip and a token's lifetime
+//!   later; while answers still come (packets wait in switches), not before they have ceased for as long.
+//! - **Lost requests and acknowledgements**: a sender that has neither sent nor heard anything of a flow for one round
+//!   trip more than the timeout repeats its request, later each time, and a receiver that has everything answers with
+//!   the acknowledgement.
 //! - **Ties** go to the flow that came first.
 //!
-//! Absent on purpose: deadlines (no scenario has them, so there is no earliest deadline first), and a fourth priority for
-//! packets without a token, which the authors' program has but does not use.
+//! Deliberately absent: deadlines (no scenario has them, so there is no earliest deadline first), and a fourth priority
+//! for packets without a token, which the authors' program has but does not use.
 
 pub mod header;
 
@@ -52,28 +54,29 @@ use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchR
 pub use header::Header;
 pub use policy::Policy;
 
-/// What a scenario may set. The defaults are the paper's.
+/// Configuration of pHost. The defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Whom receivers give tokens to, and senders use tokens of.
+    /// Which flows receivers give tokens to, and which flows senders use tokens of. Default: `srpt`.
     pub policy: Policy,
-    /// Tokens that a flow has from the start; one bandwidth-delay product if unset.
+    /// Free tokens of a flow, in bytes. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_tokens: Option<Bytes>,
-    /// Which flows have free tokens.
+    /// Which flows have free tokens. Default: `every_flow`.
     pub free_tokens_for: FreeTokensFor,
-    /// How long a sender may use a token, in transmission times of a full packet.
+    /// How long a sender may use a token, in transmission times of a full packet. Default: 1.5.
     pub token_lifetime: f64,
-    /// So many unanswered tokens downgrade a source; one bandwidth-delay product if unset.
+    /// Unanswered tokens, in bytes, that downgrade a source. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_window: Option<Bytes>,
-    /// How long a source is downgraded, in round trips; after one more of silence a request is repeated.
+    /// How long a source is downgraded, in round trips. After one more round trip of silence a request is repeated.
+    /// Default: 3.
     pub timeout: f64,
-    /// Flows up to this length go before longer ones; one bandwidth-delay product if unset.
+    /// Flows up to this length have priority over longer ones. Default: one bandwidth-delay product.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_flow: Option<Bytes>,
-    /// Priority classes in use: 2 for control and data, 3 for control, short flows and the rest.
+    /// Number of priority classes: 2 for control and data, 3 for control, short flows and the rest. Default: 3.
     pub priorities: u8,
 }
 
@@ -83,7 +86,7 @@ pub struct Config {
 pub enum FreeTokensFor {
     /// All.
     EveryFlow,
-    /// Those that need no other, as in the authors' program.
+    /// Those short enough to need no other tokens, as in the authors' program.
     ShortFlows,
 }
 

@@ -1,15 +1,18 @@
-//! R2C2: a rack's network stack (Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015).
+//! R2C2: a rack's network stack (Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM
+//! 2015).
 //!
-//! Every node knows every flow: starts, ends and changes are broadcast in 16 bytes over shortest-path trees ([`network`], [`switch`]; section
-//! 3.2). From what it has heard ([`view`]) and how flows are routed each node computes the fair rates of its own flows by itself ([`rates`];
-//! section 3.3) and keeps to them with one token bucket a flow ([`sender`]); packets carry their routes ([`route`]; section 3.5). Nothing
-//! probes the network, and switches have one queue a port. Which protocol routes a flow is chosen for the good of all ([`selection`]; section 3.4).
+//! Every node knows every flow: starts, ends and changes are broadcast in 16 bytes over shortest-path trees
+//! ([`network`], `switch`; section 3.2). From these broadcasts ([`view`]) and the routing of flows, each node
+//! computes the fair rates of its own flows ([`rates`]; section 3.3) and enforces them with one token bucket for each
+//! flow (`sender`). Packets carry their routes (`route`; section 3.5). Nothing probes the network, and switches
+//! have one queue at each port. The routing protocol of each flow is chosen to maximise a utility of the whole rack
+//! ([`selection`]; section 3.4).
 //!
-//! [`wire`] has the packets of Figure 6, which are what travels (`travel`). Rivals of the evaluation are other transports and flow controls of the house; the centralised
-//! design of section 5.2 is a setting here ([`Control`]).
+//! [`wire`] has the packets of Figure 6; `travel` carries them. The schemes that the evaluation compares with are other
+//! transports and flow controls of the project; the centralised design of section 5.2 is a setting here ([`Control`]).
 //!
-//! Absent on purpose: topology discovery (section 3.2 takes it from the routing protocols; here all nodes learn of a failure at one time, when
-//! routes change), and inter-rack networking (section 6, future work).
+//! Deliberately absent: topology discovery (section 3.2 takes it from the routing protocols; here all nodes learn of a
+//! failure at one time, when routes change), and inter-rack networking (section 6, future work).
 
 mod adapt;
 mod demand;
@@ -45,59 +48,63 @@ pub use route::HOPS_MAX;
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
 use network::{Calculators, Networks, TREES_MAX};
 
-/// A broadcast on the wire (section 4.2).
+/// Bytes of a broadcast on the wire (section 4.2).
 pub const BROADCAST_BYTES: u16 = wire::BROADCAST_BYTES as u16;
 
-/// What a scenario may set.
+/// Configuration of R2C2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// The share of each link that rates leave free, for flows that not all have heard of (section 3.3.2).
+    /// Share of each link that rates leave free, for flows that not all nodes have heard of (section 3.3.2). Default:
+    /// 0.05.
     pub headroom: f64,
-    /// How often each node computes rates, by its own clock (rho); "0s" is at each flow event.
+    /// Interval at which each node computes rates, by its own clock (rho); "0s" computes at each flow event. Default:
+    /// 500us.
     pub recompute: Duration,
-    /// The rate of a flow until its node computes rates the next time.
+    /// Rate of a new flow until its node next computes rates. Default: `fair`.
     pub first_rate: FirstRate,
-    /// How packets of flows are routed.
+    /// Routing protocol of flows. Default: `rps`.
     pub routing: Routing,
-    /// Broadcast trees a source, which its flows take in turn.
+    /// Broadcast trees of each source, which its flows use in turn. Default: 4.
     pub trees: u8,
-    /// How often a flow that lasts is announced again. What has not been heard of for three and a half times as long is forgotten.
+    /// Interval at which long flows are announced again. A flow that has not been heard of for three and a half
+    /// intervals is forgotten. Default: 10ms.
     pub refresh: Duration,
-    /// The weight of the newest estimate of a flow's demand.
+    /// Weight of the newest estimate of a flow's demand. Default: 0.5.
     pub smoothing: f64,
-    /// By class of traffic, what its flows are given; a class that is not here has the defaults.
+    /// Settings by traffic class. Classes that are not listed have the defaults.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocations: Vec<Allocation>,
-    /// Who computes rates.
+    /// Who computes rates. Default: `decentralised`.
     pub control: Control,
-    /// How routing protocols are selected for flows that last; they keep what they have if unset.
+    /// How routing protocols are selected for long flows. Default: flows keep their protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adapt: Option<Adapt>,
-    /// How long a sender that has sent everything waits before it asks what is missing; longer from one time to the next.
+    /// How long a sender that has sent everything waits before it asks what is missing; the wait grows with each time.
+    /// Default: 1ms.
     pub patience: Duration,
-    /// How often it asks before it reports a failure.
+    /// Number of times that it asks before it reports a failure. Default: 8.
     pub probes: u8,
-    /// The priority class of all packets in switches.
+    /// Priority class of all packets in switches. Default: 0.
     pub class: u8,
 }
 
-/// How flows of a class of traffic are treated (section 3.3.2).
+/// Settings of a traffic class (section 3.3.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Allocation {
-    /// The name of the class.
+    /// Name of the traffic class.
     pub traffic: String,
-    /// Share relative to other flows of the same priority, 1 to 255.
+    /// Weight relative to other flows of the same priority, 1 to 255. Default: 1.
     #[serde(default = "one")]
     pub weight: u8,
-    /// 0 is served first; the next has what that leaves.
+    /// Priority: 0 is served first, and each following one gets what the previous ones leave. Default: 0.
     #[serde(default)]
     pub priority: u8,
-    /// The rate at which applications produce the messages; at once if unset.
+    /// Rate at which applications produce the messages. Default: at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub produced_at: Option<Rate>,
-    /// How packets are routed, if otherwise than others.
+    /// Routing protocol of the class. Default: that of the transport.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
 }
@@ -106,15 +113,15 @@ fn one() -> u8 {
     1
 }
 
-/// With what rate a flow begins. Section 3.1 has its sender compute its fair allocation when it starts; section 3.3.2 has rates computed at intervals only, and
-/// says that short flows "would be pointless to rate-limit".
+/// Rate of a new flow. Section 3.1 has its sender compute the fair allocation when it starts; section 3.3.2 has rates
+/// computed only at intervals, and says that short flows "would be pointless to rate-limit".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstRate {
-    /// What its sender's view gives it, computed for it alone: other flows of the sender keep theirs.
+    /// The fair rate by its sender's view, computed for this flow alone: other flows of the sender keep theirs.
     #[default]
     Fair,
-    /// What it would have alone in the rack.
+    /// The rate that it would have alone in the rack.
     Alone,
 }
 
@@ -122,18 +129,19 @@ pub enum FirstRate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Control {
-    /// Each node its own, from broadcasts.
+    /// Each node computes its own rates, from broadcasts.
     #[default]
     Decentralised,
-    /// One node all, from what senders tell it; it tells them their rates (section 5.2, "Comparison against a centralized design").
+    /// One node computes all rates from what senders report, and tells them (section 5.2, "Comparison against a
+    /// centralized design").
     Centralised {
-        /// That node's host.
+        /// Number of that node's host.
         controller: u32,
     },
 }
 
 impl Default for Config {
-    /// The paper's; what it does not say is R2C2's page of the documentation's to argue.
+    /// The paper's values. R2C2's page of the documentation gives reasons for what the paper leaves open.
     fn default() -> Config {
         Config {
             headroom: 0.05,

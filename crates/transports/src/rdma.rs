@@ -1,17 +1,18 @@
 //! RDMA over Ethernet (RoCEv2) as packet simulators know it: a queue pair a message, sent by rate and window.
 //!
-//! What is common to all: the NIC takes turns among the queue pairs that may send, by packet, each at its own rate;
-//! acknowledgements go first and in a class of their own, so that what pauses data does not pause them; a window of one
-//! bandwidth-delay product that shrinks with the rate, which HPCC's authors (SIGCOMM 2019) brought in and give to every control;
-//! loss recovery by going back (RoCE) or selectively (IRN: Mittal et al., SIGCOMM 2018, section 3). A rate control is one file
-//! more: its settings ([`control::Algorithm`]), a queue pair's rate ([`control::Control`]), and a line in the catalogue.
+//! Common to all rate controls: the NIC serves the queue pairs that may send in turn, packet by packet, each at its own
+//! rate. Acknowledgements go first, in a class of their own, so that pauses of data do not pause them. A window of one
+//! bandwidth-delay product shrinks with the rate; HPCC's authors (SIGCOMM 2019) introduced it and use it with every
+//! control. Losses are recovered by going back (RoCE) or selectively (IRN: Mittal et al., SIGCOMM 2018, section 3). A
+//! rate control adds one file: its settings ([`control::Algorithm`]), a queue pair's rate ([`control::Control`]), and a
+//! line in the catalogue.
 //!
-//! Where the papers are silent it does what the simulator of HPCC's authors does, from which Pyrrha's authors have theirs, so that
-//! results can be laid beside each other; `docs/schemes/rdma.md` gives every default with its reason.
+//! Where the papers are silent it follows the simulator of HPCC's authors, on which that of Pyrrha's authors is based,
+//! so that results can be compared. `docs/schemes/rdma.md` gives the reason of every default.
 //!
-//! Deliberately absent: verbs, connections and memory registration (a message is an RDMA write that begins at once); atomics
-//! and reads; several messages on one queue pair; end-to-end credits; a rate control's answer to loss (DCQCN, TIMELY and HPCC have
-//! none). A sender never gives up.
+//! Deliberately absent: verbs, connections and memory registration (a message is an RDMA write that begins at once);
+//! atomics and reads; several messages on one queue pair; end-to-end credits; a rate control's answer to loss (DCQCN,
+//! TIMELY and HPCC have none). A sender never gives up.
 
 use node::packet::flags;
 use node::telemetry::{BASE_BYTES, HOP_BYTES, HOPS_MAX};
@@ -40,54 +41,56 @@ mod receiver;
 mod sender;
 mod turns;
 
-/// What a scenario may set.
+/// Configuration of RDMA.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, bound = "A: Algorithm")]
 #[schemars(bound = "A: Algorithm", rename = "Rdma_{A}")]
 pub struct Config<A> {
-    /// How much of a message may be on its way.
+    /// How much of a message may be in flight. Default: one bandwidth-delay product, in proportion to the rate.
     pub window: Window,
-    /// What happens about losses.
+    /// How losses are recovered. Default: `go_back_n`.
     pub recovery: Recovery,
-    /// Priority class of data.
+    /// Priority class of data. Default: 3.
     pub class: u8,
-    /// Priority class of acknowledgements and congestion notifications.
+    /// Priority class of acknowledgements and congestion notifications. Default: 0.
     pub ack_class: u8,
-    /// Bytes of an answer on the wire, with all that it carries. Without it, the headers of a data packet, and telemetry.
+    /// Size of an acknowledgement on the wire, with all that it carries. Default: the headers of a data packet, and
+    /// telemetry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_bytes: Option<Bytes>,
-    /// Whose turn it is among the queue pairs of a NIC.
+    /// The order in which a NIC serves its queue pairs. Default: `in_line`.
     pub turns: Turns,
-    /// The rate control's own settings.
+    /// Settings of the rate control.
     pub control: A,
 }
 
-/// How much of a message may have been sent and not been acknowledged. A packet goes while less than that has, so that a packet
-/// more may be on its way. The bandwidth-delay product is that of the host's link and the longest unloaded round trip.
+/// How much of a message may be sent and not acknowledged. A packet is sent while less than that is outstanding, so up
+/// to one packet more may be in flight. The bandwidth-delay product is the rate of the host's link times the longest
+/// unloaded round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Window {
-    /// All of it.
+    /// The whole message.
     Unlimited,
-    /// So much at any rate (IRN's BDP-FC with one product).
+    /// This much at any rate (with one product: IRN's BDP-FC).
     Fixed {
         /// Bandwidth-delay products.
         bdps: f64,
     },
-    /// So much at line rate, and at a lower rate proportionally less.
+    /// This much at line rate, and proportionally less at lower rates.
     Variable {
         /// Bandwidth-delay products.
         bdps: f64,
     },
 }
 
-/// What happens about losses: a name (`"irn"`, all defaults) or a table.
+/// Loss recovery: a name (`"irn"`, all defaults) or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// All is sent again from the first packet that is missing; what comes out of order is discarded.
+    /// Everything from the first missing packet on is sent again; packets that arrive out of order are discarded.
     GoBackN(GoBackN),
-    /// What is missing is sent again.
+    /// Only missing packets are sent again.
     Irn(Irn),
 }
 
@@ -95,9 +98,9 @@ pub enum Recovery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GoBackN {
-    /// Least time between two negative acknowledgements for the same missing packet.
+    /// Least time between two negative acknowledgements of the same missing packet. Default: 500us.
     pub nack_interval: Duration,
-    /// How long nothing may be heard before all that is outstanding is sent again.
+    /// Silence after which everything outstanding is sent again. Default: 16ms.
     pub timeout: Duration,
 }
 
@@ -105,13 +108,14 @@ pub struct GoBackN {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Irn {
-    /// How long nothing may be heard while few packets are in flight.
+    /// Timeout while few packets are in flight. Default: 100us.
     pub rto_low: Duration,
-    /// How long nothing may be heard while more are.
+    /// Timeout while more packets are in flight. Default: 320us.
     pub rto_high: Duration,
-    /// How many are few (N).
+    /// Number of packets that count as few (N). Default: 3.
     pub few_packets: u64,
-    /// A packet is taken for lost when one that is later by more than so many has arrived: with adaptive balancing more than 0.
+    /// A packet is taken for lost when one more than this many positions later has arrived. Use more than 0 with
+    /// adaptive balancing. Default: 0.
     pub reordering_packets: u64,
 }
 
@@ -285,8 +289,8 @@ impl JsonSchema for Recovery {
     }
 }
 
-/// Room for what a packet gathers on the longest path, on each data packet and each answer: five hops at least, as HPCC's simulator
-/// reserves on every fabric.
+/// Room for the telemetry of the longest path on each data packet and acknowledgement: at least five hops, as HPCC's
+/// simulator reserves on every fabric.
 fn telemetry_bytes(site: &Site) -> u16 {
     let longest = site.data_rtts.last().map_or(0, |of| usize::from(of.0));
     BASE_BYTES + HOP_BYTES * longest.clamp(5, HOPS_MAX) as u16
@@ -297,7 +301,7 @@ struct Rdma<A: Algorithm> {
     ack_class: u8,
     sender: Sender<A>,
     receiver: Receiver,
-    /// What the packet that comes in next brings, if it is flagged for that.
+    /// Telemetry of the packet that arrives next, if it is flagged for it.
     gathered: Telemetry,
 }
 

@@ -1,19 +1,19 @@
-//! TCP: reliable delivery of messages by a window, with the congestion control of one's choice.
+//! TCP: reliable delivery of messages by a window, with a selectable congestion control.
 //!
-//! What is common to all: SACK-based loss recovery (RFC 6675) with limited transmit (RFC 3042) and rescue
+//! Common to all congestion controls: SACK-based loss recovery (RFC 6675) with limited transmit (RFC 3042) and rescue
 //! retransmission, the retransmission timeout of RFC 6298 with Karn's rule, delayed acknowledgements (RFC 1122, RFC
-//! 5681) and congestion marks (RFC 3168, RFC 8257) where asked for. A congestion control is one file more: its
-//! settings ([`control::Algorithm`]), its window ([`control::Control`]), and a line in the catalogue.
+//! 5681) and congestion marks (RFC 3168, RFC 8257) where asked for. A congestion control adds one file: its settings
+//! ([`control::Algorithm`]), its window ([`control::Control`]), and a line in the catalogue.
 //!
-//! A message is a flow of its own that begins in slow start on a connection that is there already, as between services
-//! that keep theirs open; `handshake` makes it open one. Data goes one way, so packets are data or acknowledgement. The
-//! NIC pulls: flows that may send take turns by packet, acknowledgements go first.
+//! Each message is a flow that begins in slow start on an existing connection, as between services that keep
+//! connections open; with `handshake` it opens one. Data goes one way, so a packet is either data or an
+//! acknowledgement. The NIC pulls: flows that may send take turns by packet, acknowledgements go first.
 //!
-//! Deliberately absent: tail loss probes and RACK (RFC 8985), so that a lost tail and a lost retransmission wait for the
-//! timeout; proportional rate reduction (RFC 6937), so that a flow in recovery pauses for half a round trip; F-RTO and
-//! the undoing of spurious reductions; HyStart; timestamps (RTTs come from sending times kept by the sender); a
+//! Deliberately absent: tail loss probes and RACK (RFC 8985), so that a lost tail and a lost retransmission wait for
+//! the timeout; proportional rate reduction (RFC 6937), so that a flow in recovery pauses for half a round trip; F-RTO
+//! and the undoing of spurious reductions; HyStart; timestamps (RTTs come from sending times kept by the sender); a
 //! receive window (applications take all at once), FIN, resets and negotiation of options (all hosts of a scenario have
-//! the same). A sender never gives up. `docs/schemes/tcp.md` gives every default with its reason.
+//! the same). A sender never gives up. `docs/schemes/tcp.md` gives the reason of every default.
 
 use node::{Balancing, Cx, Endpoint, Input, Packet, PollAt, Site};
 use schemars::JsonSchema;
@@ -44,50 +44,51 @@ mod rtt;
 mod scoreboard;
 mod sender;
 
-/// What a scenario may set.
+/// Configuration of TCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, bound = "A: Algorithm")]
 #[schemars(bound = "A: Algorithm", rename = "Tcp_{A}")]
 pub struct Config<A> {
-    /// Initial window, in segments (RFC 6928).
+    /// Initial window, in segments (RFC 6928). Default: 10.
     pub initial_window: u16,
-    /// Whether each message opens a connection first, which costs a round trip.
+    /// Whether each message opens a connection first, which costs a round trip. Default: false.
     pub handshake: bool,
-    /// Delays acknowledgements; none acknowledges each packet.
+    /// Delayed acknowledgements. Default: none, each packet is acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<DelayedAck>,
-    /// Least retransmission timeout.
+    /// Minimum retransmission timeout. Default: 1ms.
     pub rto_min: Duration,
-    /// Greatest retransmission timeout.
+    /// Maximum retransmission timeout. Default: 60s.
     pub rto_max: Duration,
-    /// Granularity of the clock that measures round trips: RFC 6298's G.
+    /// Granularity of the clock that measures round trips: RFC 6298's G. Default: 1us.
     pub clock_granularity: Duration,
-    /// Priority class of data.
+    /// Priority class of data. Default: 1.
     pub class: u8,
-    /// Priority class of acknowledgements; none is that of data.
+    /// Priority class of acknowledgements. Default: that of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_class: Option<u8>,
-    /// Another path for a flow that meets congestion round after round, by its flow label (PLB). Congestion controls alone that learn
-    /// which packets were marked (`dctcp`), where switches choose by ECMP; none keeps a flow on its path.
+    /// Protective load balancing (PLB): a flow that meets congestion repeatedly changes its path by its flow label.
+    /// Only for congestion controls that learn which packets were marked (`dctcp`), with ECMP in switches. Default:
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plb: Option<Plb>,
-    /// The congestion control's own settings.
+    /// Settings of the congestion control.
     pub control: A,
 }
 
-/// When an acknowledgement may wait (RFC 5681 section 4.2). One that reports a loss, fills a hole, ends a message or reports
-/// a change of marks (RFC 8257 section 3.2) never does.
+/// When an acknowledgement may be delayed (RFC 5681 section 4.2). One that reports a loss, fills a hole, ends a message
+/// or reports a change of marks (RFC 8257 section 3.2) is never delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DelayedAck {
-    /// Packets that one acknowledgement is for.
+    /// Packets for each acknowledgement. Default: 2.
     pub packets: u32,
-    /// How long the first of them may wait.
+    /// Longest delay of the first of them. Default: 200us.
     pub timeout: Duration,
 }
 
 impl Default for DelayedAck {
-    /// Two packets, as RFC 5681 says; and a time well below the least timeout of the sender.
+    /// Two packets, as in RFC 5681, and a time well below the sender's minimum timeout.
     fn default() -> DelayedAck {
         DelayedAck { packets: 2, timeout: Duration::from_us(200) }
     }

@@ -1,9 +1,9 @@
 //! UDP at a constant rate: packets leave on a clock, whatever happens to them.
 //!
-//! The traffic that answers nothing: the entity that congestion-controlled ones must be protected from (Augmented Queue,
-//! Table 2), and the plainest transport to check a network model with. The receiver answers the last missing byte
-//! with one control packet, so that the sender knows; there is no retransmission, and a sender that has had no answer
-//! for `patience` after its last packet reports the flow as failed.
+//! Unresponsive traffic, from which congestion-controlled entities must be protected (Augmented Queue, Table 2), and
+//! the simplest transport for checking a network model. The receiver answers the last missing byte with one control
+//! packet, so that the sender knows. There is no retransmission. A sender without an answer for `patience` after its
+//! last packet reports the flow as failed.
 
 use std::collections::VecDeque;
 
@@ -16,16 +16,16 @@ use units::{Duration, HostId, PerByte, Problem, Rate};
 use crate::bits::Bits;
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
 
-/// What a scenario may set.
+/// Configuration of UDP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Rate of each flow on the wire, headers counted; none is the rate of the host's link.
+    /// Rate of each flow on the wire, headers included. Default: the rate of the host's link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Priority class of its packets.
+    /// Priority class of its packets. Default: 1.
     pub class: u8,
-    /// How long after its last packet a flow without an answer has failed.
+    /// Time after the last packet of a flow after which it has failed without an answer. Default: 10ms.
     pub patience: Duration,
 }
 
@@ -146,7 +146,7 @@ struct Udp {
     site: Site,
     per_byte: PerByte,
     sending: FlowMap<Sending>,
-    /// Slots of flows whose next packet's time has come.
+    /// Slots of flows whose next packet is due.
     due: VecDeque<u32>,
     pacing: Timers,
     giving_up: Timers,
@@ -157,7 +157,7 @@ struct Udp {
 
 struct Receiving {
     missing_bytes: u64,
-    /// The packets that are here, by number: a message that was given up may be submitted again.
+    /// The packets that have arrived, by number: a message that was given up may be submitted again.
     packets: Bits,
 }
 

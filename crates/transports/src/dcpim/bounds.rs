@@ -1,4 +1,4 @@
-//! What dcPIM's paper proves about matching, and the study that sets it beside matchings.
+//! The bounds that dcPIM's paper proves about matching, and a study that compares them with matchings.
 
 use units::Stream;
 
@@ -10,9 +10,9 @@ use super::pim::{Demand, sizes};
 /// expected size M* = n/α, for some 1 ≤ α ≤ n, using O(log n) rounds, then after r rounds, dcPIM computes a matching of
 /// expected size (1 - δα/4^r) M*."
 ///
-/// `hosts` is n, which the proof counts on each side (senders, and receivers); `degree` is δ; `maximal` is M*. The proof
-/// leaves no more than n δ / 4^r senders active, of which PIM could match each, and so doesn't need the graph to
-/// be connected. Where the formula is negative it says nothing, and this is 0.
+/// `hosts` is n, which the proof counts on each side (senders, and receivers); `degree` is δ; `maximal` is M*. The
+/// proof leaves no more than n δ / 4^r senders active, of which PIM could match each, and so doesn't need the graph to
+/// be connected. Where the formula is negative it gives no bound, and the result is 0.
 pub fn theorem_1(hosts: f64, degree: f64, maximal: f64, rounds: u32) -> f64 {
     let alpha = hosts / maximal;
     let active = degree * alpha / quarters(rounds);
@@ -29,28 +29,28 @@ fn quarters(rounds: u32) -> f64 {
 pub struct Row {
     /// Senders, and as many receivers: n.
     pub hosts: u32,
-    /// Receivers that a sender has something for, on average: δ, as drawn.
+    /// Average number of receivers that a sender has data for: δ, as drawn.
     pub degree: f64,
     /// Rounds of matching: r.
     pub rounds: u32,
-    /// Matched after so many.
+    /// Matched after this many rounds.
     pub matched: f64,
-    /// What [`theorem_1`] says is at least expected.
+    /// The bound of [`theorem_1`].
     pub bound: f64,
-    /// Matched when the matching is maximal: M*/n.
+    /// Matched by a maximal matching: M*/n.
     pub maximal: f64,
-    /// Rounds until then.
+    /// Rounds until the matching is maximal.
     pub rounds_to_maximal: f64,
     /// Demands drawn for this row.
     pub demands: u32,
 }
 
-/// Hosts that a row's demands have together: so that small networks are as well averaged as large ones.
+/// Number of hosts in all demands of a row, so that small networks are averaged as well as large ones.
 const HOSTS_A_ROW: u32 = 1_000_000;
 
-/// Matches random demands (see [`Demand::random`]) among each number of `hosts`, at this average degree, and gives a
-/// row for each number of rounds from 1 to `rounds`, with Theorem 1's bound beside it. Hosts have one channel. A row is
-/// the mean over as many demands as have a million hosts together.
+/// Matches random demands (see [`Demand::random`]) among each number of `hosts`, at this average degree. Returns a row
+/// for each number of rounds from 1 to `rounds`, with Theorem 1's bound. Hosts have one channel. A row is the mean over
+/// as many demands as have a million hosts in total.
 pub fn study(hosts: &[u32], degree: f64, rounds: u32, seed: u64) -> Vec<Row> {
     hosts.iter().flat_map(|&hosts| study_one(hosts, degree, rounds, seed)).collect()
 }
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn the_dense_matrix_is_guaranteed_a_third_of_what_pim_matches() {
-        // Section 4.1: N = δ = 144, M* ≈ 120, so α = 1.2 and 1 - 144 * 1.2 / 256 = 32.5%. (The paper prints 32.9%, which
-        // is what an M* of 120.7 gives before rounding.)
+        // Section 4.1: N = δ = 144, M* ≈ 120, so α = 1.2 and 1 - 144 * 1.2 / 256 = 32.5%. (The paper prints 32.9%,
+        // which is what an M* of 120.7 gives before rounding.)
         let share = |maximal| theorem_1(144.0, 144.0, maximal, 4) / maximal;
         assert!((share(120.0) - 0.325).abs() < 1e-9);
         assert!((share(120.7) - 0.329).abs() < 1e-3);

@@ -1,4 +1,4 @@
-//! What dcPIM's packets carry.
+//! The header of dcPIM's packets.
 
 use bytemuck::{Pod, Zeroable};
 use node::wire::{Malformed, Reader, Writer};

@@ -16,14 +16,14 @@ pub(super) struct Dcpim {
     receiver: Receiver,
     /// Control packets for the NIC.
     control: VecDeque<Packet>,
-    /// The last stage entered, counted through from the clock's zero, and when the next begins.
+    /// The last stage entered, counted from the clock's zero, and when the next begins.
     stage: i64,
     next_stage_at: Time,
 }
 
 impl Dcpim {
     pub fn new(terms: Params) -> Dcpim {
-        // Its clock may begin anywhere, before zero too.
+        // Its clock may start anywhere, even before zero.
         let first = terms.stage_now(Time::ZERO);
         Dcpim {
             sender: Sender::default(),
@@ -39,8 +39,8 @@ impl Dcpim {
         self.stage.div_euclid(self.terms.stages)
     }
 
-    /// Enters the stages that have begun before `now`, and one that begins now if `inclusive`: a packet that comes at
-    /// the very instant at which a stage begins is still of the stage before.
+    /// Enters the stages that have begun before `now`, and one that begins now if `inclusive`. A packet that arrives
+    /// exactly when a stage begins still belongs to the previous stage.
     fn enter_stages(&mut self, cx: &mut Cx<'_>, inclusive: bool) {
         if cx.now < self.next_stage_at || (cx.now == self.next_stage_at && !inclusive) {
             return;
@@ -54,15 +54,15 @@ impl Dcpim {
         if self.phase() > before {
             self.sender.forget_over(cx.now);
             if slept {
-                // A host that has nothing to match sleeps: what it had matched is over.
+                // A host with nothing to match sleeps: its earlier matches have expired.
                 self.receiver.forget_links();
             }
         }
         self.enter(cx);
     }
 
-    /// What a host does as a stage begins (section 3.3, figure 2): even stages accept for one round and request for the
-    /// next, odd ones grant.
+    /// Performs the start of a stage (section 3.3, figure 2): even stages accept for one round and request for the
+    /// next, odd stages grant.
     fn enter(&mut self, cx: &mut Cx<'_>) {
         let (terms, control) = (&self.terms, &mut self.control);
         let (phase, stage) = (self.stage.div_euclid(terms.stages), self.stage.rem_euclid(terms.stages));
@@ -75,7 +75,7 @@ impl Dcpim {
             self.receiver.accept(phase, round, terms, cx.random, control);
         } else {
             if terms.stages % 2 == 0 {
-                // With an even phase the last accepts fall on the next one's first stage.
+                // With an even phase the last accepts fall into the next phase's first stage.
                 self.receiver.accept(phase - 1, terms.rounds, terms, cx.random, control);
             }
             self.receiver.begin_data(phase - 1, cx.now, terms);

@@ -1,13 +1,13 @@
-//! The matching phase (sections 2, 3.1 and 3.4): what requests and grants have come in, and which of them to choose.
+//! The matching phase (sections 2, 3.1 and 3.4): requests and grants that have arrived, and the choice among them.
 //!
 //! A host plays both sides at once, independently: as a receiver it requests and accepts, as a sender it grants. Both
-//! choices are the same: of the offers that have come pick channels until none is free, those of the first round by the
+//! choices work the same way: pick channels from the received offers until none is free, in the first round by the
 //! smallest remaining flow, then channel by channel uniformly at random.
 //!
-//! No host compares another's clock with its own (section 3.5: "each host [...] uses its local view of the
-//! stage/round/phase"). A request carries its receiver's phase and round; the sender uses what has come by its own next
-//! grant stage and gives phase and round back with the grant, so that the receiver alone, by the clock that it asked
-//! by, tells a late grant from a good one.
+//! No host compares another host's clock with its own (section 3.5: "each host [...] uses its local view of the
+//! stage/round/phase"). A request carries its receiver's phase and round. At its own next grant stage, the sender uses
+//! the requests that have arrived, and returns phase and round with the grant. Only the receiver decides whether a
+//! grant is late, by the clock of its request.
 
 use units::{FlowId, HostId, Stream};
 
@@ -15,17 +15,17 @@ use super::Departure;
 use super::header::Proposal;
 use super::terms::Params;
 
-/// A request or a grant that has come in.
+/// A request or grant that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
     /// Phase and round of the request, by the clock of the host that made it.
     pub phase: i64,
     pub round: u8,
-    /// Who made it.
+    /// The host that made it.
     pub peer: HostId,
     /// The flow that it names.
     pub flow: FlowId,
-    /// Channels asked for or granted.
+    /// Channels requested or granted.
     pub channels: u32,
     /// Remaining packets of the smallest flow between the two.
     pub remaining: u64,
@@ -35,7 +35,7 @@ pub(super) struct Offer {
 #[derive(Debug, Default)]
 pub(super) struct Offers {
     waiting: Vec<Offer>,
-    /// Offers that were not good any more.
+    /// Number of offers that had expired.
     pub stale: u64,
 }
 
@@ -51,9 +51,9 @@ impl Offers {
         self.waiting.is_empty()
     }
 
-    /// Picks channels from what has come in and is `good`, `free` at most: (offer, channels), each peer at most once, for its
-    /// latest request. Nothing waits for another round. The first round's rule is for what belongs to first rounds, by the
-    /// requests, whenever it comes.
+    /// Picks at most `free` channels from the offers that are `good`: (offer, channels), each peer at most once, by its
+    /// latest request. No offer is kept for another round. Offers whose requests belong to a first round are picked by
+    /// the first round's rule, whenever they arrive.
     pub fn pick(
         &mut self,
         good: impl Fn(&Offer) -> bool,
@@ -73,7 +73,7 @@ impl Offers {
                 Some(_) => {}
             }
         }
-        // Ties of size must fall differently at each host, or all would choose the same partner.
+        // Ties of size must be broken differently at each host, or all would choose the same partner.
         random.shuffle(&mut offers);
         offers.sort_by_key(|offer| if by_size(offer, terms) { (0, offer.remaining) } else { (1, 0) });
         let others = offers.split_off(offers.partition_point(|offer| by_size(offer, terms)));
@@ -88,12 +88,12 @@ impl Offers {
     }
 }
 
-/// Whether an offer belongs to the round that goes by remaining size.
+/// Whether an offer belongs to the round that picks by remaining size.
 fn by_size(offer: &Offer, terms: &Params) -> bool {
     offer.round == 1 && terms.sizes_known
 }
 
-/// Offers in this order, each with all its channels while there are any.
+/// Offers in this order, each with all its channels while any are left.
 fn whole(offers: Vec<Offer>, mut free: u32) -> Vec<(Offer, u32)> {
     let take = |offer: Offer| {
         let taken = offer.channels.min(free);

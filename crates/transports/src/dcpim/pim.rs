@@ -1,22 +1,22 @@
-//! Parallel Iterative Matching on any bipartite demand (Anderson, Owicki, Saxe, Thacker, 1993), as dcPIM turns it
+//! Parallel Iterative Matching on any bipartite demand (Anderson, Owicki, Saxe, Thacker, 1993), as dcPIM reverses it
 //! (sections 2, 3.1 and 3.4): receivers request, senders grant, receivers accept.
 //!
-//! No hosts, no messages, no time: all requests of a round arrive, and choices are uniformly random. What a network
-//! adds to that (delays, the first round by size, lost control packets) is the transport's. With one channel a host
-//! this is PIM itself, whose switch ports are mirrored here: its inputs request and its outputs grant, so hand the
-//! transposed demand in to have it to the letter. With k channels a host takes part until k of its channels are matched,
-//! and one pair of hosts may have several of them.
+//! No hosts, no messages, no time: all requests of a round arrive, and choices are uniformly random. The transport adds
+//! what a network does (delays, the first round by size, lost control packets). With one channel for each host this is
+//! PIM itself with inputs and outputs exchanged: PIM's inputs request and its outputs grant, so pass the transposed
+//! demand to get it exactly. With k channels a host takes part until k of its channels are matched, and one pair of
+//! hosts may have several of them.
 //!
-//! A round costs what is still open: pairs of hosts of which one has no free channel are forgotten as they are met, so
-//! that a million hosts with five flows each take well below a second.
+//! The cost of a round depends on the open pairs: pairs in which one host has no free channel are dropped when they are
+//! met, so that a million hosts with five flows each take well below a second.
 
 use units::Stream;
 
-/// Who has something for whom, and for how many channels it would last.
+/// The demand: which sender has data for which receiver, and for how many channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     receivers: u32,
-    /// Per sender, where its part of `pairs` begins; one more at the end.
+    /// By sender: start of its part of `pairs`; one more entry at the end.
     first: Vec<u32>,
     pairs: Vec<Pair>,
 }
@@ -28,8 +28,8 @@ struct Pair {
 }
 
 impl Demand {
-    /// A demand between `senders` and `receivers` from triples (sender, receiver, channels asked for). Pairs are
-    /// expected once each; those that ask for no channel are left out.
+    /// A demand between `senders` and `receivers` from triples (sender, receiver, channels requested). Each pair may
+    /// occur once; pairs without channels are left out.
     ///
     /// Panics on a sender or receiver out of range.
     pub fn new(senders: u32, receivers: u32, triples: &[(u32, u32, u32)]) -> Demand {
@@ -47,8 +47,8 @@ impl Demand {
     /// A random demand among `hosts` hosts, for one channel a pair: each pair of different hosts, in each direction,
     /// independently with the probability that gives `degree` receivers a sender on average (Erdős and Rényi's model).
     ///
-    /// Degrees are then Poisson distributed for many hosts. In time proportional to the pairs that there are, by
-    /// drawing how many there are not until the next (Batagelj and Brandes, 2005).
+    /// Degrees are then Poisson distributed for many hosts. The time is proportional to the number of pairs, since the
+    /// gaps between pairs are drawn (Batagelj and Brandes, 2005).
     pub fn random(hosts: u32, degree: f64, random: &mut Stream) -> Demand {
         let others = u64::from(hosts.saturating_sub(1));
         let cells = u64::from(hosts) * others;
@@ -71,8 +71,8 @@ impl Demand {
         }
     }
 
-    /// From every sender to every receiver, one channel a pair: dcPIM section 4.1's dense matrix, with each host sending
-    /// to itself as there. At most 65,535 hosts: more pairs than that makes have no number.
+    /// From every sender to every receiver, one channel a pair: dcPIM section 4.1's dense matrix, with each host
+    /// sending to itself as there. At most 65,535 hosts, since pairs are numbered in 32 bits.
     pub fn dense(hosts: u32) -> Demand {
         let pair = |receiver| Pair { receiver, channels: 1 };
         Demand {
@@ -115,13 +115,13 @@ impl Demand {
     }
 }
 
-/// A matching in the making.
+/// A matching in progress.
 #[derive(Clone, Debug)]
 pub struct Pim {
     channels: u32,
     /// Senders that may still be matched.
     open: Vec<Open>,
-    /// Their pairs, the forgotten ones overwritten.
+    /// Their pairs; dropped pairs are overwritten.
     pairs: Vec<Pair>,
     /// Per receiver, channels that are free.
     free: Vec<u32>,
@@ -129,7 +129,7 @@ pub struct Pim {
     matched: Vec<(u32, u32)>,
 }
 
-/// A sender that may still be matched, and which pairs it has left.
+/// A sender that may still be matched, and its remaining pairs.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     sender: u32,
@@ -138,7 +138,7 @@ struct Open {
     end: u32,
 }
 
-/// Per receiver, a uniform sample of the grants that it got this round, no more than it has channels free.
+/// By receiver: a uniform sample of its grants in this round, at most as many as it has free channels.
 #[derive(Clone, Debug)]
 struct Grants {
     /// Channels granted so far.
@@ -150,7 +150,7 @@ struct Grants {
 }
 
 impl Pim {
-    /// Before the first round; `channels` is k, the channels a host, at least 1.
+    /// The state before the first round; `channels` is k, the number of channels of a host, at least 1.
     pub fn new(demand: &Demand, channels: u32) -> Pim {
         let open = |sender: u32| Open {
             sender,
@@ -178,15 +178,15 @@ impl Pim {
         &self.matched
     }
 
-    /// One round of request, grant and accept. Returns how many channels it matched: none exactly if the matching is
-    /// maximal, that is, if no pair that wants a channel has one free at both ends.
+    /// One round of request, grant and accept. Returns the number of channels matched. It is 0 exactly if the matching
+    /// is maximal: no pair that wants a channel has one free at both ends.
     pub fn round(&mut self, random: &mut Stream) -> usize {
         self.request_and_grant(random);
         self.accept()
     }
 
     /// Each sender grants a uniformly random choice among the channels that receivers request of it: for each pair as
-    /// many as it wants and the receiver has free.
+    /// many as the pair wants and the receiver has free.
     fn request_and_grant(&mut self, random: &mut Stream) {
         let Pim { channels, open, pairs, free, grants, .. } = self;
         let mut chosen = Vec::with_capacity(*channels as usize);
@@ -346,8 +346,9 @@ mod tests {
 
     #[test]
     fn grants_and_accepts_are_uniform() {
-        // One sender of four that want the same receiver, and one receiver of four that the same sender has something for:
-        // each with probability 1/4. 4,000 draws have a standard deviation of sqrt(4000 * 3/16) = 27; five of them.
+        // One sender of four that want the same receiver, and one receiver of four that the same sender has something
+        // for: each with probability 1/4. 4,000 draws have a standard deviation of sqrt(4000 * 3/16) = 27; five of
+        // them.
         let to_one = Demand::new(4, 4, &[(0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1)]);
         let from_one = Demand::new(4, 4, &[(0, 0, 1), (0, 1, 1), (0, 2, 1), (0, 3, 1)]);
         let mut random = Stream::new(7, 0, "pim");

@@ -1,12 +1,12 @@
-//! The receiver's side: requests and accepts of the matching phase, and the tokens of the data phase (sections 3.2
-//! and 3.4).
+//! The receiver's side: requests and accepts of the matching phase, and the tokens of the data phase (sections 3.2 and
+//! 3.4).
 //!
-//! Each matched sender is a [`Link`] of one or more channels. A link sends tokens at its share of the host's rate for
-//! the smallest flow of its sender whose window is open; when it finds none it stalls until a packet comes in, so that
+//! Each matched sender is a [`Link`] of one or more channels. A link sends tokens at its share of the host's rate, for
+//! the smallest flow of its sender whose window is open. If there is none it stalls until a packet arrives, so that
 //! full windows are clocked by arrivals.
 //!
-//! The window is the set of a flow's unanswered tokens: those answered are removed from it, and their number is bounded
-//! by its size. So a lost packet takes one place until it is admitted again, and does not hold back all behind it.
+//! The window is the set of a flow's unanswered tokens, bounded in number; answered tokens leave it. So a lost packet
+//! takes one place until it is admitted again, and does not block all packets after it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    /// Senders with flows that are not all here, and those flows.
+    /// Senders with incomplete flows, and these flows.
     peers: BTreeMap<HostId, Vec<u32>>,
     finished: FxHashSet<FlowId>,
     /// Matched senders of this data phase.
@@ -40,7 +40,7 @@ pub(super) struct Receiver {
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub tokens: u64,
@@ -50,7 +50,7 @@ pub(super) struct Counts {
     pub tokens_again: u64,
 }
 
-/// A flow of which something is missing.
+/// An incomplete flow.
 struct Incoming {
     src: HostId,
     /// [`UNKNOWN`] until its sender's finish, if sizes are not told.
@@ -58,16 +58,16 @@ struct Incoming {
     received: Bits,
     /// The next packet to admit, if it is missing.
     next: u32,
-    /// Packets below it may come: admitted, or on their way unasked.
+    /// Packets below this may arrive: they were admitted, or are in flight without tokens.
     admitted: u32,
     /// The last data phase in which it was considered.
     phase: i64,
-    /// Packets from `again` to `again_end` were admitted in earlier data phases; those of them that are missing at
-    /// `settled_at` are lost and admitted again.
+    /// Packets from `again` to `again_end` were admitted in earlier data phases. Those missing at `settled_at` are lost
+    /// and are admitted again.
     again: u32,
     again_end: u32,
     settled_at: Time,
-    /// Nothing of it is admitted or asked for before: what is on its way may still come.
+    /// No packet of it is admitted or requested before this time, since earlier packets may still arrive.
     not_before: Time,
     finish_seen: bool,
     /// Tokens sent, and one more than the highest number answered.
@@ -83,14 +83,14 @@ impl Incoming {
         if self.packets == UNKNOWN { UNKNOWN } else { self.packets - self.received.count }
     }
 
-    /// Its sender tells how many packets it has: what was admitted beyond can't come.
+    /// Its sender reports its number of packets: packets admitted beyond it can't arrive.
     fn end_at(&mut self, packets: u32) {
         self.packets = packets.max(self.received.count);
         self.admitted = self.admitted.min(self.packets);
         self.again_end = self.again_end.min(self.packets);
     }
 
-    /// Missing packets that are not on their way: a token's packet is thought to be for one round trip.
+    /// Missing packets that are not in flight. A token's packet is assumed to be in flight for one round trip.
     fn outstanding(&self, now: Time, terms: &Params) -> u32 {
         let on_the_way = if now < self.token_at + terms.rtt { self.unanswered() } else { 0 };
         self.missing().saturating_sub(on_the_way)
@@ -111,16 +111,16 @@ impl Incoming {
         (fresh < self.packets && self.unanswered() < window).then_some(fresh)
     }
 
-    /// Departure: behind the last missing packet comes the first.
+    /// Departure: after the last missing packet comes the first.
     fn go_round(&mut self) {
         if self.received.next_missing(self.next) >= self.packets {
             self.next = self.received.first_missing;
         }
     }
 
-    /// A data phase has begun that its sender is matched for. Section 3.2: "dcPIM simply retransmits the tokens at the
-    /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at
-    /// the end of the phase just over, are still on their way.
+    /// A data phase begins for which its sender is matched. Section 3.2: "dcPIM simply retransmits the tokens at the
+    /// start of the window upon subsequently matching with the sender", but not those whose packets, admitted at the
+    /// end of the phase just over, are still in flight.
     fn match_again(&mut self, phase: i64, began: Time, terms: &Params) {
         let on_the_way = self.phase == phase - 1;
         self.settled_at = if on_the_way { began + terms.rtt } else { began };
@@ -132,11 +132,11 @@ impl Incoming {
 struct Link {
     src: HostId,
     channels: u32,
-    /// The round in which it was last accepted, counted through over all phases.
+    /// The round in which it was last accepted, counted over all phases.
     accepted: i64,
     /// Packets that its channels may still admit in this data phase.
     left: u32,
-    /// Place among the links by the size of the smallest flow.
+    /// Rank among the links by the size of the smallest flow.
     rank: usize,
     /// When the next token may go; never before the stall ends.
     at: Time,
@@ -265,7 +265,7 @@ impl Receiver {
         self.unstall(cx.now, packet.src);
     }
 
-    /// Ends a flow if all of it is here.
+    /// Ends a flow if all of it has arrived.
     fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         if flow.missing() > 0 {
@@ -340,9 +340,10 @@ impl Receiver {
         let rounds = i64::from(terms.rounds);
         let now = phase * rounds + i64::from(round);
         let next = &self.next;
-        // A grant that came too late for its round is good in the next: where clocks differ most take longer than the
-        // slack of a stage (section 3.5: who is unmatched in one round catches up in the next). But the request of that
-        // next round asked for the same once more: what has been accepted since a request was made answers it.
+        // A grant that arrives too late for its round counts in the next: where clocks differ most, grants take longer
+        // than the slack of a stage (section 3.5: a host unmatched in one round catches up in the next). But the
+        // request of that next round asked for the same channels again, so channels accepted since a request was made
+        // count for it too.
         let good = |grant: &Offer| {
             let asked = grant.phase * rounds + i64::from(grant.round);
             let answered = next.iter().any(|link| link.src == grant.peer && link.accepted >= asked);
@@ -362,7 +363,7 @@ impl Receiver {
         }
     }
 
-    /// The data phase of matching phase `phase` begins: what was matched in it moves data now.
+    /// The data phase of matching phase `phase` begins: its matches now send data.
     pub fn begin_data(&mut self, phase: i64, now: Time, terms: &Params) {
         self.links.clear();
         std::mem::swap(&mut self.links, &mut self.next);
@@ -380,7 +381,7 @@ impl Receiver {
         }
     }
 
-    /// Forgets what was matched: the phases passed while nothing was wanted.
+    /// Drops the matches: the phases passed while nothing was wanted.
     pub fn forget_links(&mut self) {
         self.links.clear();
         self.next.clear();
@@ -440,7 +441,7 @@ impl Receiver {
         control.push_back(terms.control(id, src, header));
         self.counts.tokens += 1;
         if terms.departs(Departure::RetokenAtEnd) {
-            // All admitted: go round once more after a while, over what is missing then.
+            // All packets are admitted: after a while go through the missing ones again.
             let (_, flow) = self.flows.get_mut(slot).expect("just chosen");
             flow.go_round();
             if flow.received.next_missing(flow.next) <= packet {
@@ -449,8 +450,8 @@ impl Receiver {
         }
     }
 
-    /// The flow of `src` to send a token for: of those whose window is open the one with the least missing. If there is
-    /// none, when to look again though nothing comes.
+    /// The flow of `src` to send a token for: the one with the fewest missing packets among those whose window is open.
+    /// If there is none, when to check again even if nothing arrives.
     fn choose(&mut self, src: HostId, channels: u32, now: Time, terms: &Params) -> Result<u32, Time> {
         let window = terms.window(channels);
         let mut retry_at = Time::MAX;
@@ -523,8 +524,8 @@ impl Receiver {
     }
 }
 
-/// How long after the last of its packets was sent a short flow is thought incomplete: a round trip; in the authors'
-/// program the time that a window takes to send, which also is when a flow is admitted again.
+/// Time after its last packet was sent from which a short flow is taken to be incomplete: a round trip. In the authors'
+/// program it is the time to send a window, which is also when a flow is admitted again.
 fn timeout(terms: &Params) -> Duration {
     if terms.departs(Departure::LooseWindow) { terms.packet_time * u64::from(terms.window_packets) } else { terms.rtt }
 }

@@ -29,7 +29,7 @@ pub(super) struct Sender {
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub notifications_resent: u64,
@@ -48,14 +48,14 @@ struct Outgoing {
     next: u32,
     sent: Bits,
     sent_packets: u64,
-    /// The receiver is known to know of the flow.
+    /// Whether the receiver is known to know the flow.
     notified: bool,
     /// Cumulative acknowledgement: all packets below are there.
     acked: u32,
-    /// Packets that its receiver has admitted, as the tokens came, and whether it is listed for that.
+    /// Packets that its receiver has admitted, in order of the tokens, and whether it is listed for that.
     tokens: VecDeque<Token>,
     listed: bool,
-    /// What its receiver last said is missing; order of arrival if sizes don't count.
+    /// Missing packets by its receiver's last report; order of arrival if sizes don't count.
     remaining: u64,
 }
 
@@ -67,11 +67,11 @@ struct Matched {
     label: u32,
     /// The matching phase by this host's clock whose data phase is nearest to the receiver's: k channels a phase.
     phase: i64,
-    /// When its tokens are good no more.
+    /// When its tokens expire.
     ends: Time,
 }
 
-/// Leave to send one packet.
+/// Permission to send one packet.
 #[derive(Clone, Copy)]
 struct Token {
     packet: u32,
@@ -184,7 +184,7 @@ impl Sender {
             let mut top = self.short.peek_mut()?;
             let Reverse((order, slot, entered)) = &mut *top;
             let waits = |(id, flow): &(FlowId, &mut Outgoing)| id == entered && flow.next < flow.packets;
-            // The slot of a flow that its receiver has finished may be another's by now.
+            // The receiver has finished the flow; its slot may belong to another flow by now.
             let Some((id, flow)) = self.flows.get_mut(*slot).filter(waits) else {
                 std::collections::binary_heap::PeekMut::pop(top);
                 continue;
@@ -228,13 +228,13 @@ impl Sender {
         Some(self.data(cx.now, id, best?.2, (token.packet, token.number), token.class, terms, control))
     }
 
-    /// A flow, what remains of it and the class of its next token, once those that are void have been dropped.
+    /// A flow, its remaining packets and the class of its next token, after void tokens have been dropped.
     fn next_token(&mut self, slot: u32, now: Time, terms: &Params) -> Option<(FlowId, u64, u8)> {
         let (id, flow) = self.flows.get_mut(slot)?;
         let before = flow.tokens.len();
         while let Some(token) = flow.tokens.front() {
             let expired = token.expires < now;
-            // Beyond the end of a flow whose size its receiver doesn't know, or there by now.
+            // Beyond the end of a flow whose size its receiver doesn't know, or already received.
             let needless = token.packet >= flow.packets || token.packet < flow.acked;
             if !expired && !needless {
                 return Some((id, flow.remaining, token.class));
@@ -242,7 +242,7 @@ impl Sender {
             self.counts.tokens_expired += u64::from(expired);
             flow.tokens.pop_front();
         }
-        // What it asked for again has not been sent, so the finish must be.
+        // Requested packets were not sent again, so the finish must be.
         if before > 0 && flow.sent.count == flow.packets && !terms.departs(Departure::NoHandshakes) {
             self.timers.set(slot, now + terms.rtt);
         }
@@ -311,8 +311,9 @@ impl Sender {
         }
     }
 
-    /// A receiver has accepted: it sends tokens, so they are obeyed, also when another has accepted before that was granted
-    /// later, and there are more than k channels (section 3.5: a sender may "receive tokens from multiple receivers").
+    /// A receiver has accepted: it sends tokens, so they are obeyed, also when another has accepted before that was
+    /// granted later, and there are more than k channels (section 3.5: a sender may "receive tokens from multiple
+    /// receivers").
     ///
     /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data phase
     /// begins, whatever its clock shows.

@@ -3,7 +3,7 @@ use units::{Duration, FlowId, HostId, Time};
 
 use super::{Config, Departure, Departures, Header};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
     /// r.
@@ -24,7 +24,7 @@ pub(super) struct Params {
     pub short_bytes: u64,
     /// Round trip of two data packets, the RTT of section 3.4.
     pub rtt: Duration,
-    /// How long after a data phase its tokens are good.
+    /// How long after a data phase its tokens are valid.
     pub grace: Duration,
     pub lowest_class: u8,
     pub sizes_known: bool,
@@ -107,7 +107,7 @@ impl Params {
         self.packet_time * u64::from(self.channels) / u64::from(channels)
     }
 
-    /// When this host's clock enters a stage; they are counted through from its zero.
+    /// When this host's clock enters a stage. Stages are counted from its zero.
     pub fn stage_at(&self, stage: i64) -> Time {
         self.site.clock.true_time(stage * self.stage.ps() as i64)
     }
@@ -122,8 +122,8 @@ impl Params {
         self.stage_at((phase + 1) * self.stages)
     }
 
-    /// When the data phase of a receiver begins whose accept of that round has just come, thought to have travelled for
-    /// half a control packet's round trip: accepts go out as stages begin, that of round i as stage 2i does.
+    /// When the data phase of a receiver begins whose accept of that round has just arrived, assuming that it took half
+    /// a control packet's round trip. Accepts are sent when stages begin, that of round i with stage 2i.
     pub fn accepted_data_begins(&self, round: u8, now: Time) -> i64 {
         let to_come = self.stages - 2 * i64::from(round.min(self.rounds));
         let sent = self.site.clock.local_ps(now) - (self.site.control_rtt / 2).ps() as i64;
@@ -136,9 +136,10 @@ impl Params {
         (begins + phase / 2).div_euclid(phase) - 1
     }
 
-    /// When the tokens of a receiver are no good any more whose data phase is thought to begin at `begins` by this host's
-    /// clock: after this host's own data phase of matching phase `phase` if that can be the same one (the accept may have
-    /// been held up for the slack of a stage, and have come a shorter way than the longest), or else after theirs.
+    /// When the tokens of a receiver expire whose data phase is assumed to begin at `begins` by this host's clock. It
+    /// is the end of this host's own data phase of matching phase `phase` if that can be the same one (the accept may
+    /// have been delayed by the slack of a stage, and have taken a shorter path than the longest), and otherwise the
+    /// end of the receiver's.
     pub fn accepted_tokens_end(&self, phase: i64, begins: i64) -> Time {
         let (stage, half_rtt) = (self.stage.ps() as i64, (self.site.control_rtt / 2).ps() as i64);
         let (own, theirs) = ((phase + 2) * self.stages * stage, begins + self.stages * stage);
@@ -146,7 +147,7 @@ impl Params {
         self.site.clock.true_time(if same { own } else { theirs }) + self.grace
     }
 
-    /// When tokens of a matching phase's data phase are no good any more: section 3.2, "after a grace period".
+    /// When tokens of a matching phase's data phase expire: section 3.2, "after a grace period".
     pub fn tokens_end(&self, phase: i64) -> Time {
         self.data_begins(phase + 1) + self.grace
     }

@@ -99,7 +99,8 @@ fn the_first_round_prefers_the_smallest_flow_on_both_sides() {
 
 #[test]
 fn the_first_round_prefers_the_smallest_flow_also_where_clocks_differ() {
-    // The same with senders' clocks ahead, so that first rounds' requests and grants come too late for their own stages.
+    // The same with senders' clocks ahead, so that first rounds' requests and grants come too late for their own
+    // stages.
     let config = Config { channels: 1, ..Config::default() };
     for ahead in 1..=12 {
         let fast = Clock { offset_ps: ahead * 500_000, drift_ppb: 0 };
@@ -378,8 +379,8 @@ fn one_round_a_phase_is_enough_at_any_offset() {
 
 #[test]
 fn tokens_are_good_while_the_receivers_data_phase_lasts() {
-    // The sender's clock is half a phase ahead or behind: its own data phase is not the receiver's, whose tokens would mostly
-    // be void by it. Of 2,000 hardly any expires: the very last of a phase find the sender some packets behind.
+    // The sender's clock is half a phase ahead or behind: its own data phase is not the receiver's, whose tokens would
+    // mostly be void by it. Of 2,000 hardly any expires: the very last of a phase find the sender some packets behind.
     let config = Config::default();
     for offset_ps in [-14_000_000, -5_000_000, 5_000_000, 14_000_000] {
         let clocks = [Clock { offset_ps, drift_ppb: 0 }, Clock::default()];
@@ -448,8 +449,8 @@ fn late_duplicates_of_a_finished_flow_change_nothing() {
     }
 }
 
-/// What must hold of every matching, told from what was sent: nobody accepts more than `k` channels in a phase of its own,
-/// nor grants more at a stage of its own.
+/// What must hold of every matching, told from what was sent: nobody accepts more than `k` channels in a phase of its
+/// own, nor grants more at a stage of its own.
 fn assert_matching_is_sound(scene: &Scene, hosts: usize, k: u32) {
     let accepts = sent!(scene, Header::Accept(accept) => accept);
     let phases: std::collections::BTreeSet<u32> = accepts.iter().map(|sent| sent.2.phase).collect();
@@ -473,7 +474,8 @@ fn assert_matching_is_sound(scene: &Scene, hosts: usize, k: u32) {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, ..Default::default() })]
 
-    /// Whatever is lost, delayed or doubled, and whatever clocks show, every flow is delivered once and its sender learns of it.
+    /// Whatever is lost, delayed or doubled, and whatever clocks show, every flow is delivered once and its sender
+    /// learns of it.
     #[test]
     fn every_flow_completes_over_a_bad_wire(
         sizes in proptest::collection::vec((1u64..200_000, 0u32..4, 1u32..4, 0u64..50), 1..12),

@@ -1,11 +1,13 @@
 //! The arbiter: who sends when, and on which path.
 //!
-//! Time is cut into slots. For each, some time ahead, the arbiter goes through the requests that wait, oldest first, and starts
-//! every message whose sender, receiver and a path between them are free for as long as it takes: a maximal matching, since
-//! what is left waiting could not have begun in this slot. A state machine of its own, without packets.
+//! Time is divided into slots. For each slot, some time ahead, the arbiter goes through the waiting requests, oldest
+//! first, and starts every message whose sender, receiver and a path between them are free for its whole duration. The
+//! result is a maximal matching, since no request that still waits could have begun in this slot. It is a state machine
+//! of its own, without packets.
 //!
-//! It looks at a request again no sooner than it might succeed: when the last train that was in its way on the path where that
-//! is soonest will be through. So a slot costs what can begin in it, and not what waits.
+//! It reconsiders a request no sooner than it might succeed: when the last train that blocked it, on the path that
+//! becomes free first, has passed. So the cost of a slot depends on what can begin in it, and not on the number of
+//! waiting requests.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,23 +20,23 @@ use super::Granularity;
 use super::calendar::{Calendar, Train};
 use super::terms::{Params, Passage};
 
-/// What a sender asks for.
+/// A sender's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub flow: FlowId,
     pub src: HostId,
     pub dst: HostId,
     pub attempt: u16,
-    /// The first packet that slots are for, and how many.
+    /// The first packet that needs slots, and the number of packets.
     pub first: u32,
     pub packets: u32,
-    /// It can't be rejected any more.
+    /// Whether it can no longer be rejected.
     pub admitted: bool,
-    /// Packets were lost on the path that the flow was given last.
+    /// Whether packets were lost on the flow's last path.
     pub lost: bool,
 }
 
-/// What the arbiter has to say.
+/// An answer of the arbiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Allocation(Allocation),
@@ -42,7 +44,7 @@ pub(super) enum Answer {
     Wait { flow: FlowId, src: HostId, attempt: u16 },
 }
 
-/// Slots for packets `first` and so on, and their path.
+/// Slots for packets from `first` on, and their path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Allocation {
     pub flow: FlowId,
@@ -55,7 +57,7 @@ pub(super) struct Allocation {
     pub at: Time,
     /// Slots from one packet to the next.
     pub stride: u32,
-    /// Output ports, one byte a switch, first lowest.
+    /// Output ports, one byte for each switch, first switch lowest.
     pub path: u64,
 }
 
@@ -63,11 +65,11 @@ pub(super) struct Arbiter {
     terms: Params,
     /// By link.
     calendars: Vec<Calendar>,
-    /// By link, until when it is avoided.
+    /// By link: until when it is avoided.
     avoided: Vec<Time>,
     avoiding_until: Time,
     waiting: FlowMap<Waiting>,
-    /// When to look at which request: slot, then whose turn it is, then arrival.
+    /// When to reconsider which request: slot, then turn, then arrival.
     agenda: BinaryHeap<Reverse<(u64, Turn, u32)>>,
     arrivals: u64,
     pairs: FxHashMap<(HostId, HostId), Pair>,
@@ -75,14 +77,14 @@ pub(super) struct Arbiter {
     pub counts: Counts,
 }
 
-/// Least first: when it was last given a slot (0 where messages are given all of theirs at once), then arrival.
+/// Sort key, least first: when it was last given a slot (0 if messages get all of theirs at once), then arrival.
 type Turn = (u64, u64);
 
 #[derive(Default)]
 pub(super) struct Counts {
     pub allocations: u64,
     pub rejects: u64,
-    /// Requests that found no path though their hosts were free, in a slot.
+    /// Number of times that a request found no path in a slot although its hosts were free.
     pub path_blocked: u64,
     pub duplicates: u64,
 }
@@ -93,11 +95,11 @@ struct Waiting {
     turn: Turn,
 }
 
-/// What is the same for all messages between two hosts.
+/// Values that are the same for all messages between two hosts.
 #[derive(Clone, Copy)]
 struct Pair {
     stride: u64,
-    /// The last link as a packet that leaves at 0 passes it; none if that depends on the path.
+    /// How a packet that leaves at time 0 passes the last link; `None` if that depends on the path.
     last: Option<Passage>,
 }
 
@@ -110,7 +112,7 @@ struct Search<'a> {
     span: Duration,
     period: Duration,
     avoid: bool,
-    /// When something that is in the way will be through, as a start at the sender.
+    /// When something that blocks it will have passed, as a start at the sender.
     soonest: Time,
     start: Time,
     dead_ends: Vec<(SwitchId, Time)>,
@@ -134,8 +136,8 @@ impl Arbiter {
         }
     }
 
-    /// A sender asks. Said again with a higher attempt, it has not heard; said again with the same, the network has
-    /// doubled it.
+    /// Handles a sender's request. A repetition with a higher attempt means that the sender got no answer; with the
+    /// same attempt, the network has duplicated the packet.
     pub fn request(&mut self, now: Time, request: Request) -> Option<Answer> {
         let Request { flow, src, attempt, .. } = request;
         let possible = src.0 < self.terms.fabric.hosts && request.dst.0 < self.terms.fabric.hosts && src != request.dst;
@@ -148,7 +150,7 @@ impl Arbiter {
                 self.counts.duplicates += 1;
                 return None;
             }
-            // What slots have been given for stays given: a lost allocation shows in what is missing at the receiver.
+            // Allocated slots stay allocated. A lost allocation shows in the packets missing at the receiver.
             waiting.request.attempt = attempt;
             return Some(Answer::Wait { flow, src, attempt });
         }
@@ -228,7 +230,7 @@ impl Arbiter {
         }
     }
 
-    /// Starts a message in `slot`, or says in which it might be possible at the earliest.
+    /// Starts a message in `slot`, or returns the earliest slot in which it might be possible.
     fn start(&mut self, now: Time, slot: u64, request: &Request) -> Result<Allocation, u64> {
         let Request { flow, src, dst, attempt, first, .. } = *request;
         let packets = match self.terms.granularity {
@@ -261,7 +263,7 @@ impl Arbiter {
             search.start = self.slot_at(slot) + lane * at;
             let passage = self.terms.first(src, search.start);
             let Some(train) = search.fits(up, passage) else { continue };
-            // The receiver's link is the likeliest to be taken, so it is looked at first.
+            // The receiver's link is the most likely to be busy, so it is checked first.
             if let Some(last) = last {
                 let shift = search.start - Time::ZERO;
                 let passage = Passage { begin: last.begin + shift, gone: last.gone + shift };
@@ -289,7 +291,7 @@ impl Arbiter {
         }
         let soonest = search.soonest;
         self.counts.path_blocked += u64::from(hosts_free);
-        // A start lies up to `stride` slots behind the slot that it is found in.
+        // A start is up to `stride` slots after the slot in which it is found.
         let next = (soonest.ps() / self.terms.slot.ps()).saturating_sub(stride - 1);
         Err(next.max(slot + 1))
     }
@@ -298,7 +300,7 @@ impl Arbiter {
         Time::from_ps(slot * self.terms.slot.ps())
     }
 
-    /// Works out what all paths between two hosts have in common, once.
+    /// Computes what all paths between two hosts have in common, once.
     fn pair(&mut self, src: HostId, dst: HostId) -> Pair {
         if let Some(&pair) = self.pairs.get(&(src, dst)) {
             return pair;
@@ -347,7 +349,7 @@ impl Arbiter {
 }
 
 impl Search<'_> {
-    /// The train of this message on a link that its first packet passes like this, if nothing is in its way.
+    /// The train of this message on a link that its first packet passes at this time, if nothing blocks it.
     fn fits(&mut self, link: LinkId, passage: Passage) -> Option<Train> {
         let Passage { begin, gone } = passage;
         let train = Train { begin, until: gone + self.span, period: self.period, busy: passage.busy() };
@@ -362,8 +364,8 @@ impl Search<'_> {
         }
     }
 
-    /// A path behind `from`: the first in the order of ports. What is taken lies together then, so that what is free at
-    /// one switch is free at the others too (packing, as telephone networks do in Clos switches).
+    /// A path after `from`: the first in port order. Reservations then lie together, so that a link free at one switch
+    /// is free at the others too (packing, as in telephone networks with Clos switches).
     fn path(&mut self, from: LinkId, passage: Passage) -> Option<u64> {
         let (arbiter, terms) = (self.arbiter, &self.arbiter.terms);
         let switch = terms.fabric.as_switch(terms.fabric.link(from).to)?;
@@ -391,8 +393,8 @@ impl Search<'_> {
     }
 }
 
-/// What was said about flows that do not wait any more, for one to two spans: a request that the network has doubled must not be
-/// taken for a new one.
+/// Answers about flows that no longer wait, kept for one to two spans: a duplicate of a request must not be taken for a
+/// new one.
 #[derive(Default)]
 struct Answered {
     young: FxHashMap<FlowId, Said>,

@@ -1,20 +1,21 @@
-//! What has been promised of one link: trains of packets, one each period.
+//! The reservations of one link: trains of packets, one in each period.
 
 use units::{Duration, Time};
 
-/// Packets that pass a link one each `period`, from the first bit of the first to the last of the last.
+/// Packets that pass a link one in each `period`, from the first bit of the first to the last bit of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Train {
     pub begin: Time,
     pub until: Time,
     pub period: Duration,
-    /// For how long each packet takes the link.
+    /// How long each packet occupies the link.
     pub busy: Duration,
 }
 
 impl Train {
-    /// Whether any two of their packets would be on the link at once. Trains that run in turns, one before the other's
-    /// first or after its last packet, pass; those that run at the same time must differ in phase, by their common period.
+    /// Whether any two of their packets would be on the link at the same time. Trains pass each other if one lies
+    /// before the first or after the last packet of the other. Trains at the same time must differ in phase, by their
+    /// common period.
     fn clashes(&self, other: &Train) -> bool {
         if self.begin >= other.until || other.begin >= self.until {
             return false;
@@ -36,13 +37,13 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    /// When the last of the trains is through that are in the way of this one, if any are.
+    /// When the last of the trains that block this one has passed, if any do.
     #[inline]
     pub fn blocked_until(&self, train: &Train) -> Option<Time> {
         self.trains.iter().filter(|other| other.clashes(train)).map(|other| other.until).max()
     }
 
-    /// Enters a train, and forgets those that were through before `now`.
+    /// Adds a train, and drops those that had passed before `now`.
     pub fn enter(&mut self, now: Time, train: Train) {
         debug_assert!(self.blocked_until(&train).is_none());
         self.trains.retain(|other| other.until > now);

@@ -1,4 +1,4 @@
-//! What Fastpass's packets carry.
+//! The header of Fastpass's packets.
 
 use bytemuck::{Pod, Zeroable};
 use node::wire::{Malformed, Reader, Writer};

@@ -1,4 +1,4 @@
-//! A host of Fastpass: both sides on one NIC, and at one of them the arbiter.
+//! A host of Fastpass: both sides on one NIC and, at one host, the arbiter.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct Fastpass {
     sender: Sender,
     receiver: Receiver,
     arbiter: Option<Box<Arbiter>>,
-    /// What the arbiter has decided, and when it has been computed.
+    /// The arbiter's answers, and when each has been computed.
     answers: VecDeque<(Time, Answer)>,
     /// Control packets for the NIC.
     control: VecDeque<Packet>,
@@ -57,7 +57,7 @@ impl Fastpass {
         }
     }
 
-    /// Lets the arbiter decide what it is time for, and hands out what it has computed.
+    /// Lets the arbiter make the decisions that are due, and sends the answers that have been computed.
     fn arbitrate(&mut self, cx: &mut Cx<'_>, out: &mut Outbox) {
         let Some(arbiter) = &mut self.arbiter else { return };
         let now = self.terms.schedule_time(cx.now);
@@ -78,7 +78,7 @@ impl Fastpass {
         }
     }
 
-    /// Sends what is for others, and tells the arbiter what is for it if it is here.
+    /// Sends packets to other hosts, and passes packets for the arbiter to it if it is here.
     fn dispatch(&mut self, now: Time, out: &mut Outbox) {
         for (flow, to, header) in out.drain(..) {
             match header {

@@ -1,4 +1,4 @@
-//! The receiver's side: puts messages together, and says so.
+//! The receiver's side: assembles messages and reports completion.
 
 use node::{Event, FlowMap, Packet};
 use units::Time;

@@ -14,7 +14,7 @@ use super::terms::{DATA, Params};
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// One entry a flow with slots: when its next packet is due.
+    /// One entry for each flow with slots: when its next packet is due.
     due: BinaryHeap<Reverse<(Time, u32, FlowId)>>,
     /// Flows whose next packet is due.
     ready: VecDeque<(u32, FlowId)>,
@@ -22,7 +22,7 @@ pub(super) struct Sender {
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub requests: u64,
@@ -36,17 +36,17 @@ struct Outgoing {
     bytes: u64,
     packets: u32,
     phase: Phase,
-    /// How often slots have been asked for, modulo 2^16.
+    /// Number of requests for slots, modulo 2^16.
     attempt: u16,
-    /// The first packet that no slot has been given for in this attempt.
+    /// The first packet without a slot in this attempt.
     granted: u32,
     grants: VecDeque<Grant>,
     sent_packets: u64,
     /// The first packet that has never been sent.
     distinct: u32,
-    /// What the receiver last missed.
+    /// The first missing packet by the receiver's last report.
     missing: u32,
-    /// How often in a row nobody answered.
+    /// Number of consecutive requests without an answer.
     silences: u32,
     give_up: Time,
 }
@@ -70,7 +70,7 @@ struct Grant {
     path: u64,
 }
 
-/// A control packet to make: for which flow, to whom.
+/// A control packet to send: flow, destination and header.
 pub(super) type Outbox = Vec<(FlowId, HostId, Header)>;
 
 impl Sender {
@@ -95,7 +95,7 @@ impl Sender {
         self.ask(now, slot, 0, false, terms, out);
     }
 
-    /// What the arbiter or a receiver has to say about a flow.
+    /// Handles a message from the arbiter or a receiver about a flow.
     pub fn hear(
         &mut self,
         cx: &mut Cx<'_>,
@@ -200,7 +200,7 @@ impl Sender {
         self.timers.set(slot, flow.patient(now, terms.ask_again));
     }
 
-    /// Asks again whoever has not answered, or gives up.
+    /// Asks again if there was no answer, or gives up.
     pub fn deadline(&mut self, now: Time, terms: &Params, out: &mut Outbox, events: &mut Vec<Event>) {
         self.wake(now);
         while let Some(slot) = self.timers.expire(now) {
@@ -275,12 +275,12 @@ impl Sender {
 }
 
 impl Outgoing {
-    /// Parts of it have been sent, or will be.
+    /// Whether parts of it have been sent or will be.
     fn is_admitted(&self) -> bool {
         self.distinct > 0 || !self.grants.is_empty()
     }
 
-    /// When the packet with this place among a grant's leaves.
+    /// When the packet with this index in a grant leaves.
     fn due(&self, grant: &Grant, place: u32, terms: &Params) -> Time {
         let Grant { at, stride, .. } = *grant;
         let strides = terms.slot_of(terms.site.host, self.dst, stride, at, u64::from(place));
@@ -288,7 +288,8 @@ impl Outgoing {
         terms.true_time(at.saturating_add(after))
     }
 
-    /// When to lose patience with whoever should answer within `span`: later each time, but not later than it gives up.
+    /// When to stop waiting for an answer that should come within `span`: longer each time, but no later than the flow
+    /// is given up.
     fn patient(&self, now: Time, span: Duration) -> Time {
         (now + span * (1 << self.silences.min(6))).min(self.give_up.max(now))
     }

@@ -1,4 +1,5 @@
-//! What follows from the configuration and the network, worked out once: slots, lanes, and how a packet moves over a path.
+//! Values derived from the configuration and the network, computed once: slots, lanes, and how a packet moves over a
+//! path.
 
 use std::sync::Arc;
 
@@ -11,12 +12,12 @@ use contract::NetworkView;
 
 /// Priority class of data packets.
 pub(super) const DATA: u8 = 0;
-/// Priority class of everything else: it goes where data leaves room, so that a schedule is never disturbed by more than the
-/// control packet that is being sent.
+/// Priority class of all other packets. They use gaps of the data, so a schedule is delayed by at most the control
+/// packet in transmission.
 pub(super) const CONTROL: u8 = 1;
 
-/// A host faster than the slowest, or a core link faster than the hosts, carries several packets a slot; in more lanes than this
-/// starts are not told apart.
+/// A host faster than the slowest, or a core link faster than the hosts, carries several packets in a slot. At most
+/// this many starts in a slot are distinguished.
 const LANES_MAX: u64 = 16;
 
 #[derive(Clone)]
@@ -29,7 +30,7 @@ pub(super) struct Params {
     pub slot: Duration,
     /// Starts in a slot: as many as packets of the fastest link.
     pub lanes: u64,
-    /// From a decision to the slots that it is about: what it takes to compute it and to tell the sender in time.
+    /// Time from a decision to its slots: the time to compute it and to tell the sender.
     pub lead: Duration,
     pub processing: Duration,
     pub delta_admission: Duration,
@@ -43,11 +44,11 @@ pub(super) struct Params {
     control_share: f64,
     host_delay: Duration,
     head_bytes: Option<u64>,
-    /// From the last slot of a message to the receiver's answer, at the latest if nothing fails.
+    /// Longest time from the last slot of a message to the receiver's answer, if nothing fails.
     pub answer: Duration,
 }
 
-/// A full packet at a link: when its first bit leaves, and until when the transmitter is taken.
+/// A full packet at a link: when its first bit leaves, and until when the transmitter is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
     pub begin: Time,
@@ -71,8 +72,8 @@ impl Params {
         let slot = Duration::from_ps(paced.ps().next_multiple_of(lanes));
         let switches = u64::from(site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1));
         let control_way = site.control_rtt / 2;
-        // A control packet waits for a gap between data packets at every link; and at the arbiter's, for a slot that is
-        // left to control.
+        // A control packet waits for a gap between data packets at every link, and at the arbiter's link for a slot
+        // that is left to control.
         let slack = config.slack.unwrap_or(slot * (u64::from(config.control_slots) + switches));
         let data_way = site.data_rtt - control_way;
         Params {
@@ -106,14 +107,14 @@ impl Params {
         bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Whether a message between these may begin in a slot: not one of the arbiter's own host in those slots, one in so many, that
-    /// are left to control, of which that host has most.
+    /// Whether a message between these hosts may begin in a slot: not in a slot of the arbiter's own host that is left
+    /// to control.
     pub fn may_begin(&self, src: HostId, dst: HostId, stride: u64, slot: u64) -> bool {
         !self.leaves_slots(src, dst, stride) || !slot.is_multiple_of(self.control_slots)
     }
 
-    /// How many strides behind its first packet, at `begin`, the `index`-th of a message leaves: consecutive slots, but for those
-    /// that are left to control.
+    /// The number of strides after the first packet, at `begin`, at which the `index`-th packet of a message leaves:
+    /// consecutive slots, except for those left to control.
     pub fn slot_of(&self, src: HostId, dst: HostId, stride: u64, begin: Time, index: u64) -> u64 {
         if !self.leaves_slots(src, dst, stride) {
             return index;
@@ -126,7 +127,7 @@ impl Params {
         stride == 1 && (src == self.arbiter || dst == self.arbiter)
     }
 
-    /// Slots from one packet to the next where the slowest link on the way takes so long for each.
+    /// Slots from one packet to the next if the slowest link of the path takes this long for each.
     pub fn stride(&self, slowest: Duration) -> u64 {
         paced(slowest, self.control_share).ps().div_ceil(self.slot.ps())
     }
@@ -156,7 +157,7 @@ impl Params {
         if at_host { self.host_delay } else { Duration::ZERO }
     }
 
-    /// When this host's clock shows what the arbiter's does at `at` by the schedule.
+    /// The true time at which this host's clock shows the arbiter's time `at` of the schedule.
     pub fn true_time(&self, at: Time) -> Time {
         match self.clocks {
             Clocks::Synchronised => at,
@@ -180,7 +181,7 @@ impl Params {
     }
 }
 
-/// What a packet of so long a transmission time is given, so that a share of every link is left to control.
+/// The time given to a packet with this transmission time, so that a share of every link is left to control.
 fn paced(transmission: Duration, control_share: f64) -> Duration {
     Duration::from_ps((transmission.ps() as f64 / (1.0 - control_share)).ceil() as u64)
 }

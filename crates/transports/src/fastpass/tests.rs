@@ -236,7 +236,8 @@ fn fabrics_that_allocations_can_t_describe_are_refused() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 40, ..Default::default() })]
 
-    /// Whatever befalls packets for a while: each message ends once, is delivered once at most, and if it was rejected not at all.
+    /// Whatever befalls packets for a while: each message ends once, is delivered once at most, and if it was rejected
+    /// not at all.
     #[test]
     fn each_message_ends_once(
         seed: u64,

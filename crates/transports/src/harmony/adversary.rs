@@ -1,47 +1,53 @@
 //! How long Harmony's queues get when packets meet as badly as can be arranged: an adversary for Theorem 3.1.
 //!
-//! The premises are the theorem's. Time is counted in packets (p/B). A link carries K messages, each over a virtual link of
-//! bandwidth B/K, so that its packets leave their sender at least K apart. Messages end, others begin. Each switch is a queue served in
-//! order of arrival. The adversary chooses when messages send and who is served first of packets that arrive at once.
+//! The premises are the theorem's. Time is counted in packets (p/B). A link carries K messages, each over a virtual
+//! link of bandwidth B/K, so that its packets leave their sender at least K apart. Messages end, others begin. Each
+//! switch is a queue served in order of arrival. The adversary chooses when messages send and who is served first of
+//! packets that arrive at once.
 //!
-//! It works its way down a path. At each switch a *victim* meets K - 1 other messages with the same history as its own, which send
-//! a while and end; the adversary picks how much they send and how much later the victim comes, so that the victim's later packets,
-//! which nobody holds up any more, close up to its first. K such victims, each with other switches behind it, meet at the next.
-//! So a port at the i-th switch takes a tree of K^i messages: a leaf-spine network has that many paths to one host.
+//! It works its way down a path. At each switch a *victim* meets K - 1 other messages with the same history as its own,
+//! which send a while and end; the adversary picks how much they send and how much later the victim comes, so that the
+//! victim's later packets, which nobody holds up any more, close up to its first. K such victims, each with other
+//! switches behind it, meet at the next. So a port at the i-th switch takes a tree of K^i messages: a leaf-spine
+//! network has that many paths to one host.
 //!
 //! What it finds ([`worst`]):
 //!
 //! - At the first two switches the queues reach i (K - 1) p to the packet: Theorem 3.1 is tight there.
-//! - From the third switch on and for K of 3 and more they get *longer than the theorem says*: 27 packets for K = 8 where it has
-//!   21, and 95 where it has 35 at the fifth. Its i (K - 1) would need a victim to be held up by one more round of the others at each
-//!   switch; but a round that has closed up upstream comes at once, so what a message can catch up is the sum of all waits before.
-//! - What does hold in the order of arrival, where links lie before one another in no circles, is 2^(i-1) (K - 1) p at the i-th switch, and
-//!   (2^#H - 1) (K - 1) p/B for the whole path ([`proven_queue_max_at`], [`proven_queueing_delay_max`]); [`bounds`](super::bounds) has the
-//!   proof, reuse of virtual links included. The adversary comes within a fifth of it. A search of all that can happen at one port
-//!   (`exhaustive`, for small K) finds exactly what the proof says.
-//! - Served in turn ([`Service::RoundRobin`](super::Service)), the theorem holds: i (K - 1) p at the i-th switch, and #H (K - 1) p/B for
-//!   the whole path, which is less than equation (1).
+//! - From the third switch on and for K of 3 and more they get *longer than the theorem says*: 27 packets for K = 8
+//!   where it has 21, and 95 where it has 35 at the fifth. Its i (K - 1) would need a victim to be held up by one more
+//!   round of the others at each switch; but a round that has closed up upstream comes at once, so what a message can
+//!   catch up is the sum of all waits before.
+//! - What does hold in the order of arrival, where links lie before one another in no circles, is 2^(i-1) (K - 1) p at
+//!   the i-th switch, and (2^#H - 1) (K - 1) p/B for the whole path ([`proven_queue_max_at`],
+//!   [`proven_queueing_delay_max`]); [`bounds`](super::bounds) has the proof, reuse of virtual links included. The
+//!   adversary comes within a fifth of it. A search of all that can happen at one port (`exhaustive`, for small K)
+//!   finds exactly what the proof says.
+//! - Served in turn ([`Service::RoundRobin`](super::Service)), the theorem holds: i (K - 1) p at the i-th switch, and
+//!   #H (K - 1) p/B for the whole path, which is less than equation (1).
 //!
-//! With K = 2 the theorem holds at the first three switches: a packet that was held up by j had that much less in flight beside it, so that
-//! two switches hold it up by 2 and not 3 (`exhaustive`). From the fourth on it is open: this adversary finds no more than the theorem has, and the
-//! search, in which every packet may be as late as the latest, finds 5 for 4.
+//! With K = 2 the theorem holds at the first three switches: a packet that was held up by j had that much less in
+//! flight beside it, so that two switches hold it up by 2 and not 3 (`exhaustive`). From the fourth on it is open: this
+//! adversary finds no more than the theorem has, and the search, in which every packet may be as late as the latest,
+//! finds 5 for 4.
 //!
-//! The paper's proof is in a technical report that is not to be had, so where it differs can't be said. No run with traffic of the paper's
-//! kind comes near either bound (`guarantees` in the results says how near), and zero loss needs only the buffer:
-//! with the proven bound K* of the paper's two fat-trees is 28 and 73, where its K is 8.
+//! The paper's proof is in a technical report that is not to be had, so where it differs can't be said. No run with
+//! traffic of the paper's kind comes near either bound (`guarantees` in the results says how near), and zero loss needs
+//! only the buffer: with the proven bound K* of the paper's two fat-trees is 28 and 73, where its K is 8.
 
 #[cfg(test)]
 mod exhaustive;
 
 use units::{Bytes, Duration, Rate};
 
-/// The most that any packet finds queued before it at the i-th switch of its path, from 1 on: 2^(i-1) (K - 1) p.
+/// The most packets that any packet finds queued before it at the i-th switch of its path, from 1 on: 2^(i-1) (K - 1)
+/// p.
 pub fn proven_queue_max_at(i: u32, k: u32, packet: Bytes) -> Bytes {
     let rounds = 1u64.checked_shl(i.saturating_sub(1)).unwrap_or(u64::MAX);
     Bytes(rounds.saturating_mul(u64::from(k.saturating_sub(1))).saturating_mul(packet.0))
 }
 
-/// The most that it waits at all switches of its path together: (2^#H - 1) (K - 1) p/B.
+/// The longest total wait at all switches of its path: (2^#H - 1) (K - 1) p/B.
 pub fn proven_queueing_delay_max(switches: u32, k: u32, packet: Bytes, rate: Rate) -> Duration {
     let rounds = 1u64.checked_shl(switches).unwrap_or(u64::MAX) - 1;
     rate.transmit(rounds.saturating_mul(u64::from(k.saturating_sub(1))).saturating_mul(packet.0))
@@ -52,7 +58,7 @@ pub fn proven_queueing_delay_max(switches: u32, k: u32, packet: Bytes, rate: Rat
 pub struct Meeting {
     /// When a message's packets come to such a port, each in packet times after the first. K messages come alike.
     pub arrivals: Vec<u64>,
-    /// Packets that wait there, at the most, if all K come at once.
+    /// The most packets that wait there if all K arrive together.
     pub queued_packets: u64,
     /// For the next switch: how many packets the K - 1 others send here before they end.
     pub others_packets: usize,
@@ -60,7 +66,7 @@ pub struct Meeting {
     pub victim_later: u64,
 }
 
-/// The worst that it can arrange with K virtual links a link, at each of so many switches of a path.
+/// The worst case that the adversary achieves with K virtual links for each link, at each switch of a path.
 pub fn worst(k: u32, switches: u32) -> Vec<Meeting> {
     let mut arrivals: Vec<u64> = (0..message_packets(switches)).map(|packet| packet * u64::from(k)).collect();
     let mut meetings = Vec::new();
@@ -88,9 +94,10 @@ pub struct Delay {
     pub packets: u64,
 }
 
-/// The longest that it can hold one packet up, at each of so many switches of its path: the first packet of a message, which meets K - 1
-/// others that have been held up as long as it has, so that what they send behind their first has closed up. Together it exceeds equation
-/// (1) from the third switch on for K of 7 and more: 44 packet times for 42 with K = 8.
+/// The longest that it can hold one packet up, at each of so many switches of its path: the first packet of a message,
+/// which meets K - 1 others that have been held up as long as it has, so that what they send behind their first has
+/// closed up. Together it exceeds equation (1) from the third switch on for K of 7 and more: 44 packet times for 42
+/// with K = 8.
 pub fn worst_wait(k: u32, switches: u32) -> Vec<Delay> {
     let (k, mut late) = (u64::from(k.max(1)), 0);
     let mut delays = Vec::new();
@@ -120,8 +127,8 @@ fn queued(k: u32, arrivals: &[u64]) -> u64 {
     (0..).zip(arrivals).map(after).max().unwrap_or(0)
 }
 
-/// How a victim's packets leave a switch where K - 1 others send the first `sent` of theirs, and the victim comes so much later:
-/// in packet times after its first, which is served last of what comes with it.
+/// How a victim's packets leave a switch where K - 1 others send the first `sent` of theirs, and the victim comes so
+/// much later: in packet times after its first, which is served last of what comes with it.
 fn pass(k: u32, arrivals: &[u64], sent: usize, later: u64) -> Vec<u64> {
     let mut others = arrivals[..sent].iter().peekable();
     let (mut free_at, mut first) = (0, None);

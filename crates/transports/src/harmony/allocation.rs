@@ -1,8 +1,8 @@
-//! Theorem 3.2 (section 3.3) by drawing: how many slots Harmony fills when all of them are asked for.
+//! Theorem 3.2 (section 3.3) by simulation: how many slots Harmony fills when all of them are requested.
 //!
-//! [`thrown`] is just the theorem's model, [`leaf_spine`] the protocol's rule of section 3.1 without its clock: a leaf chooses among
-//! its *free* virtual links, so that what one leaf asks for never collides on its own links, and a refused rsvp may try
-//! again. Absent on purpose: time, hosts' choice of requests, and anything but a full load.
+//! [`thrown`] is just the theorem's model, [`leaf_spine`] the protocol's rule of section 3.1 without its clock: a leaf
+//! chooses among its *free* virtual links, so that what one leaf asks for never collides on its own links, and a
+//! refused rsvp may try again. Absent on purpose: time, hosts' choice of requests, and anything but a full load.
 
 use units::Stream;
 
@@ -52,13 +52,14 @@ pub struct LeafSpine {
     pub cores: u32,
 }
 
-/// The share of slots that are filled in `fabric` by the protocol's rule, after each try from the first to the `tries`-th.
+/// The share of slots that are filled in `fabric` by the protocol's rule, after each try from the first to the
+/// `tries`-th.
 ///
-/// Demands are what an ideal arbiter could satisfy whole: each of the K slots of each receiver with one of a sender under another
-/// leaf, each sender slot once, drawn at random. In each try all rsvps that are not yet through set out together and arrive
-/// in random order: the receiver's leaf takes one of its free virtual links for each, uniformly, and the core takes one
-/// towards the sender's leaf, if one is free. What a refused rsvp took is free again for the next try and not before,
-/// since a reject needs a round trip. Means over at least two `trials`.
+/// Demands are what an ideal arbiter could satisfy whole: each of the K slots of each receiver with one of a sender
+/// under another leaf, each sender slot once, drawn at random. In each try all rsvps that are not yet through set out
+/// together and arrive in random order: the receiver's leaf takes one of its free virtual links for each, uniformly,
+/// and the core takes one towards the sender's leaf, if one is free. What a refused rsvp took is free again for the
+/// next try and not before, since a reject needs a round trip. Means over at least two `trials`.
 pub fn leaf_spine(fabric: LeafSpine, k: u32, tries: u32, trials: u32, random: &mut Stream) -> Vec<Estimate> {
     let slots = fabric.leaves as usize * fabric.cores as usize * k as usize;
     let mut samples = vec![Vec::new(); tries as usize];
@@ -160,8 +161,8 @@ mod tests {
         }
     }
 
-    /// A leaf's rsvps towards another are drawn without replacement from its virtual links, which scatters less than the
-    /// theorem's throws (Hoeffding 1963), so no less fits.
+    /// A leaf's rsvps towards another are drawn without replacement from its virtual links, which scatters less than
+    /// the theorem's throws (Hoeffding 1963), so no less fits.
     #[test]
     fn the_protocols_first_try_fills_no_less() {
         for k in [1, 2, 8] {

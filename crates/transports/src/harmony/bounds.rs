@@ -1,51 +1,58 @@
-//! What Harmony guarantees on a given network (Theorem 3.1 for links of unequal rates), and what hosts and switches conclude from
-//! it: when a packet must have come, how long a reservation can last.
+//! What Harmony guarantees on a given network (Theorem 3.1 for links of unequal rates), and what hosts and switches
+//! conclude from it: when a packet must have come, how long a reservation can last.
 //!
-//! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual links: data
-//! come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at any time the packets that
-//! wait for a link belong to at most n reservations, and each one's packets leave their source at least a period P = p/(B/K) apart, and so
-//! far apart that a small one never catches up with a large one. Below, a packet's *emission* is when it would begin to leave the link if it
-//! had waited nowhere, q = p/R is its time on a link of rate R, and n q <= P.
+//! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual
+//! links: data come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at
+//! any time the packets that wait for a link belong to at most n reservations, and each one's packets leave their
+//! source at least a period P = p/(B/K) apart, and so far apart that a small one never catches up with a large one.
+//! Below, a packet's *emission* is when it would begin to leave the link if it had waited nowhere, q = p/R is its time
+//! on a link of rate R, and n q <= P.
 //!
-//! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its emission*, Theorem 3.1's
-//! bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m of the reservation, up to this one, that came
-//! when none of its reservation was there. From its arrival until it begins, each other reservation has at most one turn, and so again
-//! between any two of the reservation's packets: whoever has had a turn stands behind them, and at most n - 1 others stand before. With l
-//! packets from m to this one it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most (i -
-//! 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served last begins within i (n - 1)
-//! q, so that no more than i (n - 1) packets wait. Virtual links that others take meanwhile change nothing: they stand behind.
+//! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its
+//! emission*, Theorem 3.1's bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m
+//! of the reservation, up to this one, that came when none of its reservation was there. From its arrival until it
+//! begins, each other reservation has at most one turn, and so again between any two of the reservation's packets:
+//! whoever has had a turn stands behind them, and at most n - 1 others stand before. With l packets from m to this one
+//! it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most (i - 1)(n -
+//! 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served last begins
+//! within i (n - 1) q, so that no more than i (n - 1) packets wait. Virtual links that others take meanwhile change
+//! nothing: they stand behind.
 //!
-//! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been held up already:
+//! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been
+//! held up already:
 //!
 //! W = (n - 1) q + max((n - 1) q ⌈J/P⌉, J), and J grows by W at each switch.
 //!
-//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be what is in flight: emitted by t and not yet
-//! sent by this link. A packet that arrives waits at most N - q. Let A be the reservations that have any of it (at most n), and c
-//! the last packet of any other that the link sent, which came at y and was gone by θ.
+//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be what is in flight:
+//! emitted by t and not yet sent by this link. A packet that arrives waits at most N - q. Let A be the reservations
+//! that have any of it (at most n), and c the last packet of any other that the link sent, which came at y and was gone
+//! by θ.
 //!
-//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All that it sent since was in flight at t - P or is A's. A reservation
-//!    emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
-//! 2. *y > t - P.* What is in flight at t comes behind c: it was emitted after y - J. The reservations that had emitted by θ are n - 1 at most, for
-//!    c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets. The others, which took a virtual link that c's or another had freed,
-//!    have one each. N(t) <= n q + (n - 1) q ⌈J/P⌉.
-//! 3. *No such c since the link was last idle, at τ > t - P.* All was emitted after τ - J, and t - τ has been sent: N(t) <= n q (1 + (t - τ
-//!    + J)/P) - (t - τ) <= n q + J.
+//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All that it sent since was in flight at t - P or
+//!    is A's. A reservation emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
+//! 2. *y > t - P.* What is in flight at t comes behind c: it was emitted after y - J. The reservations that had emitted
+//!    by θ are n - 1 at most, for c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets. The others,
+//!    which took a virtual link that c's or another had freed, have one each. N(t) <= n q + (n - 1) q ⌈J/P⌉.
+//! 3. *No such c since the link was last idle, at τ > t - P.* All was emitted after τ - J, and t - τ has been sent:
+//!    N(t) <= n q (1 + (t - τ + J)/P) - (t - τ) <= n q + J.
 //!
-//! Case 2 is the reuse of virtual links. Where J is no multiple of n - 1 packets it costs up to K - 1 packets, and they do come ([`adversary`]
-//! searches all that can happen for small K).
+//! Case 2 is the reuse of virtual links. Where J is no multiple of n - 1 packets it costs up to K - 1 packets, and they
+//! do come ([`adversary`] searches all that can happen for small K).
 //!
-//! **What else waits.** A packet of a lower class whose transmission has begun. Rsvps and completes: a complete that waits for a link
-//! belongs to a slot that holds it; a rsvp to one that holds the other direction of the cable; and the receiver's complete to one that has
-//! just held that. Of each there are at most n at a time. In the order of arrival they are added where they can wait, and their rate is
-//! taken to be within what `control_share` leaves, as the paper neglects them ("tiny packets"). In turn the credit of
-//! [`service`](super::service) makes it a certainty: completes take a turn of their slot, and the others in a time in which X of data leave
-//! at most their burst and X c/(1 - c).
+//! **What else waits.** A packet of a lower class whose transmission has begun. Rsvps and completes: a complete that
+//! waits for a link belongs to a slot that holds it; a rsvp to one that holds the other direction of the cable; and the
+//! receiver's complete to one that has just held that. Of each there are at most n at a time. In the order of arrival
+//! they are added where they can wait, and their rate is taken to be within what `control_share` leaves, as the paper
+//! neglects them ("tiny packets"). In turn the credit of [`service`](super::service) makes it a certainty: completes
+//! take a turn of their slot, and the others in a time in which X of data leave at most their burst and X c/(1 - c).
 //!
-//! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest path, 0 where none can
-//! ([`position`](super::position)). Links have n and q of their own. That rests on paths that take no other turns: around a failure a rsvp
-//! that would have packets come to a link later than its J is refused. Where links lie before one another in circles, as in a torus, J has
-//! no end: *nothing is proven of the order of arrival there*. What is audited is what would be true if each link had a place of its own in
-//! every path, all being taken for the last of the longest. In turn what a packet waits hangs on no other's lateness, so that none of this matters.
+//! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest
+//! path, 0 where none can ([`position`](super::position)). Links have n and q of their own. That rests on paths that
+//! take no other turns: around a failure a rsvp that would have packets come to a link later than its J is refused.
+//! Where links lie before one another in circles, as in a torus, J has no end: *nothing is proven of the order of
+//! arrival there*. What is audited is what would be true if each link had a place of its own in every path, all being
+//! taken for the last of the longest. In turn what a packet waits hangs on no other's lateness, so that none of this
+//! matters.
 //!
 //! [`adversary`]: super::adversary
 
@@ -183,7 +190,8 @@ impl Bounds {
         Bounds { before, wait, late: Some(late.into()), ..self }
     }
 
-    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links lie in no circles.
+    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links lie in no
+    /// circles.
     pub fn are_proven(&self) -> bool {
         self.service == Service::RoundRobin || self.late.is_some()
     }
@@ -193,8 +201,9 @@ impl Bounds {
         self.late.as_ref().map_or(self.before, |late| late[link.index()])
     }
 
-    /// By port of a switch, how late data that come in by it are at most, and how late data may be that go out by it: whoever goes on
-    /// by a port at which data may be less late breaks the bounds. None where that can't be, or nothing is proven anyway.
+    /// By port of a switch, how late data that come in by it are at most, and how late data may be that go out by it:
+    /// whoever goes on by a port at which data may be less late breaks the bounds. None where that can't be, or nothing
+    /// is proven anyway.
     pub(super) fn lateness(&self, fabric: &Fabric, ports: &[LinkId]) -> Option<Vec<PortLateness>> {
         let late = self.late.as_ref()?;
         let of = |&out: &LinkId| {
@@ -207,7 +216,8 @@ impl Bounds {
         Some(ports.iter().map(of).collect())
     }
 
-    /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much before.
+    /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much
+    /// before.
     fn wait_at(&self, rate: Rate, before: Duration) -> Duration {
         let others = u64::from(self.virtual_links(rate).saturating_sub(1)).saturating_mul(self.packet_bytes);
         let wait = match self.service {
@@ -223,14 +233,15 @@ impl Bounds {
         wait.min(LONGEST)
     }
 
-    /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a faster link
-    /// in the core has more, an oversubscribed one fewer (section 5.2).
+    /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a
+    /// faster link in the core has more, an oversubscribed one fewer (section 5.2).
     pub fn virtual_links(&self, rate: Rate) -> u32 {
         let links = u128::from(rate.bps()) * u128::from(self.k) / u128::from(self.access_rate.bps().max(1));
         u32::try_from(links).unwrap_or(u32::MAX)
     }
 
-    /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves last, and that.
+    /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves
+    /// last, and that.
     pub fn queue_bytes(&self, link: LinkId, rate: Rate) -> u64 {
         let late = self.before(link);
         let before = match self.service {
@@ -240,10 +251,10 @@ impl Bounds {
         rate.bytes_in(before).saturating_add(self.packet_bytes)
     }
 
-    /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles from switch to switch, and
-    /// on long paths common memories don't hold it; no traffic but an adversary's comes near. There it is Theorem 3.1's: its own *round*,
-    /// which is a packet of each of n slots, one of a lower class, and control packets, and what it sends in the longest round of any link for
-    /// each switch before.
+    /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles
+    /// from switch to switch, and on long paths common memories don't hold it; no traffic but an adversary's comes
+    /// near. There it is Theorem 3.1's: its own *round*, which is a packet of each of n slots, one of a lower class,
+    /// and control packets, and what it sends in the longest round of any link for each switch before.
     pub fn room_bytes(&self, link: LinkId, rate: Rate) -> u64 {
         let proven = self.queue_bytes(link, rate);
         if self.service == Service::RoundRobin {
@@ -282,16 +293,17 @@ impl Bounds {
         self.per_byte.transmit(wire_bytes as u32)
     }
 
-    /// How much later than its slot's clock says a packet must leave that is smaller than the one before it: each link that stores it
-    /// takes less time over it, so that it catches up, and nowhere may two of a slot come less than a period apart.
+    /// How much later than its slot's clock says a packet must leave that is smaller than the one before it: each link
+    /// that stores it takes less time over it, so that it catches up, and nowhere may two of a slot come less than a
+    /// period apart.
     pub fn catch_up(&self, before: u64, bytes: u64) -> Duration {
         let gained = self.slowest.transmit(before.saturating_sub(bytes)).ps();
         Duration::from_ps(gained.saturating_mul(u64::from(self.switches)).min(LONGEST.ps()))
     }
 
-    /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other slot,
-    /// one of another transport, and control packets. A sender that could not send for longer, since its own link was down, sends no more in
-    /// that slot, so that [`Bounds::hold`] is certain.
+    /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other
+    /// slot, one of another transport, and control packets. A sender that could not send for longer, since its own link
+    /// was down, sends no more in that slot, so that [`Bounds::hold`] is certain.
     pub fn slip(&self, nic: Rate) -> Duration {
         let slots = u64::from(self.virtual_links(nic));
         nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
@@ -302,8 +314,8 @@ impl Bounds {
         self.wait + self.data_rtt.saturating_sub(self.control_rtt)
     }
 
-    /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a link as B. The
-    /// sender's slot may have been used just before.
+    /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a
+    /// link as B. The sender's slot may have been used just before.
     pub fn first_data(&self) -> Duration {
         self.round_trip()
             + self.period(self.packet_bytes)
@@ -316,9 +328,10 @@ impl Bounds {
         self.at_host() + self.wait
     }
 
-    /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before delta_admission,
-    /// and that takes a round trip to be refused. Request and reject have no virtual links, so that this is a guess, on the
-    /// safe side: all these wait as long as data would. A request that is sent again for nothing does no harm.
+    /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before
+    /// delta_admission, and that takes a round trip to be refused. Request and reject have no virtual links, so that
+    /// this is a guess, on the safe side: all these wait as long as data would. A request that is sent again for
+    /// nothing does no harm.
     pub fn answer(&self) -> Duration {
         self.delta_admission + self.control_rtt * 2 + self.wait * 4
     }
@@ -328,8 +341,9 @@ impl Bounds {
         self.round_trip() + self.slip(self.access_rate)
     }
 
-    /// A sender's: from its first use of a rsvp for so many bytes to the receiver's complete (section 3.3), if nothing fails. With one slot
-    /// all along: each packet leaves at most a slip behind its slot's clock, which goes on from there.
+    /// A sender's: from its first use of a rsvp for so many bytes to the receiver's complete (section 3.3), if nothing
+    /// fails. With one slot all along: each packet leaves at most a slip behind its slot's clock, which goes on from
+    /// there.
     pub fn message_delay(&self, bytes: u64) -> Duration {
         let packets = bytes.div_ceil(self.packet_bytes.saturating_sub(self.header_bytes).max(1));
         let each = sum(self.period(self.packet_bytes), self.slip(self.access_rate));
@@ -344,8 +358,9 @@ impl Bounds {
         (self.answer() + self.completion()) * self.attempts
     }
 
-    /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing by: after it, a
-    /// complete or reject has been lost. Each packet leaves at most a slip behind its slot's clock; what waits in switches, the last does once.
+    /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing
+    /// by: after it, a complete or reject has been lost. Each packet leaves at most a slip behind its slot's clock;
+    /// what waits in switches, the last does once.
     pub fn hold(&self, bytes: u64) -> Duration {
         let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
         let sending = self.at_host().ps().saturating_mul(packets);
@@ -365,7 +380,8 @@ impl Bounds {
 /// Beyond any run, and so far from the end of time that sums of a few stay before it.
 const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
 
-/// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where `others` is (n - 1) q.
+/// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where
+/// `others` is (n - 1) q.
 fn bunched(others: Duration, late: Duration, period: Duration) -> Duration {
     let packets = late.ps().div_ceil(period.ps().max(1));
     Duration::from_ps(others.ps().saturating_mul(packets)).max(late).min(LONGEST)
@@ -446,7 +462,8 @@ mod tests {
     fn a_link_is_waited_for_as_long_as_the_order_of_service_says() {
         let bounds = paper(8, &RATES);
         let ps = Duration::from_ps;
-        // 7 x 1500 bytes, 1500 of a lower class, 24 x 40 of control: 12,960 bytes. On 400 Gbps four times as much of each.
+        // 7 x 1500 bytes, 1500 of a lower class, 24 x 40 of control: 12,960 bytes. On 400 Gbps four times as much of
+        // each.
         assert_eq!(bounds.wait_at(Rate::from_gbps(100), Duration::ZERO), ps(1_036_800));
         assert_eq!(bounds.wait_at(Rate::from_gbps(400), Duration::ZERO), ps(1_036_800));
         // That is more than a period of 969.697 ns, so that others may have two packets more: 31 x 3000 bytes.
@@ -493,7 +510,8 @@ mod tests {
         // 1.0368 us, then 2.8968, then 5.2368.
         assert_eq!((of(Tier::Up), of(Tier::Down), of(Tier::ToHost)), (vec![53_340], vec![146_340], vec![66_960]));
         assert_eq!(bounds.wait, Duration::from_ps(1_036_800 + 2_896_800 + 5_236_800));
-        // Twice that, for the second class, and a packet: the default memory of a port holds it, best effort beneath or not.
+        // Twice that, for the second class, and a packet: the default memory of a port holds it, best effort beneath or
+        // not.
         assert!(2 * 146_340 + 1_500 <= 500_000 && bounds.are_proven());
         // In the order of data, from a host's leaf up, down and to the other: no turn back.
         let leaf = SwitchId(0);

@@ -1,57 +1,60 @@
-//! What Harmony's packets carry.
+//! The header of Harmony's packets.
 
 use bytemuck::{Pod, Zeroable};
 use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
+/// The header of every packet. The kind decides which fields have a meaning; the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
     /// [`kind`].
     pub kind: u8,
-    /// 1 in a rsvp whose refusal is the message's, in a refusal of the message, in a reject by a sender that has asked anew since, and in a
-    /// complete behind which nothing is left to send; [`ADDITIONAL`] in a rsvp for an additional slot; [`ENDED`] in a reject by a sender that has
-    /// no such message any more; else 0.
+    /// 1 in a rsvp whose refusal rejects the message, in a refusal of the message, in a reject by a sender that has
+    /// asked again since, and in a complete after which nothing is left to send; [`ADDITIONAL`] in a rsvp for an
+    /// additional slot; [`ENDED`] in a reject by a sender that no longer has the message; otherwise 0.
     pub conclusive: u8,
-    /// Which of its sender's attempts at carrying any message this serves, modulo 2^16: what was granted in an earlier one is void.
+    /// The sender's attempt at carrying the message that this serves, modulo 2^16: grants of an earlier attempt are
+    /// void.
     pub attempt: u16,
-    /// Which reservation of the receiver this serves.
+    /// The reservation of the receiver that this serves.
     pub id: u32,
-    /// Request: length of the message. Rsvp: bytes of it that are missing from `offset` on. Complete: bytes that have been sent in the slot.
+    /// Request: length of the message. Rsvp: bytes of it that are missing from `offset` on. Complete: bytes that have
+    /// been sent in the slot.
     pub bytes: u64,
     /// Data: offset of the first byte. Rsvp: the first byte that is missing.
     pub offset: u64,
-    /// Rsvp, and echoed in data: the way from the receiver to the sender, output ports as in [`node::Packet::label`].
+    /// Rsvp, and echoed in data: the path from the receiver to the sender, as output ports like in
+    /// [`node::Packet::label`].
     pub back: u64,
 }
 
 /// The kinds of packets; all but data are control packets.
 pub mod kind {
-    /// Sender to receiver: a message has come.
+    /// Sender to receiver: a message has arrived.
     pub const REQUEST: u8 = 1;
-    /// Receiver to sender: a slot for the message; switches reserve a virtual link each on its way.
+    /// Receiver to sender: a slot for the message; each switch on its path reserves a virtual link.
     pub const RSVP: u8 = 2;
     /// A part of the message.
     pub const DATA: u8 = 3;
-    /// Sender to receiver, behind the last data of a slot: slot and virtual links are free.
+    /// Sender to receiver, after the last data of a slot: slot and virtual links are free.
     pub const COMPLETE: u8 = 4;
-    /// Receiver to sender, also a *complete* in the paper: every byte is here.
+    /// Receiver to sender, also a *complete* in the paper: every byte has arrived.
     pub const DELIVERED: u8 = 5;
     /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
     pub const REJECT: u8 = 6;
     /// Receiver or switch to sender, also a *reject* in the paper: the message is refused.
     pub const REFUSAL: u8 = 7;
-    /// Receiver to sender: what had to come has not. On the way of the data it frees virtual links too.
+    /// Receiver to sender: an expected packet is missing. On the path of the data it frees virtual links too.
     pub const FAILURE: u8 = 8;
 }
 
 /// The slot is for some of the message, unless it turns out to be the only one.
 pub const ADDITIONAL: u8 = 2;
-/// The message has ended at its sender: nothing of it will come.
+/// The message has ended at its sender; no data of it will arrive.
 pub const ENDED: u8 = 2;
 
 impl Header {
-    /// A header of this kind, all else 0.
+    /// A header of this kind with all other fields 0.
     pub fn of(kind: u8) -> Header {
         Header { kind, ..Header::zeroed() }
     }

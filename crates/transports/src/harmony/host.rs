@@ -13,7 +13,7 @@ pub(super) struct Harmony {
     sender: Sender,
     receiver: Receiver,
     control: Control,
-    /// Packets of senders that there are not.
+    /// Packets from senders that don't exist.
     strangers: u64,
 }
 
@@ -23,7 +23,7 @@ impl Harmony {
         Harmony { terms, sender, receiver, control: Control::default(), strangers: 0 }
     }
 
-    /// What can't come before something has gone is waited for from then on.
+    /// A packet has left: starts the timer for its answer.
     fn departed(&mut self, cx: &Cx<'_>, packet: &Packet) {
         let header: Header = packet.header();
         match header.kind {

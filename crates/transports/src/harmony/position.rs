@@ -1,10 +1,13 @@
-//! Which links can lie before which on shortest paths: what a link's bound hangs on in the order of arrival ([`bounds`](super::bounds)).
+//! Which links can lie before which on shortest paths: what a link's bound hangs on in the order of arrival
+//! ([`bounds`](super::bounds)).
 //!
-//! How late packets come to a link is at most what the links that can lie before it add. That is a recursion which ends where the links can be
-//! put in an order in which each comes after all that can lie before it: on every fabric whose shortest paths go up and then down. On a
-//! torus or a mesh links lie before one another in circles, there is no such order, and nothing is proven of the order of arrival.
+//! How late packets come to a link is at most what the links that can lie before it add. That is a recursion which ends
+//! where the links can be put in an order in which each comes after all that can lie before it: on every fabric whose
+//! shortest paths go up and then down. On a torus or a mesh links lie before one another in circles, there is no such
+//! order, and nothing is proven of the order of arrival.
 //!
-//! All is done on the fabric folded along its symmetries ([`Quotient`]): a chain of folded links is one of real links, and a circle of them too.
+//! All is done on the fabric folded along its symmetries ([`Quotient`]): a chain of folded links is one of real links,
+//! and a circle of them too.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -54,8 +57,8 @@ impl Chains {
         Some(Chains { groups, group_of })
     }
 
-    /// By link, how late packets can come to it at most, where `wait` says how long one waits for a link of a rate to which packets come so
-    /// late at most.
+    /// By link, how late packets can come to it at most, where `wait` says how long one waits for a link of a rate to
+    /// which packets come so late at most.
     pub fn lateness(&self, wait: impl Fn(Rate, Duration) -> Duration) -> Vec<Duration> {
         let mut late: Vec<(Duration, Duration)> = Vec::with_capacity(self.groups.len());
         for group in &self.groups {

@@ -1,14 +1,16 @@
-//! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and what must have
-//! come by when (section 3.2).
+//! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and
+//! what must have come by when (section 3.2).
 //!
-//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from then on. Where the main slot is
-//! refused and an additional one is not, that one is the main slot from then on. Where all are, the message is pending again, with the time of its
-//! first arrival, and is not asked for again for a while; other requests are.
-//! After a failure a message is *lost*: what has come of it is kept until the sender asks again or its patience is over.
+//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from
+//! then on. Where the main slot is refused and an additional one is not, that one is the main slot from then on. Where
+//! all are, the message is pending again, with the time of its first arrival, and is not asked for again for a while;
+//! other requests are. After a failure a message is *lost*: what has come of it is kept until the sender asks again or
+//! its patience is over.
 //!
-//! A slot that a message has no more use of stays taken until its sender can't use it any more: its complete or reject has come, or a
-//! later attempt's request and what was on the way then, or [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing:
-//! a link may come back, and the last one is guarded by nothing but these slots.
+//! A slot that a message has no more use of stays taken until its sender can't use it any more: its complete or reject
+//! has come, or a later attempt's request and what was on the way then, or
+//! [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing: a link may come back, and the last
+//! one is guarded by nothing but these slots.
 
 use std::collections::BTreeSet;
 
@@ -248,9 +250,10 @@ impl Receiver {
         }
     }
 
-    /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much before a rsvp
-    /// that goes now gets there. A message of which nothing flows once its time is over gets none: one rsvp after the other would be on its
-    /// way in vain, each the main one when that before it was refused, and the message neither begun nor rejected.
+    /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much
+    /// before a rsvp that goes now gets there. A message of which nothing flows once its time is over gets none: one
+    /// rsvp after the other would be on its way in vain, each the main one when that before it was refused, and the
+    /// message neither begun nor rejected.
     fn is_useful(&self, key: u32, now: Time, terms: &Params) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
         let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
@@ -394,7 +397,8 @@ impl Receiver {
         self.reconsider(now, key, terms, control);
     }
 
-    /// A switch or the sender had nothing free, or (conclusive) the sender has given this attempt up, or has no such message any more.
+    /// A switch or the sender had nothing free, or (conclusive) the sender has given this attempt up, or has no such
+    /// message any more.
     fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
         let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
         self.counts.refused += 1;
@@ -419,8 +423,8 @@ impl Receiver {
         self.reconsider(now, key, terms, control);
     }
 
-    /// Its main slot is none: one that it has besides is in its place, for its sender goes on in the last that it has. So a message that
-    /// has begun is not rejected. Without one it waits again.
+    /// Its main slot is none: one that it has besides is in its place, for its sender goes on in the last that it has.
+    /// So a message that has begun is not rejected. Without one it waits again.
     fn promote(&mut self, key: u32, now: Time, terms: &Params) {
         let Some((flow, _)) = self.messages.get(key) else { return };
         let others = || held_for_ref(&self.slots, flow).filter(|held| !held.1.draining);

@@ -1,7 +1,8 @@
-//! RSVP in a datacenter: Harmony with K = 1 (sections 1 and 3.1), what the paper measures the worth of virtual links against.
+//! RSVP in a datacenter: Harmony with K = 1 (sections 1 and 3.1), which the paper uses to show the value of virtual
+//! links.
 //!
-//! A host sends and receives one message at a time and a link carries one, each at the whole rate; so there is nothing to
-//! share, no queue but that of control packets, and a rsvp is refused wherever its way meets another's. The code is Harmony's.
+//! A host sends and receives one message at a time and a link carries one, each at the full rate. So nothing is shared,
+//! only control packets queue, and a rsvp is refused wherever its path meets another's. The code is Harmony's.
 
 use node::{Endpoint, Site, SwitchAgent};
 use schemars::JsonSchema;
@@ -11,20 +12,22 @@ use units::{Duration, Problem, SwitchId};
 use super::{Header, Refused};
 use contract::{About, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
-/// What a scenario may set: as in Harmony's.
+/// Configuration of RSVP, with keys as in Harmony's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock.
+    /// How long a request may wait at its receiver before it is rejected, by the receiver's clock. Default: 63us.
     pub delta_admission: Duration,
-    /// What becomes of a request whose rsvp finds nothing free.
+    /// What happens to a request whose rsvp finds no free virtual link or slot. Default: `wait`.
     pub refused: Refused,
-    /// How long after its last rsvp a refused request is not tried again; one round trip of control packets if unset.
+    /// Least time between the last rsvp of a refused request and the next attempt. Default: one round trip of control
+    /// packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
-    /// How often a sender asks, the first time counted, before it reports a failure.
+    /// Number of times that a sender asks before it reports a failure, the first included. Default: 3.
     pub attempts: u8,
-    /// The share of the links that data never ask for, so that control packets of the second class are not starved.
+    /// Share of the links that data never use, so that control packets of the second class are not starved. Default:
+    /// 0.01.
     pub control_share: f64,
 }
 

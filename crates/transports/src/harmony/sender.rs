@@ -1,15 +1,15 @@
-//! The sender's side: requests, slots with their clocks, data and completes (section 3.1), and what it concludes from what does
-//! not come (section 3.2).
+//! The sender's side: requests, slots with their clocks, data and completes (section 3.1), and what it concludes from
+//! what does not come (section 3.2).
 //!
-//! Each slot has a clock of its own: its next packet is due a period after the last one *left*, so that a source has no jitter and
-//! never catches up; the clock goes on when the slot is given to another message. A message's packets go in order, each by whichever
-//! of its slots is due.
+//! Each slot has a clock of its own: its next packet is due a period after the last one *left*, so that a source has no
+//! jitter and never catches up; the clock goes on when the slot is given to another message. A message's packets go in
+//! order, each by whichever of its slots is due.
 //!
-//! While a message has no slot here, a timer runs: for the answer to its request, or for the receiver's complete. While it has one it
-//! is the receiver who knows what must come.
+//! While a message has no slot here, a timer runs: for the answer to its request, or for the receiver's complete. While
+//! it has one it is the receiver who knows what must come.
 //!
-//! A message ends *rejected* only if some byte of it has never been sent, so that it can't have been delivered. A reject that comes
-//! after everything was sent once (of a later attempt) ends it as failed.
+//! A message ends *rejected* only if some byte of it has never been sent, so that it can't have been delivered. A
+//! reject that comes after everything was sent once (of a later attempt) ends it as failed.
 
 use std::collections::VecDeque;
 
@@ -24,20 +24,20 @@ use contract::Guarantee;
 
 pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
-    /// Messages that have had no slot yet in their present attempt.
+    /// Messages without a slot yet in their present attempt.
     waiting: usize,
     attempts: u16,
     slots: Vec<Slot>,
-    /// Slots in use whose clocks have come, in that order.
+    /// Slots in use that are due, in order.
     due: VecDeque<u32>,
     /// The clocks of the other slots in use.
     pacing: Timers,
-    /// By message, what must come by when.
+    /// By message: what must arrive by when.
     answers: Timers,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub requests: u64,
@@ -53,25 +53,25 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Slot {
-    /// Not before this may it send its next packet.
+    /// Earliest time of its next packet.
     due: Time,
     /// The last one's bytes.
     wire_bytes: u16,
     load: Option<Load>,
 }
 
-/// What a slot carries.
+/// The load of a slot.
 #[derive(Clone, Copy)]
 struct Load {
     message: u32,
     id: u32,
     given: Time,
-    /// The way of the data, and the way of the receiver's complete.
+    /// The path of the data, and the path of the receiver's complete.
     label: u64,
     back: u64,
-    /// It is for the whole rest, and not an additional one.
+    /// Whether it is for the whole rest; otherwise it is additional.
     main: bool,
-    /// Message bytes that it may still send if it is not, and has sent.
+    /// For an additional slot: message bytes that it may still send, and has sent.
     granted: u64,
     sent: u64,
 }
@@ -79,13 +79,13 @@ struct Load {
 struct Outgoing {
     dst: HostId,
     bytes: u64,
-    /// The next byte to send, and the first that has never been sent.
+    /// The next byte to send, and the first byte that has not been sent.
     next: u64,
     fresh: u64,
     attempt: u16,
-    /// Requests sent, and attempts that failed.
+    /// Number of requests sent, and of attempts that failed.
     tries: u8,
-    /// This attempt has had a slot, first at this time and for so many bytes.
+    /// Whether this attempt has had a slot: since when, and for how many bytes.
     begun: bool,
     began: Time,
     began_bytes: u64,
@@ -136,7 +136,7 @@ impl Sender {
         self.request(key, terms, control);
     }
 
-    /// Attempts are counted over all messages, so that a message that is submitted again has other ones.
+    /// Attempts are counted over all messages, so that a message that is submitted again has different ones.
     fn next_attempt(&mut self) -> u16 {
         self.attempts = self.attempts.wrapping_add(1);
         self.attempts
@@ -150,7 +150,7 @@ impl Sender {
         control.push(terms.control(flow, message.dst, header));
     }
 
-    /// A request leaves: its answer has until then.
+    /// A request leaves: starts the timer for its answer.
     pub fn departed(&mut self, now: Time, request: &Packet, terms: &Params) {
         let Some(key) = self.messages.slot(request.flow) else { return };
         if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
@@ -174,7 +174,7 @@ impl Sender {
         match (header.kind, known, current) {
             (kind::RSVP, _, None) => {
                 self.counts.rsvps_stale += 1;
-                // Of an earlier attempt, after which another has been asked for; or of a message that has ended.
+                // It belongs to an earlier attempt that has been replaced, or to a message that has ended.
                 let conclusive = if known.is_some() { 1 } else { ENDED };
                 let over = Header { conclusive, ..Header::of(kind::REJECT) };
                 answer_rsvp(packet, header, over, terms, control);
@@ -188,7 +188,7 @@ impl Sender {
         }
     }
 
-    /// A slot at the receiver and a virtual link on each link of the way are this message's.
+    /// A slot at the receiver and a virtual link on each link of the path are reserved for this message.
     fn reserved(
         &mut self,
         cx: &mut Cx<'_>,
@@ -213,7 +213,7 @@ impl Sender {
             let complete = Header { conclusive: 1, ..Header::of(kind::COMPLETE) };
             return answer_rsvp(rsvp, header, complete, terms, control);
         }
-        // Of the free slots the one that may send first. An active message leaves one for each that has none yet.
+        // The free slot that may send first. An active message leaves one slot for each message that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
@@ -259,7 +259,7 @@ impl Sender {
         }
     }
 
-    /// A switch had nothing free for the message's rsvp: its receiver has the request, and tries again.
+    /// A switch had no free virtual link for the message's rsvp: its receiver has the request and tries again.
     fn heard(&mut self, now: Time, key: u32, terms: &Params) {
         self.counts.refusals_heard += 1;
         if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
@@ -267,7 +267,7 @@ impl Sender {
         }
     }
 
-    /// The message is refused, unless it has been given a slot meanwhile or all of it is on its way.
+    /// The message is refused, unless it has got a slot meanwhile or all of it is in flight.
     fn refused(&mut self, cx: &mut Cx<'_>, key: u32) {
         let Some((flow, message)) = self.messages.get(key) else { return };
         if message.slots > 0 || message.begun && message.next == message.bytes {
@@ -283,7 +283,7 @@ impl Sender {
         cx.events.push(event);
     }
 
-    /// This attempt is over: what it holds is given back, and there is another, or none.
+    /// Ends this attempt: releases its reservations, and starts another attempt or none.
     fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Params, control: &mut Control) {
         self.counts.attempts_failed += 1;
         self.end_slots(key, kind::REJECT, terms, control);
@@ -309,7 +309,7 @@ impl Sender {
         Some(message)
     }
 
-    /// Takes all slots of a message from it, and says so on the ways of its data.
+    /// Removes all slots from a message, and tells switches on the paths of its data.
     fn end_slots(&mut self, key: u32, kind: u8, terms: &Params, control: &mut Control) {
         for index in 0..self.slots.len() as u32 {
             if self.slots[index as usize].load.is_some_and(|load| load.message == key) {
@@ -329,7 +329,8 @@ impl Sender {
         control.push(terms.routed(flow, message.dst, header, load.label));
     }
 
-    /// An additional slot that has sent what it was given for: the message's main slot from now on, if it has none (its rsvp was refused).
+    /// An additional slot that has sent what it was given for becomes the message's main slot, if it has none (its rsvp
+    /// was refused).
     fn goes_on(&mut self, index: u32) -> bool {
         let Some(load) = self.slots[index as usize].load else { return false };
         let of = |slot: &Slot| slot.load.is_some_and(|other| other.message == load.message && other.main);
@@ -357,7 +358,7 @@ impl Sender {
             let slot = &mut self.slots[index as usize];
             let load = slot.load.expect("a slot that is due has a load");
             if cx.now > slot.due.max(load.given) + terms.bounds.slip(terms.bounds.access_rate) {
-                // The link was down: receiver and switches may have given up on this.
+                // The link was down: receiver and switches may have given this up.
                 self.fail(cx, load.message, terms, control);
                 continue;
             }
@@ -426,7 +427,7 @@ impl Sender {
             if message.begun || message.tries >= terms.attempts {
                 self.fail(cx, key, terms, control);
             } else {
-                // Nothing has come of the request: it is the same attempt.
+                // No answer has arrived to the request: the attempt stays the same.
                 self.counts.requests_again += 1;
                 self.request(key, terms, control);
             }
@@ -443,7 +444,7 @@ impl Sender {
     }
 }
 
-/// Answers a rsvp that is of no use: what it reserved is free again.
+/// Answers a useless rsvp, so that its reservations are released.
 fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Params, control: &mut Control) {
     if rsvp.has(flags::SOURCE_ROUTED) {
         let answer = Header { attempt: header.attempt, id: header.id, ..answer };

@@ -1,18 +1,20 @@
-//! In which order a link serves what waits for it: Theorem 3.1's missing premise.
+//! The order in which a link serves waiting packets: the missing premise of Theorem 3.1.
 //!
-//! The paper does not say how a switch serves the packets of several virtual links. Served in the order of arrival ([`Service::Fifo`],
-//! what any switch does), they may wait longer than Theorem 3.1 says ([`adversary`](super::adversary)). Served *in turn*, one packet of each
-//! virtual link that has any ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). That is a queue a virtual link at
-//! each port, K at most, and a list of those that hold packets.
+//! The paper does not say how a switch serves the packets of several virtual links. Served in the order of arrival
+//! ([`Service::Fifo`], what any switch does), they may wait longer than Theorem 3.1 says
+//! ([`adversary`](super::adversary)). Served *in turn*, one packet of each virtual link that has any
+//! ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). That takes a queue for each
+//! virtual link at each port, K at most, and a list of those that hold packets.
 //!
-//! A turn ends with the packet's transmission: a queue that gets its next packet meanwhile stands behind all that have come by then. If it
-//! stood where its packet came, a packet that comes later in that transmission would wait for the rest of it and for that queue again, one
-//! turn more than the proof has.
+//! A turn ends with the packet's transmission: a queue that gets its next packet meanwhile goes behind all that have
+//! arrived by then. If it were placed at its packet's arrival, a packet that arrives later in that transmission would
+//! wait for the rest of it and for that queue again, one turn more than in the proof.
 //!
-//! A queue is a reservation's: its data and the complete behind them, so that what frees a virtual link never overtakes what uses it.
-//! Rsvps and receivers' completes have no virtual link of this direction. They wait in the class's own queue and go first, as long
-//! as they have *credit*: `control_share` of what the data leave, saved up to as much as can wait at once (one of each kind a virtual
-//! link). So they take no more from data than slots leave them, however many come; and while no data wait they need none.
+//! A queue belongs to a reservation: its data and the complete after them, so that the packet that frees a virtual link
+//! never overtakes packets that use it. Rsvps and receivers' completes have no virtual link in this direction. They
+//! wait in the class's own queue and go first as long as they have *credit*: `control_share` of the bandwidth that data
+//! leave, saved up to as much as can wait at once (one packet of each kind for each virtual link). So they take no more
+//! from data than slots leave them, however many arrive; and while no data wait they need no credit.
 //!
 //! All other classes stay in the port's own queues and go after both.
 
@@ -32,11 +34,12 @@ use node::flow_queues::{FlowQueues, Order, Taken};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Service {
-    /// In the order of arrival: one queue. From the third switch on Theorem 3.1 can be exceeded; up to 2^(i-1) (K - 1) packets wait at
-    /// the i-th switch.
+    /// In the order of arrival: one queue. From the third switch on Theorem 3.1 may be exceeded: up to 2^(i-1) (K - 1)
+    /// packets wait at the i-th switch.
     #[default]
     Fifo,
-    /// One packet of each virtual link in turn: Theorem 3.1 holds, and a packet waits #H (K - 1) packets in all switches together.
+    /// One packet of each virtual link in turn: Theorem 3.1 holds, and a packet waits for #H (K - 1) packets in all
+    /// switches together.
     RoundRobin,
 }
 
@@ -50,10 +53,10 @@ pub(super) struct Turns {
 
 struct PortTurns {
     links: FlowQueues,
-    /// By queue, the reservation that has it: receiver and name.
+    /// By queue: the reservation that has it, as receiver and name.
     holders: Vec<Option<(HostId, u32)>>,
     data_bytes: u32,
-    /// What control packets may take before data, in 2^-20 bytes, and the most that is saved.
+    /// Credit of control packets, in 2^-20 bytes, and the most that is saved.
     credit: u64,
     credit_max: u64,
 }
@@ -62,7 +65,7 @@ struct PortTurns {
 const BYTE: u64 = 1 << 20;
 
 impl Turns {
-    /// For a switch with these ports. Packets of `transport` are served in turn.
+    /// The queues of a switch with these ports. Packets of `transport` are served in turn.
     pub fn new(bounds: &Bounds, ports: impl Iterator<Item = units::Rate>, transport: u8) -> Turns {
         let port = |rate| {
             let credit_max = bounds.control_burst_bytes(rate).saturating_mul(BYTE);
@@ -77,7 +80,7 @@ impl Turns {
         Turns { ports: ports.map(port).collect(), transport, share: (bounds.control_per_data() * BYTE as f64) as u64 }
     }
 
-    /// Whose queue a packet waits in, if a reservation's.
+    /// The reservation in whose queue a packet waits, if any.
     fn holder(&self, packet: &Packet) -> Option<(HostId, u32)> {
         if packet.transport != self.transport || packet.class != URGENT {
             return None;
@@ -88,7 +91,7 @@ impl Turns {
 }
 
 impl PortTurns {
-    /// The queue of a reservation. No more of them hold packets at once than the link has virtual links.
+    /// The queue of a reservation. The number of reservations with packets never exceeds the link's virtual links.
     fn queue(&mut self, holder: (HostId, u32)) -> u32 {
         let known = self.holders.iter().position(|of| *of == Some(holder));
         let queue = known.or_else(|| self.holders.iter().position(Option::is_none)).unwrap_or_else(|| {
@@ -158,7 +161,7 @@ impl QueueDiscipline for Turns {
         Some(taken.id)
     }
 
-    /// What is served in turn is the most urgent there is, and not pushed out.
+    /// Packets that are served in turn are the most urgent ones, and are never pushed out.
     fn push_out(&mut self, cx: &mut LinkCx<'_>, port: PortId, class: u8) -> Option<PacketId> {
         cx.ports[port.index()].push_out(class, cx.pool)
     }

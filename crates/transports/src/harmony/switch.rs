@@ -1,24 +1,26 @@
 //! Harmony's part of a switch: the virtual links of its links (sections 3.1 and 4).
 //!
 //! A reservation is of the *data's* direction. The switch at which data come in by a port keeps the list of that link's
-//! reservations, since rsvps that leave by the same port are all that takes them: so what Figure 3's UplinkQ and DlinkCounter
-//! hold is here one list a port, as long as the link has virtual links. The last link, to the receiver, needs no list: the
-//! receiver's slots guard it.
+//! reservations, since rsvps that leave by the same port are all that takes them: so what Figure 3's UplinkQ and
+//! DlinkCounter hold is here one list a port, as long as the link has virtual links. The last link, to the receiver,
+//! needs no list: the receiver's slots guard it.
 //!
-//! Why a list of names and not Figure 3's FIFO of free virtual links and its counter: of a FIFO the next is taken, and section 3.1 draws
-//! uniformly; and neither says *whose* a virtual link is, so that a packet that comes twice frees another message's, and what a lost one
-//! would have freed is never free again. Against that the paper's switches keep "a small constant amount of state", described in the
-//! technical report alone. A counter is the list's length: K entries a port at the most.
+//! Why a list of names and not Figure 3's FIFO of free virtual links and its counter: of a FIFO the next is taken, and
+//! section 3.1 draws uniformly; and neither says *whose* a virtual link is, so that a packet that comes twice frees
+//! another message's, and what a lost one would have freed is never free again. Against that the paper's switches keep
+//! "a small constant amount of state", described in the technical report alone. A counter is the list's length: K
+//! entries a port at the most.
 //!
-//! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and what a lost
-//! packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when room is looked for. A link
-//! that goes down keeps its own: it may come back before their senders know.
+//! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and
+//! what a lost packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when
+//! room is looked for. A link that goes down keeps its own: it may come back before their senders know.
 //!
-//! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so that a port
-//! with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing virtual link"). A rsvp that has
-//! passed as many switches as the longest of the fabric's own shortest paths is refused: the ways around a failure may be longer,
-//! and the bounds would not hold there. For the same reason it takes no turn by which data would come to a link later than that link's bound
-//! has it ([`Bounds::lateness`]), as where a way around a failure in a fat-tree goes down and up again.
+//! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so
+//! that a port with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing
+//! virtual link"). A rsvp that has passed as many switches as the longest of the fabric's own shortest paths is
+//! refused: the ways around a failure may be longer, and the bounds would not hold there. For the same reason it takes
+//! no turn by which data would come to a link later than that link's bound has it ([`Bounds::lateness`]), as where a
+//! way around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;
 use node::{AgentCx, Packet, SwitchAgent};
@@ -32,9 +34,9 @@ use super::{Header, SIGNALS};
 pub struct SwitchPart {
     bounds: Bounds,
     hosts: u32,
-    /// By port, where it matters which turns data take.
+    /// By port, if it matters which turns data take.
     lateness: Option<Vec<PortLateness>>,
-    /// By port, the reservations of the link that leads in by it.
+    /// By port: the reservations of the incoming link.
     ports: Vec<Reservations>,
     counts: Counts,
 }
@@ -50,10 +52,10 @@ struct Counts {
 /// The reservations of one link.
 #[derive(Default)]
 struct Reservations {
-    /// How many virtual links it has.
+    /// Number of its virtual links.
     links: u32,
     held: Vec<Reservation>,
-    /// None of them runs out before.
+    /// None of them expires before this.
     oldest: Time,
 }
 
@@ -64,7 +66,7 @@ struct Reservation {
 }
 
 impl Reservations {
-    /// How many virtual links are free, once what is too old is forgotten.
+    /// Number of free virtual links, after dropping expired reservations.
     fn free(&mut self, now: Time, counts: &mut Counts) -> u32 {
         if self.oldest < now {
             let before = self.held.len();
@@ -93,23 +95,23 @@ impl Reservations {
 }
 
 impl SwitchPart {
-    /// The part of a switch of a network with so many hosts.
+    /// A switch's part in a network with this many hosts.
     pub fn new(bounds: Bounds, hosts: u32) -> SwitchPart {
         SwitchPart { bounds, hosts, lateness: None, ports: Vec::new(), counts: Counts::default() }
     }
 
-    /// Where data may not take every turn.
+    /// If data may not take every turn.
     pub(super) fn with_lateness(self, lateness: Option<Vec<PortLateness>>) -> SwitchPart {
         SwitchPart { lateness, ..self }
     }
 
-    /// By port, how many virtual links are held at `now` and how many there are. Empty before the first packet.
+    /// By port: the number of virtual links reserved at `now`, and in total. Empty before the first packet.
     pub fn held(&self, now: Time) -> impl Iterator<Item = (u32, u32)> + '_ {
         let held = move |port: &Reservations| port.held.iter().filter(|held| held.until >= now).count() as u32;
         self.ports.iter().map(move |port| (held(port), port.links))
     }
 
-    /// Sends a rsvp on its way to the sender by a free virtual link, or back to the receiver as a reject.
+    /// Forwards a rsvp towards the sender by a free virtual link, or returns it to the receiver as a reject.
     fn reserve(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
         let mut header: Header = packet.header();
         let (receiver, sender) = (packet.src, packet.dst);
@@ -136,7 +138,7 @@ impl SwitchPart {
         Some(out)
     }
 
-    /// A port with a free virtual link; a rsvp that has come before takes the same.
+    /// A port with a free virtual link; a duplicate rsvp gets the same port.
     fn choose(
         &mut self,
         cx: &mut AgentCx<'_>,
@@ -146,7 +148,7 @@ impl SwitchPart {
         id: u32,
     ) -> Option<PortId> {
         let (ports, routes, lateness) = (cx.ports, cx.routes, self.lateness.as_deref());
-        // Data come in where the rsvp goes out.
+        // Data arrive where the rsvp leaves.
         let may_turn = |port: PortId| lateness.is_none_or(|of| of[port.index()].comes <= of[in_port.index()].goes);
         let candidates = || {
             let next = routes.next(cx.switch, sender).iter().copied();
@@ -172,21 +174,21 @@ impl SwitchPart {
         })
     }
 
-    /// Makes the rsvp a reject that goes back the way it came, and tells the sender too (section 3.1).
+    /// Turns the rsvp into a reject that returns the way it came, and tells the sender too (section 3.1).
     fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet) -> PortId {
         self.counts.refused += 1;
         let header = packet.header::<Header>();
         packet.class = SIGNALS;
         packet.hops = 0;
         tell(cx, *packet);
-        // To the receiver no refusal by a switch is the last word.
+        // For the receiver a switch's refusal is never final.
         packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port
     }
 
-    /// Frees what a packet along the data's way says is free. `data_in` is the port at which those data came in.
+    /// Frees what a packet along the data's path says is free. `data_in` is the port at which those data arrived.
     fn release(&mut self, data_in: PortId, receiver: HostId, id: u32) {
         if let Some(port) = self.ports.get_mut(data_in.index()) {
             port.give_back(receiver, id);
@@ -201,7 +203,7 @@ fn tell(cx: &mut AgentCx<'_>, mut rsvp: Packet) {
     let choice = cx.random.below(working().count().max(1) as u64) as usize;
     if let Some(&out) = working().nth(choice) {
         let header: Header = rsvp.header();
-        // Whether an additional slot is meant makes no difference to it.
+        // Whether the slot is additional makes no difference to the sender.
         rsvp.set_header(Header { kind: kind::REFUSAL, conclusive: header.conclusive & 1, back: 0, ..header });
         rsvp.flags = 0;
         rsvp.label = 0;
@@ -224,7 +226,7 @@ impl SwitchAgent for SwitchPart {
         let out = out.filter(|out| packet.has(flags::SOURCE_ROUTED) && out.index() < cx.ports.len());
         match (header.kind, out) {
             (kind::COMPLETE | kind::REJECT, Some(_)) => self.release(in_port, packet.dst, header.id),
-            // The other way round: data come in where this goes out.
+            // In the other direction: data arrive where this packet leaves.
             (kind::FAILURE, Some(out)) => self.release(out, packet.src, header.id),
             _ => {
                 self.counts.malformed += 1;

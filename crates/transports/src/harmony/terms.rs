@@ -6,13 +6,13 @@ use super::bounds::Bounds;
 use super::header::kind;
 use super::{Config, Header, Refused, SIGNALS, URGENT};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
     pub bounds: Bounds,
-    /// This host's slots: K, more where its link is faster than the slowest host's.
+    /// Slots of this host: K, and more if its link is faster than the slowest host's.
     pub slots: u32,
-    /// Message bytes for which an additional slot is given: whole packets. 0 where none is.
+    /// Message bytes for each additional slot, in whole packets. 0 for no additional slots.
     pub additional: u64,
     /// What a slot sends in a round trip.
     pub slot_bdp_bytes: u64,
@@ -39,26 +39,26 @@ impl Params {
         }
     }
 
-    /// Packets of a message; none if there is no such message.
+    /// Number of packets of a message; `None` if there is no such message.
     pub fn packets(&self, bytes: u64) -> Option<u32> {
         let packets = bytes.div_ceil(u64::from(self.site.payload_max()));
         u32::try_from(packets).ok().filter(|&packets| packets > 0 && packets < u32::MAX)
     }
 
-    /// When a request that came at `arrived` is rejected: delta_admission later by this host's own clock.
+    /// When a request that arrived at `arrived` is rejected: delta_admission later by this host's clock.
     pub fn admits_until(&self, arrived: Time) -> Time {
         let clock = self.site.clock;
         clock.true_time(clock.local_ps(arrived).saturating_add_unsigned(self.delta_admission.ps()))
     }
 
-    /// A control packet that finds its way by the switches' tables.
+    /// A control packet that follows the switches' tables.
     pub fn control(&self, flow: FlowId, dst: HostId, header: Header) -> Packet {
         let mut packet = self.site.control_packet(flow, dst, header);
         packet.class = SIGNALS;
         packet
     }
 
-    /// One that takes this route, and that switches on it look at or not.
+    /// A control packet with this route; switches on it handle it or not.
     pub fn routed(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {
         let mut packet = self.control(flow, dst, header);
         packet.label = route;

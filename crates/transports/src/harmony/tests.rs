@@ -1,5 +1,5 @@
-//! Scenes on the virtual wire: one switch with Harmony's part, 100 Gbps, 2.5 us from host to host, so that a control packet takes
-//! 2.5064 us and a full data packet 2.74 us.
+//! Scenes on the virtual wire: one switch with Harmony's part, 100 Gbps, 2.5 us from host to host, so that a control
+//! packet takes 2.5064 us and a full data packet 2.74 us.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -121,7 +121,8 @@ fn eight_messages_of_eight_senders_share_a_link_and_a_queue_of_seven_packets() {
     scene.run_until(Time::from_ms(1));
     let first = scene.delivered_at(before).unwrap() + CONTROL + PERIOD * 99 + DATA;
     let delivered = || flows.iter().map(|&flow| scene.delivered_at(flow).unwrap());
-    // Their first packets meet; from then on each comes in its place. Completes and rsvps of 40 bytes hold them up a little.
+    // Their first packets meet; from then on each comes in its place. Completes and rsvps of 40 bytes hold them up a
+    // little.
     let (earliest, latest) = (delivered().min().unwrap(), delivered().max().unwrap());
     assert!(earliest >= first && latest <= first + PACKET * 8, "{earliest} {latest} for {first}");
     // One is being transmitted, at most seven wait.
@@ -339,7 +340,8 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
     assert_eq!(lost_rsvp.delivered_at(flow), Some(again + CONTROL * 2 + DATA));
     assert_eq!(count(&lost_rsvp, 1, "failures_seen"), 1);
 
-    // A packet in the middle: its slot's complete says how much was sent. Nothing that came is sent again but what is behind it.
+    // A packet in the middle: its slot's complete says how much was sent. Nothing that came is sent again but what is
+    // behind it.
     let mut lost_data = scene(2, slots(1));
     lose(&mut lost_data, kind::DATA, 40..41);
     let flow = lost_data.send(Time::ZERO, 0, 1, packets(100));

@@ -1,11 +1,12 @@
-//! Aeolus on Homa: first-RTT packets never stand in the way of scheduled ones (Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A
+//! Aeolus on Homa: first-RTT packets never delay scheduled ones (Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A
 //! Building Block for Proactive Transport in Datacenters, SIGCOMM 2020).
 //!
-//! Unscheduled packets go at line rate as in Homa, but switches lose them as soon as a few packets wait (*selective dropping*, by
-//! RED on packets that are not ECN-capable: section 4). What is granted is flagged ECN-capable and never lost that way. Each
-//! unscheduled packet that arrives is acknowledged, and so is the *probe* that follows the last of them: what is not acknowledged by
-//! then is lost, and is sent again as scheduled packets, before any that has never been sent. The receiver knows as much from the
-//! probe, and grants what was lost like the rest. The scheduled part is Homa's.
+//! Unscheduled packets go at line rate as in Homa, but switches drop them as soon as a few packets wait (*selective
+//! dropping*, by RED on packets that are not ECN-capable: section 4). Granted packets are flagged ECN-capable and never
+//! dropped that way. Each unscheduled packet that arrives is acknowledged, and so is the *probe* that follows the last
+//! of them. Packets that are not acknowledged by then are lost, and are sent again as scheduled packets, before any new
+//! ones. The receiver learns the same from the probe, and grants lost packets like the rest. The scheduled part is
+//! Homa's.
 
 use node::{EarlyDrop, Endpoint, Marking, Site};
 use schemars::JsonSchema;
@@ -17,27 +18,27 @@ use super::host::Homa;
 use super::terms::Params;
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
 
-/// What a scenario may set.
+/// Configuration of Aeolus.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Unscheduled packets are lost where more than this waits, themselves counted.
+    /// Unscheduled packets are dropped if more than this waits, including themselves. Default: 6000B.
     pub threshold: Bytes,
-    /// What is counted.
+    /// Which queue counts. Default: `port`.
     pub queue: Queue,
-    /// The rest.
+    /// The settings of Homa.
     pub homa: super::Config,
 }
 
-/// Where unscheduled packets wait, and what they are lost by.
+/// Where unscheduled packets wait, and which queue's length drops them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
-    /// Homa's priorities; all that waits at the port counts (RED by port).
+    /// Homa's priorities; the length of all queues of the port counts (RED by port).
     Port,
-    /// Homa's priorities; what waits in the same one counts (RED by queue).
+    /// Homa's priorities; the length of the packet's own class counts (RED by queue).
     Class,
-    /// All data waits in one queue below control packets, as in the authors' testbed, and counts.
+    /// All data waits in one queue below control packets, as in the authors' testbed, and that queue counts.
     One,
 }
 

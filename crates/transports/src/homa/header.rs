@@ -13,8 +13,8 @@ pub struct Header {
     pub kind: u8,
     /// Grant and resend: the priority class that scheduled packets shall have.
     pub class: u8,
-    /// From receivers: how many levels unscheduled packets to it have, 0 if that is not told, and up to what sizes of messages
-    /// each goes but the last (section 3.4).
+    /// From receivers: how many levels unscheduled packets to it have, 0 if that is not told, and up to what sizes of
+    /// messages each goes but the last (section 3.4).
     pub levels: u8,
     /// See `levels`.
     pub cutoffs: [u8; LEVELS_MAX - 1],

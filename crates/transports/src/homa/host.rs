@@ -14,7 +14,7 @@ pub(super) struct Homa {
     terms: Params,
     sender: Sender,
     receiver: Receiver,
-    /// Packets without payload for the NIC.
+    /// Control packets for the NIC.
     control: VecDeque<Packet>,
 }
 

@@ -1,5 +1,5 @@
-//! The receiver's side (sections 3.3 to 3.7): it grants packets to a few messages at a time, those with the fewest bytes missing,
-//! and says at what priority they come; asks again for what must have been lost; and notes its traffic.
+//! The receiver's side (sections 3.3 to 3.7). It grants packets to a few messages at a time, those with the fewest
+//! bytes missing, and sets their priority; requests packets that must have been lost; and measures its traffic.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -16,24 +16,24 @@ use crate::bits::Bits;
 
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    /// By sender, its messages that need grants, by the bytes that are missing of them.
+    /// By sender: its messages that need grants, by missing bytes.
     peers: BTreeMap<HostId, BTreeSet<(u64, FlowId, u32)>>,
-    /// Of each sender the one with the fewest bytes missing, in the same order.
+    /// For each sender the message with the fewest missing bytes, in the same order.
     order: BTreeSet<(u64, FlowId, u32)>,
     finished: FxHashSet<FlowId>,
-    /// One a message of which packets must be on their way.
+    /// One timer for each message with packets in flight.
     timers: Timers,
     traffic: Traffic,
-    /// Aeolus: probes that are to be answered, and when: what they have overtaken on other paths is here by then.
+    /// Aeolus: probes to be answered, and when: packets that they have overtaken on other paths have arrived by then.
     probes: VecDeque<(Time, FlowId)>,
-    /// Scheduled packets on their way, of all messages.
+    /// Scheduled packets in flight, of all messages.
     scheduled: u32,
-    /// The messages that have had grants in this turn.
+    /// Messages that have got grants in this turn.
     active: Vec<u32>,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub grants: u64,
@@ -41,34 +41,34 @@ pub(super) struct Counts {
     pub duplicates: u64,
 }
 
-/// A message of which something is missing.
+/// An incomplete message.
 struct Incoming {
     src: HostId,
     bytes: u64,
     packets: u32,
-    /// Packets that its sender sends unasked.
+    /// Number of packets that its sender sends without grants.
     unscheduled: u32,
-    /// Those of them that have not been given up.
+    /// Number of these that have not been given up.
     base: u32,
-    /// Scheduled packets granted in all.
+    /// Total number of scheduled packets granted.
     allowed: u32,
     received: Bits,
-    /// The class that its scheduled packets were last given.
+    /// The last class of its scheduled packets.
     class: u8,
     probed: bool,
-    /// What it counts for in [`Receiver::scheduled`].
+    /// Its contribution to [`Receiver::scheduled`].
     counted: u32,
     /// Its key among the messages of its sender that need grants.
     listed: Option<u64>,
 }
 
 impl Incoming {
-    /// Packets that have been sent unasked or granted, and have not come.
+    /// Packets that were sent without grants or granted, and have not arrived.
     fn in_flight(&self) -> u32 {
         (self.base + self.allowed).saturating_sub(self.received.count)
     }
 
-    /// Packets that need grants yet.
+    /// Packets that still need grants.
     fn ungranted(&self) -> u32 {
         self.packets.saturating_sub(self.base + self.allowed)
     }
@@ -98,7 +98,7 @@ impl Receiver {
         }
     }
 
-    /// How its own traffic divides the levels.
+    /// The division of levels by its own traffic.
     pub fn levels(&self) -> Levels {
         self.traffic.levels()
     }
@@ -140,7 +140,7 @@ impl Receiver {
                 self.arm(slot, cx.now, terms);
             }
             kind::PROBE if terms.aeolus.is_some() => self.probes.push_back((cx.now + terms.probe_lag(), packet.flow)),
-            // A question is no answer: it is not waited any longer for what was waited for.
+            // A probe is no answer: the wait for missing packets does not restart.
             kind::PROBE => {
                 if known.is_none() {
                     self.ask_again(slot, terms, control);
@@ -174,21 +174,21 @@ impl Receiver {
         self.flows.insert(packet.flow, flow)
     }
 
-    /// Notes what a message brings at unscheduled levels.
+    /// Counts the bytes that a message brings at unscheduled levels.
     fn note(&mut self, bytes: u64, packets: u32, unscheduled: u32, terms: &Params) {
         let first = bytes.min(terms.bytes(unscheduled));
         if !terms.graduated {
             self.traffic.saw(bytes, [(bytes, first)]);
             return;
         }
-        // Packet by packet, each as a message of what is left with it; the last RTTbytes too.
+        // Each packet counts like a message with its remaining bytes; so do the last RTTbytes.
         let last = packets.saturating_sub(terms.rtt_packets).max(unscheduled);
         let left = |packet: u32| bytes - terms.bytes(packet);
         let each = (0..unscheduled).chain(last..packets);
         self.traffic.saw(bytes, each.map(|packet| (left(packet), left(packet).min(terms.bytes(1)))));
     }
 
-    /// A part of a message. Whether that is all of it now.
+    /// Handles a part of a message. Returns whether the message is complete now.
     fn data(
         &mut self,
         cx: &mut Cx<'_>,
@@ -205,7 +205,7 @@ impl Receiver {
         if !flow.received.insert(number as u32) {
             self.counts.duplicates += 1;
             if terms.aeolus.is_some() && header.kind == kind::SCHEDULED {
-                // What was thought lost has come twice, and taken the grant of another.
+                // A packet taken for lost has arrived twice, and has used another packet's grant.
                 flow.base = flow.base.saturating_sub(1);
             }
         }
@@ -221,7 +221,7 @@ impl Receiver {
         false
     }
 
-    /// Aeolus: what was sent before the probe and has not come by now is lost, and needs grants like all that has never been sent.
+    /// Aeolus: packets that were sent before the probe and have not arrived are lost, and need grants like new packets.
     fn settle(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if !flow.probed {
@@ -237,7 +237,7 @@ impl Receiver {
         self.grant(now, terms, control);
     }
 
-    /// Tells a sender what its message has been granted.
+    /// Tells a sender the grants of its message.
     fn tell(&self, slot: u32, kind: u8, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let header = Header { class: flow.class, allowed: flow.allowed, ..Header::of(kind) };
@@ -257,7 +257,7 @@ impl Receiver {
         self.grant(cx.now, terms, control);
     }
 
-    /// Keeps a message where it belongs among those that need grants, and the count of what is on its way.
+    /// Updates a message's place among those that need grants, and the count of packets in flight.
     fn list(&mut self, slot: u32, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         self.scheduled = self.scheduled - flow.counted + flow.scheduled();
@@ -285,8 +285,8 @@ impl Receiver {
         }
     }
 
-    /// Sections 3.3 to 3.5: the messages with the fewest bytes missing, one of each sender and as many as the degree of
-    /// overcommitment, have grants for what keeps RTTbytes of each on the way.
+    /// Sections 3.3 to 3.5: grants so that RTTbytes are in flight for each of the messages with the fewest missing
+    /// bytes, one of each sender and as many as the degree of overcommitment.
     fn grant(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let levels = self.traffic.levels();
         let degree = terms.overcommitment(&levels);
@@ -310,7 +310,7 @@ impl Receiver {
                 if terms.graduated && ungranted <= terms.bytes(terms.rtt_packets) {
                     flow.class = flow.class.min(terms.unscheduled_class(&levels, ungranted));
                 }
-                // A message that is wholly granted makes room for another.
+                // A fully granted message makes room for another.
                 room |= flow.ungranted() == 0;
                 let (src, class, allowed) = (flow.src, flow.class, flow.allowed);
                 let header = Header { class, allowed, ..Header::of(kind::GRANT) };
@@ -323,7 +323,7 @@ impl Receiver {
         }
     }
 
-    /// A receiver waits for what is on its way, and for nothing else.
+    /// Starts a timer only if packets are in flight.
     fn arm(&mut self, slot: u32, now: Time, terms: &Params) {
         match self.flows.get(slot) {
             Some((_, flow)) if flow.in_flight() > 0 => self.timers.set(slot, now + terms.resend_after),
@@ -331,7 +331,7 @@ impl Receiver {
         }
     }
 
-    /// Section 3.7: asks for what must be lost, one packet a gap.
+    /// Section 3.7: requests packets that must be lost, one packet for each gap.
     fn ask_again(&mut self, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
         let levels = self.traffic.levels();
@@ -358,7 +358,7 @@ impl Receiver {
         }
     }
 
-    /// Answers probes, and asks again for what should have come by now.
+    /// Answers probes, and requests packets that should have arrived by now.
     pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(&(at, flow)) = self.probes.front()
             && at <= now
@@ -381,7 +381,7 @@ impl Receiver {
         self.timers.next().unwrap_or(Time::MAX).min(probe)
     }
 
-    /// A packet to a sender: it tells this receiver's levels too (section 3.4).
+    /// A packet to a sender, which also carries this receiver's levels (section 3.4).
     fn answer(&self, flow: FlowId, to: HostId, header: Header, terms: &Params) -> Packet {
         let header = if terms.tells() { header.telling(self.traffic.levels()) } else { header };
         terms.control(flow, to, header)

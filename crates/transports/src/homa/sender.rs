@@ -1,8 +1,8 @@
-//! The sender's side (sections 3.2 and 3.3): the first RTTbytes of a message unasked, the rest as it is granted, and of all that
-//! may go the message with the fewest bytes left first.
+//! The sender's side (sections 3.2 and 3.3): the first RTTbytes of a message without grants, the rest as granted, and
+//! always the message with the fewest remaining bytes first.
 //!
-//! A grant says how many scheduled packets of its message may have been sent in all, so that a later one makes up for one that is
-//! lost. Which packets they are is the sender's choice: with Aeolus, unscheduled ones that are known to be lost before any new.
+//! A grant states how many scheduled packets of its message may be sent in total, so a later grant makes up for a lost
+//! one. The sender chooses the packets: with Aeolus, unscheduled packets known to be lost go before new ones.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,16 +20,16 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Messages that have a packet to send, by the bytes that are left of them (SRPT).
+    /// Messages with a packet to send, by remaining bytes (SRPT).
     ready: BTreeSet<(u64, FlowId, u32)>,
-    /// By receiver, what it has told of its levels.
+    /// By receiver: its last reported levels.
     told: FxHashMap<HostId, Levels>,
-    /// One a message: its receiver has not been heard of.
+    /// One timer for each message whose receiver is silent.
     timers: Timers,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub unscheduled: u64,
@@ -44,19 +44,19 @@ struct Outgoing {
     dst: HostId,
     bytes: u64,
     packets: u32,
-    /// Packets that go unasked.
+    /// Number of packets sent without grants.
     unscheduled: u32,
-    /// The first packet that has never been sent.
+    /// The first packet that has not been sent.
     next: u32,
-    /// Scheduled packets that its receiver has allowed, and those of them that have been sent.
+    /// Number of scheduled packets granted, and number sent.
     allowed: u32,
     spent: u32,
-    /// Their class, as last told.
+    /// Their class, as last reported.
     class: u8,
-    /// Asked for again: they need no grant.
+    /// Requested again: these need no grant.
     again: BTreeSet<u32>,
-    /// Aeolus: unscheduled packets that are known to be there, and those that are known to be lost, which go first when more
-    /// is granted. Known since the probe was answered.
+    /// Aeolus: unscheduled packets known to have arrived, and those known to be lost, which go first with the next
+    /// grants. Known since the probe was answered.
     acked: Bits,
     lost: BTreeSet<u32>,
     probed: bool,
@@ -66,7 +66,7 @@ struct Outgoing {
 }
 
 impl Outgoing {
-    /// The packet to send now, and why.
+    /// The packet to send now, and the reason.
     fn next_packet(&self) -> Option<(u32, Reason)> {
         if let Some(&packet) = self.again.first() {
             return Some((packet, Reason::Again));
@@ -87,7 +87,7 @@ impl Outgoing {
     }
 }
 
-/// Why a packet may be sent.
+/// The reason why a packet may be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Again,
@@ -121,7 +121,7 @@ impl Sender {
         self.timers.set(slot, now + terms.ask_after);
     }
 
-    /// Keeps a message where it belongs among those that have a packet to send.
+    /// Updates a message's place among those with a packet to send.
     fn list(&mut self, slot: u32, terms: &Params) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let key = flow.next_packet().map(|_| flow.bytes_left(terms));
@@ -183,13 +183,13 @@ impl Sender {
         self.timers.set(slot, cx.now + terms.ask_after);
     }
 
-    /// Section 3.7: its receiver misses packets that it thinks were sent. If they were, they are sent again; if they wait for
-    /// shorter messages, the receiver is told so.
+    /// Section 3.7: its receiver misses packets that should have been sent. If they were sent, they are sent again; if
+    /// they wait for shorter messages, the receiver is told so.
     fn resend(&mut self, slot: u32, header: &Header, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let payload = u64::from(terms.site.payload_max());
         let end = header.offset.saturating_add(header.length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
-        // What it asks for it has granted, though the grants be lost.
+        // Requested packets count as granted, in case the grants were lost.
         let fresh = end.saturating_sub(flow.next.max(flow.unscheduled));
         if fresh > 0 {
             flow.allowed = flow.allowed.max(flow.spent.saturating_add(flow.lost.len() as u32).saturating_add(fresh));
@@ -218,8 +218,8 @@ impl Sender {
         cx.events.push(Event::Completed { flow: id, sent_packets: flow.sent_packets, resent_packets });
     }
 
-    /// The next data packet for the NIC: of the message with the fewest bytes left whose class may go. Receivers that have told
-    /// nothing are thought to see what this host sees, whose `levels` these are.
+    /// The next data packet for the NIC: of the message with the fewest remaining bytes whose class may be sent. For
+    /// receivers that have not reported levels, this host's own `levels` are used.
     pub fn poll_data(
         &mut self,
         cx: &Cx<'_>,
@@ -275,7 +275,7 @@ impl Sender {
         terms.unscheduled_class(self.told.get(&flow.dst).unwrap_or(levels), bytes)
     }
 
-    /// Asks receivers that have said nothing for too long though it is their turn.
+    /// Probes receivers that have been silent for too long although it is their turn.
     pub fn deadline(&mut self, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((id, flow)) = self.flows.get(slot) else { continue };

@@ -6,28 +6,29 @@ use super::aeolus::Queue;
 use super::traffic::{Levels, Traffic};
 use super::{Config, Header};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
     /// RTTbytes, in full packets.
     pub rtt_packets: u32,
     priorities: u8,
     unscheduled: Option<u8>,
-    /// Sizes between unscheduled levels, if they are fixed.
+    /// Sizes between unscheduled levels, if fixed.
     cutoffs: Vec<u64>,
     overcommitment: Option<u8>,
-    /// How long a receiver waits for what must be on its way before it asks again.
+    /// How long a receiver waits for packets in flight before it requests them again.
     pub resend_after: Duration,
-    /// How long a sender waits for any word: longer, since a receiver that knows of the message knows better what to ask for.
+    /// How long a sender waits for any packet. This is longer, since a receiver that knows the message knows better
+    /// what to request.
     pub ask_after: Duration,
     pub graduated: bool,
-    /// Where unscheduled packets queue, if they may be dropped (Aeolus).
+    /// Where unscheduled packets queue, if they may be dropped early (Aeolus).
     pub aeolus: Option<Queue>,
 }
 
 /// Priority class of control packets (section 3.2: all but data have the highest).
 pub(super) const CONTROL: u8 = 0;
-/// Aeolus in one queue: the class of all data.
+/// Aeolus with a single queue: the class of all data.
 const DATA: u8 = 1;
 
 impl Params {
@@ -54,22 +55,22 @@ impl Params {
         bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Message bytes in so many packets, counted from the first.
+    /// Message bytes in the first `packets` packets.
     pub fn bytes(&self, packets: u32) -> u64 {
         u64::from(packets) * u64::from(self.site.payload_max())
     }
 
-    /// What a receiver notes of its traffic.
+    /// How a receiver measures its traffic.
     pub fn traffic(&self) -> Traffic {
         Traffic::new(self.priorities, self.unscheduled)
     }
 
-    /// Whether receivers tell cutoffs.
+    /// Whether receivers report cutoffs.
     pub fn tells(&self) -> bool {
         self.cutoffs.is_empty()
     }
 
-    /// Class of the unscheduled packets of a message of so many bytes.
+    /// Class of the unscheduled packets of a message of this size.
     pub fn unscheduled_class(&self, levels: &Levels, bytes: u64) -> u8 {
         if self.aeolus == Some(Queue::One) {
             return DATA;
@@ -77,26 +78,26 @@ impl Params {
         if self.tells() { levels.of(bytes) } else { self.cutoffs.partition_point(|&cutoff| bytes > cutoff) as u8 }
     }
 
-    /// Messages that may have grants at one time (section 3.5: as many as there are scheduled levels).
+    /// Number of messages that may have grants at a time (section 3.5: the number of scheduled levels).
     pub fn overcommitment(&self, levels: &Levels) -> usize {
         usize::from(self.overcommitment.unwrap_or(self.priorities - levels.count))
     }
 
-    /// Scheduled packets that may be on their way in all. Homa bounds them by its active messages alone, each of which leaves with
-    /// RTTbytes on the way when it is wholly granted. With Aeolus messages need grants that are no longer than that, of which
-    /// any number would come at once.
+    /// Most scheduled packets in flight in total. Homa bounds them only by its active messages, each of which has
+    /// RTTbytes in flight when it is fully granted. With Aeolus messages that are no longer than that need grants too,
+    /// and any number of them could arrive together.
     pub fn scheduled_max(&self, degree: usize) -> u32 {
         if self.aeolus.is_some() { degree as u32 * self.rtt_packets } else { u32::MAX }
     }
 
-    /// How long a probe waits at its receiver for what it may have overtaken on another path: a full packet takes so much longer than a
-    /// control packet.
+    /// How long a probe waits at its receiver for packets that it may have overtaken on another path: the difference of
+    /// transmission times between a full packet and a control packet.
     pub fn probe_lag(&self) -> Duration {
         self.site.data_rtt.saturating_sub(self.site.control_rtt)
     }
 
-    /// Class of the scheduled packets of the `rank`-th of so many active messages, fewest remaining bytes first. The lowest
-    /// levels are used first, so that a new shorter message finds a level above (section 3.4).
+    /// Class of the scheduled packets of the `rank`-th active message, fewest remaining bytes first. The lowest levels
+    /// are used first, so that a new shorter message finds a higher level free (section 3.4).
     pub fn scheduled_class(&self, levels: &Levels, rank: usize, active: usize) -> u8 {
         if self.aeolus == Some(Queue::One) {
             return DATA;
@@ -106,7 +107,7 @@ impl Params {
         (above + rank).min(usize::from(self.priorities) - 1) as u8
     }
 
-    /// The class of scheduled packets before any grant has said one.
+    /// The class of scheduled packets before the first grant.
     pub fn lowest_class(&self) -> u8 {
         if self.aeolus == Some(Queue::One) { DATA } else { self.priorities - 1 }
     }
@@ -116,7 +117,7 @@ impl Params {
         let mut packet = self.site.control_packet(flow, to, header);
         packet.class = class;
         if self.aeolus.is_some() {
-            // Not to be dropped before there is no room at all.
+            // It is dropped only if there is no room at all.
             packet.flags = flags::ECT;
         }
         packet

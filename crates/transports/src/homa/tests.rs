@@ -1,5 +1,5 @@
-//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host. A control packet takes 2.5064 us, a full data packet 2.74 us, so
-//! that RTTbytes are 5.2464 us: 65,580 bytes, or 44 packets.
+//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host. A control packet takes 2.5064 us, a full data packet
+//! 2.74 us, so that RTTbytes are 5.2464 us: 65,580 bytes, or 44 packets.
 
 use std::collections::BTreeMap;
 
@@ -105,8 +105,8 @@ fn unscheduled_levels_go_by_the_length_of_the_message() {
 
 #[test]
 fn cutoffs_follow_recent_traffic_and_reach_senders() {
-    // Twenty messages of 1 KB to one of 20: as many bytes of either. All are unscheduled, so that there are seven levels, of which the
-    // first three and a half are full with the short ones.
+    // Twenty messages of 1 KB to one of 20: as many bytes of either. All are unscheduled, so that there are seven
+    // levels, of which the first three and a half are full with the short ones.
     let mut scene = scene(2, Config::default());
     for turn in 0..400 {
         let bytes = if turn % 21 == 20 { 20_000 } else { 1_000 };
@@ -137,7 +137,8 @@ fn who_has_been_told_nothing_judges_others_by_itself() {
 
 #[test]
 fn the_lowest_levels_are_used_first_and_shorter_messages_go_above() {
-    // Three senders, of 300, 200 and 100 packets, as soon as all are known: ranks by remaining bytes over levels 4 to 7.
+    // Three senders, of 300, 200 and 100 packets, as soon as all are known: ranks by remaining bytes over levels 4 to
+    // 7.
     let mut scene = scene(4, four());
     let flows =
         [300, 200, 100].map(|count| (count, scene.send(Time::ZERO, (300 - count as u32) / 100, 3, packets(count))));
@@ -336,7 +337,8 @@ fn aeolus_sends_lost_unscheduled_packets_first_and_scheduled_within_a_round_trip
             .filter(|sent| sent.1 < RTT_PACKETS)
             .collect();
         assert_eq!(again.iter().map(|sent| sent.1).collect::<Vec<_>>(), missing);
-        // Behind the probe by a round trip: its way there, the answer's back, and at most a packet at either end, and what a full packet takes longer than the probe.
+        // Behind the probe by a round trip: its way there, the answer's back, and at most a packet at either end, and
+        // what a full packet takes longer than the probe.
         let probe = of_kind(&scene, kind::PROBE)[0].0;
         assert!(again[0].0 <= probe + CONTROL_WAY * 2 + Duration::from_ns(720), "{} {probe}", again[0].0);
         assert_eq!((resent(&scene, flow), of_kind(&scene, kind::RESEND).len()), (4, 0));
@@ -350,7 +352,8 @@ fn aeolus_grants_a_message_whose_every_packet_was_lost() {
     lose(&mut scene, |_, header| header.kind == kind::UNSCHEDULED);
     let flow = scene.send(Time::ZERO, 0, 1, packets(RTT_PACKETS));
     scene.run_until(Time::from_ms(1));
-    // One way and back, and then the message as if it had begun there. A probe waits for what a full packet takes longer.
+    // One way and back, and then the message as if it had begun there. A probe waits for what a full packet takes
+    // longer.
     let second =
         of_kind(&scene, kind::PROBE)[0].0 + CONTROL_WAY * 2 + (Duration::from_ns(240) - Duration::from_ps(6_400));
     let expected = second + (alone(RTT_PACKETS) - Time::ZERO);
@@ -389,8 +392,8 @@ fn packets_from_nowhere_change_nothing() {
     assert_eq!((scene.delivered_at(flow), scene.completed_at(flow)), (None, None));
 }
 
-/// What must hold of all grants, told from what was sent: no message has more on its way than RTTbytes, and none is granted more
-/// than it has.
+/// What must hold of all grants, told from what was sent: no message has more on its way than RTTbytes, and none is
+/// granted more than it has.
 fn assert_grants_are_sound(scene: &Scene, sizes: &BTreeMap<FlowId, u64>) {
     let mut granted: BTreeMap<FlowId, u64> = BTreeMap::new();
     // What a receiver had when it granted is at most what had been sent by then.

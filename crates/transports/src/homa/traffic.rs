@@ -1,11 +1,11 @@
-//! How a receiver divides priorities by what it has seen of late (section 3.4): as many levels are unscheduled as the share of
-//! unscheduled bytes says, and cutoffs between them give each the same bytes.
+//! How a receiver divides priorities by recent traffic (section 3.4): the number of unscheduled levels follows the
+//! share of unscheduled bytes, and cutoffs between them give each level the same bytes.
 
-/// The most levels that unscheduled packets can have: one is left to scheduled packets.
+/// Most unscheduled levels: one level is left to scheduled packets.
 pub(super) const LEVELS_MAX: usize = 7;
 
-/// Which of the unscheduled levels a message's packets have: up to which size each goes, but the last. Sizes are told
-/// by bucket, eight to a doubling.
+/// The unscheduled levels by message size: the largest size of each level except for the last. Sizes are reported as
+/// buckets, eight for each doubling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Levels {
     pub count: u8,
@@ -13,7 +13,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// The level of a message of so many bytes, 0 first.
+    /// The level of a message of this size, 0 first.
     pub fn of(&self, bytes: u64) -> u8 {
         let bucket = bucket(bytes);
         let cutoffs = self.cutoffs.iter().take(usize::from(self.count).saturating_sub(1));
@@ -35,24 +35,24 @@ fn bucket(bytes: u64) -> u8 {
 
 /// Recent messages by size.
 pub(super) struct Traffic {
-    /// By bucket of the message's size, bytes that went at unscheduled levels.
+    /// By size bucket: bytes sent at unscheduled levels.
     unscheduled_bytes: [u64; BUCKETS],
     bytes: u64,
     messages: u32,
-    /// Priorities in all, and how many of them are unscheduled if that is fixed.
+    /// Total number of priorities, and number of unscheduled ones if fixed.
     priorities: u8,
     fixed: Option<u8>,
     levels: Levels,
 }
 
-/// So many messages later half of what is known is forgotten: "recent" is a few thousand messages, so that cutoffs are
-/// steady though a few large messages carry most bytes.
+/// After this many messages half of the counts are forgotten: "recent" is a few thousand messages, so that cutoffs are
+/// steady although a few large messages carry most bytes.
 const HALF_LIFE: u32 = 4096;
-/// Cutoffs are worked out anew after so many.
+/// Cutoffs are recomputed after this many messages.
 const EVERY: u32 = 16;
 
 impl Traffic {
-    /// Before anything has been seen all unscheduled packets share a level above all scheduled ones.
+    /// Before any traffic all unscheduled packets share one level above all scheduled ones.
     pub fn new(priorities: u8, fixed: Option<u8>) -> Traffic {
         let levels = Levels { count: fixed.unwrap_or(1), cutoffs: [0; LEVELS_MAX - 1] };
         Traffic { unscheduled_bytes: [0; BUCKETS], bytes: 0, messages: 0, priorities, fixed, levels }
@@ -62,7 +62,8 @@ impl Traffic {
         self.levels
     }
 
-    /// A message has begun to come in, so many of whose bytes go at unscheduled levels: at that of a message of so many bytes each.
+    /// A message has begun to arrive. Counts its bytes at unscheduled levels, each at the level of a message of that
+    /// size.
     pub fn saw(&mut self, bytes: u64, unscheduled: impl IntoIterator<Item = (u64, u64)>) {
         self.messages += 1;
         if self.messages >= 2 * HALF_LIFE {
@@ -70,7 +71,7 @@ impl Traffic {
             self.bytes /= 2;
             self.unscheduled_bytes.iter_mut().for_each(|bytes| *bytes /= 2);
         }
-        // A message longer than that says no more than that nearly all is scheduled.
+        // A longer message only shows that nearly all bytes are scheduled.
         self.bytes += bytes.min(1 << 48);
         for (of, bytes) in unscheduled {
             self.unscheduled_bytes[usize::from(bucket(of))] += bytes;

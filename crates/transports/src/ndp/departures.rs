@@ -1,23 +1,25 @@
-//! Where the authors' program (published with the paper in 2017) departs from the paper's text, or does what the text leaves open.
+//! Points in which the authors' program (published with the paper in 2017) departs from the paper's text, or decides
+//! what the text leaves open.
 //!
-//! A scenario lists those that it wants, `departures = ["in_order"]`, or takes all of them as `departures = "published"`.
+//! A scenario lists them, `departures = ["in_order"]`, or takes all with `departures = "published"`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use contract::departures::Point;
 
-/// One point of difference.
+/// A departure from the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Departure {
-    /// A host sends packets in the order in which they were pushed and pulled, what is sent again first: a short message waits for
-    /// all that longer ones of its host may send. Without it messages take turns, as in the authors' later program.
+    /// A host sends packets in the order in which they were pushed and pulled, retransmissions first: a short message
+    /// waits for all that longer ones of its host may send. Without this departure messages take turns, as in the
+    /// authors' later program.
     InOrder,
-    /// Headers are not counted: pulls are as far apart as a full packet's payload takes, and a queue of eight packets has room for the
-    /// payload of eight.
+    /// Headers do not count: pulls are as far apart as a full packet's payload takes, and a queue of eight packets has
+    /// room for the payload of eight.
     PayloadOnly,
-    /// Pulls go on until a message is whole: that its sender has marked its last packet removes none.
+    /// Pulls continue until a message is complete. The mark on a sender's last packet removes none.
     PullsToTheEnd,
 }
 

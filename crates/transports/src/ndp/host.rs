@@ -16,7 +16,7 @@ pub(super) struct Ndp {
     terms: Params,
     sender: Sender,
     receiver: Receiver,
-    /// None where switches choose.
+    /// `None` if switches choose paths.
     paths: Option<Paths>,
     /// Control packets for the NIC.
     control: VecDeque<Packet>,

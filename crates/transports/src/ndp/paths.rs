@@ -1,7 +1,8 @@
 //! The paths of packets, chosen by their sender (section 3.1.1), and its scoreboard of them (section 3.2.3).
 //!
-//! Hosts of one rack are reached by the same paths but for the last link, so there is one list and one scoreboard a rack: what one
-//! message learns of a path serves all others, and all of a host's packets to a rack together spread evenly.
+//! Hosts of one rack are reached by the same paths up to the last link, so there is one list and one scoreboard for
+//! each rack. What one message learns of a path serves all others, and all packets of a host to a rack together spread
+//! evenly.
 
 use std::sync::Arc;
 
@@ -14,13 +15,13 @@ use units::{HostId, PortId, Problem, Stream, SwitchId};
 use super::Config;
 use contract::NetworkView;
 
-/// Where there are more paths than this, a host takes so many at random: a torus has millions.
+/// If there are more paths than this, a host uses this many random ones: a torus has millions.
 const PATHS_MAX: u64 = 256;
-/// ACKs and NACKs of a path before it is judged by them: fewer say little.
+/// Number of ACKs and NACKs of a path before it is judged by them.
 const SAMPLES_MIN: u32 = 100;
-/// Lost packets of a path before it is judged by them.
+/// Number of lost packets of a path before it is judged by them.
 const LOSSES_MIN: u32 = 4;
-/// After so many answers a path, all that is known counts half: so paths are left out for a while and not for good.
+/// After this many answers for each path all counts are halved, so that paths are avoided for a while and not for ever.
 const MEMORY: u32 = 512;
 
 pub(super) struct Paths {
@@ -28,10 +29,10 @@ pub(super) struct Paths {
     penalty: bool,
     fabric: Arc<Fabric>,
     routes: Arc<Routes>,
-    /// How often routes have changed: what is said of a path belongs to one time.
+    /// Number of changes of routes: reports about a path are valid for one period.
     era: u32,
     boards: FxHashMap<SwitchId, Board>,
-    /// How often a path was left out of a permutation.
+    /// Number of times that a path was left out of a permutation.
     pub left_out: u64,
 }
 
@@ -42,16 +43,16 @@ pub(super) struct PathId {
     index: u16,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Acked,
-    /// Trimmed, or sent back.
+    /// Trimmed or returned.
     Nacked,
     Lost,
 }
 
-/// Data and control packets go through permutations of their own: in turn through one, neither would be spread evenly.
+/// Data and control packets use separate permutations: in one permutation in turn, neither would spread evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Data,
@@ -61,7 +62,7 @@ pub(super) enum Order {
 /// The paths to a rack.
 struct Board {
     routes: Vec<Score>,
-    /// Bits a port takes in a route, and switches on each path.
+    /// Bits of a port in a route, and number of switches on each path.
     port_bits: u32,
     switches: u32,
     orders: [Permutation; 2],
@@ -112,7 +113,7 @@ pub(super) fn check(network: &NetworkView) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Bits of a port in a route over so many switches, of which the largest has so many ports.
+/// Bits of a port in a route over this many switches, the largest of which has this many ports.
 fn port_bits(ports: usize, switches: u32) -> Option<u32> {
     match (ports, switches) {
         (0..=256, 0..=8) => Some(8),
@@ -134,15 +135,15 @@ impl Paths {
         }
     }
 
-    /// Other paths exist now, and nothing is known of them.
+    /// The paths have changed, and nothing is known of them.
     pub fn set_routes(&mut self, routes: &Arc<Routes>) {
         self.routes = routes.clone();
         self.boards.clear();
         self.era += 1;
     }
 
-    /// Writes the next path to its destination into a packet; another than `avoid` if there is one. None if there is no path: it goes
-    /// without, as far as switches know a way.
+    /// Writes the next path to its destination into a packet, other than `avoid` if possible. `None` if there is no
+    /// path: the packet then follows the switches' tables, as far as they go.
     pub fn route(
         &mut self,
         packet: &mut Packet,
@@ -167,7 +168,7 @@ impl Paths {
         Some(PathId { era: self.era, index })
     }
 
-    /// What became of a packet to `dst`.
+    /// Records the fate of a packet to `dst`.
     pub fn count(&mut self, dst: HostId, path: PathId, outcome: Outcome) {
         if path.era != self.era {
             return;
@@ -247,9 +248,9 @@ impl Board {
 }
 
 impl Counts {
-    /// Whether a path is worse than the `paths` that there are in the mean. The paper says "outliers"; as in the authors' program, a path
-    /// is one whose NACKs are more than 1.25 times as many to an ACK as those of all, and more than 0.3. For losses it has no rule: they
-    /// count from twice the mean on.
+    /// Whether a path is worse than the mean of all `paths`. The paper says "outliers". As in the authors' program, a
+    /// path is one if it has more than 1.25 times as many NACKs for each ACK as all paths, and more than 0.3. The paper
+    /// has no rule for losses: they count from twice the mean on.
     fn is_outlier(&self, total: &Counts, paths: u32) -> bool {
         let [acks, nacks] = [self.acks, self.nacks].map(u64::from);
         let [all_acks, all_nacks] = [total.acks, total.nacks].map(u64::from);
@@ -347,7 +348,7 @@ mod tests {
         FabricSpec::FatTree(FatTree { k: 4, ..FatTree::default() })
     }
 
-    /// The links that a packet's route leads over.
+    /// The links of a packet's route.
     fn links(fabric: &Fabric, packet: &Packet) -> Vec<LinkId> {
         let (mut packet, mut at) = (*packet, fabric.rack_of(packet.src));
         let mut links = Vec::new();
@@ -373,7 +374,8 @@ mod tests {
 
     #[test]
     fn each_path_is_taken_once_in_each_permutation() {
-        // Between pods of a fat-tree with four ports a switch there are four paths, within one two; in a torus many, over 3-bit routes.
+        // Between pods of a fat-tree with four ports a switch there are four paths, within one two; in a torus many,
+        // over 3-bit routes.
         let torus = FabricSpec::Torus(Grid { dims: vec![12, 12], ..Grid::default() });
         for (spec, dst, count) in [(fat_tree(), 15, 4), (fat_tree(), 2, 2), (fat_tree(), 1, 1), (torus, 66, 1_000)] {
             let (mut paths, fabric) = paths(spec, 0);
@@ -430,8 +432,8 @@ mod tests {
             met.extend(lost.then_some(round));
             paths.count(HostId(15), path, if lost { Outcome::Lost } else { Outcome::Acked });
         }
-        // Two of the four paths begin with it. Of 20,000 packets half would be lost; at once few are, and some later to find out whether
-        // it still is dead.
+        // Two of the four paths begin with it. Of 20,000 packets half would be lost; at once few are, and some later to
+        // find out whether it still is dead.
         assert!(met.len() < 200 && met.iter().any(|&round| round > 5_000), "{}", met.len());
     }
 

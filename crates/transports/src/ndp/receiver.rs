@@ -1,4 +1,5 @@
-//! The receiver's side (section 3.2): ACKs and NACKs at once, and one pull queue for all that comes in, emptied at the rate of the link.
+//! The receiver's side (section 3.2): ACKs and NACKs at once, and one pull queue for everything that arrives, emptied
+//! at the rate of the link.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,18 +16,19 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    /// Messages that are wholly here (section 3.2.2: no connection is processed twice).
+    /// Complete messages (section 3.2.2: no connection is processed twice).
     finished: FxHashSet<FlowId>,
-    /// The pull queue: by class, flows that have pulls in it, in turn. A flow may have lost its pulls meanwhile, or be gone.
+    /// The pull queue: by class, flows that have pulls in it, in turn. A flow may have lost its pulls meanwhile, or
+    /// have ended.
     turns: BTreeMap<u16, VecDeque<FlowId>>,
-    /// Pulls in the queue.
+    /// Number of pulls in the queue.
     queued: u64,
-    /// When the next pull may go.
+    /// Earliest time of the next pull.
     pull_at: Time,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub acks: u64,
@@ -37,25 +39,25 @@ pub(super) struct Counts {
     pub duplicates: u64,
 }
 
-/// A message of which something is missing.
+/// An incomplete message.
 struct Incoming {
     src: HostId,
     class: u16,
     packets: u32,
     received: Bits,
-    /// Packets of which only headers have come.
+    /// Packets of which only headers have arrived.
     trimmed: BTreeSet<u32>,
-    /// Pulls sent.
+    /// Number of pulls sent.
     pulls: u32,
-    /// Pulls in the queue, and whether the flow stands in it.
+    /// Number of pulls in the queue, and whether the flow is in it.
     queued: u32,
     listed: bool,
-    /// The sender had nothing more to send: data that was under way brings no pulls.
+    /// The sender had nothing more to send: data then in flight causes no pulls.
     last_seen: bool,
 }
 
 impl Receiver {
-    /// A data packet, or its headers.
+    /// Handles a data packet or its headers.
     pub fn receive(
         &mut self,
         cx: &mut Cx<'_>,
@@ -124,7 +126,7 @@ impl Receiver {
         }
         if terms.mark_ends_pulls && data.last && !trimmed {
             flow.last_seen = true;
-            // Trimmed packets need theirs, those sent again behind the mark too.
+            // Trimmed packets need their pulls, also if sent again after the mark.
             let need = flow.trimmed.len() as u32;
             self.keep(slot, need);
         } else if pulls {
@@ -147,7 +149,7 @@ impl Receiver {
         }
     }
 
-    /// Removes all pulls of a flow but so many.
+    /// Removes all pulls of a flow except for this many.
     fn keep(&mut self, slot: u32, most: u32) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let removed = flow.queued.saturating_sub(most);
@@ -156,7 +158,8 @@ impl Receiver {
         self.counts.pulls_removed += u64::from(removed);
     }
 
-    /// The only pull in the queue is this flow's and may go now: it goes with the answer (section 3.2, "a combined PULLACK").
+    /// If the only pull in the queue is this flow's and may be sent now, it goes with the answer (section 3.2, "a
+    /// combined PULLACK").
     fn take_own(&mut self, slot: u32, now: Time, terms: &Params) -> bool {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         if flow.queued != 1 || now < self.pull_at {
@@ -169,7 +172,8 @@ impl Receiver {
         true
     }
 
-    /// A pull goes: the next when its packet has come in. One that is late by less than that does not make all others late.
+    /// Sends a pull; the next follows when its packet has arrived. A pull late by less than that does not delay the
+    /// others.
     fn pace(&mut self, now: Time, terms: &Params) {
         let due = if now < self.pull_at + terms.packet_time { self.pull_at } else { now };
         self.pull_at = due + terms.packet_time;
@@ -188,7 +192,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a pull of the flow whose turn it is.
+    /// Removes a pull of the flow whose turn it is.
     fn take_turn(&mut self) -> (FlowId, u32) {
         loop {
             let mut first = self.turns.first_entry().expect("flows with pulls are listed");

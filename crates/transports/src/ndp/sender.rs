@@ -1,4 +1,5 @@
-//! The sender's side (sections 3.2 and 3.2.4): a first window at once, then what is pulled, trimmed packets first.
+//! The sender's side (sections 3.2 and 3.2.4): a first window at once, then as many packets as pulled, trimmed packets
+//! first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,24 +12,24 @@ use super::paths::{Order, Outcome, PathId, Paths};
 use super::terms::{DATA, Params};
 use crate::bits::Bits;
 
-/// A message is silent when everything that was sent has been answered and what was promised does not come: its last pulls are lost. In a
-/// large incast pulls take long, so it is only after many timeouts that a sender sends a packet unasked.
+/// A message is silent when everything sent has been answered and the promised pulls do not arrive: its last pulls are
+/// lost. In a large incast pulls take long, so a sender sends a packet without a pull only after many timeouts.
 const PATIENCE: u32 = 16;
-/// A timeout after which nothing is heard doubles, up to so many times.
+/// A timeout without any answer doubles, up to this many times.
 const BACKOFF_MAX: u32 = 8;
-/// How many of the last answers say whether "most packets recently were ACKed".
+/// Number of last answers that decide whether "most packets recently were ACKed".
 const RECENT: u32 = 16;
 
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
     ready: Ready,
-    /// One a flow: the oldest packet in flight, or the pull that does not come.
+    /// One timer for each flow: for the oldest packet in flight, or the missing pull.
     timers: Timers,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub returned: u64,
@@ -37,15 +38,15 @@ pub(super) struct Counts {
     pub pulls_missed: u64,
 }
 
-/// Flows that may send. They take turns, a packet each; with [`super::Departure::InOrder`] a flow stands here once for each time that
-/// it was told how much more it may send, and what goes again stands ahead.
+/// Flows that may send. They take turns packet by packet. With [`super::Departure::InOrder`] a flow is listed once for
+/// each permission to send more, and retransmissions come first.
 #[derive(Default)]
 struct Ready {
     ahead: VecDeque<Place>,
     queue: VecDeque<Place>,
 }
 
-/// A flow's place in the order of sending, and for how many packets.
+/// A flow's place in the sending order, and its number of packets.
 struct Place {
     flow: FlowId,
     slot: u32,
@@ -53,7 +54,7 @@ struct Place {
 }
 
 impl Ready {
-    /// The flow that is to send its next packet.
+    /// The flow that sends the next packet.
     fn next(&mut self) -> Option<(FlowId, u32)> {
         let queue = if self.ahead.is_empty() { &mut self.queue } else { &mut self.ahead };
         let first = queue.front_mut()?;
@@ -71,32 +72,32 @@ struct Outgoing {
     class: u16,
     bytes: u64,
     packets: u32,
-    /// The first packet that was never sent.
+    /// The first packet that has not been sent.
     next: u32,
     /// Packets to be sent again.
     again: BTreeMap<u32, Again>,
-    /// How many packets may go now: the first window, what has been pulled, and what goes without.
+    /// Number of packets that may be sent now: first window, pulled packets, and those without pulls.
     credit: u32,
     /// The highest pull counter seen.
     pulled: u32,
-    /// Answers so far, each of which stands for a pull.
+    /// Number of answers so far, each of which stands for a pull.
     answered: u32,
-    /// Packets sent of which nothing is known, oldest first.
+    /// Packets in flight without an answer, oldest first.
     in_flight: VecDeque<Sent>,
     acked: Bits,
     sent_packets: u64,
-    /// The last answers: a bit each, set for an ACK, and how many there are.
+    /// The last answers as bits, set for an ACK, and their number.
     recent: (u32, u32),
-    /// When something was last heard or sent, and how many timeouts since.
+    /// When something was last received or sent, and number of timeouts since.
     heard_at: Time,
     timeouts: u32,
-    /// Packets for which it has a place in the order of sending.
+    /// Number of packets with a place in the sending order.
     listed: u32,
 }
 
 /// A packet to be sent again.
 struct Again {
-    /// It was trimmed, and a pull comes for it.
+    /// Whether it was trimmed, so that a pull will arrive for it.
     trimmed: bool,
     avoid: Option<PathId>,
 }
@@ -114,7 +115,7 @@ impl Outgoing {
         !self.again.is_empty() || self.next < self.packets
     }
 
-    /// Packets that are left to send.
+    /// Number of packets left to send.
     fn work(&self) -> u32 {
         self.again.len() as u32 + (self.packets - self.next)
     }
@@ -123,7 +124,7 @@ impl Outgoing {
         self.credit > 0 && self.has_work()
     }
 
-    /// Pulls that should still come: packets ACKed or NACKed and not yet pulled.
+    /// Number of pulls still expected: packets ACKed or NACKed and not yet pulled.
     fn expected(&self) -> u32 {
         self.answered.saturating_sub(self.pulled)
     }
@@ -145,7 +146,7 @@ impl Outgoing {
         self.in_flight.remove(at)
     }
 
-    /// All packets below `acked` are there.
+    /// All packets below `acked` have arrived.
     fn ack_below(&mut self, acked: u32) {
         while self.acked.first_missing < acked.min(self.packets) {
             let packet = self.acked.first_missing;
@@ -155,7 +156,8 @@ impl Outgoing {
         }
     }
 
-    /// If neither an answer nor a pull is to come and something is left, one packet goes without: the pull clock must not stop.
+    /// If neither an answer nor a pull is expected and packets are left, one is sent without a pull: the pull clock
+    /// must not stop.
     fn keep_going(&mut self) -> bool {
         let stuck = self.credit == 0 && self.in_flight.is_empty() && self.expected() == 0 && self.has_work();
         self.credit += u32::from(stuck);
@@ -239,7 +241,7 @@ impl Sender {
                 if let Some(sent) = flow.land(number) {
                     count(packet.src, &sent, Outcome::Acked);
                     if sent.last && terms.mark_ends_pulls {
-                        // Its receiver has removed the pulls that it had for us, but for what it knows to be trimmed.
+                        // Its receiver has removed its pulls for this flow, except for packets known to be trimmed.
                         let trimmed = flow.again.values().filter(|again| again.trimmed).count() as u32;
                         flow.answered = flow.pulled + trimmed.saturating_sub(flow.credit);
                     }
@@ -293,7 +295,7 @@ impl Sender {
     /// The next data packet for the NIC.
     pub fn poll_data(&mut self, cx: &mut Cx<'_>, terms: &Params, paths: Option<&mut Paths>) -> Option<Packet> {
         while let Some((id, slot)) = self.ready.next() {
-            // The slot of a flow that has ended may be another's by now.
+            // The slot of a flow that has ended may belong to another flow by now.
             let Some((_, flow)) = self.flows.get_mut(slot).filter(|known| known.0 == id) else { continue };
             flow.listed -= 1;
             if flow.may_send() {
@@ -328,7 +330,7 @@ impl Sender {
         packet
     }
 
-    /// What neither ACK nor NACK nor return came for is lost and goes again, unasked: it brings no pull either.
+    /// A packet without ACK, NACK or return is lost and is sent again without a pull, since it caused none.
     pub fn deadline(&mut self, now: Time, terms: &Params, mut paths: Option<&mut Paths>) {
         while let Some(slot) = self.timers.expire(now) {
             let Some((_, flow)) = self.flows.get_mut(slot) else { continue };

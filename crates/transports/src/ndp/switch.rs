@@ -1,13 +1,14 @@
-//! The switch's part (section 3.1): two queues a port, trimming, and return to sender (section 3.2.4).
+//! The switch's part (section 3.1): two queues at each port, trimming, and return to sender (section 3.2.4).
 //!
-//! Data wait in a queue of eight packets, headers and control packets in one of as much memory that goes first, ten to one while both
-//! wait: so feedback is early, and an overload of headers can't starve data. When data find their queue full, the arriving packet or the
-//! last of the queue, by a coin, is cut down to its headers. When the header queue is full, headers go back to their sender.
+//! Data wait in a queue of eight packets, headers and control packets in one of as much memory that goes first, ten to
+//! one while both wait: so feedback is early, and an overload of headers can't starve data. When data find their queue
+//! full, the arriving packet or the last of the queue, by a coin toss, is cut down to its headers. When the header
+//! queue is full, headers return to their sender.
 //!
-//! Decided where the paper is silent: when both queues are full, the arriving packet is the one that is cut and sent back; control
-//! packets that find no room are lost, and so are headers that have been sent back before. Other transports' packets are served from
-//! the data queue and are neither cut nor returned; the paper would give them a queue of their own (section 3.2.5), which here is
-//! another run.
+//! Decided where the paper is silent: when both queues are full, the arriving packet is trimmed and returned; control
+//! packets that find no room are lost, and so are headers that have been returned before. Other transports' packets are
+//! served from the data queue and are neither cut nor returned; the paper would give them a queue of their own (section
+//! 3.2.5), which here is another run.
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueDiscipline, QueueView};
 use node::packet::flags;
@@ -18,7 +19,7 @@ use units::PortId;
 use super::header::Data;
 use super::{Config, Header};
 
-/// NDP's part of a switch.
+/// NDP's queues in a switch.
 pub struct SwitchPart {
     /// The transport whose packets are NDP's.
     transport: u8,
@@ -85,7 +86,7 @@ impl SwitchPart {
         packet.transport != self.transport || (packet.payload_bytes > 0 && !packet.has(flags::TRIMMED))
     }
 
-    /// Headers, or a control packet, for which the header queue may have no room.
+    /// Admits headers or a control packet, for which the header queue may have no room.
     fn admit_header(&mut self, cx: &mut LinkCx<'_>, out: PortId, id: PacketId) -> Admission {
         let packet = &mut cx.pool.get_mut(id).packet;
         if self.ports[out.index()].headers.bytes + u32::from(packet.wire_bytes) <= self.queue_bytes {
@@ -101,7 +102,7 @@ impl SwitchPart {
         }
         packet.set_header(Header::Data(Data { returned: true, ..data }));
         (packet.src, packet.dst) = (packet.dst, packet.src);
-        // Back by any way that switches know.
+        // It returns by any path of the routing tables.
         packet.flags &= !(flags::SOURCE_ROUTED | flags::COMPACT_ROUTE);
         packet.label = 0;
         self.returned += 1;

@@ -3,42 +3,43 @@ use units::{Duration, FlowId, HostId, Rate};
 
 use super::{Config, Departure, Header, PullOrder};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
     /// IW, in packets.
     pub window: u32,
-    /// Transmission time of a full packet, or with [`Departure::PayloadOnly`] of its payload: the pace of pulls.
+    /// Time between pulls: transmission time of a full packet, or with [`Departure::PayloadOnly`] of its payload.
     pub packet_time: Duration,
-    /// How long an answer may take.
+    /// Longest time of an answer.
     pub rto: Duration,
-    /// Whether pulls go by class of traffic.
+    /// Whether pulls go by traffic class.
     pub by_class: bool,
-    /// Whether packets leave in the order in which they may: [`Departure::InOrder`].
+    /// Whether packets leave in the order of their permissions: [`Departure::InOrder`].
     pub in_order: bool,
-    /// Whether a last packet's mark removes pulls: not with [`Departure::PullsToTheEnd`].
+    /// Whether a last packet's mark removes pulls; not with [`Departure::PullsToTheEnd`].
     pub mark_ends_pulls: bool,
 }
 
 /// Priority class of control packets.
 pub(super) const CONTROL: u8 = 0;
-/// Priority class of data, where NDP's own two queues are not in between: at the host.
+/// Priority class of data at the host, where NDP's own queues are not involved.
 pub(super) const DATA: u8 = 1;
 
 impl Params {
-    /// At `site` of a network whose slowest link has such a rate.
+    /// For `site` in a network whose slowest link has this rate.
     pub fn new(config: &Config, site: &Site, slowest: Rate) -> Params {
         let mtu = u64::from(site.mtu_bytes);
         let queue_bytes = u64::from(config.queue_packets) * mtu;
-        // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay product is 8.
-        // On the way data meet queues, and pulls the headers and data before them; two queues' worth covers it there (24) as
-        // anywhere else, where the paper's number of packets would not.
+        // Section 6.2: at 10 Gbps with 9 KB packets 20 packets are needed to fill a network whose bandwidth-delay
+        // product is 8. On the way data meet queues, and pulls the headers and data before them; two queues' worth
+        // covers it there (24) as anywhere else, where the paper's number of packets would not.
         let window_bytes = config.initial_window.map_or(site.bdp_bytes() + 2 * queue_bytes, |window| window.get());
         let switches = site.data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap_or(1);
-        // At each switch a packet waits for a full data queue at most, with as many headers between as go before data, and one that is
-        // trimmed, or its answer, for a full header queue, which in an incast goes at that pace too. In the paper's network that makes
-        // 4.7 ms, most of it for 1,125 headers at each of five switches. The paper calls 1 ms safe (section 3.2.4), its program waits
-        // 5 ms: with 1 ms, an incast that fills a header queue has packets time out that are merely late.
+        // At each switch a packet waits for a full data queue at most, with as many headers between as go before data,
+        // and one that is trimmed, or its answer, for a full header queue, which in an incast goes at that pace too. In
+        // the paper's network that makes 4.7 ms, most of it for 1,125 headers at each of five switches. The paper calls
+        // 1 ms safe (section 3.2.4), its program waits 5 ms: with 1 ms, an incast that fills a header queue has packets
+        // time out that are merely late.
         let [packet, header] = [mtu, u64::from(site.header_bytes)].map(|bytes| slowest.transmit(bytes));
         let turn = packet + header * u64::from(config.headers_per_packet);
         let turns = (queue_bytes / u64::from(site.header_bytes)).div_ceil(u64::from(config.headers_per_packet));

@@ -1,5 +1,6 @@
-//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us (3.2 ns onto the wire, and
-//! again out of the switch) and a full data packet 2.74 us. The switch has no bounds; what is trimmed or sent back, a scene does itself.
+//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us (3.2 ns
+//! onto the wire, and again out of the switch) and a full data packet 2.74 us. The switch has no bounds; what is
+//! trimmed or sent back, a scene does itself.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -405,8 +406,8 @@ fn pulls_to_the_end_are_not_removed_by_a_mark() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 60, ..Default::default() })]
 
-    /// Whatever befalls packets: each message is delivered once and completed once; headers always lead to a NACK; receivers pull no
-    /// more than packets came in, and no faster than these do.
+    /// Whatever befalls packets: each message is delivered once and completed once; headers always lead to a NACK;
+    /// receivers pull no more than packets came in, and no faster than these do.
     #[test]
     fn what_always_holds(
         seed: u32,

@@ -1,7 +1,8 @@
-//! The central scheduler that pFabric is held against (section 3, Algorithm 1).
+//! The central scheduler that pFabric is compared with (section 3, Algorithm 1).
 //!
-//! The fabric is one big switch. At every arrival and every end of a flow, flows are gone through by remaining size, least first, and
-//! each goes at line rate whose sender and receiver are both free. It knows all flows at once and preempts at no cost.
+//! The fabric is one big switch. At every arrival and every end of a flow, the scheduler goes through the flows by
+//! remaining size, least first, and each whose sender and receiver are both free is sent at line rate. It knows all
+//! flows at once and preempts at no cost.
 
 use units::{Duration, HostId, Time};
 
@@ -14,18 +15,18 @@ pub struct Flow {
     pub dst: HostId,
     /// When it arrives.
     pub start: Time,
-    /// How long it takes at line rate.
+    /// Its transmission time at line rate.
     pub work: Duration,
 }
 
-/// When each flow is done.
+/// When each flow ends.
 pub fn ideal(flows: &[Flow]) -> Vec<Time> {
     let hosts = flows.iter().map(|flow| flow.src.index().max(flow.dst.index()) + 1).max().unwrap_or(0);
     let mut arrivals: Vec<usize> = (0..flows.len()).collect();
     arrivals.sort_by_key(|&flow| (flows[flow].start, flow));
     let mut arrivals = arrivals.into_iter().peekable();
     let mut done = vec![Time::ZERO; flows.len()];
-    // What remains of flows that are there, and whether they go.
+    // Remaining sizes of the present flows, and whether they are being sent.
     let mut active: Vec<(Duration, usize, bool)> = Vec::new();
     let mut now = Time::ZERO;
     loop {
@@ -67,7 +68,8 @@ mod tests {
 
     #[test]
     fn the_least_remaining_goes_first_and_what_is_free_is_used() {
-        // Two to one receiver, of which the second has less and preempts; for so long the first's sender has time for a third.
+        // Two to one receiver, of which the second has less and preempts; for so long the first's sender has time for a
+        // third.
         let flows = [flow(0, 2, 0, 100), flow(1, 2, 10, 30), flow(0, 3, 10, 200)];
         assert_eq!(ideal(&flows), [130, 40, 300].map(Time::from_us));
     }

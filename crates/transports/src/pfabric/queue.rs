@@ -1,7 +1,7 @@
-//! A switch's part (section 4.1): at each port a small queue that is searched, not sorted.
+//! A switch's part (section 4.1): at each port a short queue that is searched, not sorted.
 //!
-//! With two bandwidth-delay products of packets at most, the paper finds the least and the greatest in a comparator tree; here a list
-//! in the order of arrival is gone through.
+//! With at most two bandwidth-delay products of packets, the paper finds the least and the greatest in a comparator
+//! tree; here a list in the order of arrival is searched.
 
 use node::link::{Admission, Cause, Dequeued, LinkCx, QueueView};
 use node::pool::{Fifo, PacketId};
@@ -10,18 +10,18 @@ use units::{FlowId, HostId, PortId};
 
 use super::Header;
 
-/// What the queue reads of a packet.
+/// What the queue knows of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Least first.
+    /// Priority, least first.
     pub priority: u64,
-    /// Whose packet it is: a flow's data and its acknowledgements are two.
+    /// The packet's flow; a flow's data and its acknowledgements count as two.
     pub flow: (FlowId, HostId),
-    /// On the wire.
+    /// Bytes on the wire.
     pub bytes: u32,
 }
 
-/// One port's queue, of packets named by `T`: in the order of arrival.
+/// The queue of one port, of packets named by `T`, in the order of arrival.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
     packets: Vec<(Label, T)>,
@@ -29,19 +29,19 @@ pub struct Queue<T> {
     bytes_max: u32,
 }
 
-/// What becomes of a packet that comes.
+/// The fate of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer<T> {
     /// It fits.
     Fits,
-    /// This one, taken out just now, has to go for it, and perhaps another.
+    /// This packet has been removed to make room, and perhaps another follows.
     Evicts(T),
-    /// It has to go itself.
+    /// The arriving packet is dropped.
     Loses,
 }
 
 impl<T: Copy> Queue<T> {
-    /// An empty queue that takes so many bytes.
+    /// An empty queue with this capacity.
     pub fn new(bytes_max: u32) -> Queue<T> {
         Queue { packets: Vec::new(), bytes: 0, bytes_max }
     }
@@ -56,7 +56,7 @@ impl<T: Copy> Queue<T> {
         self.packets.is_empty()
     }
 
-    /// Whether there is room for a packet. If not, the one with the greatest number goes, the last of equals.
+    /// Whether there is room for a packet. If not, the packet with the greatest number is dropped, the last of equals.
     pub fn offer(&mut self, label: Label) -> Offer<T> {
         if self.bytes + label.bytes <= self.bytes_max {
             return Offer::Fits;
@@ -73,7 +73,7 @@ impl<T: Copy> Queue<T> {
         self.packets.push((label, packet));
     }
 
-    /// Takes the packet to send: of the flow that has the one with the least number, the first that came.
+    /// Removes the packet to send: the first to arrive of the flow that has the packet with the least number.
     pub fn pop(&mut self) -> Option<T> {
         let (least, _) = self.packets.iter().min_by_key(|(label, _)| label.priority)?;
         let flow = least.flow;
@@ -96,14 +96,14 @@ impl<T: Copy> Queue<T> {
 /// A switch's queues.
 pub(super) struct SwitchPart {
     ports: Vec<Queue<PacketId>>,
-    /// The same packets, as others may see them.
+    /// The same packets as a plain list, for others to see.
     shown: Vec<Fifo>,
     transport: u8,
     evicted: u64,
 }
 
 impl SwitchPart {
-    /// Queues of so many bytes at so many ports; packets of `transport` carry priorities.
+    /// Queues of this capacity for each port; packets of `transport` carry priorities.
     pub fn new(ports: usize, bytes_max: u32, transport: u8) -> SwitchPart {
         let queue = |_| Queue::new(bytes_max);
         SwitchPart {
@@ -162,7 +162,7 @@ impl QueueDiscipline for SwitchPart {
         self.dequeue(cx, port).map(|dequeued| dequeued.id)
     }
 
-    /// All are of one class: none is less urgent.
+    /// All packets are of one class: none is less urgent.
     fn push_out(&mut self, _: &mut LinkCx<'_>, _: PortId, _: u8) -> Option<PacketId> {
         None
     }
@@ -233,8 +233,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
 
-        /// Of packets of one size that were offered and have not left, it holds the most urgent; what leaves is the first of its
-        /// flow; and the flow that it is of has the most urgent of all.
+        /// Of packets of one size that were offered and have not left, it holds the most urgent; what leaves is the
+        /// first of its flow; and the flow that it is of has the most urgent of all.
         #[test]
         fn the_most_urgent_of_all_that_were_offered_are_there(
             steps in proptest::collection::vec((0u64..50, 0u32..5, any::<bool>()), 1..200),

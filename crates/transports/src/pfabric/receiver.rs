@@ -1,4 +1,4 @@
-//! The receiver's side: an acknowledgement for each packet.
+//! The receiver's side: one acknowledgement for each packet.
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet};
@@ -14,7 +14,7 @@ use crate::bits::Bits;
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
     finished: FxHashSet<FlowId>,
-    /// Data that was there already.
+    /// Data packets received again.
     pub duplicates: u64,
 }
 
@@ -24,7 +24,7 @@ struct Incoming {
     received: Bits,
 }
 
-/// No window reaches so many packets beyond the first that is missing.
+/// No window reaches this many packets beyond the first missing one.
 const AHEAD_MAX: u32 = 1 << 24;
 
 impl Receiver {

@@ -11,14 +11,14 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Flows that may send, or could.
+    /// Flows that may send.
     ready: Vec<u32>,
-    /// One a flow with packets on their way.
+    /// One timer for each flow with packets in flight.
     timers: Timers,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub timeouts: u64,
@@ -29,21 +29,21 @@ struct Outgoing {
     dst: HostId,
     bytes: u64,
     packets: u32,
-    /// Message bytes that are not acknowledged.
+    /// Message bytes without acknowledgement.
     remaining: u64,
     acked: Bits,
     sent: Bits,
     sent_packets: u64,
-    /// Packets below it that are not acknowledged have been sent since the last timeout, so many.
+    /// Number of packets below it without acknowledgement that have been sent since the last timeout.
     next: u32,
     on_the_way: u32,
     window: u32,
     threshold: u32,
-    /// Acknowledgements towards the next packet of the window, above the threshold.
+    /// Above the threshold: acknowledgements counted towards the next packet of the window.
     credit: u32,
     /// Timeouts since the last acknowledgement.
     timeouts: u32,
-    /// A probe is to be sent.
+    /// Whether a probe is to be sent.
     probe: bool,
     /// Whether it is in the list of ready flows.
     listed: bool,
@@ -94,7 +94,7 @@ impl Sender {
             cx.events.push(Event::Completed { flow: packet.flow, sent_packets, resent_packets });
             return;
         }
-        // Section 4.3: a flow that probes starts slowly with the first acknowledgement.
+        // Section 4.3: a probing flow restarts slowly with the first acknowledgement.
         flow.probe = false;
         flow.timeouts = 0;
         if flow.acked.first_missing > before {
@@ -102,7 +102,7 @@ impl Sender {
             self.timers.set(slot, cx.now + terms.timeout);
         }
         if flow.on_the_way == 0 {
-            // What has not been sent can't be late.
+            // A packet that has not been sent can't be late.
             self.timers.clear(slot);
         }
         self.list(slot);
@@ -170,7 +170,7 @@ impl Outgoing {
         }
     }
 
-    /// An acknowledgement of all up to a further packet has come.
+    /// An acknowledgement of all packets up to a later one has arrived.
     fn grow(&mut self, terms: &Params) {
         if self.window >= self.threshold {
             self.credit += 1;

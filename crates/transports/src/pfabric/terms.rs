@@ -3,19 +3,19 @@ use units::{Duration, FlowId, HostId};
 
 use super::{Config, Header};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
-    /// Window that a flow starts with, in packets, and the greatest.
+    /// Initial and largest window of a flow, in packets.
     pub window: u32,
     pub window_max: u32,
     /// Retransmission timeout.
     pub timeout: Duration,
-    /// After so many of them a flow probes.
+    /// Number of timeouts after which a flow probes.
     pub probe_after: u32,
 }
 
-/// The class of all packets: switches look at what remains.
+/// The class of all packets; switches go by remaining size.
 const CLASS: u8 = 0;
 
 impl Params {
@@ -41,7 +41,7 @@ impl Params {
         gate.open(CLASS)
     }
 
-    /// A packet of headers and so much of the message.
+    /// A packet with headers and this much of the message.
     pub fn packet(&self, flow: FlowId, to: HostId, header: Header, payload_bytes: u16) -> Packet {
         let mut packet = self.site.data_packet(flow, to, header, payload_bytes);
         packet.class = CLASS;

@@ -1,6 +1,6 @@
-//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that an acknowledgement takes 2.5064 us and a full data packet
-//! 2.74 us: a round trip of 5.2464 us, in which a host sends 44 packets. (The wire's switch knows nothing of priorities; the
-//! queue's scenes are its own.)
+//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that an acknowledgement takes 2.5064 us and a
+//! full data packet 2.74 us: a round trip of 5.2464 us, in which a host sends 44 packets. (The wire's switch knows
+//! nothing of priorities; the queue's scenes are its own.)
 
 use node::Event;
 use testing::{PacketFate, Scene, Wire, sent};

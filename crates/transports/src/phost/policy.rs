@@ -2,7 +2,8 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whom a receiver gives its next token to, and whose token a sender uses next: what pHost leaves to its user (section 3).
+/// The flow that a receiver gives its next token to, and whose token a sender uses next. pHost leaves this to its user
+/// (section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
@@ -10,20 +11,21 @@ pub enum Policy {
     Srpt,
     /// Flows in turn.
     FlowFairness,
-    /// Tenants in turn, and of a tenant the flow with the least remaining. A tenant is a class of traffic.
+    /// Tenants in turn, and for each tenant the flow with the least remaining packets. A tenant is a traffic class.
     TenantFairness,
 }
 
-/// Whose turn it is at one side of one host.
+/// The turns of flows and tenants at one side of a host.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     count: u64,
-    /// By tenant, when it had its last turn.
+    /// By tenant: when it had its last turn.
     tenants: FxHashMap<u16, u64>,
 }
 
 impl Turns {
-    /// What goes before the remaining packets in the order of flows: least first. `last` is the flow's last turn, 0 for none yet.
+    /// The first sort key of a flow, before its remaining packets; the least goes first. `last` is the flow's last
+    /// turn, 0 for none yet.
     #[inline]
     pub fn rank(&self, policy: Policy, last: u64, tenant: u16) -> u64 {
         match policy {
@@ -33,7 +35,7 @@ impl Turns {
         }
     }
 
-    /// A flow has its turn, whose number is returned.
+    /// Counts a turn of a flow and returns its number.
     #[inline]
     pub fn take(&mut self, policy: Policy, tenant: u16) -> u64 {
         self.count += 1;

@@ -1,4 +1,4 @@
-//! The receiver's side (section 3, Algorithm 2): tokens, a packet time apart, to the flow that the policy likes best.
+//! The receiver's side (section 3, Algorithm 2): one token in each packet time, to the flow that the policy prefers.
 
 use std::collections::VecDeque;
 
@@ -16,19 +16,19 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Receiver {
     flows: FlowMap<Incoming>,
-    /// Flows that are not all here.
+    /// Incomplete flows.
     pending: Vec<u32>,
     finished: FxHashSet<FlowId>,
     turns: Turns,
-    /// Until when this host's link is booked: the last packet that has been admitted will have come in whole.
+    /// Until when this host's link is reserved: when the last admitted packet will have arrived completely.
     booked: Time,
-    /// When to give the next token; if stalled, when to look again though nothing comes.
+    /// When to give the next token; if stalled, when to check again even if nothing arrives.
     next_at: Option<Time>,
     stalled: bool,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub tokens: u64,
@@ -37,27 +37,28 @@ pub(super) struct Counts {
     pub duplicates: u64,
 }
 
-/// A flow of which something is missing.
+/// An incomplete flow.
 struct Incoming {
     src: HostId,
     tenant: u16,
     packets: u32,
     received: Bits,
-    /// Packets below it may come.
+    /// Packets below this may arrive.
     admitted: u32,
-    /// Where the next token's packet is looked for, and whether all that was missing has been admitted since it began there.
+    /// Where the search for the next token's packet continues, and whether all missing packets have been admitted since
+    /// it began there.
     next: u32,
     anew: bool,
-    /// Tokens given, free ones counted, and one more than the highest number answered.
+    /// Number of tokens given, free ones included, and one more than the highest number answered.
     tokens: u32,
     answered: u32,
-    /// When the answer to the last token is due, and when the last answer to any came.
+    /// When the answer to the last token is due, and when the last answer arrived.
     due_at: Time,
     heard_at: Time,
     last_turn: u64,
 }
 
-/// More free tokens than a sender may claim.
+/// Most free tokens that a sender may claim.
 const FREE_MAX: u32 = 1 << 20;
 
 impl Incoming {
@@ -69,19 +70,19 @@ impl Incoming {
         self.tokens - self.answered
     }
 
-    /// When it may have a token.
+    /// Earliest time for a token.
     fn eligible_at(&self, terms: &Params) -> Time {
         let downgraded = self.unanswered() >= terms.window;
         let upgraded_at = if downgraded { self.due_at + terms.timeout.saturating_sub(terms.rtt) } else { Time::ZERO };
         if !self.anew {
             return upgraded_at;
         }
-        // While answers come, more may be on the way: they wait in switches.
+        // While answers arrive, more may be in flight, waiting in switches.
         let silent_at = if self.unanswered() > 0 { self.heard_at + terms.rtt } else { Time::ZERO };
         upgraded_at.max(silent_at.max(self.due_at) + terms.lifetime)
     }
 
-    /// Gives a token, and says for which packet.
+    /// Gives a token and returns its packet.
     fn give(&mut self, now: Time, terms: &Params) -> u32 {
         let packet = self.received.next_missing(self.next);
         self.tokens += 1;
@@ -92,7 +93,7 @@ impl Incoming {
         packet
     }
 
-    /// Behind the last missing packet comes the first.
+    /// After the last missing packet comes the first.
     fn go_round(&mut self) {
         if self.received.next_missing(self.next) >= self.packets {
             (self.next, self.anew) = (self.received.first_missing, true);
@@ -196,7 +197,7 @@ impl Receiver {
 
     /// Something has changed: there may be a flow for the next token.
     fn wake(&mut self, now: Time, terms: &Params) {
-        // The packet that a token admits is there a round trip later, behind what is booked.
+        // A token's packet arrives a round trip later, after what is already reserved.
         let free_at = (self.booked + terms.packet_time).since(Time::ZERO).saturating_sub(terms.rtt);
         self.next_at = Some(now.max(Time::ZERO + free_at));
         self.stalled = false;
@@ -219,7 +220,7 @@ impl Receiver {
     fn send_token(&mut self, slot: u32, now: Time, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("just chosen");
         if flow.unanswered() >= terms.window {
-            // Its timeout is over: one token to see whether the source answers.
+            // Its timeout is over: one token to test whether the source answers.
             flow.answered = flow.tokens - (terms.window - 1);
             self.counts.downgrades += 1;
         }
@@ -237,8 +238,8 @@ impl Receiver {
         self.next_at = Some(now + terms.packet_time);
     }
 
-    /// The flow for the next token: of those that may have one, the one that the policy likes best. If there is none, when to look
-    /// again though nothing comes.
+    /// The flow for the next token: the one that the policy prefers among those that may have one. If there is none,
+    /// when to check again even if nothing arrives.
     fn choose(&self, now: Time, terms: &Params) -> Result<u32, Option<Time>> {
         let mut retry_at: Option<Time> = None;
         let mut best: Option<(u64, u32, FlowId, u32)> = None;

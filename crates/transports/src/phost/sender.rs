@@ -14,15 +14,15 @@ use crate::bits::Bits;
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Flows that have, or have had, tokens to use.
+    /// Flows that have, or have had, tokens.
     admitted: Vec<u32>,
     turns: Turns,
-    /// One a flow: nothing has been sent or heard of it.
+    /// One timer for each silent flow.
     timers: Timers,
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub tokens_expired: u64,
@@ -34,23 +34,23 @@ struct Outgoing {
     tenant: u16,
     bytes: u64,
     packets: u32,
-    /// Free tokens, those before `next_free` used.
+    /// Free tokens; those before `next_free` are used.
     free: u32,
     next_free: u32,
-    /// Tokens of its receiver, as they came.
+    /// Tokens from its receiver, in order of arrival.
     tokens: VecDeque<Token>,
     /// Whether it is in the list of flows with tokens.
     listed: bool,
-    /// Packets that its receiver lacks, as it last said.
+    /// Packets missing at its receiver, by its last report.
     remaining: u32,
     last_turn: u64,
     sent: Bits,
     sent_packets: u64,
-    /// Requests repeated since something was sent or heard.
+    /// Number of repeated requests since something was sent or received.
     repeated: u32,
 }
 
-/// Leave to send one packet.
+/// Permission to send one packet.
 #[derive(Clone, Copy)]
 struct Token {
     packet: u32,
@@ -59,7 +59,7 @@ struct Token {
     expires: Time,
 }
 
-/// A silent flow's requests are repeated at intervals that double so often.
+/// A silent flow's requests are repeated at intervals that double this many times.
 const DOUBLINGS_MAX: u32 = 6;
 
 impl Sender {
@@ -126,7 +126,7 @@ impl Sender {
         self.heard(slot, now, terms);
     }
 
-    /// The next data packet for the NIC: of the flow that the policy likes best among those with tokens.
+    /// The next data packet for the NIC: of the flow with tokens that the policy prefers.
     pub fn poll_data(&mut self, cx: &Cx<'_>, terms: &Params) -> Option<Packet> {
         let mut best: Option<(u64, u32, FlowId, u32)> = None;
         let mut index = 0;
@@ -152,7 +152,7 @@ impl Sender {
         Some(packet)
     }
 
-    /// A flow is not silent.
+    /// A flow has sent or received something.
     fn heard(&mut self, slot: u32, now: Time, terms: &Params) {
         let (_, flow) = self.flows.get_mut(slot).expect("the caller has it");
         flow.repeated = 0;
@@ -184,7 +184,7 @@ impl Outgoing {
         Announced { tenant: self.tenant, packets: self.packets, free: self.free }
     }
 
-    /// Drops the tokens that are void, and says how many had expired.
+    /// Drops void tokens, and returns how many had expired.
     fn drop_expired(&mut self, now: Time) -> u64 {
         let before = self.tokens.len();
         while self.tokens.front().is_some_and(|token| token.expires < now) {
@@ -193,7 +193,7 @@ impl Outgoing {
         (before - self.tokens.len()) as u64
     }
 
-    /// The class of the packet that it would send next, if it may send one.
+    /// The class of the next packet, if the flow may send one.
     fn next_class(&mut self, terms: &Params) -> Option<u8> {
         self.next_free = self.sent.next_missing(self.next_free);
         let free = (self.next_free < self.free).then(|| terms.class(self.packets));

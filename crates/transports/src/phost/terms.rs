@@ -3,23 +3,23 @@ use units::{Duration, FlowId, HostId};
 
 use super::{Config, FreeTokensFor, Header, Policy};
 
-/// What follows from the configuration and the place, worked out once.
+/// Values derived from configuration and site, computed once.
 pub(super) struct Params {
     pub site: Site,
     pub policy: Policy,
-    /// From a token to the data packet that answers it, over the longest way.
+    /// Time from a token to the data packet that answers it, over the longest path.
     pub rtt: Duration,
-    /// By how much a data packet's way is longer than a control packet's.
+    /// How much longer a data packet takes than a control packet.
     pub data_lag: Duration,
-    /// Transmission time of a full packet: tokens are so far apart.
+    /// Transmission time of a full packet: the time between tokens.
     pub packet_time: Duration,
-    /// How long a token may be used once it is there.
+    /// Lifetime of a token after its arrival.
     pub lifetime: Duration,
-    /// So many unanswered tokens downgrade a source.
+    /// Number of unanswered tokens that downgrades a source.
     pub window: u32,
-    /// For how long.
+    /// Duration of a downgrade.
     pub timeout: Duration,
-    /// After which silence a request is repeated: longer than that of a receiver that has downgraded its source.
+    /// Silence after which a request is repeated: longer than that of a receiver that has downgraded its source.
     pub silence: Duration,
     free: u32,
     free_for: FreeTokensFor,
@@ -60,7 +60,7 @@ impl Params {
         bytes.div_ceil(u64::from(self.site.payload_max())).min(u64::from(u32::MAX)) as u32
     }
 
-    /// Free tokens of a flow of so many packets.
+    /// Free tokens of a flow with this many packets.
     pub fn free(&self, packets: u32) -> u32 {
         match self.free_for {
             FreeTokensFor::ShortFlows if packets > self.free => 0,
@@ -68,7 +68,7 @@ impl Params {
         }
     }
 
-    /// The class of the data packets of a flow of so many.
+    /// The class of the data packets of a flow with this many packets.
     pub fn class(&self, packets: u32) -> u8 {
         if packets <= self.short { SHORT } else { self.lowest_class }
     }

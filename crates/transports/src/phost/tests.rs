@@ -1,5 +1,6 @@
-//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us and a full data packet
-//! 2.74 us. From a token to its packet are 5.2464 us, 43.72 packet times: a bandwidth-delay product is 44 packets.
+//! Scenes on the virtual wire: 100 Gbps, 2.5 us from host to host, so that a control packet takes 2.5064 us and a full
+//! data packet 2.74 us. From a token to its packet are 5.2464 us, 43.72 packet times: a bandwidth-delay product is 44
+//! packets.
 
 use node::{Event, Packet};
 use testing::{PacketFate, Scene, Wire, sent};
@@ -325,8 +326,8 @@ fn late_duplicates_of_a_finished_flow_change_nothing() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 32, ..Default::default() })]
 
-    /// Whatever is lost, delayed or doubled, every flow is delivered once and its sender learns of it. (That no flow has more
-    /// unanswered tokens than its window is asserted where they are given.)
+    /// Whatever is lost, delayed or doubled, every flow is delivered once and its sender learns of it. (That no flow
+    /// has more unanswered tokens than its window is asserted where they are given.)
     #[test]
     fn every_flow_completes_over_a_bad_wire(
         sizes in proptest::collection::vec((1u64..200_000, 0u32..4, 1u32..4, 0u64..50), 1..12),

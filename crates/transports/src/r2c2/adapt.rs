@@ -1,9 +1,10 @@
-//! When a node looks for better routing, and for which flows (section 3.4).
+//! When a node searches for better routing, and for which flows (section 3.4).
 //!
-//! One node at a time has its turn. It searches with what it knows, and if that gains enough, broadcasts the protocols that change:
-//! five bytes each, up to 300 in a packet of 1,500 bytes ([`assignments`](super::selection::assignments)). All nodes, the flows' own among them, take them over.
+//! One node at a time searches with what it knows. If the gain is large enough, it broadcasts the protocols that
+//! change: five bytes each, up to 300 in a packet of 1,500 bytes ([`assignments`](super::selection::assignments)). All
+//! nodes, including the flows' own, apply them.
 //!
-//! Flows that have not lasted are left alone, and left out of the search: they will be gone before its result counts.
+//! Young flows are left alone and left out of the search: they may end before its result takes effect.
 
 use fabric::{LinkWeight, Routing};
 use node::Cx;
@@ -17,23 +18,23 @@ use super::rates::Flow;
 use super::selection::{Fitness, Settings, Utility, select};
 use super::view::{Key, Known};
 
-/// How routing protocols are selected.
+/// Selection of routing protocols.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Adapt {
-    /// From one node's turn to the next one's.
+    /// Time between one node's turn and the next node's. Default: 1s.
     pub every: Duration,
-    /// Whose turn it is.
+    /// Which node searches next. Default: `token`.
     pub turns: Turns,
-    /// Flows that have lasted for so long may change.
+    /// Age from which on a flow may change. Default: 1ms.
     pub older_than: Duration,
-    /// The protocols to choose from.
+    /// The protocols to choose from. Default: `["rps", "vlb"]`.
     pub among: Vec<Routing>,
-    /// What shall be as large as possible.
+    /// The utility to maximise. Default: `aggregate`.
     pub utility: Utility,
-    /// The least gain in utility for which anything changes, as a share.
+    /// Least relative gain in utility that changes anything. Default: 0.01.
     pub gain: f64,
-    /// How to search.
+    /// Parameters of the search.
     pub search: Settings,
 }
 
@@ -41,15 +42,16 @@ pub struct Adapt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// Each in turn, in order of their addresses.
+    /// Each node in turn, in the order of addresses.
     #[default]
     Token,
-    /// Each at random, as often on average.
+    /// Nodes at random, equally often on average.
     Random,
 }
 
 impl Default for Adapt {
-    /// Section 5.2's choice between two protocols. "Every few seconds or minutes" is long for a simulation: the shortest of that.
+    /// Section 5.2's choice between two protocols. "Every few seconds or minutes" is long for a simulation, so this is
+    /// the shortest of it.
     fn default() -> Adapt {
         Adapt {
             every: Duration::from_ms(1_000),
@@ -64,7 +66,7 @@ impl Default for Adapt {
 }
 
 impl Adapt {
-    /// What the types can't forbid.
+    /// Checks what the types can't express.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if self.every == Duration::ZERO || self.every > Duration::from_ms(1_000_000) {
             return Err(Problem::new("every", format!("{} is not a time up to 1000s, such as \"1s\"", self.every)));
@@ -88,7 +90,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// When this node looks at its turn next; never if nobody adapts.
+    /// When this node next checks whether it is its turn; never if routing is not adapted.
     pub fn at(&self, plane: &Plane) -> Time {
         match plane.config.adapt {
             Some(_) => self.next.unwrap_or(Time::ZERO),
@@ -96,7 +98,7 @@ impl Turn {
         }
     }
 
-    /// Its turn may have come.
+    /// Searches if it is this node's turn.
     pub fn look(&mut self, cx: &mut Cx<'_>, plane: &mut Plane) -> Vec<(Key, Routing)> {
         let Some(adapt) = plane.config.adapt.clone() else { return Vec::new() };
         if self.at(plane) > cx.now {
@@ -126,7 +128,7 @@ impl Turn {
         };
         let options: Vec<_> = flows.iter().map(options).collect();
         let mut worth = adapt.utility.measure(&flows.iter().map(|flow| flow.0.src).collect::<Vec<_>>());
-        // A gene is a place among the protocols; a flow that has another protocol now counts as having the first.
+        // A gene is an index among the protocols. A flow with another protocol counts as having the first.
         let gene =
             |known: &Known| adapt.among.iter().position(|&routing| routing == known.terms.routing).unwrap_or(0) as u8;
         let current: Vec<u8> = flows.iter().map(|flow| gene(&flow.1)).collect();

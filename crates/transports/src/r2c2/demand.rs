@@ -1,18 +1,20 @@
 //! How much a flow could send (section 3.3.2, equation 1): d\[i+1\] = r\[i\] + q\[i\]/T, smoothed.
 //!
-//! r is what the flow has *sent* in the period. The paper's text has the rate that it was allocated; then the estimate could never fall below the allocation,
-//! and no demand would ever be announced.
+//! r is what the flow has *sent* in the period. The paper's text has the allocated rate, but then the estimate could
+//! never fall below the allocation, and no demand would ever be announced.
 //!
-//! A flow can't send faster than its host's link, so that no estimate is above that: what waits while others have the network (q, which grows for as long) is
-//! no demand without bound. And an estimate is news only where others' rates depend on it ([`is_news`]).
+//! A flow can't send faster than its host's link, so no estimate exceeds that: the backlog q grows while others use the
+//! network, but is no unbounded demand. And an estimate is announced only if others' rates depend on it ([`is_news`]).
 
 use units::{Duration, Time};
 
-/// Whether a flow that may use `rate_bps` says to all that it could use `demand_bps`, having announced `announced_bps` (infinite: nothing yet).
+/// Whether a flow with rate `rate_bps` has to announce that it could use `demand_bps`, if it last announced
+/// `announced_bps` (infinite: nothing yet).
 ///
-/// Section 3.3.2: "Whenever a flow's demand drops below its current rate allocation, the sender broadcasts this information". It must take that back when it could use
-/// more. But a flow that has less than it has announced is held by the network: its share stays the same whatever more it asks for, so that
-/// it need not say how its backlog grows. Both by 5%, against noise.
+/// Section 3.3.2: "Whenever a flow's demand drops below its current rate allocation, the sender broadcasts this
+/// information". It must withdraw that when it could use more. But a flow that gets less than it has announced is
+/// limited by the network: its share stays the same whatever more it asks for, so it need not announce its growing
+/// backlog. Both rules have a margin of 5% against noise.
 pub(super) fn is_news(demand_bps: f64, announced_bps: f64, rate_bps: f64) -> bool {
     let held_by_demand = rate_bps >= announced_bps * 0.95;
     // A rate may still be that of an older announcement.
@@ -28,13 +30,14 @@ pub(super) struct Demand {
 }
 
 impl Demand {
-    /// A period begins, and what was estimated is void.
+    /// Starts a period, and discards the estimate.
     pub fn restart(&mut self, now: Time, sent_bytes: u64) {
         *self = Demand { from: now, sent_bytes, smoothed_bps: None };
     }
 
-    /// The estimate at a period's end, in bits per second on the wire, if there has been a period. `queued` message bytes wait at the sender,
-    /// each of which takes `wire` on the wire; the host's link carries `most_bps`; `gain` is the weight of the newest.
+    /// The estimate at the end of a period, in bits per second on the wire, if there has been a period. `queued`
+    /// message bytes wait at the sender, each of which takes `wire` on the wire; the host's link carries `most_bps`;
+    /// `gain` is the weight of the newest estimate.
     pub fn estimate(
         &mut self,
         now: Time,
@@ -89,7 +92,8 @@ mod tests {
         assert!(is_news(1.1e9, 1e9, 1e9) && is_news(0.9e9, 1e9, 1e9) && !is_news(1.04e9, 1e9, 1e9));
         // A rate from before what was announced last says nothing.
         assert!(!is_news(1.02e9, 1e9, 3e9) && is_news(0.9e9, 1e9, 3e9));
-        // Held by the network at a tenth of that, or starved: more backlog changes nothing, a lower demand than the rate does.
+        // Held by the network at a tenth of that, or starved: more backlog changes nothing, a lower demand than the
+        // rate does.
         assert!(!is_news(9e9, 1e9, 1e8) && !is_news(9e9, 1e9, 0.0) && is_news(0.5e8, 1e9, 1e8));
     }
 }

@@ -1,5 +1,5 @@
-//! What R2C2's packets carry while nodes have them in hand. On the wire they are Figure 6's bytes ([`wire`](super::wire)), or what stands for them
-//! ([`travel`](super::travel)).
+//! What R2C2's packets carry while nodes have them in hand. On the wire they are Figure 6's bytes
+//! ([`wire`](super::wire)), or what stands for them ([`travel`](super::travel)).
 
 use bytemuck::{Pod, Zeroable};
 use node::Packet;
@@ -11,18 +11,19 @@ use super::travel;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
-    /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq` on are missing.
+    /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq`
+    /// on are missing.
     pub route: [u64; 2],
-    /// Data: the packet's number. Announcements: the flow's destination. Assignments: the batch's number. Probe: how many packets it has. Status:
-    /// the first that is missing. Rates: the flow's destination.
+    /// Data: the packet's number. Announcements: the flow's destination. Assignments: the batch's number. Probe: how
+    /// many packets it has. Status: the first that is missing. Rates: the flow's destination.
     pub seq: u32,
     /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Rates: the rate in Kbps. Data: message
     /// bytes in each packet but the last.
     pub word: u32,
     /// [`kind`].
     pub kind: u8,
-    /// Data: hops of the route, with [`WIDE`](super::wire::WIDE) where each has a byte. It is in `route` if it has more than 21 hops, and in the packet's label
-    /// otherwise.
+    /// Data: hops of the route, with [`WIDE`](super::wire::WIDE) where each has a byte. It is in `route` if it has more
+    /// than 21 hops, and in the packet's label otherwise.
     pub rlen: u8,
     /// The routing protocol's number.
     pub rp: u8,

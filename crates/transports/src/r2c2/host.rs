@@ -22,9 +22,9 @@ pub(super) struct R2c2 {
     fabric: Arc<Fabric>,
     networks: Arc<Networks>,
     calculators: Arc<Calculators>,
-    /// When it computes rates next, if it will.
+    /// When it next computes rates, if at all.
     tick: Option<Time>,
-    /// The controller's: the view that it has told rates for.
+    /// The controller's: the view whose rates it has told.
     told: u128,
     turn: Turn,
     counts: Counts,
@@ -61,10 +61,10 @@ impl R2c2 {
         let (host, hosts) = (plane.site.host, plane.site.hosts);
         let named = header.seq < hosts && header.seq != host.0;
         let sound = match header.kind {
-            // It comes back with what this node has said of its flow to another.
+            // It returns with this node's own announcement of its flow.
             kind::DROPPED => named,
             kind::RATES => packet.src != host && named,
-            // So do assignments, and to nobody else.
+            // The same holds for assignments, which go to nobody else.
             kind::DROPPED_ASSIGN => packet.src == host,
             _ => packet.src != host,
         };
@@ -109,7 +109,8 @@ impl R2c2 {
             _ => self.plane.view.finish(key, header.version),
         };
         if !news {
-            // A controller that hears again what it knows tells rates again: they may have been lost, and a flow without one waits for ever.
+            // A controller that hears a known flow again tells its rates again: they may have been lost, and a flow
+            // without a rate waits for ever.
             self.told = 0;
         }
     }
@@ -135,7 +136,7 @@ impl R2c2 {
         self.sender.set_rate_of(now, key, f64::from(header.word) * 1_000.0, &self.plane);
     }
 
-    /// Something has changed that rates depend on.
+    /// Something that rates depend on has changed.
     fn follow(&mut self, now: Time) {
         if self.plane.config.recompute == Duration::ZERO {
             self.recompute(now);
@@ -145,12 +146,12 @@ impl R2c2 {
         }
     }
 
-    /// Whether there is anything to do at intervals: rates to compute, or demands to estimate, which every sender does for itself.
+    /// Whether there is periodic work: rates to compute, or demands to estimate, which every sender does.
     fn ticks(&self) -> bool {
         self.computes() || self.sender.is_active()
     }
 
-    /// Whether this node computes rates now: those of its own flows, or as the controller all.
+    /// Computes rates: those of its own flows or, at the controller, all.
     fn computes(&self) -> bool {
         match self.plane.config.control {
             Control::Decentralised => self.sender.is_active(),
@@ -160,7 +161,8 @@ impl R2c2 {
         }
     }
 
-    /// The next multiple of the recomputation interval on this node's clock; of the interval of refreshing, if rates are computed at each event.
+    /// The next multiple of the recomputation interval on this node's clock; of the refresh interval, if rates are
+    /// computed at each event.
     fn next_tick(&self, now: Time) -> Time {
         let (clock, config) = (self.plane.site.clock, &self.plane.config);
         let every = if config.recompute == Duration::ZERO { config.refresh } else { config.recompute }.ps() as i64;
@@ -186,8 +188,9 @@ impl R2c2 {
         }
     }
 
-    /// Sends each node the rates of its flows: in one message a node, twelve bytes and four a flow (section 5.2 says one message a node; with these sizes Figure 19's
-    /// ratios come out within 3%). Here each rate is a packet of its own, the first of a node's as large as the twelve bytes too.
+    /// Sends each node the rates of its flows: in one message a node, twelve bytes and four a flow (section 5.2 says
+    /// one message a node; with these sizes Figure 19's ratios come out within 3%). Here each rate is a packet of its
+    /// own, the first of a node's as large as the twelve bytes too.
     fn tell_rates(&mut self, now: Time) {
         let rates = self.plane.calculator.rates(&self.plane.view);
         let flows: Vec<(Key, f64)> =
@@ -215,7 +218,7 @@ impl R2c2 {
     }
 }
 
-/// What a unicast packet has cost: its bytes on each link between switches.
+/// Counts the cost of a unicast packet: its bytes on each link between switches.
 fn far(packet: &Packet) -> u64 {
     match packet.has(node::packet::flags::ROUTER_ALERT) {
         true => 0,

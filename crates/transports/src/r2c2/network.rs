@@ -1,10 +1,12 @@
-//! What all nodes of a rack know alike of its topology (section 3.2 assumes a discovery that tells them), and what they compute from it.
+//! What all nodes of a rack know of its topology (section 3.2 assumes that a discovery protocol tells them), and what
+//! they compute from it.
 //!
-//! A broadcast tree is a shortest-path tree of its source: each switch hangs below one of its next hops on the way back to the source, drawn by
-//! the tree's number, so that the trees of one source, and those of different ones, share the links evenly. Tables say only which children a
-//! switch has in a tree: the FIB of section 3.2, indexed by {source, tree}.
+//! A broadcast tree is a shortest-path tree of its source. Each switch is below one of its next hops towards the
+//! source, drawn by the tree's number, so that the trees of one source, and those of different sources, share the links
+//! evenly. Tables only hold a switch's children in a tree: the FIB of section 3.2, indexed by {source, tree}.
 //!
-//! Every node computes rates from its own view. Equal views have equal rates, so each distinct one is computed once a run, whoever asks.
+//! Every node computes rates from its own view. Equal views have equal rates, so each distinct view is computed once in
+//! a run, whichever node asks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -15,19 +17,19 @@ use units::{HostId, LinkId, PortId, SwitchId, mix};
 use super::rates::{Allocator, Flow};
 use super::view::View;
 
-/// Trees a source can have.
+/// Most trees of a source.
 pub const TREES_MAX: u8 = 16;
 
-/// One topology: that of the beginning, or what failures have left of it.
+/// One topology: the initial one, or what failures have left of it.
 pub struct Network {
     /// Paths and weights.
     pub tables: RoutingTables,
     trees: Vec<OnceLock<Tree>>,
-    /// By switch, its hosts and their ports.
+    /// By switch: its hosts and their ports.
     hosts: Vec<Vec<(HostId, PortId)>>,
 }
 
-/// By switch, the ports that lead to its children.
+/// By switch: the ports to its children.
 struct Tree {
     first: Vec<u32>,
     ports: Vec<PortId>,
@@ -44,14 +46,15 @@ impl Network {
         Network { tables: RoutingTables::new(fabric, routes), trees, hosts }
     }
 
-    /// The ports by which a switch forwards a broadcast to other switches; none for a tree that there is not.
+    /// The ports by which a switch forwards a broadcast to other switches; `None` for a tree that does not exist.
     pub fn children(&self, src: HostId, tree: u8, switch: SwitchId) -> &[PortId] {
         let Some(slot) = self.trees.get(src.index() * usize::from(TREES_MAX) + usize::from(tree)) else { return &[] };
         let tree = slot.get_or_init(|| self.grow(src, tree));
         &tree.ports[tree.first[switch.index()] as usize..tree.first[switch.index() + 1] as usize]
     }
 
-    /// The links that a flow passes, those of its hosts among them, and how often a packet is expected to. None without a path.
+    /// The links that a flow uses, including its hosts' links, with the expected number of crossings of a packet.
+    /// `None` without a path.
     pub fn links(&self, routing: Routing, src: HostId, dst: HostId) -> Vec<LinkWeight> {
         if self.tables.routes().hops(src, dst).is_none() {
             return Vec::new();
@@ -75,11 +78,11 @@ impl Network {
         let mut reached = vec![false; fabric.switches as usize];
         reached[root.index()] = true;
         let mut edges = Vec::with_capacity(reached.len());
-        // From each switch with hosts back to what is reached already: where none hang, nothing needs to go.
+        // From each switch with hosts back to the part already reached; switches without hosts need nothing.
         for mut switch in (0..fabric.hosts).map(|host| routes.home(HostId(host))) {
             while !reached[switch.index()] {
-                // The first in an order of the nodes above that is drawn for the tree: what lies below the same ones meets at one of them,
-                // so that in a Clos one spine leads to all leaves.
+                // The first next hop in an order of the nodes above that is drawn for the tree. Switches with the same
+                // nodes above meet at one of them, so in a Clos one spine leads to all leaves.
                 let up = |&port: &PortId| fabric.link(fabric.out_link(switch, port));
                 let draw = |port: &&PortId| mix(mix(u64::from(tree), u64::from(src.0)), u64::from(up(port).to.0));
                 let Some(up) = routes.next(switch, src).iter().min_by_key(draw).map(up) else { break };
@@ -99,7 +102,7 @@ impl Network {
 pub struct Networks(Mutex<Vec<Arc<Network>>>);
 
 impl Networks {
-    /// That with these routes.
+    /// The topology with these routes.
     pub fn of(&self, fabric: &Arc<Fabric>, routes: &Arc<Routes>) -> Arc<Network> {
         let same = |known: &Network| Arc::ptr_eq(known.tables.routes(), routes);
         found_or_made(&self.0, same, || Network::new(fabric.clone(), routes.clone()))
@@ -108,20 +111,20 @@ impl Networks {
 
 /// The rates of all flows of a view.
 pub struct Rates {
-    /// Where each source's flows begin.
+    /// By source: start of its flows.
     first: Vec<(HostId, u32)>,
     bps: Vec<f64>,
 }
 
 impl Rates {
-    /// Those of a source's flows, in order of their keys.
+    /// Rates of a source's flows, in order of their keys.
     pub fn of(&self, src: HostId) -> &[f64] {
         let Ok(place) = self.first.binary_search_by_key(&src, |of| of.0) else { return &[] };
         let end = self.first.get(place + 1).map_or(self.bps.len(), |next| next.1 as usize);
         &self.bps[self.first[place].1 as usize..end]
     }
 
-    /// Those of all flows.
+    /// Rates of all flows.
     pub fn all(&self) -> &[f64] {
         &self.bps
     }
@@ -133,12 +136,12 @@ pub struct Calculator {
     pub network: Arc<Network>,
     headroom: f64,
     capacity_bps: Vec<f64>,
-    /// As many as have been needed at once.
+    /// As many as were needed at one time.
     allocators: Mutex<Vec<Allocator>>,
     known: Mutex<FxHashMap<u128, Arc<Rates>>>,
 }
 
-/// So many views' rates are kept.
+/// Number of views whose rates are kept.
 const KNOWN_MAX: usize = 1024;
 
 impl Calculator {
@@ -188,19 +191,19 @@ impl Calculator {
         rates
     }
 
-    /// By link, what rates may use in bits per second.
+    /// By link: capacity available to rates, in bits per second.
     pub fn capacity_bps(&self) -> &[f64] {
         &self.capacity_bps
     }
 
-    /// What a flow gets that has the rack for itself: the slowest of its links decides. Infinite if it passes none.
+    /// The rate of a flow that is alone in the rack: that of its slowest link. Infinite if it uses none.
     pub fn alone_bps(&self, links: &[LinkWeight]) -> f64 {
         let share = |weight: &LinkWeight| self.capacity_bps[weight.link.index()] / f64::from(weight.weight);
         links.iter().map(share).fold(f64::INFINITY, f64::min)
     }
 }
 
-/// What the rate computation asks of a flow.
+/// A flow's input to the rate computation.
 pub fn flow<'a>(terms: &super::view::Params, links: &'a [LinkWeight]) -> Flow<'a> {
     Flow { links, weight: f64::from(terms.weight), priority: terms.priority, demand: terms.demand_bps() }
 }
@@ -210,7 +213,7 @@ pub fn flow<'a>(terms: &super::view::Params, links: &'a [LinkWeight]) -> Flow<'a
 pub struct Calculators(Mutex<Vec<Arc<Calculator>>>);
 
 impl Calculators {
-    /// That of this topology and headroom.
+    /// The calculator of this topology and headroom.
     pub fn of(&self, network: &Arc<Network>, headroom: f64) -> Arc<Calculator> {
         let same =
             |known: &Calculator| Arc::ptr_eq(&known.network, network) && known.headroom.to_bits() == headroom.to_bits();

@@ -1,4 +1,5 @@
-//! A node's control plane: what it says of its flows, and what rates follow from what it has heard (sections 3.2 and 3.3).
+//! A node's control plane: announcements of its flows, and the rates that follow from what it has heard (sections 3.2
+//! and 3.3).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,23 +18,23 @@ use super::{Allocation, BROADCAST_BYTES, Config, Control, Header, UNLIMITED, tra
 pub(super) struct Plane {
     pub site: Site,
     pub config: Arc<Config>,
-    /// By class of traffic, what it is given if not the defaults.
+    /// By traffic class: its settings, if not the defaults.
     pub allocations: Vec<Option<Allocation>>,
     pub calculator: Arc<Calculator>,
     pub view: View,
     /// Control packets to send.
     pub control: VecDeque<Packet>,
     pub broadcasts: u64,
-    /// What packets of assignments say, of all nodes.
+    /// Contents of assignment packets, of all nodes.
     pub batches: Arc<Batches>,
-    /// Those of this node: the next one's number, and which may have to be said again.
+    /// This node's batches: the number of the next, and those that may have to be sent again.
     pub batch_next: u32,
     pub batches_open: BTreeSet<u32>,
-    /// Control bytes times the links between switches that they have passed, but for copies of broadcasts.
+    /// Control bytes times the links between switches that they crossed, without copies of broadcasts.
     pub unicast_bytes: u64,
 }
 
-/// What a broadcast says, beside its kind.
+/// The content of a broadcast besides its kind.
 #[derive(Clone, Copy)]
 pub(super) struct News {
     pub flow: FlowId,
@@ -44,7 +45,7 @@ pub(super) struct News {
 }
 
 impl Plane {
-    /// What a flow of a class is given, and the rate at which it is produced.
+    /// A flow's settings by class, and the rate at which it is produced.
     pub fn terms(&self, class: u16) -> (Params, Option<Rate>) {
         let routing = self.config.routing;
         let plain = Params { weight: 1, priority: 0, demand_kbps: UNLIMITED, routing };
@@ -56,22 +57,23 @@ impl Plane {
         }
     }
 
-    /// Forgets flows of others that nobody has announced for three and a half times as long as each does, and those that `gone` says.
+    /// Forgets flows of other nodes that nobody has announced for three and a half refresh intervals, and those that
+    /// `gone` selects.
     pub fn forget(&mut self, now: Time, gone: impl Fn(&Key) -> bool) {
         self.view.forget(self.site.host, now, self.config.refresh * 7 / 2, gone);
     }
 
-    /// Message bytes in a full data packet: what Figure 6's header leaves of it.
+    /// Message bytes in a full data packet with Figure 6's header.
     pub fn payload_max(&self) -> u16 {
         self.site.mtu_bytes - wire::DATA_BYTES as u16
     }
 
-    /// How long to wait after so many tries: twice as long each time, up to 16 times.
+    /// Wait after this many tries: doubled each time, up to a factor of 16.
     pub fn patience(&self, tries: u8) -> Duration {
         self.config.patience * (1 << tries.min(4))
     }
 
-    /// A flow of this node has started, has changed, or is still there. It is in the node's own view at once.
+    /// A flow of this node has started, has changed, or still exists. The node's own view has it at once.
     pub fn announce(&mut self, now: Time, news: News) {
         self.view.hear(news.key, news.terms, news.version, now);
         self.say(kind::ANNOUNCE, news);
@@ -105,7 +107,7 @@ impl Plane {
         self.control.push_back(packet);
     }
 
-    /// Flows shall use other protocols: all nodes are told, of up to 300 flows in a packet (section 3.4).
+    /// Flows change their protocols: tells all nodes, with up to 300 flows in a packet (section 3.4).
     pub fn assign(&mut self, changed: &[(Key, Routing)], tree: u8) {
         let assignment = |&(key, routing): &(Key, Routing)| {
             self.view.assign(key, routing);
@@ -117,7 +119,7 @@ impl Plane {
             self.batch_next = self.batch_next.wrapping_add(1);
             self.batches_open.insert(number);
             let header = Header { seq: number, tree, ..Header::of(kind::ASSIGN) };
-            // A broadcast goes to nobody in particular; a host that is not its sender stands for all.
+            // A broadcast has no destination; a host other than its sender stands for all.
             let dst = HostId(u32::from(self.site.host.0 == 0));
             let mut packet = self.packet(FlowId(0), dst, header, bytes.len() as u16);
             broadcast(&mut packet);
@@ -127,15 +129,15 @@ impl Plane {
         }
     }
 
-    /// What a batch of assignments says, if it is one that has been sent.
+    /// The content of a batch of assignments, if it exists.
     pub fn assigned(&self, by: HostId, number: u32) -> Option<Vec<(Key, Routing)>> {
         let bytes = self.batches.get((self.site.transport, by, number))?;
         let one = |of: Assignment| Some((Key::identified(of.flow), Routing::from_code(of.protocol)?));
         assignments::parse(&bytes).ok()?.into_iter().map(one).collect()
     }
 
-    /// A node has dropped assignments that this one has broadcast: what of them still holds is said again, by another tree; once, however many have
-    /// dropped them. Whether anything was.
+    /// A node has dropped this node's assignments: those that still hold are sent again over another tree, once,
+    /// however many nodes have dropped them. Returns whether anything was sent.
     pub fn assign_again(&mut self, header: &Header) -> bool {
         if !self.batches_open.remove(&header.seq) {
             return false;
@@ -147,7 +149,7 @@ impl Plane {
         !said.is_empty()
     }
 
-    /// A packet that finds its way by the switches' tables.
+    /// A packet that follows the switches' tables.
     pub fn packet(&self, flow: FlowId, dst: HostId, header: Header, wire_bytes: u16) -> Packet {
         let mut packet = self.site.control_packet(flow, dst, header);
         packet.wire_bytes = wire_bytes;
@@ -155,7 +157,7 @@ impl Plane {
         packet
     }
 
-    /// The same, of the size of control packets, to be sent.
+    /// The same with the size of control packets, queued for sending.
     pub fn send(&mut self, flow: FlowId, dst: HostId, header: Header) {
         let packet = self.packet(flow, dst, header, self.site.header_bytes.max(travel::OWN_BYTES as u16));
         self.control.push_back(packet);

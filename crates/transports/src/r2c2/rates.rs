@@ -1,24 +1,28 @@
 //! Rates: weighted max-min fairness over given routes (R2C2, sections 3.3.1 and 3.3.2).
 //!
-//! A flow's routing protocol says what share of its packets passes each link, its *link weights*, so its rate alone decides what
-//! it takes of every link, however many paths it has. Water-filling then needs no linear program: the rates of all flows rise
-//! in proportion to their allocation weights until a link is full; its flows are frozen; the others rise on. A flow is frozen at its
-//! demand too (host-limited flows). Priorities are rounds: a lower one shares what the higher ones have left.
+//! A flow's routing protocol says what share of its packets passes each link, its *link weights*, so its rate alone
+//! determines its load on every link, however many paths it has. Water-filling then needs no linear program: the rates
+//! of all flows rise in proportion to their allocation weights until a link is full; its flows are frozen; the others
+//! rise on. A flow is frozen at its demand too (host-limited flows). Priorities are rounds: a lower one shares what the
+//! higher ones have left.
 //!
-//! Most links can't be full. A flow has at most what it could have alone; a link that would do for all its flows even then limits
-//! none of them by their number. So the first pass finds the *contended* links, a percent of those in use at the paper's load, and water is
-//! filled into those alone, each flow rising no further than what it could have alone (which its demand is part of).
+//! Most links can't be full. A flow gets at most what it would get alone, and a link that could carry all its flows
+//! even at these rates limits none of them. So the first pass finds the *contended* links, one percent of those in use
+//! at the paper's load. Water-filling considers only those, and each flow rises at most to its rate alone (which
+//! includes its demand).
 //!
-//! The *level* of a round is the rate of a flow of weight 1 that is not frozen. A link is full at the level `left / load`: the capacity
-//! that frozen flows leave, over the sum of (allocation weight x link weight) of its other flows. Freezing flows only ever raises the
-//! levels of links, so links wait by levels that may be out of date, and only what comes first is brought up to date: a heap for what is
-//! near, a list for the rest, most of which loses all its flows before its time.
+//! The *level* of a round is the rate of a flow of weight 1 that is not frozen. A link is full at the level `left /
+//! load`: the capacity that frozen flows leave, over the sum of (allocation weight x link weight) of its other flows.
+//! Freezing flows only raises the levels of links. So links are ordered by levels that may be out of date, and only the
+//! first is updated: a heap holds the near ones and a list the rest, most of which lose all their flows before their
+//! turn.
 //!
-//! Every node computes all rates for itself and must come to what all others come to, so the result is a function of the flows in
-//! their order alone, by the four operations and comparisons.
+//! Every node computes all rates and must get the same result as all others. So the result depends only on the flows in
+//! their order, and uses only the four operations and comparisons.
 //!
-//! Absent on purpose: computing only what has changed since the last interval. All of it takes half a percent of the paper's interval
-//! (`make bench`), and sums kept through changes would differ in their last bits between nodes that heard of them in different orders.
+//! Deliberately absent: computing only what has changed since the last interval. All of it takes half a percent of the
+//! paper's interval (`make bench`), and sums kept through changes would differ in their last bits between nodes that
+//! heard of them in different orders.
 //!
 //! [`replay`] is the paper's benchmark of this (section 5.1).
 
@@ -34,26 +38,27 @@ use std::ops::Range;
 
 use fabric::LinkWeight;
 
-/// What a node knows of a flow (section 3.3.2).
+/// A flow's input to the rate computation (section 3.3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// By its routing protocol, source and destination: the links that it passes, with finite weights. Zero is as good as not passing;
-    /// what is below makes rates meaningless.
+    /// By its routing protocol, source and destination: the links that it passes, with finite weights. Zero is as good
+    /// as not passing; what is below makes rates meaningless.
     pub links: &'a [LinkWeight],
-    /// Allocation weight, relative to other flows of the same priority. A flow whose weight is not above zero gets nothing; what
-    /// differs from 1 by a factor of more than 2^40 counts as if by that.
+    /// Allocation weight, relative to other flows of the same priority. A flow whose weight is not above zero gets
+    /// nothing; what differs from 1 by a factor of more than 2^40 counts as if by that.
     pub weight: f64,
     /// Smaller goes first.
     pub priority: u8,
-    /// What the flow can send at most, in bits per second; infinite if its host does not limit it. A flow whose demand is not
-    /// above zero gets nothing.
+    /// What the flow can send at most, in bits per second; infinite if its host does not limit it. A flow whose demand
+    /// is not above zero gets nothing.
     pub demand: f64,
 }
 
-/// The rate of each flow in bits per second, where link `i` has room for `capacity_bps[i]` (headroom is subtracted before).
+/// The rate of each flow in bits per second, where link `i` has room for `capacity_bps[i]` (headroom is subtracted
+/// before).
 ///
-/// A flow that passes no link gets its demand, infinite or not. One that passes a link without capacity (zero, negative, or not a
-/// number) gets nothing, and an infinite capacity limits nothing.
+/// A flow that uses no link gets its demand, infinite or not. A flow that uses a link without capacity (zero, negative,
+/// or NaN) gets nothing, and an infinite capacity limits nothing.
 ///
 /// # Panics
 ///
@@ -65,15 +70,15 @@ pub fn allocate(capacity_bps: &[f64], flows: &[Flow<'_>]) -> Vec<f64> {
 /// [`allocate`] with memory: for many flow sets on one network.
 #[derive(Clone, Debug, Default)]
 pub struct Allocator {
-    /// By link, what there is to share: the capacity, then what earlier rounds leave.
+    /// By link: capacity to share, which earlier rounds reduce.
     left: Vec<f64>,
     /// By link, the inverse of `left`.
     inverse: Vec<f64>,
-    /// By link, what would be left if all flows of the round had what they could have alone; negative if it is contended.
+    /// By link: what would be left if all flows of the round had their rates alone; negative if it is contended.
     spare: Vec<f64>,
-    /// By link, its place in `contended`.
+    /// By link: its index in `contended`.
     place: Vec<u32>,
-    /// The links that would not do for that: no other link can give a flow less than it could have alone.
+    /// The links that can't carry these rates. No other link can give a flow less than its rate alone.
     contended: Vec<Contended>,
     /// Which contended links each flow passes, flow by flow.
     passages: Vec<Passage>,
@@ -81,24 +86,24 @@ pub struct Allocator {
     passages_of: Vec<Range<usize>>,
     /// The flows on each contended link.
     members: Vec<Member>,
-    /// What may happen up to the horizon, by levels that are never above the true ones.
+    /// Events up to the horizon, by levels that never exceed the true ones.
     agenda: BinaryHeap<Reverse<(Level, What)>>,
     horizon: f64,
-    /// What may happen beyond it. Most of that never does: the flows are frozen before.
+    /// Events beyond it. Most never happen: the flows are frozen before.
     later: Vec<(f64, What)>,
     /// Flows in order of priority.
     order: Vec<u32>,
     capacity_bps: Vec<f64>,
-    /// By flow, what it could have if it were alone.
+    /// By flow: its rate if it were alone.
     alone: Vec<f64>,
-    /// By flow, its allocation weight; zero when it is frozen.
+    /// By flow: its allocation weight; zero when it is frozen.
     open: Vec<f64>,
     rates: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
 struct Contended {
-    /// Bits per second that frozen flows leave.
+    /// Capacity that frozen flows leave, in bits per second.
     left: f64,
     /// The sum of (allocation weight x link weight) of all its flows.
     load: f64,
@@ -106,14 +111,14 @@ struct Contended {
     members: Range<u32>,
 }
 
-/// A flow on a contended link, seen from the flow: the link by its place.
+/// A flow on a contended link, as seen by the flow: the link's index.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passage {
     link: u32,
     weight: f32,
 }
 
-/// The same, seen from the link.
+/// The same as seen by the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
     flow: u32,
@@ -122,13 +127,13 @@ struct Member {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// A flow has what it could have alone.
+    /// A flow has reached its rate alone.
     Met(u32),
     /// A contended link is full.
     Full(u32),
 }
 
-/// A rate of a flow of weight 1; never NaN.
+/// The rate of a flow of weight 1; never NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Level(f64);
 
@@ -195,7 +200,7 @@ impl Allocator {
         &self.rates
     }
 
-    /// Works out what each flow of the round could have alone, and which links are too narrow for that.
+    /// Computes each flow's rate alone, and which links are too narrow for these rates.
     fn find_contended(&mut self, flows: &[Flow<'_>], round: &[u32]) {
         for (spare, left) in self.spare.iter_mut().zip(&self.left) {
             *spare = left * (1.0 + ROUNDING);
@@ -205,7 +210,7 @@ impl Allocator {
             let flow = &flows[i as usize];
             let share = |passed: &LinkWeight| self.inverse[passed.link.index()] * f64::from(passed.weight);
             let larger = |a: f64, b: f64| if b > a { b } else { a };
-            // Two at a time: each waits for the one before.
+            // Two at a time, since each waits for the previous one.
             let pairs = flow.links.chunks_exact(2);
             let rest = pairs.remainder().iter().map(share).fold(0.0, larger);
             let (even, odd) = pairs
@@ -220,7 +225,7 @@ impl Allocator {
                 let before = self.spare[link];
                 let after = before - alone * f64::from(passed.weight);
                 self.spare[link] = after;
-                // Not `&&`: that both hold is rare, and each by itself could not be foretold.
+                // Not `&&`: both hold rarely, and each alone is unpredictable for branches.
                 if (after < 0.0) & (before >= 0.0) {
                     self.place[link] = self.contended.len() as u32;
                     self.contended.push(Contended { left: self.left[link], load: 0.0, members: 0..0 });
@@ -229,7 +234,7 @@ impl Allocator {
         }
     }
 
-    /// Water-filling among the flows that pass contended links; all others have what they could have alone.
+    /// Water-filling among the flows on contended links; all others get their rates alone.
     fn fill(&mut self, flows: &[Flow<'_>], round: &[u32]) {
         let mut waiting = self.enter(flows, round);
         let mut level = 0.0;
@@ -256,7 +261,7 @@ impl Allocator {
         }
     }
 
-    /// What happens next as the level rises from `level`, and the level then.
+    /// The next event as the level rises from `level`, and its level.
     fn next(&mut self, level: f64) -> Option<(f64, What)> {
         loop {
             let Some(&Reverse((Level(then), what))) = self.agenda.peek() else {
@@ -282,7 +287,7 @@ impl Allocator {
         }
     }
 
-    /// The level at which something is due as things stand, none if it will not happen any more.
+    /// The level of an event as things stand; `None` if it no longer happens.
     fn due(&mut self, what: What, level: f64) -> Option<f64> {
         match what {
             What::Met(flow) => {
@@ -290,11 +295,11 @@ impl Allocator {
                 (open > 0.0).then(|| f64::max(level, self.alone[flow as usize] / open))
             }
             What::Full(link) => {
-                // A sum of what is left, anew: differences would keep rounding errors of what has gone.
+                // Sums what is left anew: differences would accumulate rounding errors.
                 let link = &mut self.contended[link as usize];
                 let (mut load, mut end) = (0.0, link.members.start);
                 for member in link.members.clone() {
-                    // Without a branch, which could not be foretold.
+                    // Branch-free, since the branch would be unpredictable.
                     let member = self.members[member as usize];
                     let open = self.open[member.flow as usize];
                     self.members[end as usize] = member;
@@ -307,7 +312,7 @@ impl Allocator {
         }
     }
 
-    /// Moves what is due next, and up to a quarter above that, into the agenda, which is empty. None if nothing is due any more.
+    /// Moves the next events, up to a quarter above the first, into the empty agenda. `None` if none is left.
     fn look_ahead(&mut self, level: f64) -> Option<()> {
         let next = self.later.iter().map(|&(due, _)| due).min_by(f64::total_cmp)?;
         self.horizon = 1.25 * f64::max(level, next);
@@ -328,8 +333,8 @@ impl Allocator {
         Some(())
     }
 
-    /// Enters the flows of the round into the contended links that they pass, and both into the agenda. Returns how many flows
-    /// pass any.
+    /// Enters the flows of the round into their contended links, and both into the agenda. Returns the number of flows
+    /// on any.
     fn enter(&mut self, flows: &[Flow<'_>], round: &[u32]) -> usize {
         self.agenda.clear();
         self.later.clear();
@@ -342,7 +347,7 @@ impl Allocator {
             let flow = &flows[i as usize];
             let (begin, weight) = (end, self.open[i as usize]);
             for &LinkWeight { link, weight } in flow.links {
-                // Without a branch, which could not be foretold.
+                // Branch-free, since the branch would be unpredictable.
                 self.passages[end] = Passage { link: link.0, weight };
                 end += usize::from((self.spare[link.index()] < 0.0) & (weight > 0.0));
             }
@@ -392,7 +397,7 @@ impl Allocator {
         }
     }
 
-    /// Leaves to later rounds what this one has left.
+    /// Passes on to later rounds what this one has left.
     fn subtract(&mut self, flows: &[Flow<'_>], round: &[u32]) {
         for &i in round.iter().filter(|&&i| self.rates[i as usize] < f64::INFINITY) {
             for passed in flows[i as usize].links {
@@ -410,7 +415,7 @@ impl Allocator {
     }
 }
 
-/// A link is not contended by so little of its capacity: what sums of many rates may round to.
+/// An overload of less than this share of the capacity is rounding of sums of many rates.
 const ROUNDING: f64 = 1e-12;
 
 fn takes_part(flow: &Flow<'_>) -> bool {

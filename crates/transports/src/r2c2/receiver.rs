@@ -1,4 +1,4 @@
-//! The receiver's side: the re-order buffer, and what is missing when the sender asks.
+//! The receiver's side: the re-order buffer, and the report of missing packets when the sender asks.
 
 use node::packet::flags;
 use node::{Cx, Event, FlowMap, Packet};
@@ -20,18 +20,18 @@ pub(super) struct Receiver {
 struct Incoming {
     src: HostId,
     have: Bits,
-    /// How many there are, once the last or a probe has come.
+    /// Number of packets, once the last one or a probe has arrived.
     packets: Option<u32>,
-    /// The most packets that have waited for an earlier one.
+    /// Most packets that have waited for an earlier one.
     reordered_max: u32,
 }
 
-/// Senders of flows that are here may still ask for so long.
+/// How long senders of complete flows may still ask.
 const REMEMBERED: Duration = Duration::from_ms(100);
 
 impl Receiver {
     pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
-        // A switch may have cut the payload off: that is a loss.
+        // A switch may have cut the payload off, which counts as a loss.
         let (payload, full) = (u32::from(packet.payload_bytes), header.word);
         let whole = if header.kind == kind::LAST { (1..=full).contains(&payload) } else { payload == full && full > 0 };
         if !whole || packet.has(flags::TRIMMED) {
@@ -61,7 +61,7 @@ impl Receiver {
         }
     }
 
-    /// The sender has sent everything: it hears what is missing.
+    /// The sender has sent everything: reports what is missing.
     pub fn probe(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
         let Some(slot) = self.slot(cx, packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
@@ -79,7 +79,7 @@ impl Receiver {
         plane.send(packet.flow, packet.src, Header { seq: first, route: missing, ..Header::of(kind::STATUS) });
     }
 
-    /// The flow, known or new; none if it is here already, which its sender hears again.
+    /// The flow, known or new; `None` if it is complete, which its sender is told again.
     fn slot(&mut self, cx: &Cx<'_>, packet: &Packet, plane: &mut Plane) -> Option<u32> {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return self.flows.get(slot).is_some_and(|(_, known)| known.src == packet.src).then_some(slot);

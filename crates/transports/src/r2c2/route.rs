@@ -1,9 +1,10 @@
 //! Routes in packets: three bits a hop, up to 42 hops (section 4.2).
 //!
-//! Routes are as long as [`check`] lets them while nothing has failed; what is drawn around failures is asked [`fits`].
+//! [`check`] bounds the length of routes while nothing has failed; routes drawn around failures are tested with
+//! [`fits`].
 //!
-//! Most routes fit the packet's label, which switches read by themselves. Where switches have more than eight ports, as in a Clos, a hop
-//! takes a byte there and a path has at most eight switches.
+//! Most routes fit into the packet's label, which any switch reads. If switches have more than eight ports, as in a
+//! Clos, a hop takes a byte there and a path has at most eight switches.
 
 use fabric::Routing;
 use node::Packet;
@@ -20,7 +21,7 @@ pub const HOPS_MAX: usize = 42;
 pub(super) const COMPACT_MAX: usize = 21;
 pub(super) const WIDE_MAX: usize = 8;
 
-/// Whether a protocol's longest route fits; if not, why.
+/// Checks that a protocol's longest route fits.
 pub(super) fn check(network: &NetworkView, routing: Routing) -> Result<(), String> {
     let shortest = network.site.data_rtts.iter().map(|of| usize::from(of.0)).max().unwrap_or(1);
     let switches = match (routing, &network.fabric.lattice) {
@@ -73,7 +74,7 @@ pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) ->
     true
 }
 
-/// The port of a long route after so many hops.
+/// The port of a long route after this many hops.
 pub(super) fn port(route: [u64; 2], hops: u8) -> Option<PortId> {
     let route = u128::from(route[1]) << 64 | u128::from(route[0]);
     route.checked_shr(3 * u32::from(hops)).map(|ports| PortId(ports as u32 & 7))

@@ -1,31 +1,30 @@
 //! Selecting routing protocols (section 3.4): a genetic algorithm that looks for the assignment of a protocol to each
 //! long flow that makes a utility of the whole rack largest.
 //!
-//! A genotype is one protocol's code a flow. What it is worth, its fitness, is the caller's: the rates that the
-//! water-filling gives under it ([`Fitness`]), summed up by a [`Utility`]. The paper takes a genetic algorithm because
-//! such fitness has many local maxima, on which greedy search stays, and because it has few parameters. It gives a
-//! population of 100 and mutation of one gene in 100 (section 5.2), a first population of "the current routing
-//! allocation and other randomly-generated ones", and a next one of "the top genotypes of the current population and
-//! other genotypes obtained by recombining (crossover) and mutating existing genotypes". It does not say, and is
-//! decided here:
+//! A genotype is the code of a protocol for each flow. The caller defines its fitness: the water-filling rates under it
+//! ([`Fitness`]), summarised by a [`Utility`]. The paper uses a genetic algorithm because this fitness has many local
+//! maxima, in which greedy search gets stuck, and because it has few parameters. It gives a population of 100 and
+//! mutation of one gene in 100 (section 5.2), a first population of "the current routing allocation and other
+//! randomly-generated ones", and a next one of "the top genotypes of the current population and other genotypes
+//! obtained by recombining (crossover) and mutating existing genotypes". Decided here, since the paper is silent:
 //!
 //! - the top genotypes that are kept are the better half: of 2, 10, 25 and 50 in 100 that found most on Figure 18's
 //!   problem, with the fewest evaluations;
 //! - the first population also holds each protocol for all flows, so that the search is never worse than any single
 //!   protocol;
 //! - each parent is the better of two drawn from the population (a tournament), which needs no scale of fitness;
-//! - a child takes each gene from either parent alike (uniform crossover): neighbours in a genotype are flows that have
-//!   nothing to do with each other, so there is nothing to keep together;
+//! - a child takes each gene from either parent alike (uniform crossover): neighbours in a genotype are unrelated
+//!   flows, so there is nothing to keep together;
 //! - a mutated gene becomes another protocol than it was;
-//! - what has been tried before is not tried again;
-//! - time is counted in evaluations of fitness, so that the answer depends on no clock; 50 generations without
-//!   improvement end a search, as with 20 it often stayed where all flows have the same protocol.
+//! - a genotype is not tried twice;
+//! - time is counted in evaluations of fitness, so that the result does not depend on a clock; 50 generations without
+//!   improvement end a search, since with 20 it often stopped where all flows have the same protocol.
 //!
-//! The answer is never worth less than the current assignment, and is that one if nothing is worth more. Whether an
-//! improvement is worth announcing ("if a significant improvement is possible", section 3.1) is the caller's to say;
-//! what is announced is in [`assignments`].
+//! The result is never worse than the current assignment, and is that one if nothing is better. The caller decides
+//! whether an improvement is worth announcing ("if a significant improvement is possible", section 3.1);
+//! [`assignments`] has the announcement.
 //!
-//! Absent on purpose: which node searches and when, and the exploring of rates at a finer grain than a protocol a flow.
+//! Deliberately absent: which node searches and when, and finer choices than one protocol for each flow.
 
 pub mod assignments;
 mod fitness;
@@ -39,19 +38,19 @@ use units::{Problem, Stream};
 pub use fitness::Fitness;
 pub use utility::{Measure, Tail, Tenants, Utility};
 
-/// How to search.
+/// Parameters of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Genotypes in a population (section 5.2).
+    /// Genotypes in a population (section 5.2). Default: 100.
     pub population: u32,
-    /// Probability that a gene of a child mutates (section 5.2).
+    /// Probability that a gene of a child mutates (section 5.2). Default: 0.01.
     pub mutation: f64,
-    /// The top genotypes that the next population keeps.
+    /// Number of best genotypes that the next population keeps. Default: 50.
     pub elite: u32,
-    /// Ends after so many generations without improvement.
+    /// Generations without improvement that end the search. Default: 50.
     pub patience: u32,
-    /// Ends after so many evaluations of fitness.
+    /// Evaluations of fitness that end the search. Default: 50000.
     pub evaluations: u32,
 }
 
@@ -62,7 +61,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What the types can't forbid.
+    /// Checks what the types can't express.
     pub fn check(&self) -> Result<(), Problem> {
         let Settings { population, mutation, elite, patience, evaluations } = *self;
         if population < 2 {
@@ -85,14 +84,14 @@ impl Settings {
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     /// The protocol of each flow.
     pub assignment: Vec<u8>,
-    /// What it is worth.
+    /// Utility of the assignment.
     pub utility: f64,
-    /// What the current assignment is worth.
+    /// Utility of the current assignment.
     pub before: f64,
     /// Generations after the first population.
     pub generations: u32,
@@ -101,7 +100,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// How much more the found assignment is worth, as a share of the current one's worth; infinite where that is 0.
+    /// The relative gain over the current assignment; infinite if that has utility 0.
     pub fn gain(&self) -> f64 {
         match self.utility > self.before {
             true => (self.utility - self.before) / self.before,
@@ -110,11 +109,10 @@ impl Selection {
     }
 }
 
-/// Looks for the assignment of one of `protocols` to each flow that has the largest `fitness`, from the `current` one
-/// on.
+/// Searches for the assignment of one of `protocols` to each flow with the largest `fitness`, starting from `current`.
 ///
-/// `current` may hold protocols that are not among `protocols`: those are kept where nothing better is found. A fitness
-/// that is no number counts as the least.
+/// `current` may hold protocols that are not among `protocols`: those are kept if nothing better is found. A fitness of
+/// NaN counts as the least.
 pub fn select(
     current: &[u8],
     protocols: &[u8],
@@ -129,7 +127,7 @@ pub fn select(
     for &protocol in protocols {
         search.try_out(vec![protocol; current.len()], &mut population);
     }
-    // Drawn for the places that are left, not until they are taken: a small space has fewer genotypes than that.
+    // A fixed number of draws for the remaining places: a small space may have fewer genotypes than places.
     for _ in population.len()..settings.population as usize {
         let drawn = current.iter().map(|&now| *random.choose(protocols).unwrap_or(&now)).collect();
         search.try_out(drawn, &mut population);
@@ -172,7 +170,8 @@ impl<F: FnMut(&[u8]) -> f64> Search<'_, F> {
         self.tried.len() >= self.settings.evaluations as usize
     }
 
-    /// Adds a genotype to a population, unless it has been tried before or there is no time; the very first always is.
+    /// Evaluates a genotype and adds it to a population, unless it has been tried before or the search is over. The
+    /// first one is always evaluated.
     fn try_out(&mut self, genes: Vec<u8>, population: &mut Vec<Genotype>) {
         if (self.is_spent() && !self.tried.is_empty()) || !self.tried.insert(genes.clone()) {
             return;
@@ -182,7 +181,7 @@ impl<F: FnMut(&[u8]) -> f64> Search<'_, F> {
         population.push(Genotype { genes, fitness });
     }
 
-    /// Recombines two parents and mutates what comes of it.
+    /// Recombines two parents and mutates the result.
     fn child(&self, population: &[Genotype], random: &mut Stream) -> Vec<u8> {
         let [mother, father] = [(); 2].map(|()| parent(population, random));
         let mut halves = 0;
@@ -204,13 +203,13 @@ impl<F: FnMut(&[u8]) -> f64> Search<'_, F> {
     }
 }
 
-/// The better of two that are drawn; `population` is ranked.
+/// The better of two drawn genotypes; `population` is ranked.
 fn parent<'a>(population: &'a [Genotype], random: &mut Stream) -> &'a Genotype {
     let [one, other] = [(); 2].map(|()| random.below(population.len() as u64) as usize);
     &population[one.min(other)]
 }
 
-/// Best first; of equals, those that came first, and before all others the current assignment.
+/// Sorts by fitness, best first. Equal genotypes keep their order, and the current assignment goes first.
 fn rank(population: &mut [Genotype]) {
     population.sort_by(|one, other| other.fitness.total_cmp(&one.fitness));
 }

@@ -1,16 +1,19 @@
-//! The sender's side: one token bucket a flow, a route for each packet (section 3.5), what it announces and when, and its demand
-//! (section 3.3.2).
+//! The sender's side: one token bucket a flow, a route for each packet (section 3.5), what it announces and when, and
+//! its demand (section 3.3.2).
 //!
-//! A flow is *active* while it has packets to send, and announced for as long. Its bucket holds one packet: the next is due when the last one's
-//! bits have been earned at the rate of the time. It starts at once, at the fair rate that its sender's view gives it then (or, with
-//! `first_rate = "alone"`, at what it would have alone in the rack), and has what the whole view gives it from the next recomputation on.
+//! A flow is *active* while it has packets to send, and announced for as long. Its bucket holds one packet: the next is
+//! due when the last one's bits have been earned at the rate of the time. It starts at once, at the fair rate that its
+//! sender's view gives it then (or, with `first_rate = "alone"`, at what it would have alone in the rack), and has what
+//! the whole view gives it from the next recomputation on.
 //!
 //! A packet's route has room for 42 hops (section 4.2). What a protocol draws is within that while nothing has failed
-//! ([`Config::check_on`](super::Config)); around a failure it may be longer. Then it is drawn again, a few times, and after that the packet takes a
-//! shortest path. Both are counted. Where the shortest is longer too, the flow waits as one without a path does, and fails in the end.
+//! ([`Config::check_on`](super::Config)); around a failure it may be longer. Then it is drawn again, a few times, and
+//! after that the packet takes a shortest path. Both are counted. Where the shortest is longer too, the flow waits as
+//! one without a path does, and fails in the end.
 //!
-//! R2C2 is no complete transport (section 6 leaves acknowledgements "solely for reliability" to others). Here the receiver says when all is there;
-//! a sender that has sent everything and hears nothing asks what is missing, and sends that, announced like anything else.
+//! R2C2 is no complete transport (section 6 leaves acknowledgements "solely for reliability" to others). Here the
+//! receiver says when all is there; a sender that has sent everything and hears nothing asks what is missing, and sends
+//! that, announced like anything else.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,13 +31,13 @@ use super::{FirstRate, Header, route};
 #[derive(Default)]
 pub(super) struct Sender {
     flows: FlowMap<Outgoing>,
-    /// Active flows, in the order in which views have them.
+    /// Active flows, in the order of views.
     active: BTreeMap<Key, u32>,
-    /// By destination, which numbers flows have.
+    /// By destination: the numbers in use.
     numbers: BTreeMap<HostId, Numbers>,
-    /// Messages for which there was no number left.
+    /// Messages that wait for a number.
     waiting: VecDeque<Message>,
-    /// Flows whose next packet is due, in that order.
+    /// Flows whose next packet is due, in order.
     due: VecDeque<u32>,
     pacing: Timers,
     /// When to announce a flow again.
@@ -59,7 +62,7 @@ pub(super) struct Counts {
     pub shortened: u64,
 }
 
-/// How often a route that is too long is drawn again before its packet takes a shortest path.
+/// Number of times that a too long route is drawn again before its packet takes a shortest path.
 const DRAWS_AGAIN: u32 = 8;
 
 const TOO_LONG: &str = "every path to its receiver has more hops than a packet has room for";
@@ -75,7 +78,7 @@ enum Routed {
 struct Numbers {
     next: u8,
     used: [u64; 4],
-    /// By number, the last version that was said of it.
+    /// By number: the last announced version.
     versions: Vec<u8>,
 }
 
@@ -86,9 +89,9 @@ struct Outgoing {
     tree: u8,
     bytes: u64,
     packets: u32,
-    /// The next that has never been sent.
+    /// The next packet that has not been sent.
     next: u32,
-    /// Those that are to be sent again.
+    /// Packets to be sent again.
     repairs: VecDeque<u32>,
     /// The rate at which its application produces it.
     source: Option<Rate>,
@@ -130,7 +133,8 @@ impl Numbers {
         self.versions[usize::from(number)] = version;
     }
 
-    /// The next version of a number that is not in use: who has missed an end takes the next flow's start for news all the same.
+    /// The next version of an unused number. A node that missed the end takes the next flow's start for news all the
+    /// same.
     fn next_version(&self, number: u8) -> u8 {
         self.versions.get(usize::from(number)).map_or(0, |&version| next_version(version))
     }
@@ -230,7 +234,7 @@ impl Sender {
         self.activate(now, slot, plane);
     }
 
-    /// A flow has something to send, and says so to all.
+    /// A flow becomes active and is announced.
     fn activate(&mut self, now: Time, slot: u32, plane: &mut Plane) {
         let Some((flow, outgoing)) = self.flows.get_mut(slot) else { return };
         outgoing.settle(now);
@@ -253,7 +257,7 @@ impl Sender {
         self.arm(now, slot, plane);
     }
 
-    /// Sees to it that the flow's next packet goes in its time.
+    /// Schedules the flow's next packet.
     fn arm(&mut self, now: Time, slot: u32, plane: &Plane) {
         let Some((_, outgoing)) = self.flows.get(slot) else { return };
         let due = outgoing.due(u64::from(plane.payload_max()));
@@ -336,7 +340,7 @@ impl Sender {
         Some(packet)
     }
 
-    /// Draws a packet's way to its receiver, of no more hops than a packet has room for.
+    /// Draws a packet's path to its receiver, with at most as many hops as a packet has room for.
     fn draw(&mut self, cx: &mut Cx<'_>, Key { src, dst, .. }: Key, routing: Routing, plane: &Plane) -> Routed {
         let tables = &plane.calculator.network.tables;
         for again in 0..=DRAWS_AGAIN {
@@ -356,7 +360,7 @@ impl Sender {
         Routed::Yes
     }
 
-    /// There is no way to the receiver that a packet could take: later, perhaps.
+    /// There is no path that a packet could take now.
     fn wait_for_path(&mut self, cx: &mut Cx<'_>, slot: u32, why: &'static str, plane: &mut Plane) -> Option<Packet> {
         let (_, outgoing) = self.flows.get_mut(slot)?;
         outgoing.settle(cx.now);
@@ -370,7 +374,7 @@ impl Sender {
         None
     }
 
-    /// The rates of this node's active flows, in order of their keys, have been computed.
+    /// The rates of this node's active flows have been computed, in order of their keys.
     pub fn set_rates(&mut self, now: Time, rates_bps: &[f64], plane: &Plane) {
         debug_assert_eq!(rates_bps.len(), self.active.len(), "a view has its own node's active flows");
         let slots: Vec<u32> = self.active.values().copied().collect();
@@ -379,7 +383,7 @@ impl Sender {
         }
     }
 
-    /// The rate of one flow of this node, by a controller.
+    /// A controller has told the rate of one flow of this node.
     pub fn set_rate_of(&mut self, now: Time, key: Key, rate_bps: f64, plane: &Plane) {
         if let Some(&slot) = self.active.get(&key) {
             self.set_rate(now, slot, rate_bps, plane);
@@ -394,25 +398,25 @@ impl Sender {
         outgoing.settle(now);
         outgoing.rate_bps = rate_bps.min(plane.site.nic_rate.bps() as f64);
         let due = outgoing.due(u64::from(plane.payload_max()));
-        // What is due already stays so, and has its turn.
+        // A packet that is already due stays due, and has its turn.
         if self.pacing.get(slot).is_some() || due > now && !self.due.contains(&slot) {
             self.pacing.set(slot, due.max(now));
         }
     }
 
-    /// Estimates demands, and announces those that have changed what others may have.
+    /// Estimates demands, and announces those that change what others may have.
     pub fn estimate(&mut self, now: Time, plane: &mut Plane) {
         let gain = plane.config.smoothing;
         for slot in self.active.values().copied().collect::<Vec<_>>() {
             let Some((_, outgoing)) = self.flows.get_mut(slot) else { continue };
-            // What is there from the beginning is never limited by its application.
+            // A message that is complete from the beginning is never limited by its application.
             if outgoing.source.is_none() {
                 continue;
             }
             outgoing.settle(now);
             let queued =
                 outgoing.produced(now).saturating_sub(u64::from(outgoing.next) * u64::from(plane.payload_max()));
-            // What its packets take on the wire for what they carry.
+            // Wire bytes of its packets for each message byte.
             let wire = f64::from(plane.site.mtu_bytes) / f64::from(plane.payload_max());
             let (rate_bps, most_bps) = (outgoing.rate_bps, plane.site.nic_rate.bps() as f64);
             let Some(demand_bps) = outgoing.demand.estimate(now, outgoing.sent_bytes, queued, wire, most_bps, gain)
@@ -428,8 +432,8 @@ impl Sender {
         }
     }
 
-    /// A node has dropped what this one has broadcast about a flow: it is said again, as it is now, by another tree. Once, however many have
-    /// dropped it: of what has been said otherwise since, it is that which counts.
+    /// A node has dropped this node's broadcast about a flow. The present state is announced again over another tree,
+    /// once, however many nodes have dropped it. If the state has been announced since, that suffices.
     pub fn dropped(&mut self, now: Time, flow: FlowId, header: &Header, plane: &mut Plane) {
         let key = Key { src: plane.site.host, dst: HostId(header.seq), number: header.number };
         let tree = header.tree.wrapping_add(1) % plane.config.trees;
@@ -442,7 +446,7 @@ impl Sender {
             let news = outgoing.news(flow);
             if outgoing.active { plane.announce(now, news) } else { plane.finish(news) }
         } else {
-            // It is over, and its number may be another's, whose start says as much.
+            // The flow has ended, and its number may belong to another, whose start replaces the lost broadcast.
             let Some(numbers) = self.numbers.get_mut(&key.dst).filter(|numbers| !numbers.is_used(key.number)) else {
                 return;
             };
@@ -458,7 +462,7 @@ impl Sender {
         self.counts.announced_again += 1;
     }
 
-    /// The topology has changed: all hear of this node's flows anew, and those that waited for a path go on if there is one.
+    /// The topology has changed: announces this node's flows again, and resumes those that waited for a path.
     pub fn announce_all(&mut self, now: Time, plane: &mut Plane) {
         for slot in self.active.values().copied().collect::<Vec<_>>() {
             let Some((_, outgoing)) = self.flows.get_mut(slot) else { continue };
@@ -480,7 +484,7 @@ impl Sender {
         self.refreshing.set(slot, now + plane.config.refresh);
     }
 
-    /// A flow of this node shall be routed otherwise.
+    /// A flow of this node changes its routing protocol.
     pub fn reroute(&mut self, key: Key, routing: Routing) {
         if let Some((_, outgoing)) = self.active.get(&key).and_then(|&slot| self.flows.get_mut(slot)) {
             self.counts.rerouted += u64::from(outgoing.terms.routing != routing);
@@ -523,7 +527,7 @@ impl Sender {
         cx.events.push(Event::Failed { flow, reason });
     }
 
-    /// A flow is over: its number is free for a message that waits for one.
+    /// A flow has ended: its number is free for a waiting message.
     fn end(&mut self, cx: &mut Cx<'_>, slot: u32, plane: &mut Plane) -> Option<Outgoing> {
         if self.flows.get(slot).is_some_and(|(_, outgoing)| outgoing.active) {
             self.rest(cx.now, slot, plane);
@@ -574,7 +578,7 @@ impl Sender {
         !self.active.is_empty()
     }
 
-    /// Whether it has nothing under way.
+    /// Whether no flow is in progress.
     pub fn is_idle(&self) -> bool {
         self.flows.is_empty() && self.waiting.is_empty()
     }

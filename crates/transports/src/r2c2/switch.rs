@@ -1,7 +1,8 @@
-//! R2C2's part of a node's switch: broadcasts go down their trees, and who loses one tells its source (section 3.2).
+//! R2C2's agent in a node's switch: broadcasts go down their trees, and a node that loses one tells its source (section
+//! 3.2).
 //!
-//! Data are forwarded by their own routes (section 3.5), which switches do by themselves; only routes that are too long for
-//! [`Packet::label`] pass here.
+//! Data are forwarded by their own routes (section 3.5), which any switch does; only routes that are too long for
+//! [`Packet::label`] are handled here.
 
 use std::sync::Arc;
 
@@ -34,14 +35,14 @@ impl SwitchPart {
         SwitchPart { fabric, networks, network, counts: Counts::default() }
     }
 
-    /// Sends a broadcast on: a copy to each child in its tree, and one to each host here but its source.
+    /// Forwards a broadcast: a copy to each child in its tree, and one to each host here except for its source.
     fn spread(&mut self, cx: &mut AgentCx<'_>, packet: &Packet, tree: u8) -> Option<PortId> {
         let children = self.network.children(packet.src, tree, cx.switch);
         self.counts.copies += children.len() as u64;
         self.counts.copied_bytes += children.len() as u64 * u64::from(packet.wire_bytes);
         let hosts = self.network.hosts_of(cx.switch).iter().filter(|host| host.0 != packet.src).map(|host| host.1);
         let mut ports = children.iter().copied().chain(hosts);
-        // The packet itself goes last.
+        // The original packet goes last.
         let last = ports.next()?;
         for port in ports {
             cx.send(port, *packet);
@@ -70,12 +71,13 @@ impl SwitchAgent for SwitchPart {
         if !matches!(header.kind, kind::ANNOUNCE | kind::FINISH | kind::ASSIGN) {
             return;
         }
-        // A dead link loses every copy until routes change, and then all is announced anew (section 3.2): only overflow is reported.
+        // A dead link loses every copy until routes change, and then everything is announced again (section 3.2): only
+        // overflow is reported.
         if !cx.ports[port.index()].is_up() {
             return;
         }
         self.counts.dropped += 1;
-        // Nobody is told if this is lost too: what is not announced again in time is forgotten, what is still there is announced.
+        // If the report is lost too, nobody is told: a flow that is not announced again in time is forgotten.
         let to: HostId = packet.src;
         let up = |port: &&PortId| cx.ports[port.index()].is_up();
         let Some(&out) = cx.routes.next(cx.switch, to).iter().find(up) else { return };
@@ -85,7 +87,7 @@ impl SwitchAgent for SwitchPart {
         report.flags = 0;
         report.hops = 0;
         report.wire_bytes = BROADCAST_BYTES;
-        // The announced flow's destination is in its header; now this is the way back.
+        // The announced flow's destination is in its header; the field now holds the way back.
         report.dst = to;
         cx.send(out, report);
     }

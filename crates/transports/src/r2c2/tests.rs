@@ -191,7 +191,8 @@ fn rack_scene(config: Config) -> Scene {
 
 #[test]
 fn assignments_that_were_dropped_are_said_again_by_another_tree() {
-    // Host 0 has its turn after a millisecond. Over waypoints the flow of host 3 has more links than the one to its neighbour.
+    // Host 0 has its turn after a millisecond. Over waypoints the flow of host 3 has more links than the one to its
+    // neighbour.
     let adapt = Adapt { every: Duration::from_ms(1), older_than: Duration::from_us(50), ..Adapt::default() };
     let mut scene = rack_scene(Config { adapt: Some(adapt), refresh: Duration::from_ms(100), ..Config::default() });
     scene.send(Time::ZERO, 3, 2, packets(100_000));
@@ -267,7 +268,8 @@ fn what_can_t_be_right_is_refused_with_advice() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, ..Default::default() })]
 
-    /// Whatever is lost, late or twice: each flow ends once, and when all is over no node knows of a flow that there is not.
+    /// Whatever is lost, late or twice: each flow ends once, and when all is over no node knows of a flow that there is
+    /// not.
     #[test]
     fn flows_end_and_views_converge_whatever_befalls_packets(
         seed: u64, loss in 0u64..30, twice in 0u64..15, late in 0u64..15,

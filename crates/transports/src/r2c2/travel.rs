@@ -1,13 +1,15 @@
 //! Packets as they travel.
 //!
-//! Data and broadcasts are Figure 6's bytes. Figure 6 has nothing for what the paper leaves to others (reliability, section 6), for assignments, reports of
-//! these, and rate messages: they travel as the house's header and a checksum of the same kind. A frame of the live driver has, behind a data packet's header, two bytes that are
-//! not R2C2's: how much message each packet but the last has, from which the driver, which checks content, knows where it belongs.
+//! Data and broadcasts are Figure 6's bytes. Figure 6 has nothing for what the paper leaves to others (reliability,
+//! section 6), for assignments, reports of these, and rate messages: they travel as the project's header and a checksum
+//! of the same kind. A frame of the live driver has, behind a data packet's header, two bytes that are not R2C2's: how
+//! much message each packet but the last has, from which the driver, which checks content, knows where it belongs.
 //!
-//! Each node checks what it receives before it does anything with it. The paper says so of broadcasts (section 3.2: "To detect corruption, we rely on a
-//! packet checksum"); of data it says that they have one. A node that forwarded unchecked would do so by a route that may be damaged.
-//! The checksum is all that there is: a rack's links are no Ethernet. It finds every single wrong bit, and of two wrong bits misses those that are opposite
-//! in the same column of 16: one pair in 32. What it misses goes on, as what it then says.
+//! Each node checks what it receives before it does anything with it. The paper says so of broadcasts (section 3.2: "To
+//! detect corruption, we rely on a packet checksum"); of data it says that they have one. A node that forwarded
+//! unchecked would do so by a route that may be damaged. The checksum is all that there is: a rack's links are no
+//! Ethernet. It finds every single wrong bit, and of two wrong bits misses those that are opposite in the same column
+//! of 16: one pair in 32. What it misses goes on, as what it then says.
 
 use node::Packet;
 use node::packet::flags;
@@ -19,7 +21,7 @@ use super::route::COMPACT_MAX;
 use super::wire::{BROADCAST_BYTES, Broadcast, DATA_BYTES, Data, WIDE, checksum};
 
 const ROUTES: u8 = flags::SOURCE_ROUTED | flags::COMPACT_ROUTE | flags::ROUTER_ALERT;
-/// Bytes of a packet that is none of Figure 6's: the house's header and a checksum.
+/// Bytes of a packet that is not in Figure 6: the project's header and a checksum.
 pub(super) const OWN_BYTES: usize = WIRE_BYTES + 2;
 
 /// The data packet that this is.
@@ -165,7 +167,8 @@ fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
     }
 }
 
-/// What stands for a simulated packet's payload: any bytes, always the same. Zeros would not do: two bits of theirs never turn opposite ways.
+/// Stands for a simulated packet's payload: arbitrary but constant bytes. Zeros would not do: two of their bits never
+/// flip in opposite directions.
 fn content(packet: &Packet, header: &Header) -> Vec<u8> {
     let which = u64::from(packet.flow.0) << 32 | u64::from(header.seq);
     let words = (0..u64::from(packet.payload_bytes).div_ceil(8)).flat_map(|word| mix(which, word).to_be_bytes());

@@ -1,7 +1,8 @@
-//! What a node knows of the rack's flows, as it has heard of them (sections 3.1 and 3.2).
+//! A node's view of the rack's flows, from what it has heard (sections 3.1 and 3.2).
 //!
-//! Announcements are states, not changes: hearing one twice changes nothing, and of two about one flow the later version counts. A flow that
-//! has not been announced for a while is forgotten (soft state), so that views converge whatever was lost.
+//! Announcements are states, not changes: a duplicate changes nothing, and of two about one flow the later version
+//! counts. A flow that has not been announced for a while is forgotten (soft state), so that views converge whatever
+//! was lost.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +11,23 @@ use units::{Duration, HostId, Time, mix};
 
 use super::header::UNLIMITED;
 
-/// A flow, as all nodes name it.
+/// A flow's name, the same at all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Its sender.
     pub src: HostId,
     /// Its receiver.
     pub dst: HostId,
-    /// Which of the flows between the two.
+    /// Its number among the flows between the two.
     pub number: u8,
 }
 
-/// Nodes whose flows have an identifier ([`Key::identifier`]).
+/// Most nodes whose flows have an identifier ([`Key::identifier`]).
 pub const IDENTIFIED_NODES_MAX: u32 = 1 << 12;
 
 impl Key {
-    /// The flow's identifier in assignments: "four bytes" (section 3.4), of which each end has 12 bits and the number 8. None beyond
-    /// [`IDENTIFIED_NODES_MAX`] nodes.
+    /// The flow's identifier in assignments: "four bytes" (section 3.4), with 12 bits for each end and 8 for the
+    /// number. `None` beyond [`IDENTIFIED_NODES_MAX`] nodes.
     pub fn identifier(self) -> Option<u32> {
         let fits = self.src.0 < IDENTIFIED_NODES_MAX && self.dst.0 < IDENTIFIED_NODES_MAX;
         fits.then_some(self.src.0 << 20 | self.dst.0 << 8 | u32::from(self.number))
@@ -42,11 +43,11 @@ impl Key {
 /// What rates depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// Its share relative to others of its priority; at least 1.
+    /// Its weight relative to others of its priority; at least 1.
     pub weight: u8,
     /// 0 is served first.
     pub priority: u8,
-    /// The most that it can use, in Kbps; [`UNLIMITED`] if that is not known.
+    /// The most that it can use, in Kbps; [`UNLIMITED`] if unknown.
     pub demand_kbps: u32,
     /// How its packets are routed.
     pub routing: Routing,
@@ -64,13 +65,13 @@ impl Params {
 pub struct Known {
     /// Its terms.
     pub terms: Params,
-    /// When it was heard of first.
+    /// When it was first heard of.
     pub since: Time,
     heard: Time,
     version: u8,
 }
 
-/// Versions in turn: an announcement has four bits for its own (Figure 6, [`wire`](super::wire)).
+/// Number of versions: an announcement has four bits for its version (Figure 6, [`wire`](super::wire)).
 pub const VERSIONS: u8 = 16;
 
 /// The version after this one.
@@ -78,7 +79,7 @@ pub fn next_version(version: u8) -> u8 {
     version.wrapping_add(1) % VERSIONS
 }
 
-/// Whether a version is another's, or one of the seven after it.
+/// Whether a version is one of the seven after another, or equal to it.
 fn follows(version: u8, other: u8) -> bool {
     version.wrapping_sub(other) % VERSIONS < VERSIONS / 2
 }
@@ -91,7 +92,8 @@ pub struct View {
 }
 
 impl View {
-    /// An announcement has come, or a node's own flow has news. Whether anything that rates depend on has changed.
+    /// An announcement has arrived, or a node's own flow has changed. Returns whether anything that rates depend on has
+    /// changed.
     pub fn hear(&mut self, key: Key, terms: Params, version: u8, now: Time) -> bool {
         let fresh = Known { terms, since: now, heard: now, version };
         let Some(known) = self.flows.get_mut(&key) else {
@@ -107,13 +109,13 @@ impl View {
         before != terms
     }
 
-    /// A flow has finished. Whether it was known.
+    /// A flow has finished. Returns whether it was known.
     pub fn finish(&mut self, key: Key, version: u8) -> bool {
         let newer = |known: &Known| follows(version, known.version);
         self.flows.get(&key).is_some_and(newer) && self.remove(key)
     }
 
-    /// A flow shall be routed otherwise. Whether that is news.
+    /// A flow changes its routing protocol. Returns whether that is new.
     pub fn assign(&mut self, key: Key, routing: Routing) -> bool {
         let Some(known) = self.flows.get_mut(&key).filter(|known| known.terms.routing != routing) else { return false };
         let before = known.terms;
@@ -123,7 +125,8 @@ impl View {
         true
     }
 
-    /// Forgets flows that have not been heard of for so long, but for a node's own; and those that `gone` says.
+    /// Forgets flows that have not been heard of for this long, except for the node's own, and those that `gone`
+    /// selects.
     pub fn forget(&mut self, own: HostId, now: Time, silent: Duration, gone: impl Fn(&Key) -> bool) {
         let old = |known: &Known| now.since(known.heard) > silent;
         let lost = self.flows.iter().filter(|(key, known)| key.src != own && (old(known) || gone(key)));
@@ -160,7 +163,8 @@ impl View {
         self.flows.is_empty()
     }
 
-    /// Equal for equal flows and terms, whatever the order in which they were heard of; of different ones, equal by accident once in 2^128.
+    /// A digest that is equal for equal flows and terms, in whatever order they were heard of; for different ones it is
+    /// equal by accident once in 2^128.
     pub fn digest(&self) -> u128 {
         self.digest
     }

@@ -1,16 +1,19 @@
 //! The two packet formats of Figure 6, to the bit, in network byte order.
 //!
-//! The text gives the fields, 16-bit addresses, 32-bit flow identifiers (section 3.4), the 128-bit route with three bits a hop, demand in Kbps up to 4 Tbps (32
-//! bits), and 16 bytes for a broadcast; how wide the rest is stands in the figure alone. Decided here:
+//! The text gives the fields, 16-bit addresses, 32-bit flow identifiers (section 3.4), the 128-bit route with three
+//! bits a hop, demand in Kbps up to 4 Tbps (32 bits), and 16 bytes for a broadcast; how wide the rest is stands in the
+//! figure alone. Decided here:
 //!
-//! - Data: type 8, rlen 8, ridx 8, flow 32, src 16, dst 16, seq 32, checksum 16, plen 16, route 128: 35 bytes, and the payload.
-//! - Broadcast: type 8, src 16, dst 16, checksum 16, weight 8, priority 8, demand 32, tree 8, rp 8. These are 15 bytes of the 16; the last tells the flows
-//!   between two nodes apart. Versions take the upper half of the type: sixteen in turn.
+//! - Data: type 8, rlen 8, ridx 8, flow 32, src 16, dst 16, seq 32, checksum 16, plen 16, route 128: 35 bytes, and the
+//!   payload.
+//! - Broadcast: type 8, src 16, dst 16, checksum 16, weight 8, priority 8, demand 32, tree 8, rp 8. These are 15 bytes
+//!   of the 16; the last tells the flows between two nodes apart. Versions take the upper half of the type: sixteen in
+//!   turn.
 //!
 //! The checksum is the Internet's (RFC 1071) over the whole packet with ridx taken for 0, since every hop counts it up.
 //!
-//! This is what travels ([`travel`](super::travel)): sizes in the simulator are these, the live driver's frames hold these bytes, and where a link damages
-//! bits it is this checksum that finds them.
+//! This is what travels ([`travel`](super::travel)): sizes in the simulator are these, the live driver's frames hold
+//! these bytes, and where a link damages bits it is this checksum that finds them.
 
 use node::wire::{Malformed, Reader, Writer};
 
@@ -50,8 +53,8 @@ pub const WIDE: u8 = 0x80;
 /// A broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broadcast {
-    /// [`kind::ANNOUNCE`](super::kind::ANNOUNCE), [`kind::FINISH`](super::kind::FINISH), or the report that one was dropped,
-    /// [`kind::DROPPED`](super::kind::DROPPED): 4 bits.
+    /// [`kind::ANNOUNCE`](super::kind::ANNOUNCE), [`kind::FINISH`](super::kind::FINISH), or the report that one was
+    /// dropped, [`kind::DROPPED`](super::kind::DROPPED): 4 bits.
     pub kind: u8,
     /// Which announcement of the flow, modulo 16.
     pub version: u8,

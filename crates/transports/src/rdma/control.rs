@@ -1,4 +1,4 @@
-//! The seam between queue pairs and a rate control: what a control learns, and the rate that it decides.
+//! The interface between queue pairs and a rate control: what a control learns, and the rate that it decides.
 
 use std::fmt;
 
@@ -10,33 +10,33 @@ use units::{Duration, Problem, Rate, Time};
 
 use contract::{About, CongestionSignal};
 
-/// A rate control's settings, from which each queue pair's [`Control`] is made.
+/// The settings of a rate control, which make the [`Control`] of each queue pair.
 pub trait Algorithm:
     Clone + fmt::Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Send + 'static
 {
-    /// What it keeps for each queue pair.
+    /// Its state for each queue pair.
     type Control: Control;
 
-    /// What it is.
+    /// Title, source and summary.
     const ABOUT: About;
 
-    /// Whether its data shall gather in-band telemetry, for which each packet has room beside its headers.
+    /// Whether its data gathers in-band telemetry, for which each packet has room beside its headers.
     const TELEMETRY: bool = false;
 
-    /// Whether that room is beyond the MTU, and not taken from the message bytes of a full packet.
+    /// Whether that room is beyond the MTU instead of reducing the message bytes of a full packet.
     fn telemetry_beyond_mtu(&self) -> bool {
         false
     }
 
-    /// What the types of its settings can't forbid. Keys are relative to its own table.
+    /// Checks what the types of its settings can't express. Keys of errors are relative to its own table.
     fn check(&self) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// How switches shall tell it of congestion, where the scenario leaves it open.
+    /// How switches should signal congestion. A setting of the scenario takes precedence.
     fn signal(&self, site: &Site) -> CongestionSignal;
 
-    /// How receivers report congestion marks; none if its packets are not ECN-capable.
+    /// How receivers report congestion marks; `None` if its packets are not ECN-capable.
     fn cnp(&self) -> Option<Cnp> {
         None
     }
@@ -45,23 +45,23 @@ pub trait Algorithm:
     fn start(&self, start: Start) -> Self::Control;
 }
 
-/// How a receiver reports congestion marks: the notification point.
+/// How a receiver reports congestion marks (the notification point).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Cnp {
     /// In the acknowledgement of each marked packet.
     InAck,
-    /// By a packet of its own.
+    /// In a packet of its own.
     Packet {
-        /// Least time between two of a queue pair (N in DCQCN's paper).
+        /// Least time between two notifications of a queue pair (N in DCQCN's paper).
         interval: Duration,
     },
 }
 
-/// What a queue pair begins with.
+/// What a new queue pair knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// When.
+    /// The time.
     pub now: Time,
     /// Rate of the host's link.
     pub line: Rate,
@@ -71,20 +71,21 @@ pub struct Start {
 
 /// The rate control of one queue pair.
 pub trait Control: Send + 'static {
-    /// The rate at which packets may leave, headers counted, sent again or not. Asked anew whenever something happens to the
-    /// queue pair, and counted from its last packet.
+    /// The rate at which packets may leave, headers and retransmissions included. It is read after every event of the
+    /// queue pair, and counts from its last packet.
     fn rate(&self) -> Rate;
 
-    /// An answer has come in.
+    /// An acknowledgement has arrived.
     fn on_ack(&mut self, _ack: &Ack<'_>) {}
 
-    /// A congestion notification has come in; before [`Control::on_ack`] if it came in an acknowledgement.
+    /// A congestion notification has arrived. If it came in an acknowledgement, this is called before
+    /// [`Control::on_ack`].
     fn on_cnp(&mut self, _now: Time) {}
 
-    /// A packet of so many bytes leaves, headers counted.
+    /// A packet of `_bytes` leaves, headers included.
     fn on_sent(&mut self, _bytes: u16) {}
 
-    /// When it wants [`Control::wake`]. Read after each call of the others.
+    /// When it wants [`Control::wake`]. Read after each call of the other methods.
     fn deadline(&self) -> Option<Time> {
         None
     }
@@ -93,19 +94,19 @@ pub trait Control: Send + 'static {
     fn wake(&mut self, _now: Time) {}
 }
 
-/// What an answer tells.
+/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
-    /// When it came in.
+    /// Time of arrival.
     pub now: Time,
-    /// Every byte of the message before this one has arrived.
+    /// All bytes of the message before this one have arrived.
     pub una: u64,
-    /// The first byte that has not been sent, or is to be sent again by go-back-N.
+    /// The first byte that has not been sent, or that go-back-N will send again.
     pub next: u64,
-    /// The round trip of the packet that brought it about.
+    /// The round trip of the packet that it acknowledges.
     pub rtt: Duration,
-    /// Virtual queueing delay of that packet, if it belonged to an AQ (Augmented Queue, section 3.3.2).
+    /// Virtual queueing delay of that packet, if it belongs to an AQ (Augmented Queue, section 3.3.2).
     pub virtual_delay: Option<Duration>,
-    /// What that packet has gathered, where the control asks for it ([`Algorithm::TELEMETRY`]).
+    /// Telemetry of that packet, if the control asks for it ([`Algorithm::TELEMETRY`]).
     pub telemetry: Option<&'a Telemetry>,
 }

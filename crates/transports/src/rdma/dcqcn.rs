@@ -1,10 +1,10 @@
 //! DCQCN: the rate follows congestion notifications, as in QCN (Zhu et al., SIGCOMM 2015, section 3).
 //!
-//! Three rates' worth of state: the current rate, the target rate that it recovers to, and `alpha`, the moving average of whether
-//! notifications came. What is here is the reaction point of ConnectX NICs as HPCC's authors simulate it, whose two clocks differ
-//! from the paper's listing: `alpha` is updated and the rate is cut on fixed clocks that begin with the first notification, where the
-//! paper cuts at each notification, of which receivers send one an interval. With `cnp = { packet = { interval = "50us" } }` and
-//! intervals to match it is the paper's.
+//! The state is the current rate, the target rate that it recovers to, and `alpha`, the moving average of whether
+//! notifications arrived. This is the reaction point of ConnectX NICs as HPCC's authors simulate it. Its two clocks
+//! differ from the paper: `alpha` is updated and the rate is cut on fixed clocks that begin with the first
+//! notification. The paper cuts at each notification, and receivers send one in each interval. With `cnp = { packet = {
+//! interval = "50us" } }` and matching intervals it is the paper's algorithm.
 
 use node::{Marking, Site};
 use schemars::JsonSchema;
@@ -14,39 +14,40 @@ use units::{Bytes, Duration, Problem, Rate, Time};
 use super::control::{Algorithm, Cnp, Control, Start};
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of DCQCN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DcqcnConfig")]
 pub struct Config {
-    /// How receivers report marks.
+    /// How receivers report marks. Default: `in_ack`.
     pub cnp: Cnp,
-    /// Weight of the newest interval in `alpha`, above 0 and at most 1.
+    /// Weight of the newest interval in `alpha`, above 0 and at most 1. Default: 1/256.
     pub g: f64,
-    /// Interval of `alpha`'s updates.
+    /// Interval between updates of `alpha`. Default: 1us.
     pub alpha_interval: Duration,
-    /// Interval at which the rate is cut, if notifications came in it.
+    /// Interval at which the rate is cut, if notifications arrived in it. Default: 4us.
     pub decrease_interval: Duration,
-    /// Interval of increases since the last cut (T).
+    /// Interval of increases since the last cut (T). Default: 900us.
     pub increase_timer: Duration,
-    /// Bytes sent between other increases (B); none has the timer alone.
+    /// Bytes sent between further increases (B). Default: none, only the timer increases the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_counter: Option<Bytes>,
-    /// Increases of each kind that only recover to the target (F).
+    /// Number of increases of each kind that only recover to the target (F). Default: 1.
     pub fast_recovery: u32,
-    /// What the target grows by in an additive increase.
+    /// Growth of the target in an additive increase. Default: 50Mbps.
     pub additive_increase: Rate,
-    /// What it grows by in a hyper increase.
+    /// Growth of the target in a hyper increase. Default: 100Mbps.
     pub hyper_increase: Rate,
-    /// Whether each cut takes the rate before it for the target; otherwise only one after an increase does.
+    /// Whether each cut sets the target to the rate before it. Otherwise only the first cut after an increase does.
+    /// Default: false.
     pub clamp_target: bool,
-    /// Least rate.
+    /// Lowest rate. Default: 100Mbps.
     pub min_rate: Rate,
-    /// Queue length at which marking begins, on links of 100 Gbps.
+    /// Queue length at which marking begins, on links of 100 Gbps. Default: 50kB.
     pub mark_min: Bytes,
-    /// Queue length above which all is marked, on links of 100 Gbps.
+    /// Queue length above which every packet is marked, on links of 100 Gbps. Default: 200kB.
     pub mark_max: Bytes,
-    /// Probability of a mark just below that.
+    /// Probability of a mark just below `mark_max`. Default: 0.2.
     pub mark_probability_max: f64,
 }
 
@@ -105,7 +106,7 @@ impl Algorithm for Config {
         Ok(())
     }
 
-    /// Proportional to the rate of the link; at least a packet, since no queue is shorter.
+    /// Thresholds in proportion to the rate of the link, at least a packet, since no queue is shorter.
     fn signal(&self, site: &Site) -> CongestionSignal {
         let min = self.mark_min.get().max(u64::from(site.mtu_bytes));
         let max = self.mark_max.get().max(2 * min);
@@ -148,7 +149,7 @@ impl Algorithm for Config {
     }
 }
 
-/// A queue pair's rate: the reaction point.
+/// The rate of a queue pair: the reaction point.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     g: f64,
@@ -167,11 +168,11 @@ pub struct Dcqcn {
     rate: f64,
     target: f64,
     alpha: f64,
-    /// When the first notification came: both clocks begin then.
+    /// When the first notification arrived, which starts both clocks.
     notified: Option<Time>,
-    /// Updates of `alpha` that have been made of those that were due since.
+    /// Number of due updates of `alpha` that have been made.
     updates: u64,
-    /// Whether a notification has come since the last of them.
+    /// Whether a notification has arrived since the last update.
     fresh: bool,
     cut_at: Option<Time>,
     increase_at: Option<Time>,
@@ -182,7 +183,7 @@ pub struct Dcqcn {
 }
 
 impl Dcqcn {
-    /// `alpha` as it is at `now`.
+    /// `alpha` at time `now`.
     pub fn alpha(&mut self, now: Time) -> f64 {
         if let Some(first) = self.notified {
             let due = (now - first).ps() / self.alpha_interval.ps();
@@ -211,7 +212,8 @@ impl Dcqcn {
         self.increase_at = Some(now + self.increase_timer);
     }
 
-    /// Fast recovery while neither count has reached F, hyper increase when both are beyond it, additive increase between.
+    /// Fast recovery while neither count has reached F, hyper increase when both have exceeded it, additive increase
+    /// otherwise.
     fn increase(&mut self) {
         let (timer, bytes) = (self.by_timer, if self.counts_bytes { self.by_bytes } else { self.by_timer });
         let (least, most) = (timer.min(bytes), timer.max(bytes));
@@ -265,14 +267,14 @@ impl Control for Dcqcn {
         if let Some(at) = self.increase_at.filter(|&at| at <= now) {
             self.increase();
             self.by_timer += 1;
-            // At line rate, in hyper increase, nothing changes any more before the next cut.
+            // At line rate, in hyper increase, nothing changes before the next cut.
             let rests = self.rate().bps() as f64 >= self.line && self.by_timer > self.fast_recovery;
             self.increase_at = (!rests).then_some(at + self.increase_timer);
         }
     }
 }
 
-/// `base` to the power of `exponent`, by multiplications alone, so that it is the same on any machine.
+/// `base` to the power of `exponent`, by multiplication only, so that every machine gives the same result.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut power = 1.0;
     while exponent > 0 {

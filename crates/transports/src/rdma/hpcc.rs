@@ -1,13 +1,14 @@
-//! HPCC: the rate follows what switches tell of their links (Li et al., SIGCOMM 2019, section 3).
+//! HPCC: the rate follows the switches' telemetry about their links (Li et al., SIGCOMM 2019, section 3).
 //!
-//! Acknowledgements bring the record of each hop that the data has passed: rate, time, bytes sent, queue. Two records of a port give the
-//! rate at which it sends; with the shorter of the two queues that is how much is in flight on the link, as a share of its
-//! bandwidth-delay product (U). The rate moves so that U comes to `target`: multiplicatively above it and after
-//! `max_stage` additive steps, additively otherwise. Every acknowledgement moves it, from a reference that itself moves once a round
-//! trip (W^c), so that one reaction is not made many times.
+//! Acknowledgements carry a record of each hop of the data packet: rate, time, bytes sent, queue. Two records of a port
+//! give its sending rate. Together with the shorter of the two queues, that gives the bytes in flight on the link as a
+//! share of its bandwidth-delay product (U). The rate is controlled so that U approaches `target`: multiplicatively
+//! above it and after `max_stage` additive steps, additively otherwise. Every acknowledgement adjusts the rate,
+//! relative to a reference (W^c) that changes once in a round trip, so that the control does not react to the same
+//! congestion several times.
 //!
-//! As in the simulator of HPCC's authors the state is a rate R, and the window is R T by `window` of the queue pair; and with
-//! `multi_rate` there is a reference rate a hop, of which the least counts.
+//! As in the simulator of HPCC's authors the state is a rate R, and the window of the queue pair is R T. With
+//! `multi_rate` there is a reference rate for each hop, of which the least counts.
 
 use node::{Site, Telemetry};
 use schemars::JsonSchema;
@@ -17,24 +18,24 @@ use units::{Duration, Problem, Rate};
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of HPCC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "HpccConfig")]
 pub struct Config {
-    /// The share of a link that is to be used, above 0 and at most 1 (eta, U_target).
+    /// Target utilisation of a link, above 0 and at most 1 (eta, U_target). Default: 0.95.
     pub target: f64,
-    /// Additive steps before a multiplicative one (maxStage).
+    /// Additive steps before a multiplicative one (maxStage). Default: 5.
     pub max_stage: u32,
-    /// An additive step: W_AI / T.
+    /// Rate of an additive step: W_AI / T. Default: 50Mbps.
     pub additive_increase: Rate,
-    /// Whether each hop has a reference rate of its own.
+    /// Whether each hop has its own reference rate. Default: true.
     pub multi_rate: bool,
-    /// Whether every acknowledgement moves the rate, not only one a round trip.
+    /// Whether every acknowledgement adjusts the rate, instead of one in each round trip. Default: true.
     pub fast_react: bool,
-    /// Least rate.
+    /// Lowest rate. Default: 100Mbps.
     pub min_rate: Rate,
-    /// Whether telemetry comes on top of the MTU, as in HPCC's simulator, and not out of it.
+    /// Whether telemetry is added to the MTU, as in HPCC's simulator, instead of included in it. Default: false.
     pub telemetry_beyond_mtu: bool,
 }
 
@@ -102,7 +103,7 @@ impl Algorithm for Config {
     }
 }
 
-/// A queue pair's rate.
+/// The rate of a queue pair.
 #[derive(Clone, Debug)]
 pub struct Hpcc {
     target: f64,
@@ -116,15 +117,15 @@ pub struct Hpcc {
     rtt: Duration,
     /// In bits per second.
     rate: f64,
-    /// The references move when more than this is acknowledged (lastUpdateSeq).
+    /// The references change when more than this is acknowledged (lastUpdateSeq).
     after: u64,
     /// The last record of each hop (L).
     last: Option<Telemetry>,
-    /// By hop, or one for all.
+    /// By hop, or the first for all.
     references: [Reference; node::telemetry::HOPS_MAX],
 }
 
-/// What the rate moves from.
+/// The reference that the rate is computed from.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     /// R^c, in bits per second.
@@ -135,17 +136,17 @@ struct Reference {
     stage: u32,
 }
 
-/// What two records of a port tell.
+/// What follows from two records of a port.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    /// What is in flight on its link, in bandwidth-delay products (u').
+    /// Bytes in flight on its link, in bandwidth-delay products (u').
     load: f64,
-    /// How much of a round trip lies between them.
+    /// The time between the records, as a share of a round trip.
     share: f64,
 }
 
 impl Hpcc {
-    /// MeasureInflight's inner part (Algorithm 1), for each hop; none where the port has not gone on since.
+    /// MeasureInflight's inner part (Algorithm 1), for each hop; `None` if the record is not newer.
     fn samples(&self, last: &Telemetry, now: &Telemetry) -> [Option<Sample>; node::telemetry::HOPS_MAX] {
         let mut samples = [None; node::telemetry::HOPS_MAX];
         let hops = last.hops().iter().zip(now.hops());
@@ -162,7 +163,7 @@ impl Hpcc {
         samples
     }
 
-    /// ComputeWind, for one reference: the rate, and what the reference becomes.
+    /// ComputeWind for one reference: the rate, and the new reference.
     fn step(&self, reference: &mut Reference, sample: Sample) -> Reference {
         reference.load = reference.load * (1.0 - sample.share) + sample.load * sample.share;
         let excess = reference.load / self.target;
@@ -262,7 +263,7 @@ mod tests {
         // Longer than a round trip counts as one.
         let samples = control.samples(&record(10, &[(0, 0)]), &record(40, &[(51_200, 8_000)]));
         assert!((samples[0].unwrap().share - 1.0).abs() < 1e-12);
-        // What is older than the last tells nothing.
+        // A record that is not newer gives no sample.
         assert!(control.samples(&record(10, &[(512, 0)]), &record(10, &[(512, 0)]))[0].is_none());
         assert!(samples[1].is_none());
     }
@@ -270,10 +271,10 @@ mod tests {
     #[test]
     fn an_overloaded_hop_takes_its_share_of_the_rate_and_the_reference_moves_once_a_round_trip() {
         let mut control = control(Config::default());
-        // The first record is what others are compared with.
+        // The first record is only kept for comparison.
         assert_eq!(acknowledge(&mut control, 1_460, 100_000, &record(10, &[(0, 0)])), 100.0);
-        // Half a round trip later: the port has sent at 102.4 Gbps, quantised, with 62,480 B in queue both times. U is half what it
-        // was, 1, and half of that.
+        // Half a round trip later: the port has sent at 102.4 Gbps, quantised, with 62,480 B in queue both times. U is
+        // half what it was, 1, and half of that.
         let first = record(10, &[(0, 62_480)]);
         control.last = Some(first);
         let now = record(15, &[(62_464, 62_480)]);

@@ -1,4 +1,4 @@
-//! No rate control: line rate, and the window alone. What flow control is measured with.
+//! No rate control: line rate, limited only by the window. Flow controls are measured with it.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use units::Rate;
 use super::control::{Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
 
-/// Nothing to set.
+/// Line rate has no settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LineRateConfig")]

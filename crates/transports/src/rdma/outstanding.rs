@@ -2,23 +2,23 @@ use std::collections::VecDeque;
 
 use units::Time;
 
-/// What of a message has been sent and not been acknowledged, in packets, and which of it is to be sent again.
+/// The packets of a message that have been sent and not acknowledged, and those to be sent again.
 ///
-/// Go-back-N is `next` going back. IRN (Mittal et al., section 3.1) keeps which packets have arrived out of order and a
-/// recovery that ends when all that was sent before it began is acknowledged.
+/// Go-back-N moves `next` back. IRN (Mittal et al., section 3.1) records which packets have arrived out of order, and a
+/// recovery that ends when everything sent before it began is acknowledged.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     /// Packets of the message.
     total: u64,
-    /// The first that is not acknowledged.
+    /// The first packet without acknowledgement.
     una: u64,
-    /// The next that would go if nothing is to be repaired.
+    /// The next packet if nothing is to be repaired.
     next: u64,
-    /// The first that has never been sent.
+    /// The first packet that has not been sent.
     sent: u64,
-    /// IRN: which arrived out of order, from `una` on.
+    /// IRN: packets that arrived out of order, from `una` on.
     sacked: VecDeque<bool>,
-    /// IRN: what is before this one has been sent again since the last timeout, or has arrived, or was not lost.
+    /// IRN: packets before this one have been sent again since the last timeout, have arrived, or were not lost.
     resent: u64,
     repair: Option<Repair>,
 }
@@ -26,15 +26,15 @@ pub(crate) struct Outstanding {
 /// IRN's loss recovery.
 #[derive(Clone, Copy, Debug)]
 struct Repair {
-    /// It ends when all before this packet is acknowledged (the recovery sequence).
+    /// It ends when all packets before this one are acknowledged (the recovery sequence).
     until: u64,
-    /// What is before this one and has not arrived is lost: a packet behind it has arrived.
+    /// Packets before this one that have not arrived are lost, since a later packet has arrived.
     top: u64,
-    /// It began with a timeout, then.
+    /// Set if it began with a timeout: the time.
     timed_out: Option<Time>,
 }
 
-/// How far beyond the cumulative acknowledgement a packet may be: what a receiver has to remember under IRN.
+/// How far beyond the cumulative acknowledgement a packet may be: what an IRN receiver has to remember.
 pub(crate) const REACH: u64 = 1 << 16;
 
 impl Outstanding {
@@ -47,7 +47,7 @@ impl Outstanding {
         self.una
     }
 
-    /// The next new packet, or after going back the next of those that follow.
+    /// The next new packet or, after going back, the next to repeat.
     pub fn next(&self) -> u64 {
         self.next
     }
@@ -57,7 +57,7 @@ impl Outstanding {
         self.sent
     }
 
-    /// Packets that the window counts: between the cumulative acknowledgement and the next to go.
+    /// Packets that count for the window: between the cumulative acknowledgement and the next packet.
     pub fn in_flight(&self) -> u64 {
         self.next - self.una
     }
@@ -72,7 +72,7 @@ impl Outstanding {
         self.una == self.total
     }
 
-    /// Whether the first outstanding packet is to be sent again and has not been yet.
+    /// Whether the first outstanding packet has still to be sent again.
     pub fn head_waits(&mut self) -> bool {
         self.next == self.una || self.lost() == Some(self.una)
     }
@@ -88,12 +88,12 @@ impl Outstanding {
         (self.resent < top).then_some(self.resent)
     }
 
-    /// The packet to go next when nothing is lost, whatever the window says.
+    /// The next packet if nothing is lost, regardless of the window.
     pub fn following(&self) -> Option<u64> {
         (self.next < self.total && self.next < self.una + REACH).then_some(self.next)
     }
 
-    /// A packet goes out. Whether it had been sent before.
+    /// A packet is sent. Returns whether it had been sent before.
     pub fn send(&mut self, packet: u64) -> bool {
         if packet == self.next {
             self.next += 1;
@@ -105,8 +105,8 @@ impl Outstanding {
         again
     }
 
-    /// All before `upto` has arrived, says the answer to a packet that was sent at `echo`. Whether that is news. `upto` is not
-    /// beyond what was sent.
+    /// An acknowledgement of a packet sent at `echo`: everything before `upto` has arrived. Returns whether that is
+    /// new. `upto` must not be beyond what was sent.
     pub fn acknowledge(&mut self, upto: u64, echo: Time) -> bool {
         if upto <= self.una {
             return false;
@@ -119,7 +119,7 @@ impl Outstanding {
             if self.una >= repair.until {
                 self.repair = None;
             } else if repair.timed_out.is_some_and(|at| echo >= at) {
-                // The retransmission arrived, not the packet that was given up for late: so what followed that is lost too.
+                // The retransmission has arrived and not the original, so the packets after it are lost too.
                 repair.top = repair.until;
             }
         }
@@ -131,8 +131,8 @@ impl Outstanding {
         self.next = self.una;
     }
 
-    /// IRN: `packet` has arrived, and not all before it; what is missing more than `reordering` packets before it is lost. Whether
-    /// recovery begins. `packet` has been sent.
+    /// IRN: `packet` has arrived, but not everything before it. Missing packets more than `reordering` before it are
+    /// lost. Returns whether recovery begins. `packet` must have been sent.
     pub fn sack(&mut self, packet: u64, reordering: u64) -> bool {
         if packet < self.una {
             return false; // all before it has arrived since
@@ -153,7 +153,7 @@ impl Outstanding {
         begins
     }
 
-    /// IRN: nothing was heard for too long. The first outstanding packet is taken for lost, and what is known to be.
+    /// IRN: a timeout. The first outstanding packet counts as lost, and so do those known to be.
     pub fn time_out(&mut self, now: Time) {
         let top = self.repair.map_or(self.una, |repair| repair.top).max(self.una + 1);
         self.resent = self.una;
@@ -171,7 +171,7 @@ mod tests {
         outstanding
     }
 
-    /// What adaptive balancing delays by a few packets is not lost; what is missing further back is.
+    /// A packet delayed by adaptive balancing is not lost; packets missing further back are.
     #[test]
     fn packets_may_overtake_each_other() {
         let mut outstanding = sent(10);

@@ -18,31 +18,31 @@ pub(crate) struct Receiver {
     flows: FlowMap<Flow>,
     finished: Finished,
     answers: VecDeque<Packet>,
-    /// What answers that have not left carry, by the flow and the packet that they answer.
+    /// Contents of acknowledgements that have not left, by flow and packet.
     echoes: FxHashMap<(FlowId, u64), Telemetry>,
     pub counts: Counts,
 }
 
-/// What of the configuration a receiver needs.
+/// A receiver's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
-    /// What out-of-order packets meet.
+    /// What happens to out-of-order packets.
     pub order: Order,
-    /// How marks are reported, if they are.
+    /// How marks are reported, if at all.
     pub cnp: Option<Cnp>,
     pub class: u8,
-    /// Bytes of an answer, with what it carries.
+    /// Bytes of an acknowledgement with all that it carries.
     pub ack_bytes: u16,
-    /// How long a finished flow is remembered at least: its sender may send again for as long.
+    /// How long a finished flow is remembered at least, since its sender may send again for that long.
     pub remember: Duration,
 }
 
-/// What a receiver does with a packet that is not the next.
+/// What a receiver does with out-of-order packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Discards it, and says so once an interval while the same packet is missing (RoCE).
+    /// Discards them, and sends at most one NACK in each interval for the same missing packet (RoCE).
     Only { nack_interval: Duration },
-    /// Keeps it, and says so each time (IRN).
+    /// Keeps them, and reports each (IRN).
     Any,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct Counts {
 struct Flow {
     bytes: u64,
     packets: u64,
-    /// The packet that is expected: all before it are here.
+    /// The expected packet: all before it have arrived.
     next: u64,
-    /// Which are here of those that follow, from `next` on.
+    /// Packets after `next` that have arrived.
     ahead: VecDeque<bool>,
-    /// Something has come in marked that no answer has told of.
+    /// Whether a mark has arrived that no acknowledgement has reported.
     marked: bool,
-    /// What was missing when the last NACK was sent, and until when no other is sent for that.
+    /// The missing packet of the last NACK, and until when no other NACK is sent for it.
     nacked: Option<(u64, Time)>,
     /// Until when no notification is sent.
     notified: Time,
@@ -93,7 +93,7 @@ impl Receiver {
         self.answers.pop_front()
     }
 
-    /// What an answer leaves with.
+    /// The telemetry that an acknowledgement leaves with.
     pub fn carries(&mut self, answer: &Packet) -> Telemetry {
         let (Header::Ack(ack) | Header::Nack(ack)) = answer.header() else { return Telemetry::default() };
         self.echoes.remove(&(answer.flow, ack.answer.packet)).unwrap_or_default()
@@ -198,11 +198,11 @@ enum Due {
 /// Where a packet falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It is the next.
+    /// It is the expected one.
     Next,
-    /// One before it is missing.
+    /// An earlier one is missing.
     Ahead,
-    /// It is here already.
+    /// It has already arrived.
     Again,
 }
 
@@ -219,7 +219,7 @@ impl Flow {
         }
     }
 
-    /// Takes a packet in, if it may.
+    /// Accepts a packet, if it may.
     #[inline]
     fn place(&mut self, number: u64, order: Order) -> Place {
         if number < self.next {
@@ -244,7 +244,7 @@ impl Flow {
         Place::Ahead
     }
 
-    /// What is to be answered.
+    /// An acknowledgement to send.
     #[inline]
     fn due(&mut self, place: Place, now: Time, order: Order) -> Option<Due> {
         match (place, order) {

@@ -10,20 +10,20 @@ use super::turns::{Turns, Waiting};
 
 /// The sending half of a host's queue pairs.
 ///
-/// Queue pairs that may send wait in `ready` and take turns by packet. One that waits for its rate is in `pacing`; one that the
-/// link's flow control holds is in `held` until something is let go; one whose window is full is nowhere, and comes back with an
-/// answer.
+/// Queue pairs that may send wait in `ready` and take turns packet by packet. Those that wait for their rate are in
+/// `pacing`; those that flow control holds are in `held` until something is released; those with a full window are in
+/// no list and return with an acknowledgement.
 pub(crate) struct Sender<A: Algorithm> {
     algorithm: A,
     settings: Settings,
     site: Site,
     window: WindowBytes,
     pairs: FlowMap<QueuePair<A::Control>>,
-    /// Queue pairs that have begun.
+    /// Number of queue pairs that have started.
     begun: u64,
     ready: Waiting,
     held: Vec<u32>,
-    /// The gate's epoch when the last of them was held.
+    /// The gate's epoch when a queue pair was last held.
     held_in: u32,
     pacing: Timers,
     retransmission: Timers,
@@ -31,27 +31,28 @@ pub(crate) struct Sender<A: Algorithm> {
     pub counts: Counts,
 }
 
-/// What of the configuration a sender needs.
+/// A sender's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub window: Window,
     pub turns: Turns,
     pub timeout: Timeout,
-    /// Whether what has arrived out of order is not sent again (IRN), and by how many packets others may be late.
+    /// Whether packets that arrived out of order are not sent again (IRN), and the number of packets by which others
+    /// may be late.
     pub selective: Option<u64>,
     /// Message bytes in a full packet.
     pub mss: u64,
-    /// Bytes of a packet's headers, and of what it gathers.
+    /// Bytes of a packet's headers and telemetry.
     pub header_bytes: u16,
     pub class: u8,
 }
 
-/// How long nothing may be heard of what is outstanding.
+/// Timeouts of outstanding packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeout {
     /// While more than `few` packets are in flight.
     pub high: Duration,
-    /// While no more are.
+    /// While at most `few` are.
     pub low: Duration,
     pub few: u64,
 }
@@ -67,16 +68,16 @@ pub(crate) struct Counts {
 
 struct QueuePair<C> {
     dst: HostId,
-    /// In the order in which they began, from 1 on.
+    /// Its number in the order of start, from 1 on.
     number: u64,
     bytes: u64,
     outstanding: Outstanding,
     control: C,
-    /// It waits in `ready` or in `held`.
+    /// Whether it waits in `ready` or in `held`.
     queued: bool,
-    /// When its last packet left, and how long that was.
+    /// When its last packet left, and its length.
     last: (Time, u16),
-    /// Since when it has waited to hear of what is outstanding.
+    /// Start of the wait for an acknowledgement of what is outstanding.
     silent_since: Time,
     sent_packets: u64,
     resent_packets: u64,
@@ -237,7 +238,7 @@ impl<A: Algorithm> Sender<A> {
 
     /// The earliest deadline.
     pub fn deadline(&self) -> Option<Time> {
-        // While others wait for the link, the next poll looks at those that wait for their rates.
+        // While others wait for the link, the next poll checks those that wait for their rates.
         let pacing = self.pacing.next().filter(|_| self.ready.is_empty());
         pacing.into_iter().chain(self.retransmission.next()).chain(self.control.next()).min()
     }
@@ -278,7 +279,7 @@ impl<A: Algorithm> Sender<A> {
         self.queue(slot, now);
     }
 
-    /// Something has happened to a queue pair: its rate may be another, its turn may have come.
+    /// Something has happened to a queue pair: its rate or its turn may have changed.
     fn attend(&mut self, slot: u32, now: Time) {
         let (_, pair) = self.pairs.get_mut(slot).expect("the caller has found it");
         match pair.control.deadline() {
@@ -288,7 +289,7 @@ impl<A: Algorithm> Sender<A> {
         self.queue(slot, now);
     }
 
-    /// Gives a queue pair a turn if it has something to send, when its rate allows.
+    /// Queues a queue pair for its turn, if it has something to send, for when its rate allows.
     fn queue(&mut self, slot: u32, now: Time) {
         let (_, pair) = self.pairs.get_mut(slot).expect("the caller has found it");
         if pair.queued || pair.next(self.window, self.settings.mss).is_none() {
@@ -309,7 +310,7 @@ impl<A: Algorithm> Sender<A> {
         self.retransmission.clear(slot);
         self.control.clear(slot);
         let pair = self.pairs.remove(slot);
-        // Rare: a retransmission that was about to go has become needless.
+        // Rare: a retransmission that was about to be sent has become needless.
         if let Some(pair) = pair.filter(|pair| pair.queued) {
             self.ready.remove(slot, pair.number);
             self.held.retain(|&held| held != slot);
@@ -320,7 +321,7 @@ impl<A: Algorithm> Sender<A> {
 impl<C: Control> QueuePair<C> {
     /// The packet that it would send next, if it may.
     fn next(&mut self, window: WindowBytes, mss: u64) -> Option<u64> {
-        // Repairs are of what the window has let go before.
+        // Retransmissions are inside the window already.
         if let Some(lost) = self.outstanding.lost() {
             return Some(lost);
         }
@@ -328,7 +329,7 @@ impl<C: Control> QueuePair<C> {
         self.outstanding.following().filter(|_| open)
     }
 
-    /// When its rate lets the next packet go. At line rate the link is pacer enough.
+    /// When its rate allows the next packet. At line rate the link itself paces.
     fn due(&self, line: Rate) -> Time {
         let (rate, (at, bytes)) = (self.control.rate(), self.last);
         if rate >= line { Time::ZERO } else { at.saturating_add(rate.transmit(u64::from(bytes))) }

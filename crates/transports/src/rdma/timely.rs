@@ -1,8 +1,9 @@
 //! TIMELY: the rate follows the gradient of the round trip (Mittal et al., SIGCOMM 2015, section 4).
 //!
-//! Between two thresholds the smoothed difference of successive round trips decides (Algorithm 1): falling or level, the rate
-//! grows by a step, five steps from the fifth time in a row on; rising, it shrinks in proportion. Below the one threshold it grows
-//! whatever the gradient is, above the other it shrinks by how far above.
+//! Between two thresholds the smoothed difference of successive round trips decides (Algorithm 1). If round trips fall
+//! or stay level, the rate grows by one step, and by five steps from the fifth time in a row on. If they rise, it
+//! shrinks in proportion. Below the lower threshold it always grows; above the upper one it shrinks in proportion to
+//! the excess.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -12,29 +13,29 @@ use units::{Bytes, Duration, Problem, Rate};
 use super::control::{Ack, Algorithm, Control, Start};
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of TIMELY.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "TimelyConfig")]
 pub struct Config {
-    /// Below this round trip the rate grows.
+    /// Round trip below which the rate always grows. Default: 50us.
     pub t_low: Duration,
-    /// Above this round trip it shrinks.
+    /// Round trip above which the rate always shrinks. Default: 500us.
     pub t_high: Duration,
-    /// Unit of the gradient: the round trip of an unloaded network.
+    /// Unit of the gradient: the round trip of an unloaded network. Default: 20us.
     pub min_rtt: Duration,
-    /// Weight of the newest difference in the smoothed one, above 0 and at most 1 (alpha).
+    /// Weight of the newest difference in the smoothed one, above 0 and at most 1 (alpha). Default: 0.875.
     pub ewma: f64,
-    /// How strongly it shrinks, above 0 and at most 1.
+    /// Factor of decreases, above 0 and at most 1. Default: 0.8.
     pub beta: f64,
-    /// A step of growth (delta).
+    /// Step of growth (delta). Default: 10Mbps.
     pub step: Rate,
-    /// After how many growths in a row for the gradient's sake a growth is so many steps (N).
+    /// Number of consecutive growths by the gradient after which a growth is this many steps (N). Default: 5.
     pub hyper: u32,
-    /// Acknowledged bytes between two decisions: the paper's segment. None decides once a round trip.
+    /// Acknowledged bytes between two decisions: the paper's segment. Default: one decision in each round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segment: Option<Bytes>,
-    /// Least rate.
+    /// Lowest rate. Default: 100Mbps.
     pub min_rate: Rate,
 }
 
@@ -110,7 +111,7 @@ impl Algorithm for Config {
     }
 }
 
-/// A queue pair's rate.
+/// The rate of a queue pair.
 #[derive(Clone, Debug)]
 pub struct Timely {
     /// In microseconds: thresholds, and the gradient's unit.
@@ -132,7 +133,7 @@ pub struct Timely {
     least: Duration,
     /// The smoothed difference of successive round trips, in microseconds.
     difference: f64,
-    /// How often in a row the gradient has not been positive.
+    /// Number of consecutive decisions without a positive gradient.
     falling: u32,
     /// The next decision is due when more than this is acknowledged.
     after: u64,
@@ -171,7 +172,7 @@ impl Control for Timely {
             return;
         }
         self.after = self.segment.map_or(ack.next, |segment| ack.una - 1 + segment);
-        // Under an AQ the physical queue is others' doing.
+        // Under an AQ the physical queue depends on others.
         let rtt = ack.virtual_delay.map_or(ack.rtt, |delay| self.least + delay);
         self.decide(rtt.us_f64());
     }
@@ -183,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// At 50 Gbps of 100, after round trips that left no trace.
+    /// A queue pair at 50 Gbps of 100, with no history of round trips.
     fn control() -> Timely {
         let start = Start { now: Time::ZERO, line: Rate::from_gbps(100), rtt: Duration::from_us(20) };
         Timely { rate: 50e9, last: Some(100.0), ..Config::default().start(start) }

@@ -1,4 +1,4 @@
-//! In what order a NIC serves the queue pairs that may send.
+//! The order in which a NIC serves the queue pairs that may send.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -6,25 +6,25 @@ use std::ops::Bound::{Excluded, Unbounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whose turn it is among the queue pairs that may send. Each sends a packet a turn.
+/// The order in which a NIC serves the queue pairs that may send. Each sends one packet in its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// A queue pair that may send lines up behind all that wait.
+    /// A queue pair that becomes ready goes behind all that wait.
     #[default]
     InLine,
-    /// Around the circle of all queue pairs in the order in which they began, from the one that sent last: HPCC's simulator. A new one
-    /// stands at the end, so it waits for half of the others on the average, and in line for all.
+    /// Round robin over all queue pairs in the order of their start, as in HPCC's simulator. A new queue pair is last
+    /// in the circle, so it waits for half of the others on average; with `in_line` it waits for all of them.
     ByAge,
 }
 
-/// The queue pairs that wait for their turns, by slot and by number in the order in which they began.
+/// Waiting queue pairs, by slot and by number in the order of their start.
 #[derive(Debug)]
 pub(crate) enum Waiting {
     InLine(VecDeque<u32>),
     ByAge {
         slots: BTreeMap<u64, u32>,
-        /// Who sent last.
+        /// The queue pair that sent last.
         last: u64,
     },
 }
@@ -55,7 +55,7 @@ impl Waiting {
         }
     }
 
-    /// Takes out the one whose turn it is.
+    /// Removes the next queue pair.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         match self {
@@ -68,7 +68,7 @@ impl Waiting {
         }
     }
 
-    /// A queue pair that was taken out has sent a packet.
+    /// A removed queue pair has sent a packet.
     #[inline]
     pub fn sent(&mut self, number: u64) {
         if let Waiting::ByAge { last, .. } = self {
@@ -76,7 +76,7 @@ impl Waiting {
         }
     }
 
-    /// One that has ended waits no more.
+    /// Removes a queue pair that has ended.
     pub fn remove(&mut self, slot: u32, number: u64) {
         match self {
             Waiting::InLine(line) => line.retain(|&other| other != slot),
@@ -91,7 +91,7 @@ impl Waiting {
 mod tests {
     use super::*;
 
-    /// Three queue pairs wait; the second has just sent when a fourth begins. Who sends then.
+    /// Three queue pairs wait. The second has just sent when a fourth starts. Returns the order from there.
     fn order(turns: Turns) -> Vec<u32> {
         let mut waiting = Waiting::new(turns);
         (1..=3).for_each(|number| waiting.push(number as u32, number));

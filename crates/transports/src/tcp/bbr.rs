@@ -1,17 +1,18 @@
 //! BBR, version 1: sends at the rate at which data arrives (Cardwell et al., ACM Queue 2016;
 //! draft-cardwell-iccrg-bbr-congestion-control-00).
 //!
-//! It keeps a model of the path, the greatest delivery rate of the last ten round trips (`BtlBw`) and the least round trip of
-//! the last ten seconds (`RTprop`), and paces at `pacing_gain * BtlBw` with at most `cwnd_gain * BtlBw * RTprop` in flight. STARTUP
-//! doubles the rate a round trip until it grows no more, DRAIN takes back the queue that this has left, PROBE_BW goes
-//! through a cycle of gains, a quarter above and a quarter below 1 and then 1 for six, and PROBE_RTT sends almost nothing for a
-//! moment if no round trip has been as short as `RTprop` for long. Names are the draft's; `rate.rs` has the samples.
+//! It keeps a model of the path, the greatest delivery rate of the last ten round trips (`BtlBw`) and the least round
+//! trip of the last ten seconds (`RTprop`), and paces at `pacing_gain * BtlBw` with at most `cwnd_gain * BtlBw *
+//! RTprop` in flight. STARTUP doubles the rate a round trip until it grows no more, DRAIN takes back the queue that
+//! this has left, PROBE_BW goes through a cycle of gains, a quarter above and a quarter below 1 and then 1 for six, and
+//! PROBE_RTT sends almost nothing for a moment if no round trip has been as short as `RTprop` for long. Names are the
+//! draft's; `rate.rs` has the samples.
 //!
-//! Losses do not change the model. In recovery what arrives makes room for as much for a round trip (packet
-//! conservation), then the window of before is restored.
+//! Losses do not change the model. In the first round trip of recovery, only as much is sent as arrives (packet
+//! conservation); then the previous window is restored.
 //!
-//! Deliberately absent: restart from idle, as a flow is one message and never idle; the policer detection and
-//! the allowance for aggregated acknowledgements of Linux, which the draft leaves out; quanta above a packet, as hosts here
+//! Deliberately absent: restart from idle, as a flow is one message and never idle; the policer detection and the
+//! allowance for aggregated acknowledgements of Linux, which the draft leaves out; quanta above a packet, as hosts here
 //! have no segmentation offload.
 
 use std::collections::VecDeque;
@@ -24,27 +25,27 @@ use units::{Duration, Problem, Rate, Stream, Time};
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set, by the draft's names.
+/// Configuration of BBR, by the draft's names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "BbrConfig")]
 pub struct Config {
-    /// BBRHighGain: pacing and window gain of STARTUP, above 1; DRAIN paces at its inverse.
+    /// BBRHighGain: pacing and window gain of STARTUP, above 1. DRAIN paces at its inverse. Default: 2/ln 2.
     pub high_gain: f64,
-    /// Window gain of PROBE_BW, at least 1.
+    /// Window gain of PROBE_BW, at least 1. Default: 2.
     pub cwnd_gain: f64,
-    /// BtlBwFilterLen: for how many round trips a delivery rate is remembered.
+    /// BtlBwFilterLen: number of round trips for which a delivery rate is remembered. Default: 10.
     pub btlbw_filter_len: u64,
-    /// RTpropFilterLen: for how long the least round trip is believed, until PROBE_RTT looks for it anew.
+    /// RTpropFilterLen: how long the least round trip is valid, until PROBE_RTT measures it again. Default: 10s.
     pub rtprop_filter_len: Duration,
-    /// ProbeRTTDuration: how long PROBE_RTT lasts at least.
+    /// ProbeRTTDuration: minimum duration of PROBE_RTT. Default: 200ms.
     pub probe_rtt_duration: Duration,
-    /// BBRMinPipeCwnd: the window of PROBE_RTT, in packets, and the least otherwise.
+    /// BBRMinPipeCwnd: the window of PROBE_RTT and the minimum window, in packets. Default: 4.
     pub min_pipe_cwnd: u64,
 }
 
 impl Default for Config {
-    /// The draft's: 2/ln 2 is the least gain that doubles the rate a round trip.
+    /// The draft's values. 2/ln 2 is the least gain that doubles the rate in a round trip.
     fn default() -> Config {
         Config {
             high_gain: 2.0 / std::f64::consts::LN_2,
@@ -100,7 +101,7 @@ impl Algorithm for Config {
     }
 
     fn start(&self, start: Start) -> Bbr {
-        // BBRInitPacingRate(), with the unloaded round trip for an SRTT: the connection has been used before.
+        // BBRInitPacingRate(), with the unloaded round trip as SRTT: the connection has been used before.
         let bits = start.window_bytes as f64 * 8.0 * self.high_gain;
         let rate = bits * 1e12 / start.rtt.ps().max(1) as f64;
         Bbr {
@@ -124,13 +125,13 @@ impl Algorithm for Config {
     }
 }
 
-/// The gains of PROBE_BW's phases, each as long as a round trip at least or, where the gain is below 1, at most.
+/// The gains of PROBE_BW's phases. Each lasts at least a round trip or, with a gain below 1, at most one.
 const PACING_GAIN_CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
-/// By how much the delivery rate must grow in three round trips that STARTUP goes on.
+/// Growth of the delivery rate in three round trips below which STARTUP ends.
 const FULL_PIPE_GROWTH: f64 = 1.25;
 
-/// A flow's model of its path, and what follows from it.
+/// A flow's model of its path, and the resulting rate and window.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     config: Config,
@@ -141,7 +142,7 @@ pub struct Bbr {
     /// The least round trip, and when it was seen.
     rtprop: Option<(Duration, Time)>,
     rtprop_expired: bool,
-    /// All that has arrived.
+    /// Bytes that have arrived.
     delivered: u64,
     round: Round,
     full_pipe: FullPipe,
@@ -164,23 +165,23 @@ enum State {
         cycle_stamp: Time,
     },
     ProbeRtt {
-        /// When it may end, once so little is in flight as shall be.
+        /// When PROBE_RTT may end, set once few enough bytes are in flight.
         done_stamp: Option<Time>,
         /// Whether a round trip has passed since.
         round_done: bool,
     },
 }
 
-/// Counts round trips: one has passed when a packet is acknowledged that was sent after the last had.
+/// Counts round trips. One has passed when a packet is acknowledged that was sent after the previous one had passed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     count: u64,
-    /// This acknowledgement ends one.
+    /// Whether this acknowledgement ends a round trip.
     start: bool,
     next_delivered: u64,
 }
 
-/// Tells when the delivery rate grows no more.
+/// Detects that the delivery rate no longer grows.
 #[derive(Clone, Copy, Debug, Default)]
 struct FullPipe {
     filled: bool,
@@ -188,7 +189,7 @@ struct FullPipe {
     full_bw_count: u32,
 }
 
-/// What the last acknowledgement told, for the recovery that may begin with it.
+/// The last acknowledgement, for a recovery that may begin with it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     in_flight: u64,
@@ -262,7 +263,7 @@ impl Bbr {
         }
     }
 
-    /// BBRInflight(): so many bandwidth-delay products and three quanta, which are a packet each.
+    /// BBRInflight(): this many bandwidth-delay products plus three quanta, which are one packet each.
     fn inflight(&self, gain: f64) -> u64 {
         let Some((rtprop, _)) = self.rtprop else { return self.start.window_bytes };
         let bdp = self.btlbw.max().bytes_in(rtprop);
@@ -330,7 +331,7 @@ impl Bbr {
         }
     }
 
-    /// BBREnterProbeBW(): in any phase but that which makes up for the one before it.
+    /// BBREnterProbeBW(): in any phase but the one that compensates the phase before it.
     fn enter_probe_bw(&mut self, now: Time) {
         let before = PACING_GAIN_CYCLE.len() - 1 - self.random.below(7) as usize;
         self.enter_cycle_phase(before + 1, now);
@@ -384,7 +385,7 @@ impl Bbr {
     /// BBRSetCwnd(), BBRModulateCwndForRecovery(), BBRModulateCwndForProbeRTT().
     fn set_cwnd(&mut self, ack: &Ack) {
         let least = self.config.min_pipe_cwnd * self.start.mss_bytes;
-        // With the loss that begins a recovery the window is set anew.
+        // A loss that begins a recovery resets the window.
         if ack.phase != Phase::Open {
             self.cwnd = self.cwnd.saturating_sub(ack.lost_bytes).max(self.start.mss_bytes);
         }
@@ -416,7 +417,7 @@ impl Bbr {
     }
 }
 
-/// The greatest rate of a number of round trips: those that a greater and later one has not overtaken, newest last.
+/// The greatest rate of a number of round trips: a list of rates that no later one exceeds, newest last.
 #[derive(Clone, Debug, Default)]
 struct MaxFilter(VecDeque<(u64, Rate)>);
 
@@ -473,7 +474,7 @@ mod tests {
         }
     }
 
-    /// One in PROBE_BW, and the time by which it is there.
+    /// A flow in PROBE_BW, and the time by which it is there.
     fn steady(seed: u64) -> (Bbr, u64) {
         let mut flow = Config::default().start(Start { seed, ..Start::of(10, MSS) });
         let mut at = 10;

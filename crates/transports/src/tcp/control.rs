@@ -1,4 +1,4 @@
-//! The seam between TCP and a congestion control: what a control learns, and the little that it decides.
+//! The interface between TCP and a congestion control: what a control learns, and what it decides.
 
 use std::fmt;
 
@@ -10,26 +10,27 @@ use units::{Duration, Problem, Rate, Time};
 
 use contract::{About, CongestionSignal};
 
-/// A congestion control's settings, from which each flow's [`Control`] is made.
+/// The settings of a congestion control, which make the [`Control`] of each flow.
 pub trait Algorithm:
     Clone + fmt::Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema + Send + 'static
 {
-    /// What it keeps for each flow.
+    /// Its state for each flow.
     type Control: Control;
 
-    /// What it is.
+    /// Title, source and summary.
     const ABOUT: About;
 
-    /// Whether acknowledgements shall bring it samples of the delivery rate, for which the sender keeps a record a packet.
+    /// Whether acknowledgements bring it samples of the delivery rate, for which the sender keeps a record of each
+    /// packet.
     const SAMPLES_RATE: bool = false;
 
-    /// What the types of its settings can't forbid. Keys are relative to its own table.
+    /// Checks what the types of its settings can't express. Keys of errors are relative to its own table.
     fn check(&self) -> Result<(), Problem>;
 
     /// How it uses congestion marks.
     fn ecn(&self) -> Ecn;
 
-    /// How switches shall tell it of congestion, where the scenario leaves it open.
+    /// How switches should signal congestion. A setting of the scenario takes precedence.
     fn signal(&self, site: &Site) -> CongestionSignal;
 
     /// The control of a new flow.
@@ -41,38 +42,38 @@ pub trait Algorithm:
 pub enum Ecn {
     /// Its packets are not ECN-capable.
     Off,
-    /// A mark is as good as a loss (RFC 3168): the receiver repeats it until the sender says that it has reduced its
-    /// window, and a window that a mark has reduced is not reduced again for a loss of the same round trip.
+    /// A mark counts like a loss (RFC 3168). The receiver repeats it until the sender reports that it has reduced its
+    /// window. A window that a mark has reduced is not reduced again for a loss of the same round trip.
     Classic,
     /// The share of marked bytes counts (RFC 8257): the receiver reports each packet's mark, and a loss is answered
-    /// whether or not marks were.
+    /// independently of marks.
     Proportional,
 }
 
-/// What a flow begins with.
+/// What a new flow knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// Sender maximum segment size.
     pub mss_bytes: u64,
     /// Initial window (RFC 6928).
     pub window_bytes: u64,
-    /// A full data packet, headers counted.
+    /// Bytes of a full data packet, headers included.
     pub packet_bytes: u64,
     /// Longest unloaded round trip of a data packet and its acknowledgement, over all pairs of hosts.
     pub rtt: Duration,
-    /// With `hop_rtt` a line above unloaded round trips: `base_rtt + n * hop_rtt` is no less than that of any pair of hosts
-    /// with n switches between them.
+    /// Intercept of a line with slope `hop_rtt` above all unloaded round trips: `base_rtt + n * hop_rtt` is at least
+    /// that of any pair of hosts with n switches between them.
     pub base_rtt: Duration,
-    /// What a switch more on the way adds to the unloaded round trip.
+    /// What each further switch adds to the unloaded round trip.
     pub hop_rtt: Duration,
-    /// How long a full packet takes at the rates that its AQs guarantee; zero without AQs.
+    /// Transmission time of a full packet at the rates that its AQs guarantee; zero without AQs.
     pub virtual_serialisation: Duration,
-    /// Chance, for a random stream of its own.
+    /// Seed of a random stream of its own.
     pub seed: u64,
 }
 
 impl Start {
-    /// What the flows of a host begin with.
+    /// What flows of this host know at their start.
     pub(crate) fn at(site: &Site, initial_window: u16) -> Start {
         let mss_bytes = u64::from(site.payload_max());
         let (base_rtt, hop_rtt) = line_above(&site.data_rtts).unwrap_or((site.data_rtt, Duration::ZERO));
@@ -89,8 +90,7 @@ impl Start {
     }
 }
 
-/// The line with the slope from the first to the last of the points that lies above all of them: its height at 0, and its
-/// slope.
+/// The lowest line above all points with the slope from the first to the last: its value at 0, and its slope.
 fn line_above(points: &[(u8, Duration)]) -> Option<(Duration, Duration)> {
     let (&(first, low), &(last, high)) = (points.first()?, points.last()?);
     let slope = high.saturating_sub(low) / u64::from(last - first).max(1);
@@ -99,111 +99,112 @@ fn line_above(points: &[(u8, Duration)]) -> Option<(Duration, Duration)> {
     Some((height, slope))
 }
 
-/// The congestion control of one flow. Loss recovery is not its business: it says how much may be in flight.
+/// The congestion control of one flow. It decides how much may be in flight; loss recovery is separate.
 pub trait Control: Send + 'static {
-    /// An acknowledgement has come in, whatever it brought.
+    /// An acknowledgement has arrived.
     fn on_ack(&mut self, ack: &Ack);
 
-    /// The network is congested: told once a window of data, but for timeouts.
+    /// The network is congested. Called once for each window of data, except for timeouts.
     fn on_congestion(&mut self, congestion: &Congestion);
 
-    /// How much may be in flight: cwnd. The sender always allows one segment; a control that wants less says with
-    /// [`Control::pacing`] how seldom.
+    /// How much may be in flight (cwnd). The sender always allows one segment; a control that wants less uses
+    /// [`Control::pacing`].
     fn window_bytes(&self) -> u64;
 
-    /// The rate at which packets may leave, headers counted, sent again or not; none sends as the window allows. It is asked
-    /// anew whenever something happens to the flow, and counts from its last packet.
+    /// The rate at which packets may leave, headers and retransmissions included; `None` sends as the window allows. It
+    /// is read after every event of the flow, and counts from its last packet.
     fn pacing(&self) -> Option<Rate> {
         None
     }
 
-    /// Whether it sends less than it thinks the path would take, so that the rates of what it sends now tell nothing of that.
+    /// Whether it sends less than it thinks the path would carry, so that delivery rates tell nothing about the path.
     fn holds_back(&self) -> bool {
         false
     }
 }
 
-/// What an acknowledgement tells.
+/// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When it came in.
+    /// Time of arrival.
     pub now: Time,
-    /// By how much the cumulative acknowledgement rose.
+    /// Bytes newly acknowledged cumulatively.
     pub acked_bytes: u64,
-    /// How much is now known to have arrived that was not before, SACKed bytes counted; in whole segments.
+    /// Bytes newly known to have arrived, SACKed bytes included, in whole segments.
     pub delivered_bytes: u64,
-    /// Every byte of the flow before this one has arrived: SND.UNA.
+    /// All bytes of the flow before this one have arrived: SND.UNA.
     pub una: u64,
     /// The first byte that has not been sent: SND.NXT.
     pub next: u64,
     /// Whether it carries ECE.
     pub marked: bool,
-    /// The round trip that it measured, by Karn's rule: none where all that it tells of was sent more than once.
+    /// The round trip that it measured; `None` by Karn's rule if everything it acknowledges was sent more than once.
     pub rtt: Option<Duration>,
-    /// How long ago the newest of what it delivered was sent, first or again: what a timestamp option would measure, but for
-    /// a segment that was sent again needlessly. None where it delivered nothing.
+    /// Time since the newest segment that it newly acknowledges was sent, first or again. This is what a timestamp
+    /// option would measure, except for segments that were sent again needlessly. `None` if it acknowledges nothing
+    /// new.
     pub delay: Option<Duration>,
-    /// Virtual queueing delay that the data met which brought it about, if that belonged to an AQ (Augmented Queue, section
+    /// Virtual queueing delay of the data that it acknowledges, if that belongs to an AQ (Augmented Queue, section
     /// 3.3.2).
     pub virtual_delay: Option<Duration>,
-    /// The rate at which data arrives, where the control asks for it ([`Algorithm::SAMPLES_RATE`]) and this
-    /// acknowledgement tells.
+    /// The delivery rate, if the control asks for it ([`Algorithm::SAMPLES_RATE`]) and this acknowledgement gives a
+    /// sample.
     pub rate: Option<RateSample>,
     /// In flight now (RFC 6675's pipe), in whole segments.
     pub in_flight_bytes: u64,
-    /// In flight before it came in, in whole segments.
+    /// In flight before it arrived, in whole segments.
     pub in_flight_before_bytes: u64,
-    /// How much is lost that was not known to be lost before, in whole segments.
+    /// Bytes newly known to be lost, in whole segments.
     pub lost_bytes: u64,
     /// The smoothed round trip (RFC 6298).
     pub srtt: Duration,
-    /// Switches that it passed.
+    /// Number of switches that it passed.
     pub hops: u8,
-    /// Whether the window was full while what it acknowledges was in flight. Where it was not, something else limits
-    /// the flow (its host's link, as no host queues for its own), and the window says nothing about the network: it
-    /// must not grow (RFC 9438 section 5.8, RFC 7661).
+    /// Whether the window was full while the acknowledged data was in flight. If not, something else limits the flow
+    /// (its host's link, as hosts have no queue), so the window tells nothing about the network and must not grow (RFC
+    /// 9438 section 5.8, RFC 7661).
     pub limited: bool,
-    /// Where the sender stood when it came in.
+    /// Loss-recovery phase of the sender when it arrived.
     pub phase: Phase,
 }
 
-/// A sample of the rate at which data arrives (draft-cheng-iccrg-delivery-rate-estimation-00).
+/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation-00).
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {
     /// Of message bytes, in whole segments.
     pub rate: Rate,
-    /// Whether something other than window and pacing limited the flow when the packet that gives the sample was sent.
+    /// Whether something other than window and pacing limited the flow when the sampled packet was sent.
     pub limited: bool,
-    /// What has arrived of the flow up to now.
+    /// Bytes of the flow that have arrived by now.
     pub delivered_bytes: u64,
-    /// What had arrived when that packet was sent.
+    /// Bytes that had arrived when that packet was sent.
     pub delivered_before_bytes: u64,
 }
 
-/// Where a sender stands with losses.
+/// Loss-recovery phase of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// None to repair.
+    /// No losses to repair.
     Open,
-    /// Fast recovery (RFC 6675 section 5): windows stay as they are.
+    /// Fast recovery (RFC 6675 section 5): the window stays.
     Recovery,
-    /// After a timeout: slow start, repairing as it goes.
+    /// After a timeout: slow start with repairs.
     Loss,
 }
 
-/// That the network is congested.
+/// A congestion event.
 #[derive(Clone, Copy, Debug)]
 pub struct Congestion {
-    /// When it did.
+    /// Time of the event.
     pub now: Time,
-    /// How it showed.
+    /// Its signal.
     pub signal: Signal,
-    /// What was in flight by the cumulative acknowledgement, at most the window: FlightSize without what limited transmit
+    /// Bytes in flight by the cumulative acknowledgement, at most the window: FlightSize without what limited transmit
     /// has added (RFC 6675 section 5, step 4.2).
     pub flight_bytes: u64,
 }
 
-/// How congestion showed.
+/// The signal of a congestion event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A loss that fast retransmission repairs.
@@ -212,7 +213,7 @@ pub enum Signal {
     Mark,
     /// The retransmission timeout.
     Timeout {
-        /// The same segment had timed out before: RFC 5681 section 3.1 holds ssthresh.
+        /// Whether the same segment had timed out before: ssthresh then stays (RFC 5681 section 3.1).
         again: bool,
     },
 }

@@ -4,8 +4,8 @@
 //! 4.10 recommends and which needs delay thresholds of milliseconds; and the restore after spurious congestion (4.9).
 //!
 //! In a datacenter the cubic hardly matters: with C = 0.4 segments/s^3 a window of 100 takes K = 4.2 s to come back, so
-//! that the Reno-friendly region decides until round trips reach several milliseconds. Whoever wants the cubic to act at
-//! microseconds raises `c`.
+//! that the Reno-friendly region decides until round trips reach several milliseconds. To make the cubic act within
+//! microseconds, raise `c`.
 
 use node::{Marking, Site};
 use schemars::JsonSchema;
@@ -16,18 +16,18 @@ use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, St
 use super::newreno::slow_start;
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of CUBIC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "CubicConfig")]
 pub struct Config {
-    /// Steepness of the cubic, in segments a second cubed.
+    /// Steepness of the cubic, in segments per second cubed. Default: 0.4.
     pub c: f64,
-    /// What the window is multiplied by at a loss or mark, above 0 and below 1.
+    /// Factor of the window at a loss or mark, above 0 and below 1. Default: 0.7.
     pub beta: f64,
-    /// Whether a flow that shrinks makes room for others.
+    /// Whether a flow whose window shrinks releases bandwidth to others faster. Default: true.
     pub fast_convergence: bool,
-    /// Whether its packets are ECN-capable (RFC 3168).
+    /// Whether its packets are ECN-capable (RFC 3168). Default: false.
     pub ecn: bool,
 }
 
@@ -107,11 +107,11 @@ pub struct Cubic {
 /// The current congestion avoidance stage.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// How long it has lasted, but for times when the window was not what limited the flow (section 5.8).
+    /// Its duration, without times when the window did not limit the flow (section 5.8).
     age: Duration,
-    /// The last acknowledgement of it.
+    /// Time of its last acknowledgement.
     last: Time,
-    /// When the cubic comes back to W_max, in seconds after the beginning.
+    /// When the cubic returns to W_max, in seconds after the beginning.
     k: f64,
     /// W_est.
     estimate: f64,
@@ -160,7 +160,7 @@ impl Cubic {
         let Config { c, beta, .. } = self.config;
         let (window, segments) = (self.window, ack.acked_bytes as f64 / self.mss as f64);
         let epoch = self.epoch.get_or_insert_with(|| {
-            // Section 4.8: after a timeout the plateau is where the stage begins.
+            // Section 4.8: after a timeout the plateau is at the window where the stage begins.
             if self.timed_out {
                 (self.w_max, self.timed_out) = (window, false);
             }

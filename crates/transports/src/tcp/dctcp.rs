@@ -1,7 +1,8 @@
 //! DCTCP: the window shrinks by as much as the network marks (RFC 8257; Alizadeh et al., SIGCOMM 2010).
 //!
-//! Growth, loss and timeout are NewReno's. Beside that it keeps `alpha`, the moving average of the share of bytes that
-//! were marked, updated once a window of data, and answers marks by a reduction to `1 - alpha / 2` once a window.
+//! Growth, loss and timeout are NewReno's. In addition it keeps `alpha`, the moving average of the share of marked
+//! bytes, updated once in each window of data, and answers marks by reducing the window to `1 - alpha / 2`, once in
+//! each window.
 
 use node::{Marking, Site};
 use schemars::JsonSchema;
@@ -12,14 +13,14 @@ use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::newreno::NewReno;
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of DCTCP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "DctcpConfig")]
 pub struct Config {
-    /// Weight of the newest window in `alpha`, above 0 and at most 1.
+    /// Weight of the newest window in `alpha`, above 0 and at most 1. Default: 1/16.
     pub g: f64,
-    /// `alpha` before anything is known, 0 to 1.
+    /// Initial `alpha`, 0 to 1. Default: 1.
     pub alpha: f64,
 }
 
@@ -54,7 +55,7 @@ impl Algorithm for Config {
         Ecn::Proportional
     }
 
-    /// A seventh of the bandwidth-delay product, in whole packets: the least at which, by the paper's equation 13, the
+    /// A seventh of the bandwidth-delay product, in whole packets: by the paper's equation 13 the least at which the
     /// queue never runs empty, however many flows share it.
     fn signal(&self, site: &Site) -> CongestionSignal {
         let packet = u64::from(site.mtu_bytes);
@@ -66,13 +67,13 @@ impl Algorithm for Config {
     }
 }
 
-/// A flow's window, and what it knows of marks.
+/// A flow's window and its state of marks.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     g: f64,
     alpha: f64,
     reno: NewReno,
-    /// Where the window of data ends that is being observed.
+    /// End of the window of data that is being observed.
     window_end: u64,
     acked: u64,
     marked: u64,

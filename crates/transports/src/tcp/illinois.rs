@@ -1,13 +1,13 @@
-//! TCP-Illinois: losses say when the window turns, delay says by how much (Liu, Başar and Srikant, VALUETOOLS 2006 and
-//! Performance Evaluation 65, 2008).
+//! TCP-Illinois: losses decide when the window shrinks, delay decides by how much (Liu, Başar and Srikant, VALUETOOLS
+//! 2006 and Performance Evaluation 65, 2008).
 //!
-//! Once a window of data it averages the round trips of that window, `T_a`, and takes the queueing delay
-//! `d_a = T_a - T_min` for how near congestion is, in proportion to the most that was ever seen, `d_m = T_max - T_min`. Far
-//! from congestion the window grows by up to `alpha_max` segments a round trip and a loss takes as little as `beta_min` of
-//! it; near congestion it grows by `alpha_min` and a loss takes `beta_max`. Slow start and recovery are NewReno's, and while
-//! slow start lasts, after a timeout and with windows below `w_thresh`, so are alpha (1) and beta (1/2).
+//! Once a window of data it averages the round trips of that window, `T_a`, and measures how near congestion is by the
+//! queueing delay `d_a = T_a - T_min`, relative to the longest ever seen, `d_m = T_max - T_min`. Far from congestion
+//! the window grows by up to `alpha_max` segments in a round trip and a loss reduces it by as little as `beta_min`;
+//! near congestion it grows by `alpha_min` and a loss reduces it by `beta_max`. Slow start and recovery are NewReno's,
+//! and while slow start lasts, after a timeout and with windows below `w_thresh`, so are alpha (1) and beta (1/2).
 //!
-//! Absent: ECN, which the paper leaves out; marks at a shallow queue would leave it no delay to see.
+//! Absent: ECN, which the paper leaves out; marks at a shallow queue would hide the delay.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -18,33 +18,35 @@ use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, St
 use super::newreno::slow_start;
 use contract::{About, CongestionSignal};
 
-/// The paper's parameters. Delays `d_1`, `d_2`, `d_3` are given as the fractions `eta_1`, `eta_2`, `eta_3` of `d_m`.
+/// Configuration of TCP-Illinois: the paper's parameters. Delays `d_1`, `d_2`, `d_3` are given as the fractions
+/// `eta_1`, `eta_2`, `eta_3` of `d_m`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "IllinoisConfig")]
 pub struct Config {
-    /// Growth up to `d_1`, in segments a round trip.
+    /// Growth up to `d_1`, in segments per round trip. Default: 10.
     pub alpha_max: f64,
-    /// Growth at `d_m`, in segments a round trip; below `alpha_max`.
+    /// Growth at `d_m`, in segments per round trip; below `alpha_max`. Default: 0.3.
     pub alpha_min: f64,
-    /// What a loss takes of the window up to `d_2`.
+    /// Share of the window that a loss takes up to `d_2`. Default: 0.125.
     pub beta_min: f64,
-    /// What a loss takes of the window from `d_3` on, below 1.
+    /// Share of the window that a loss takes from `d_3` on, below 1. Default: 0.5.
     pub beta_max: f64,
-    /// `d_1` as a share of `d_m`, below 1.
+    /// `d_1` as a share of `d_m`, below 1. Default: 0.01.
     pub eta_1: f64,
-    /// `d_2` as a share of `d_m`.
+    /// `d_2` as a share of `d_m`. Default: 0.1.
     pub eta_2: f64,
-    /// `d_3` as a share of `d_m`, above `eta_2` and at most 1.
+    /// `d_3` as a share of `d_m`, above `eta_2` and at most 1. Default: 0.8.
     pub eta_3: f64,
-    /// After `d_a` was above `d_1`, for how many windows in a row it must not be until alpha may be `alpha_max` again.
+    /// After `d_a` has exceeded `d_1`, number of consecutive windows in which it must not, until alpha may be
+    /// `alpha_max` again. Default: 5.
     pub theta: u32,
-    /// Window in segments below which it is as standard TCP: alpha is 1, beta a half.
+    /// Window in segments below which it behaves like standard TCP: alpha is 1, beta is 1/2. Default: 15.
     pub w_thresh: f64,
 }
 
 impl Default for Config {
-    /// Linux's, whose Illinois is the one that comparisons run.
+    /// The values of Linux, whose Illinois is the one used in comparisons.
     fn default() -> Config {
         Config {
             alpha_max: 10.0,
@@ -130,15 +132,15 @@ impl Algorithm for Config {
     }
 }
 
-/// What standard TCP adds a round trip.
+/// Segments that standard TCP adds in a round trip.
 const STANDARD_ALPHA: f64 = 1.0;
 
-/// What a loss takes of standard TCP's window.
+/// Share of the window that a loss takes from standard TCP.
 const STANDARD_BETA: f64 = 0.5;
 
 impl Config {
-    /// The paper's `f_1`, at a queueing delay that is `d` of `d_m`: `alpha_max` up to `d_1`, then `kappa_1 / (kappa_2 + d_a)`
-    /// with kappas that make it continuous and `alpha_min` at `d_m`.
+    /// The paper's `f_1`, at a queueing delay that is `d` of `d_m`: `alpha_max` up to `d_1`, then `kappa_1 / (kappa_2 +
+    /// d_a)` with kappas that make it continuous and `alpha_min` at `d_m`.
     fn f_1(&self, d: f64) -> f64 {
         let Config { alpha_max, alpha_min, eta_1, .. } = *self;
         if d <= eta_1 {
@@ -149,8 +151,8 @@ impl Config {
         kappa_1 / (kappa_2 + d)
     }
 
-    /// The paper's `f_2`, at a queueing delay that is `d` of `d_m`: `beta_min` up to `d_2`, `beta_max` from `d_3` on, a line
-    /// between.
+    /// The paper's `f_2`, at a queueing delay that is `d` of `d_m`: `beta_min` up to `d_2`, `beta_max` from `d_3` on, a
+    /// line between.
     fn f_2(&self, d: f64) -> f64 {
         let Config { beta_min, beta_max, eta_2, eta_3, .. } = *self;
         if d <= eta_2 {
@@ -178,10 +180,10 @@ pub struct Illinois {
     t_max: Duration,
     /// Where the window of data ends whose round trips are being averaged.
     window_end: u64,
-    /// Sum of those round trips so far, and how many they are.
+    /// Sum and number of those round trips so far.
     sum: Duration,
     samples: u64,
-    /// Windows in a row, up to theta, with a delay of at most `d_1`.
+    /// Consecutive windows, up to theta, with a delay of at most `d_1`.
     calm: u32,
 }
 
@@ -230,7 +232,7 @@ impl Control for Illinois {
 }
 
 impl Illinois {
-    /// A window of data has come back: alpha and beta for the next.
+    /// A window of data has been acknowledged: computes alpha and beta for the next.
     fn update(&mut self) {
         if self.window < self.threshold.max(self.config.w_thresh) {
             (self.alpha, self.beta) = (STANDARD_ALPHA, STANDARD_BETA);
@@ -241,7 +243,7 @@ impl Illinois {
         }
         let d_m = (self.t_max - self.t_min).ps() as f64;
         let d_a = self.sum.ps() as f64 / self.samples as f64 - self.t_min.ps() as f64;
-        // Where no queue was ever seen, congestion is far.
+        // If no queue was ever seen, congestion is far.
         let d = if d_m > 0.0 { d_a / d_m } else { 0.0 };
         self.beta = self.config.f_2(d);
         self.calm = if d <= self.config.eta_1 { (self.calm + 1).min(self.config.theta) } else { 0 };
@@ -260,7 +262,7 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// One in congestion avoidance, with a window of `segments`.
+    /// A flow in congestion avoidance, with a window of `segments`.
     fn flow(config: &Config, segments: u64) -> Illinois {
         let mut flow = config.start(Start::of(segments, MSS));
         flow.threshold = 2.0;
@@ -413,10 +415,11 @@ mod tests {
         assert_eq!((late.window, late.threshold), (1.0, 50.0));
     }
 
-    /// Beside a NewReno flow that loses whenever it does, on a path of `path` segments with as large a buffer. A loss takes
-    /// half of either window, so windows at losses are as their growths between losses, 1 and alpha's average. The queue `d` grows from 0 to 1 by `f_1(d) + 1` a round trip, so that
-    /// alpha's average is the integral of `f_1 / (f_1 + 1)` over that of `1 / (f_1 + 1)`, with `f_1 = kappa_1 / (kappa_2 + d)`:
-    /// `l / (1 - l)`, where `l = kappa_1 ln((kappa_1 + kappa_2 + 1) / (kappa_1 + kappa_2))`.
+    /// Beside a NewReno flow that loses whenever it does, on a path of `path` segments with as large a buffer. A loss
+    /// takes half of either window, so windows at losses are as their growths between losses, 1 and alpha's average.
+    /// The queue `d` grows from 0 to 1 by `f_1(d) + 1` a round trip, so that alpha's average is the integral of `f_1 /
+    /// (f_1 + 1)` over that of `1 / (f_1 + 1)`, with `f_1 = kappa_1 / (kappa_2 + d)`: `l / (1 - l)`, where `l = kappa_1
+    /// ln((kappa_1 + kappa_2 + 1) / (kappa_1 + kappa_2))`.
     #[test]
     fn beside_newreno_its_window_at_losses_is_the_average_of_alpha() {
         let (kappa_1, kappa_2) = (0.306_185_567, 0.020_618_557);

@@ -1,7 +1,7 @@
 //! NewReno: additive increase, multiplicative decrease (RFC 5681), with appropriate byte counting (RFC 3465).
 //!
-//! What RFC 6582 adds to Reno, recovery from several losses in a window, is here what every control gets: RFC 6675's
-//! recovery by SACK, which RFC 6582 itself prefers where SACK is there.
+//! RFC 6582 adds to Reno the recovery from several losses in a window. Here every control gets that from RFC 6675's
+//! recovery by SACK, which RFC 6582 itself prefers if SACK is available.
 
 use node::{Marking, Site};
 use schemars::JsonSchema;
@@ -11,12 +11,12 @@ use units::{Bytes, Problem};
 use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Phase, Signal, Start};
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set.
+/// Configuration of NewReno.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "NewRenoConfig")]
 pub struct Config {
-    /// Whether its packets are ECN-capable (RFC 3168).
+    /// Whether its packets are ECN-capable (RFC 3168). Default: false.
     pub ecn: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct NewReno {
     mss: u64,
     window: u64,
     threshold: u64,
-    /// Acknowledged since the window last grew.
+    /// Bytes acknowledged since the window last grew.
     counted: u64,
 }
 
@@ -68,7 +68,7 @@ impl NewReno {
         NewReno { mss: start.mss_bytes, window: start.window_bytes, threshold: u64::MAX, counted: 0 }
     }
 
-    /// The congestion window is now `bytes`, at least two segments, and grows by one segment a round trip.
+    /// Sets the congestion window to `bytes`, at least two segments; it then grows by one segment in each round trip.
     pub(crate) fn reduce(&mut self, bytes: u64) {
         self.threshold = bytes.max(2 * self.mss);
         self.window = self.threshold;
@@ -109,9 +109,9 @@ impl Control for NewReno {
     }
 }
 
-/// By how much slow start opens the window: what was acknowledged, up to two segments so that it doubles each round
-/// trip with delayed acknowledgements too, but one after a timeout, when one may acknowledge much that arrived long ago
-/// (RFC 3465 section 2.3).
+/// How much slow start opens the window: by what was acknowledged, up to two segments, so that it doubles in each round
+/// trip with delayed acknowledgements too. After a timeout it is one segment, since one acknowledgement may cover much
+/// that arrived long ago (RFC 3465 section 2.3).
 #[inline]
 pub(crate) fn slow_start(ack: &Ack, mss: u64) -> u64 {
     let segments = if ack.phase == Phase::Loss { 1 } else { 2 };

@@ -1,31 +1,32 @@
-//! Protective load balancing: a flow that meets congestion round after round takes another path (Qureshi et al.: PLB:
-//! Congestion Signals are Simple and Effective for Network Load Balancing, SIGCOMM 2022).
+//! Protective load balancing (PLB): a flow that meets congestion in several rounds changes its path (Qureshi et al.:
+//! PLB: Congestion Signals are Simple and Effective for Network Load Balancing, SIGCOMM 2022).
 //!
-//! A round is a window of data, and congested if at least a share of it was marked. After so many congested rounds in a row the
-//! flow changes its flow label (RFC 6437), which switches hash beside its addresses: its packets go elsewhere from then on, and
-//! whoever knows the hash knows where (Pyrrha, section 4.2). A timeout changes the label at once, since the path may have
-//! failed, and keeps this from changing it again for a while. Rules and defaults are Linux's (`tcp_plb.c`).
+//! A round is a window of data. It is congested if at least a given share of it was marked. After a number of
+//! consecutive congested rounds the flow changes its flow label (RFC 6437), which switches hash together with its
+//! addresses. Its packets then take another path, which any node that knows the hash can compute (Pyrrha, section 4.2).
+//! A timeout changes the label at once, since the path may have failed, and prevents further changes for a while. Rules
+//! and defaults are Linux's (`tcp_plb.c`).
 //!
-//! Absent: changing sooner while nothing is in flight. A flow here is one message, which is never idle before its end.
+//! Absent: changing earlier while nothing is in flight. A flow here is one message, which is never idle before its end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Time};
 
-/// What a scenario may set.
+/// Configuration of protective load balancing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plb {
-    /// A round is congested if at least this share of its bytes was marked, above 0 and at most 1.
+    /// Share of marked bytes from which on a round is congested, above 0 and at most 1. Default: 0.5.
     pub marked_share: f64,
-    /// Congested rounds in a row after which a flow takes another path.
+    /// Number of consecutive congested rounds after which a flow changes its path. Default: 12.
     pub rounds: u32,
-    /// After a timeout, which has changed the path, marks don't change it for so long.
+    /// After a timeout, which changes the path, how long marks do not change it. Default: 60s.
     pub quiet_after_timeout: Duration,
 }
 
 impl Default for Plb {
-    /// Linux's.
+    /// The values of Linux.
     fn default() -> Plb {
         Plb { marked_share: 0.5, rounds: 12, quiet_after_timeout: Duration::from_ms(60_000) }
     }
@@ -44,12 +45,12 @@ impl Plb {
     }
 }
 
-/// What a flow knows of its path.
+/// A flow's path and its state of congestion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path {
     /// The flow label; 0 until the path changes.
     pub label: u32,
-    /// Where the window of data ends that is being observed.
+    /// End of the window of data that is being observed.
     round_end: u64,
     acked: u64,
     marked: u64,
@@ -58,7 +59,8 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// `acked` bytes more are acknowledged, up to `una`, and all before `next` has been sent. Whether the path changes.
+    /// `acked` more bytes are acknowledged, up to `una`; all bytes before `next` have been sent. Returns whether the
+    /// path changes.
     pub fn on_ack(&mut self, plb: &Plb, now: Time, acked: u64, marked: bool, una: u64, next: u64) -> bool {
         self.acked += acked;
         self.marked += if marked { acked } else { 0 };
@@ -81,7 +83,7 @@ impl Path {
     }
 
     fn change(&mut self) {
-        // Any label does: switches mix it with the rest. 0 is none.
+        // Any new label will do, since switches hash it. 0 means no label.
         self.label = self.label.wrapping_add(1).max(1);
         self.congested = 0;
     }

@@ -7,26 +7,27 @@ use super::scoreboard::Progress;
 
 /// Samples the rate at which a flow's data is delivered: draft-cheng-iccrg-delivery-rate-estimation-00.
 ///
-/// A sample spans the time from a packet's sending to its acknowledgement. It takes the longer of two intervals, that in
-/// which as much was sent and that in which as much was acknowledged, so that neither compressed acknowledgements
-/// nor a burst of packets shows more than the path can carry. All counts are in segments.
+/// A sample spans the time from a packet's sending to its acknowledgement. It uses the longer of two intervals, in
+/// which the same amount was sent and acknowledged, so that neither compressed acknowledgements nor a burst of packets
+/// suggest more than the path can carry. All counts are in segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
-    /// C.delivered: how much has arrived so far.
+    /// C.delivered: amount delivered so far.
     delivered: u64,
     /// C.delivered_time: when the last of it was acknowledged.
     delivered_at: Time,
-    /// C.first_sent_time: when the newest packet was sent that has been acknowledged.
+    /// C.first_sent_time: when the newest acknowledged packet was sent.
     first_sent: Time,
-    /// C.app_limited: until so much is delivered, samples are of a sender that had less to send than it might have.
+    /// C.app_limited: until this much is delivered, samples come from a sender that had less to send than it might
+    /// have.
     limited_until: u64,
-    /// MinRTT: a shorter interval is an acknowledgement taken for that of a later transmission.
+    /// MinRTT: a shorter interval means that an acknowledgement was taken for that of a later transmission.
     rtt_min: Duration,
     /// One entry for each outstanding segment, in order.
     sent: VecDeque<Sent>,
 }
 
-/// What is kept of a packet: how things stood when it was sent last.
+/// The state at a packet's last transmission.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Time,
@@ -48,7 +49,7 @@ impl Sampler {
         }
     }
 
-    /// The segment so far beyond the first outstanding one is sent, for the first time or again.
+    /// A segment, counted from the first outstanding one, is sent, for the first time or again.
     pub fn send(&mut self, beyond: u64, now: Time) {
         if self.sent.is_empty() {
             (self.first_sent, self.delivered_at) = (now, now);
@@ -66,13 +67,13 @@ impl Sampler {
         }
     }
 
-    /// Until what is in flight now has arrived, samples tell nothing of what the path could carry.
+    /// Until everything now in flight has arrived, samples tell nothing about the path's capacity.
     pub fn limit(&mut self, in_flight: u64) {
         self.limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// An acknowledgement came in, of which the scoreboard made `progress`; `una` was the first outstanding segment before.
-    /// The newest packet that it delivers, the one that was sent last, gives the sample.
+    /// An acknowledgement has arrived, with the scoreboard's `progress`; `una` was the first outstanding segment
+    /// before. The newest delivered packet, the one sent last, gives the sample.
     pub fn acknowledge(&mut self, now: Time, una: u64, progress: &Progress, mss: u64) -> Option<RateSample> {
         self.rtt_min = progress.rtt(now).into_iter().fold(self.rtt_min, Duration::min);
         self.delivered += progress.delivered;
@@ -148,8 +149,8 @@ mod tests {
 
     #[test]
     fn neither_compressed_acknowledgements_nor_bursts_show_more_than_the_path() {
-        // Ten segments a microsecond apart, then ten more when the first ten are acknowledged, all at once: the second ten
-        // are acknowledged 10 us later and at once too. Sent in 10 us, so they show one a microsecond, not more.
+        // Ten segments a microsecond apart, then ten more when the first ten are acknowledged, all at once: the second
+        // ten are acknowledged 10 us later and at once too. Sent in 10 us, so they show one a microsecond, not more.
         let mut path = Path::new();
         (0..10).for_each(|at| path.send(at));
         path.acknowledge(10, 20);
@@ -184,8 +185,8 @@ mod tests {
         let mut path = Path::new();
         (0..3).for_each(|n| path.send(2 * n));
         assert!(path.acknowledge(1, 20).is_some());
-        // Both others are sent again, each a microsecond before its first transmission is acknowledged. The second of these
-        // spans 2 us from the one before it, where none was acknowledged sooner than after 20.
+        // Both others are sent again, each a microsecond before its first transmission is acknowledged. The second of
+        // these spans 2 us from the one before it, where none was acknowledged sooner than after 20.
         path.board.give_up();
         let mut again = |segment: u64, at_us: u64| {
             path.board.resend(segment, Time::from_us(at_us));

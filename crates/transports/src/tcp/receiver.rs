@@ -21,13 +21,13 @@ pub(crate) struct Receiver {
     pub counts: Counts,
 }
 
-/// What of the configuration a receiver needs.
+/// A receiver's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub ecn: Ecn,
     pub delayed_ack: Option<DelayedAck>,
     pub ack_class: u8,
-    /// How long a finished flow is remembered at least: its sender may send again for as long.
+    /// How long a finished flow is remembered at least, since its sender may send again for that long.
     pub remember: Duration,
 }
 
@@ -44,16 +44,16 @@ struct Flow {
     src: HostId,
     bytes: u64,
     segments: u64,
-    /// The first segment that is missing: RCV.NXT.
+    /// The first missing segment: RCV.NXT.
     next: u64,
-    /// What has arrived beyond: disjoint runs `first..end`, the one that arrived last first, as RFC 2018 section 4 wants
-    /// them reported.
+    /// Segments that have arrived beyond: disjoint runs `first..end`, the most recent first, as RFC 2018 section 4
+    /// reports them.
     ahead: Vec<(u64, u64)>,
-    /// Segments that wait for their acknowledgement.
+    /// Number of segments that wait for their acknowledgement.
     owed: u32,
-    /// What ECE shall say.
+    /// The present value of ECE.
     echo: bool,
-    /// Virtual queueing delay of the packet that came last, in nanoseconds, if it belonged to an AQ.
+    /// Virtual queueing delay of the last packet, in nanoseconds, if it belonged to an AQ.
     virtual_delay_ns: Option<u32>,
 }
 
@@ -133,7 +133,7 @@ impl Receiver {
             self.counts.malformed += 1;
             return;
         }
-        // RFC 8257 section 3.2: what is owed is said with the old state, and the change at once.
+        // RFC 8257 section 3.2: pending data is acknowledged with the old state, and the change at once.
         let turns = self.settings.ecn == Ecn::Proportional && ce != flow.echo;
         if turns && flow.owed > 0 {
             self.acknowledge(slot);
@@ -146,7 +146,7 @@ impl Receiver {
             Ecn::Classic => ce || flow.echo && !data.cwr,
         };
         flow.virtual_delay_ns = (packet.tags() != [0, 0]).then_some(packet.virtual_delay_ns);
-        // RFC 5681 section 4.2: at once where something is missing, a hole is filled or a segment comes again.
+        // RFC 5681 section 4.2: at once if a segment is missing, fills a hole or arrives again.
         let holes = !flow.ahead.is_empty();
         let again = !flow.place(segment);
         self.counts.duplicates += u64::from(again);
@@ -169,13 +169,13 @@ impl Receiver {
         }
     }
 
-    /// Says what has arrived of a flow.
+    /// Acknowledges what has arrived of a flow.
     fn acknowledge(&mut self, slot: u32) {
         let Some((id, flow)) = self.flows.get_mut(slot) else { return };
         flow.owed = 0;
         let mut blocks = [Block::default(); 3];
         for (block, &(first, end)) in blocks.iter_mut().zip(&flow.ahead) {
-            // Both fit: no segment is taken in from beyond the window.
+            // Both fit: no segment beyond the window is accepted.
             *block = Block { first: (first - flow.next) as u16, count: (end - first) as u16 };
         }
         let ack = Acknowledgement {
@@ -211,7 +211,7 @@ impl Flow {
         }
     }
 
-    /// Puts a segment in its place; false if it was there already.
+    /// Inserts a segment; false if it has already arrived.
     #[inline]
     fn place(&mut self, segment: u64) -> bool {
         if segment == self.next {
@@ -324,7 +324,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// RFC 8257 section 3.2: however acknowledgements are delayed, the sender learns exactly which bytes were marked.
+        /// RFC 8257 section 3.2: however acknowledgements are delayed, the sender learns exactly which bytes were
+        /// marked.
         #[test]
         fn no_marked_byte_is_reported_wrongly(packets in 2u32..6, marks in proptest::collection::vec(proptest::bool::ANY, 1..40)) {
             let delayed_ack = Some(DelayedAck { packets, ..DelayedAck::default() });

@@ -3,13 +3,13 @@ use units::Duration;
 /// The retransmission timeout, by RFC 6298.
 ///
 /// Before the first sample the estimate is what section 2.2 makes of the unloaded round trip: messages travel on
-/// connections that have been used before, and a second of waiting (section 2.1) would be all that a run shows.
+/// connections that have been used before, and a wait of one second (section 2.1) would dominate a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
     srtt: Duration,
     rttvar: Duration,
     sampled: bool,
-    /// How often the timeout has been doubled since the last sample.
+    /// Number of doublings of the timeout since the last sample.
     backoff: u32,
 }
 
@@ -27,7 +27,7 @@ impl Rtt {
         Rtt { srtt: unloaded, rttvar: unloaded / 2, sampled: false, backoff: 0 }
     }
 
-    /// Takes in the round trip of a segment that was sent once (Karn's rule is the caller's to keep); ends backing off.
+    /// Adds the round trip of a segment that was sent once (the caller applies Karn's rule), and ends the backoff.
     #[inline]
     pub fn sample(&mut self, rtt: Duration) {
         if self.sampled {
@@ -40,7 +40,7 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// The timeout has come: the next is twice as long.
+    /// The timeout has expired: the next is twice as long.
     pub fn back_off(&mut self) {
         self.backoff += 1;
     }

@@ -5,12 +5,13 @@ use units::{Duration, Time};
 /// How many segments must have arrived beyond one before it counts as lost (RFC 6675 section 2).
 pub(crate) const DUP_THRESH: u64 = 3;
 
-/// What of a flow is in flight, by segment number: the scoreboard of RFC 6675.
+/// The segments of a flow in flight: the scoreboard of RFC 6675.
 ///
 /// As every segment but the last is full, IsLost() (section 4) is true of exactly the segments below the DupThresh-th
-/// highest that was SACKed; so two edges tell all that the RFC keeps an octet: everything not SACKed below `lost_below` is
-/// lost, everything not SACKed below `high_rxt` has been sent again. The two edges only rise (but for a timeout), so `pipe` is
-/// kept up to date in constant time a segment, and while nothing is lost there is nothing but a queue of sending times.
+/// highest that was SACKed; so two edges replace the RFC's state of each octet: everything not SACKed below
+/// `lost_below` is lost, everything not SACKed below `high_rxt` has been sent again. The two edges only rise (but for a
+/// timeout), so `pipe` is updated in constant time for each segment. While nothing is lost there is only a queue of
+/// sending times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     una: u64,
@@ -29,18 +30,18 @@ struct Sent {
     again: bool,
 }
 
-/// What an acknowledgement brought.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// Segments by which the cumulative acknowledgement rose.
+    /// Segments newly acknowledged cumulatively.
     pub acked: u64,
-    /// Segments that are now known to have arrived and were not before.
+    /// Segments newly known to have arrived.
     pub delivered: u64,
-    /// When the last of those was sent that were sent only once (Karn's rule).
+    /// When the last of those that were sent only once was sent (Karn's rule).
     sent: Option<Time>,
-    /// The one of those that was sent last, and when.
+    /// The one that was sent last, and when.
     pub newest: Option<(Time, u64)>,
-    /// Segments that are now known to be lost and were not before.
+    /// Segments newly known to be lost.
     pub lost: u64,
 }
 
@@ -51,7 +52,7 @@ impl Progress {
         self.sent.map(|sent| now - sent)
     }
 
-    /// How long ago the newest of what it delivered was sent, for the first time or again.
+    /// Time since the newest delivered segment was sent, for the first time or again.
     #[inline]
     pub fn delay(&self, now: Time) -> Option<Duration> {
         self.newest.map(|(sent, _)| now - sent)
@@ -80,7 +81,7 @@ impl Scoreboard {
         self.una + self.sent.len() as u64
     }
 
-    /// How many segments are thought to be in the network (RFC 6675's pipe).
+    /// Number of segments assumed to be in the network (RFC 6675's pipe).
     #[inline]
     pub fn pipe(&self) -> u64 {
         self.pipe
@@ -125,13 +126,13 @@ impl Scoreboard {
         Some(self.first_unsacked(self.high_rxt)).filter(|&segment| segment < self.lost_below)
     }
 
-    /// Rule 3 of NextSeg(): the first segment not sent again yet that others have overtaken, lost or not.
+    /// Rule 3 of NextSeg(): the first overtaken segment not sent again yet, lost or not.
     pub fn next_hole(&self) -> Option<u64> {
         let highest = self.sacked.last()?.1;
         Some(self.first_unsacked(self.high_rxt)).filter(|&segment| segment < highest)
     }
 
-    /// The last outstanding segment that is not known to have arrived, for rule 4 of NextSeg().
+    /// The last outstanding segment not known to have arrived, for rule 4 of NextSeg().
     pub fn last_unsacked(&self) -> Option<u64> {
         let end = match self.sacked.last() {
             Some(&(first, end)) if end == self.next() => first,
@@ -140,15 +141,15 @@ impl Scoreboard {
         end.checked_sub(1).filter(|&segment| segment >= self.una)
     }
 
-    /// All that has not arrived is lost and none of it has been sent again: the retransmission timeout has come. What
-    /// was SACKed stays so (RFC 6675 section 5.1): our receivers keep what they have.
+    /// Retransmission timeout: everything that has not arrived counts as lost and as not sent again. SACKed segments
+    /// stay SACKed (RFC 6675 section 5.1), since receivers here keep them.
     pub fn give_up(&mut self) {
         self.lost_below = self.next();
         self.high_rxt = self.una;
         self.pipe = 0;
     }
 
-    /// Every segment before `upto` has arrived, and those in `blocks`. The caller has checked that `upto` was sent.
+    /// Every segment before `upto` and those in `blocks` have arrived. The caller has checked that `upto` was sent.
     #[inline]
     pub fn acknowledge(&mut self, upto: u64, blocks: impl IntoIterator<Item = (u64, u64)>) -> Progress {
         let mut progress = Progress::default();
@@ -183,13 +184,13 @@ impl Scoreboard {
         progress
     }
 
-    /// How often a segment that has not arrived counts in the pipe: SetPipe(), RFC 6675 section 4.
+    /// How often a missing segment counts in the pipe: SetPipe(), RFC 6675 section 4.
     #[inline]
     fn weight(&self, segment: u64) -> u64 {
         u64::from(segment >= self.lost_below) + u64::from(segment < self.high_rxt)
     }
 
-    /// Takes in a block; whether it said anything new.
+    /// Adds a block; returns whether it said anything new.
     fn sack(&mut self, first: u64, end: u64, progress: &mut Progress) -> bool {
         let from = self.sacked.partition_point(|run| run.1 < first);
         let (mut to, mut merged, mut at) = (from, (first, end), first);
@@ -214,7 +215,8 @@ impl Scoreboard {
         }
     }
 
-    /// Raises `lost_below` to the DupThresh-th highest segment that has arrived; how many segments are lost by that.
+    /// Raises `lost_below` to the DupThresh-th highest segment that has arrived; returns the number of segments that
+    /// are lost by that.
     fn find_lost(&mut self) -> u64 {
         let mut left = DUP_THRESH;
         for &(first, end) in self.sacked.iter().rev() {

@@ -26,7 +26,7 @@ pub(crate) struct Sender<A: Algorithm> {
     pub counts: Counts,
 }
 
-/// What of the configuration a sender needs.
+/// A sender's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub start: Start,
@@ -63,20 +63,20 @@ struct Flow<C> {
     recovery_point: u64,
     /// Until the cumulative acknowledgement has passed this, no rescue retransmission (RFC 6675's RescueRxt).
     rescue_point: u64,
-    /// SND.NXT when the window was last reduced: congestion that data before it met has been answered.
+    /// SND.NXT when the window was last reduced: congestion of earlier data has been answered.
     reduced_at: u64,
     /// SND.NXT when the window was last full.
     full_at: u64,
-    /// The segment that timed out last, until another does or it is acknowledged.
+    /// The segment that timed out last, until another does or until it is acknowledged.
     timed_out: Option<u64>,
     hello: Hello,
-    /// The first segment goes out again whatever the pipe is (RFC 6675 section 5, step 4.3).
+    /// The first segment is sent again regardless of the pipe (RFC 6675 section 5, step 4.3).
     urgent: bool,
-    /// The next new segment says that the window was reduced.
+    /// The next new segment reports that the window was reduced.
     cwr: bool,
     /// It waits in `ready`.
     queued: bool,
-    /// When its last packet left, and how long that was.
+    /// When its last packet left, and its length.
     last: (Time, u16),
     sent_packets: u64,
     resent_packets: u64,
@@ -85,11 +85,11 @@ struct Flow<C> {
 /// The handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hello {
-    /// A SYN is to be sent, and whether that is done again.
+    /// A SYN is to be sent, and whether it is a retransmission.
     Due { again: bool },
     /// It was sent.
     Sent { at: Time, again: bool },
-    /// Connected, or nobody asked for a handshake.
+    /// Connected, or no handshake required.
     Done,
 }
 
@@ -160,7 +160,7 @@ impl<A: Algorithm> Sender<A> {
                 _ if flow.phase == Phase::Loss => self.counts.timeout_retransmissions += 1,
                 _ => self.counts.fast_retransmissions += 1,
             }
-            // The first outstanding segment's timer counts from when it was sent again, however long it had to wait.
+            // The first outstanding segment's timer counts from its retransmission, however long that had to wait.
             if self.retransmission.get(slot).is_none() || next == Next::Again(flow.board.una()) {
                 self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
             }
@@ -214,7 +214,7 @@ impl<A: Algorithm> Sender<A> {
         while let Some(slot) = self.retransmission.expire(now) {
             let (_, flow) = self.flows.get_mut(slot).expect("a flow that ends disarms its timers");
             if self.pacing.get(slot).is_some() && flow.board.head_lost() && !flow.board.head_resent() {
-                // What it would wait for has not left: its packets are further apart than the timeout.
+                // The segment has not left: its packets are further apart than the timeout.
                 self.retransmission.set(slot, now + flow.rtt.timeout(&self.settings.rto));
                 continue;
             }
@@ -282,7 +282,7 @@ impl<A: Algorithm> Sender<A> {
         if flow.control.holds_back() {
             flow.limit();
         }
-        // Once a window: the mark is news where something sent after the last reduction is acknowledged.
+        // Once in a window: a mark counts if something sent after the last reduction is acknowledged.
         if marked && self.ecn != Ecn::Off && flow.phase == Phase::Open && una > flow.reduced_at {
             self.counts.ecn_reductions += 1;
             flow.reduce(cx.now, Signal::Mark, mss);

@@ -2,27 +2,30 @@
 //!
 //! An acknowledgement whose delay is below the target opens the window, by `ai` a round trip; one above it closes the
 //! window in proportion to the excess, by `max_mdf` at most and once a round trip at most (Algorithm 1). The target
-//! (section 3.5) grows with the switches on the way, so that long paths get as much as short ones, and as the window
-//! shrinks, so that many flows may have the queue that many flows make and small windows gain on large ones. A window
-//! below one packet is a packet every `rtt / cwnd`, so that more flows than a path holds packets share it without loss.
+//! (section 3.5) grows with the number of switches on the path, so that long paths get as much as short ones. It also
+//! grows as the window shrinks, so that many flows may cause a longer queue and small windows catch up with large ones.
+//! A window below one packet means one packet every `rtt / cwnd`, so that more flows than the path holds packets can
+//! share it without loss.
 //!
-//! Delay is the fabric's: a round trip, which here holds nothing else. The paper tells the host's own delay from it by
-//! the timestamps of NICs, and gives the host a window of its own, `ecwnd`; the flow's is the smaller of the two. A host of
-//! this house takes packets in as they come, after a delay that never changes and that the unloaded round trip counts,
-//! so `ecwnd` would stay at its maximum for ever; there is none, and `cwnd` is the paper's `fcwnd`.
+//! The delay is that of the fabric: the round trip, which includes nothing else here. The paper separates the host's
+//! delay from it by timestamps of NICs, and gives the host a window of its own, `ecwnd`; the flow's window is the
+//! smaller of the two. Hosts here take packets in as they arrive, after a constant delay that the unloaded round trip
+//! includes, so `ecwnd` would always be at its maximum. It is left out, and `cwnd` is the paper's `fcwnd`.
 //!
-//! Where an AQ governs the flow, the physical queue is others' doing as much as its own, and says nothing of its share.
-//! Its delay then is the least round trip that it has seen, which is the path's, and the virtual queueing delay that its
-//! packets gathered in AQs (Augmented Queue, section 3.3.2): what it would see on a network of its AQ's rate. There a window
-//! would take that long too, but under an AQ acknowledgements come back as if nothing waited; so it is paced over the delay.
+//! Under an AQ, the physical queue depends on other entities too and tells nothing about the flow's share. Its delay
+//! then is the least round trip that it has seen, which is the path's, plus the virtual queueing delay of its packets
+//! in AQs (Augmented Queue, section 3.3.2): what it would see on a network with its AQ's rate. On such a network a
+//! window would take that long too. Under an AQ acknowledgements return without queueing, so the window is paced over
+//! the delay.
 //!
-//! That network has an unloaded round trip of its own, from which the default targets follow. The A-Gap counts the packet that has just come
-//! (Algorithm 1), so a packet of M bytes that finds an AQ of rate R empty has a virtual delay of M/R, and the unloaded round trip is T' = T + M/R. n flows
-//! hold R where the delay d stands at the target: cwnd = R d / (n M). One flow has cwnd = R T'/M = 1 + R T/M and more, so never less than a packet; n of
-//! them have the gap stand at d - T', of which flow scaling makes up to 3 T' (down to a window of 0.1): 3 1/4 (M + R T) bytes, which an AQ's derived
-//! limit, 8 M and 3 ms of R at least, holds. With targets of T alone a rate below M/T has a delay above every target when nothing waits, and its
-//! window falls for good. R is what the entity is granted while nobody is idle ([`Start::virtual_serialisation`]): an AQ with more for a while only
-//! has a smaller delay, and grows.
+//! That network has an unloaded round trip of its own, from which the default targets follow. The A-Gap counts the
+//! packet that has just come (Algorithm 1), so a packet of M bytes that finds an AQ of rate R empty has a virtual delay
+//! of M/R, and the unloaded round trip is T' = T + M/R. n flows hold R where the delay d stands at the target: cwnd = R
+//! d / (n M). One flow has cwnd = R T'/M = 1 + R T/M and more, so never less than a packet; n of them have the gap
+//! stand at d - T', of which flow scaling makes up to 3 T' (down to a window of 0.1): 3 1/4 (M + R T) bytes, which an
+//! AQ's derived limit, 8 M and 3 ms of R at least, holds. With targets of T alone a rate below M/T has a delay above
+//! every target when nothing waits, and its window falls for good. R is what the entity is granted while nobody is idle
+//! ([`Start::virtual_serialisation`]): an AQ with more for a while only has a smaller delay, and grows.
 
 use node::Site;
 use schemars::JsonSchema;
@@ -33,35 +36,37 @@ use super::control::{Ack, Algorithm, Congestion, Control, Ecn, Signal, Start};
 use super::header::WINDOW_SEGMENTS;
 use contract::{About, CongestionSignal};
 
-/// What a scenario may set, by the paper's names. Windows are in packets.
+/// Configuration of Swift, by the paper's names. Windows are in packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SwiftConfig")]
 pub struct Config {
-    /// Additive increment: packets that the window grows by a round trip.
+    /// Additive increment: growth of the window in a round trip, in packets. Default: 1.
     pub ai: f64,
-    /// Multiplicative decrease: the share of the excess delay by which the window shrinks, above 0 and at most 1.
+    /// Multiplicative decrease: share of the excess delay by which the window shrinks, above 0 and at most 1. Default:
+    /// 0.8.
     pub beta: f64,
-    /// Greatest share of the window that one decrease takes, between 0 and 1.
+    /// Largest share of the window that one decrease takes, between 0 and 1. Default: 0.5.
     pub max_mdf: f64,
-    /// Target delay before scaling; none is the unloaded round trip without its switches, and a quarter of the whole.
+    /// Target delay before scaling. Default: the unloaded round trip without its switches, plus a quarter of the whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_target: Option<Duration>,
-    /// What each switch on the way adds to the target (the paper's h-bar); none is what it adds to the unloaded round trip.
+    /// Addition to the target for each switch on the path (the paper's h-bar). Default: what a switch adds to the
+    /// unloaded round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hop_target: Option<Duration>,
-    /// What flow scaling adds to the target at most; zero turns it off, none is three unloaded round trips.
+    /// Largest addition of flow scaling to the target; zero turns it off. Default: three unloaded round trips.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs_range: Option<Duration>,
-    /// Window at which flow scaling adds all of `fs_range`.
+    /// Window at which flow scaling adds all of `fs_range`. Default: 0.1.
     pub fs_min_cwnd: f64,
-    /// Window from which on flow scaling adds nothing.
+    /// Window from which on flow scaling adds nothing. Default: 100.
     pub fs_max_cwnd: f64,
-    /// Least window.
+    /// Smallest window. Default: 0.001.
     pub min_cwnd: f64,
-    /// Greatest window.
+    /// Largest window. Default: 65535.
     pub max_cwnd: f64,
-    /// So many timeouts in a row leave the least window.
+    /// Number of consecutive timeouts that set the window to its minimum. Default: 5.
     pub retx_reset_threshold: u32,
 }
 
@@ -154,7 +159,7 @@ pub struct Swift {
     cwnd: f64,
     /// The newest round trip.
     rtt: Duration,
-    /// What it would be on a network of its AQ's rate, if it has an AQ.
+    /// What it would be on a network with its AQ's rate, if it has an AQ.
     own: Option<Duration>,
     rtt_least: Option<Duration>,
     /// When the window last shrank: t_last_decrease.
@@ -164,7 +169,7 @@ pub struct Swift {
 }
 
 impl Control for Swift {
-    /// Algorithm 1, "On Receiving ACK". One that delivers nothing has no delay to tell.
+    /// Algorithm 1, "On Receiving ACK". An acknowledgement of nothing new has no delay.
     fn on_ack(&mut self, ack: &Ack) {
         self.retransmit_count = 0;
         self.rtt_least = ack.rtt.into_iter().chain(self.rtt_least).min();
@@ -200,8 +205,8 @@ impl Control for Swift {
         (self.cwnd * self.start.mss_bytes as f64) as u64
     }
 
-    /// Below one packet, one every `rtt / cwnd` (section 3.4); under an AQ, a window in the time that it would take on a network of
-    /// the AQ's rate.
+    /// Below one packet, one packet every `rtt / cwnd` (section 3.4). Under an AQ, a window in the delay that it would
+    /// have on a network with the AQ's rate.
     fn pacing(&self) -> Option<Rate> {
         if self.cwnd >= 1.0 && self.own.is_none() {
             return None;
@@ -213,10 +218,11 @@ impl Control for Swift {
 }
 
 impl Swift {
-    /// Takes a share of the window, `max_mdf` at most, unless that happened within the last round trip.
+    /// Reduces the window by a share, at most `max_mdf`, unless it was reduced within the last round trip.
     ///
-    /// The paper's listing notes the time whenever `cwnd <= cwnd_prev`, so even when an acknowledgement leaves the window
-    /// as it is because it may not decrease yet; above the target it then never might. Only a decrease counts here.
+    /// The paper's listing records the time whenever `cwnd <= cwnd_prev`, so even when an acknowledgement leaves the
+    /// window unchanged because it may not decrease yet; above the target it might then never decrease. Here only a
+    /// decrease counts.
     fn decrease(&mut self, now: Time, share: f64) {
         if self.decreased.is_some_and(|at| now.since(at) < self.rtt) {
             return;

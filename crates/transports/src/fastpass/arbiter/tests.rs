@@ -293,8 +293,8 @@ proptest! {
         }
     }
 
-    /// On one switch, where slots are all that there is: whoever waited could not have begun, in any slot, since its sender or
-    /// its receiver was taken; and of two that wanted the same sender and receiver the older went first.
+    /// On one switch, where slots are all that there is: whoever waited could not have begun, in any slot, since its
+    /// sender or its receiver was taken; and of two that wanted the same sender and receiver the older went first.
     #[test]
     fn every_matching_is_maximal(demands in demands()) {
         let mut demands = demands;

@@ -1,8 +1,10 @@
-//! All that can happen at one port, searched state by state: how long packets of K virtual links can wait if each comes up to J packet times
-//! after its emission, and a virtual link is another message's as soon as the last packet of the one before has gone.
+//! All that can happen at one port, searched state by state: how long packets of K virtual links can wait if each comes
+//! up to J packet times after its emission, and a virtual link is another message's as soon as the last packet of the
+//! one before has gone.
 //!
-//! Time is slotted. A virtual link's emissions are K slots apart within a message; packets of one come in order, one a slot. What is left open
-//! (who emits, what arrives, who of those is first) is tried in every way, so that the longest wait found is the longest there is.
+//! Time is slotted. A virtual link's emissions are K slots apart within a message; packets of one come in order, one a
+//! slot. What is left open (who emits, what arrives, who of those is first) is tried in every way, so that the longest
+//! wait found is the longest there is.
 
 use std::collections::HashSet;
 
@@ -174,13 +176,15 @@ fn with_two_virtual_links_theorem_3_1_holds_at_three_switches() {
     assert_eq!(longest(2, 0), (1, 1));
     assert_eq!(longest(2, 1), (2, 2));
     assert_eq!(longest(2, 2), (3, 4));
-    // At the fourth it is open: if the first three can hold one packet up by 4 together, five may wait there and not four.
+    // At the fourth it is open: if the first three can hold one packet up by 4 together, five may wait there and not
+    // four.
     assert_eq!(longest(2, 4).0, 5);
 }
 
 #[test]
 fn in_turn_a_packet_begins_to_leave_exactly_k_minus_1_after_it_might_have_come_at_the_latest() {
-    // J after no, one, two switches: 0, K - 1, 2 (K - 1). So i (K - 1) after its emission at the i-th, and as many wait.
+    // J after no, one, two switches: 0, K - 1, 2 (K - 1). So i (K - 1) after its emission at the i-th, and as many
+    // wait.
     for (k, late_max) in [(2, 0), (2, 1), (2, 2), (2, 3), (3, 0), (3, 2), (3, 4), (4, 0), (4, 3)] {
         assert_eq!(longest_in_turn(k, late_max), (k - 1 + late_max, k - 1 + late_max), "K = {k}, J = {late_max}");
     }

@@ -244,7 +244,8 @@ fn data_take_no_turn_by_which_they_would_be_later_than_a_link_s_bound_has_it() {
         (0..14).map(|id| leaf.rsvp(id, 1).0.unwrap()).collect::<std::collections::BTreeSet<u32>>()
     };
     assert_eq!(spines(4).into_iter().collect::<Vec<_>>(), [1, 2, 3]);
-    // What comes by the third may be later than that: no rsvp goes there, and with the others full it is refused, back to port 0.
+    // What comes by the third may be later than that: no rsvp goes there, and with the others full it is refused, back
+    // to port 0.
     assert_eq!(spines(5).into_iter().collect::<Vec<_>>(), [0, 1, 2]);
     // From a spine back up: a way around a failure that goes down and up again.
     let mut leaf = Leaf::new();

@@ -115,8 +115,8 @@ fn what_finds_eight_packets_waiting_is_cut_by_a_coin_and_headers_go_first() {
         }
         assert_eq!(scene.switch.used_bytes(), 8 * 1500 + 40);
         let mut sent = scene.drain(1);
-        // One header, of the ninth packet or of the eighth, and eight packets in order. The header goes first, but when ten before it
-        // have.
+        // One header, of the ninth packet or of the eighth, and eight packets in order. The header goes first, but when
+        // ten before it have.
         sent[..2].sort_by_key(|packet| packet.wire_bytes);
         let cut = number(&sent[0]);
         assert!(sent[0].has(flags::TRIMMED) && sent[0].wire_bytes == 40 && sent[0].payload_bytes == 0);

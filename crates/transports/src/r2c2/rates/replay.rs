@@ -1,11 +1,12 @@
 //! What a node has to compute, interval by interval (section 5.1, Figure 8).
 //!
-//! The paper records in its simulator when flows begin and end and replays that on a node, which computes rates every rho for the flows that
-//! have lasted more than one interval. Here the record is a fluid's: [`lifetimes`] gives every flow that is there its max-min fair rate,
-//! new ones at once, which is the ideal (rho = 0) that section 5.2 compares with. One record serves all rhos, as in the paper.
+//! The paper records in its simulator when flows begin and end and replays that on a node, which computes rates every
+//! rho for the flows that have lasted more than one interval. Here the record is a fluid's: [`lifetimes`] gives every
+//! flow that is there its max-min fair rate, new ones at once, which is the ideal (rho = 0) that section 5.2 compares
+//! with. One record serves all rhos, as in the paper.
 //!
-//! A flow that begins with its fair rate (section 3.1) has its node compute once more, for all flows that are there: [`at_starts`]. What Figure 8 counts is
-//! the first only.
+//! A flow that begins with its fair rate (section 3.1) has its node compute once more, for all flows that are there:
+//! [`at_starts`]. What Figure 8 counts is the first only.
 //!
 //! No clock is read here: who calls [`recompute`] brings one.
 
@@ -70,8 +71,9 @@ struct Active {
     bits_left: f64,
 }
 
-/// When each of `messages` (in order of start) begins and ends, if all that are there share the network as max-min fairness has it. Rates
-/// are those of the flows that are there at the start of each `step`. The record ends with the step in which the last message starts.
+/// When each of `messages` (in order of start) begins and ends, if all that are there share the network as max-min
+/// fairness has it. Rates are those of the flows that are there at the start of each `step`. The record ends with the
+/// step in which the last message starts.
 pub fn lifetimes(network: &NetworkView<'_>, messages: &[Message], step: Duration) -> Vec<Lifetime> {
     let unfinished = |m: &Message| Lifetime { start: m.start, end: Time::MAX, src: m.src, dst: m.dst };
     let mut lifetimes: Vec<Lifetime> = messages.iter().map(unfinished).collect();
@@ -103,8 +105,8 @@ pub fn lifetimes(network: &NetworkView<'_>, messages: &[Message], step: Duration
     lifetimes
 }
 
-/// Computes rates every `rho` for the flows that are there and have lasted more than `rho`, from the first flow's start to the last's, and has
-/// `time` measure each computation.
+/// Computes rates every `rho` for the flows that are there and have lasted more than `rho`, from the first flow's start
+/// to the last's, and has `time` measure each computation.
 pub fn recompute<T>(
     network: &NetworkView<'_>,
     lifetimes: &[Lifetime],
@@ -136,8 +138,8 @@ pub fn recompute<T>(
     recomputations
 }
 
-/// What nodes compute beside that, where a flow begins with its fair rate (section 3.1): the rates of all flows that are there when one begins, itself among
-/// them. One computation a flow, by the flow's source, of every `each`-th.
+/// What nodes compute beside that, where a flow begins with its fair rate (section 3.1): the rates of all flows that
+/// are there when one begins, itself among them. One computation a flow, by the flow's source, of every `each`-th.
 pub fn at_starts<T>(
     network: &NetworkView<'_>,
     lifetimes: &[Lifetime],

@@ -1,5 +1,5 @@
-//! The paper's examples by hand, and two checks for random flow sets: the bottleneck property of max-min fairness, and a linear
-//! program that knows nothing of water.
+//! The paper's examples by hand, and two checks for random flow sets: the bottleneck property of max-min fairness, and
+//! a linear program that knows nothing of water.
 
 mod program;
 
@@ -103,7 +103,8 @@ fn an_infinite_capacity_limits_nothing() {
     assert_eq!(rates[1], f64::INFINITY);
 }
 
-/// Which flow a packet announces is nobody's to trust: whatever it says, rates are numbers and links are not oversubscribed.
+/// Which flow a packet announces is nobody's to trust: whatever it says, rates are numbers and links are not
+/// oversubscribed.
 #[test]
 fn extreme_terms_oversubscribe_nothing() {
     let (one, two) = (over(&[(0, 1.0), (1, 1e-30)]), over(&[(0, 1e-6), (1, 3e38)]));
@@ -166,8 +167,8 @@ fn a_replay_considers_flows_that_have_lasted_an_interval() {
     assert_eq!(starts(3).iter().map(|of| of.1.at).collect::<Vec<_>>(), [Time::ZERO, Time::from_us(60)]);
 }
 
-/// Max-min fairness by its definition: nothing is oversubscribed, and each flow either has its demand or a bottleneck, a full
-/// link on which no flow of its priority has more for its weight, and none of a later priority has anything.
+/// Max-min fairness by its definition: nothing is oversubscribed, and each flow either has its demand or a bottleneck,
+/// a full link on which no flow of its priority has more for its weight, and none of a later priority has anything.
 fn assert_max_min(capacity_bps: &[f64], flows: &[Flow<'_>], rates: &[f64]) {
     const SLACK: f64 = 1e-9;
     let capacity = |link: usize| if capacity_bps[link] > 0.0 { capacity_bps[link] } else { 0.0 };

@@ -25,7 +25,8 @@ pub const PACKET_BYTES_MAX: usize = 1_500;
 /// The most assignments in a packet.
 pub const PER_PACKET: usize = PACKET_BYTES_MAX / WIRE_BYTES;
 
-/// The packets that carry these assignments, each full but the last, of at most `bytes_max` and [`PACKET_BYTES_MAX`] bytes.
+/// The packets that carry these assignments, each full but the last, of at most `bytes_max` and [`PACKET_BYTES_MAX`]
+/// bytes.
 pub fn pack(assignments: &[Assignment], bytes_max: usize) -> Vec<Vec<u8>> {
     let packet = |some: &[Assignment]| {
         let mut bytes = Vec::with_capacity(some.len() * WIRE_BYTES);
@@ -39,13 +40,15 @@ pub fn pack(assignments: &[Assignment], bytes_max: usize) -> Vec<Vec<u8>> {
     assignments.chunks(per_packet).map(packet).collect()
 }
 
-/// What the packets of assignments of a run say. A simulated packet has 32 bytes of header and no payload: one that carries assignments names its batch by
-/// its transport, its sender, and a number of that sender's, and whoever it reaches reads the batch here.
+/// What the packets of assignments of a run say. A simulated packet has 32 bytes of header and no payload: one that
+/// carries assignments names its batch by its transport, its sender, and a number of that sender's, and whoever it
+/// reaches reads the batch here.
 ///
-/// So the bytes are the wire's ([`pack`], [`parse`]) and count in the packet's size, and lie in one place of the run instead of in each copy of the
-/// packet. A [`Packet`](node::Packet) is a full cache line and is copied at every hop of every scheme; what travels beside it (telemetry) has room
-/// for eight hops, and switches that copy broadcasts do not copy it. A body for this one kind of packet, a search in 10 ms, would have all
-/// others ask for theirs at each hop. The live driver runs all nodes in one process, so the table is there too.
+/// So the bytes are the wire's ([`pack`], [`parse`]) and count in the packet's size, and lie in one place of the run
+/// instead of in each copy of the packet. A [`Packet`](node::Packet) is a full cache line and is copied at every hop of
+/// every scheme; what travels beside it (telemetry) has room for eight hops, and switches that copy broadcasts do not
+/// copy it. A body for this one kind of packet, a search in 10 ms, would have all others ask for theirs at each hop.
+/// The live driver runs all nodes in one process, so the table is there too.
 #[derive(Debug, Default)]
 pub struct Batches(Mutex<Named>);
 

@@ -2,49 +2,49 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{HostId, Problem};
 
-/// What the selection makes as large as it can (section 3.4): "the rack's aggregate throughput or the tail throughput,
-/// as measured across tenants or even across jobs".
+/// The utility that the selection maximises (section 3.4): "the rack's aggregate throughput or the tail throughput, as
+/// measured across tenants or even across jobs".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Utility {
     /// The sum of all flows' rates.
     #[default]
     Aggregate,
-    /// The rate of a flow that few others are slower than.
+    /// A low percentile of the flows' rates.
     Tail(Tail),
-    /// The throughput of a tenant that few others have less than.
+    /// A low percentile of the tenants' throughputs.
     Tenants(Tenants),
 }
 
-/// Which flow's rate is the tail.
+/// The percentile of flows' rates that counts as the tail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tail {
-    /// Percentile of all flows' rates, from 0 (the slowest flow) to 100, by nearest rank.
+    /// Percentile of all flows' rates, from 0 (the slowest flow) to 100, by nearest rank. Default: 1.
     pub percentile: f64,
 }
 
 impl Default for Tail {
-    /// The first percentile: what 99 of 100 flows reach, as tails are told elsewhere in the paper.
+    /// The first percentile: 99 of 100 flows are faster, as for other tails in the paper.
     fn default() -> Tail {
         Tail { percentile: 1.0 }
     }
 }
 
-/// Whose throughput counts, and which tenant's is the tail.
+/// The tenants, and the percentile of their throughputs that counts as the tail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tenants {
-    /// The hosts of each tenant; a flow is its source's tenant's. Flows of hosts that are nobody's do not count, nor do
-    /// tenants that have no flow.
+    /// Hosts of each tenant, as lists of numbers. A flow belongs to its source's tenant. Flows of other hosts do not
+    /// count, and neither do tenants without flows.
     pub hosts: Vec<Vec<u32>>,
-    /// Percentile of the tenants' throughputs, from 0 (the tenant that has least) to 100, by nearest rank.
+    /// Percentile of the tenants' throughputs, from 0 (the slowest tenant) to 100, by nearest rank. Default: 0.
     #[serde(default)]
     pub percentile: f64,
 }
 
 impl Utility {
-    /// What its types can't forbid, on a fabric of so many hosts.
+    /// Checks what the types can't express, for a fabric with this many hosts.
     pub fn check(&self, hosts: u32) -> Result<(), Problem> {
         match self {
             Utility::Aggregate => Ok(()),
@@ -53,7 +53,7 @@ impl Utility {
         }
     }
 
-    /// Made ready for the flows of these sources.
+    /// Prepares the utility for flows from these sources.
     pub fn measure(&self, sources: &[HostId]) -> Measure {
         let of = match self {
             Utility::Aggregate => Of::Sum,
@@ -100,11 +100,11 @@ fn check_percentile(percentile: f64) -> Result<(), Problem> {
     }
 }
 
-/// A [`Utility`] of known flows, from their rates.
+/// A [`Utility`] for known flows, computed from their rates.
 #[derive(Clone, Debug)]
 pub struct Measure {
     of: Of,
-    /// Room for sorting.
+    /// Scratch memory for sorting.
     values: Vec<f64>,
 }
 
@@ -116,14 +116,14 @@ enum Of {
     },
     Tenants {
         percentile: f64,
-        /// Of each flow; tenants with flows are counted from 0.
+        /// By flow: its tenant. Only tenants with flows are numbered, from 0.
         owners: Vec<Option<usize>>,
         count: usize,
     },
 }
 
 impl Measure {
-    /// The utility of flows with these rates, in the order in which their sources were given; 0 without any.
+    /// The utility of flows with these rates, in the order of their sources; 0 without flows.
     pub fn of(&mut self, rates: &[f64]) -> f64 {
         let Measure { of, values } = self;
         values.clear();
@@ -146,7 +146,7 @@ impl Measure {
     }
 }
 
-/// The least value that `percentile` percent of all do not exceed.
+/// The least value that at least `percentile` percent of all values do not exceed.
 fn nearest_rank(values: &mut [f64], percentile: f64) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_tenant_has_the_flows_of_its_hosts() {
         let tenants = |percentile| Utility::Tenants(Tenants { hosts: vec![vec![0, 1], vec![9], vec![2]], percentile });
-        // Host 3 is nobody's, and the second tenant has no flow.
+        // Host 3 has no tenant, and the second tenant has no flow.
         let of = |percentile| tenants(percentile).measure(&hosts(&[0, 2, 1, 3])).of(&[1.0, 4.0, 2.0, 0.5]);
         assert_eq!([of(0.0), of(100.0)], [3.0, 4.0]);
     }

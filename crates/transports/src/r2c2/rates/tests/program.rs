@@ -1,5 +1,6 @@
-//! The MP algorithm (Radunovic and Le Boudec, A Unified Framework for Max-min and Min-max Fairness with Applications, ToN 2007,
-//! section 4.1), which the paper names as the one for general networks: maximise the least, fix what can't have more, repeat.
+//! The MP algorithm (Radunovic and Le Boudec, A Unified Framework for Max-min and Min-max Fairness with Applications,
+//! ToN 2007, section 4.1), which the paper names as the one for general networks: maximise the least, fix what can't
+//! have more, repeat.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome, Variable};
 
@@ -36,8 +37,8 @@ pub fn max_min(capacity_bps: &[f64], flows: &[Flow<'_>]) -> Vec<f64> {
     levels.iter().zip(flows).map(|(level, flow)| level.expect("each priority has its turn") * flow.weight).collect()
 }
 
-/// In Gbps for a weight of 1: the most that all flows that are not fixed can have at once, or, if all have `least`, the most that
-/// `one` of them can.
+/// In Gbps for a weight of 1: the most that all flows that are not fixed can have at once, or, if all have `least`, the
+/// most that `one` of them can.
 fn solve(capacity_bps: &[f64], flows: &[Flow<'_>], fixed: &[Option<f64>], least: f64, one: Option<usize>) -> f64 {
     let mut problem = Problem::new(OptimizationDirection::Maximize);
     let all = one.is_none().then(|| problem.add_var(1.0, (0.0, f64::INFINITY)));
