@@ -15,7 +15,7 @@ use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
 
 const MAGIC: [u8; 4] = *b"CLWY";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const CHECKSUM_BYTES: usize = 4;
 
 /// The longest frame that a packet can need: what fits into a UDP datagram over IPv4.
@@ -36,6 +36,8 @@ pub struct Frame<'a> {
     pub packet: Packet,
     /// Its way so far.
     pub journey: Journey,
+    /// The queue that it left the sender from, where the flow control numbers queues.
+    pub queue: u16,
     /// What it has gathered or carries; nothing, unless it is flagged for that.
     pub telemetry: Telemetry,
     /// The application's bytes in it; as many as `packet.payload_bytes`.
@@ -125,6 +127,7 @@ impl Codec<'_> {
         out.extend_from_slice(&frame.number.to_be_bytes());
         out.extend_from_slice(&frame.gone.ps().to_be_bytes());
         out.extend_from_slice(&frame.tail_lag_ps.to_be_bytes());
+        out.extend_from_slice(&frame.queue.to_be_bytes());
         for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
             out.extend_from_slice(&word.to_be_bytes());
         }
@@ -162,6 +165,7 @@ impl Codec<'_> {
         let number = fields.u64()?;
         let gone = Time::from_ps(fields.u64()?);
         let tail_lag_ps = fields.u32()?;
+        let queue = fields.u16()?;
         let (flow, src) = (FlowId(fields.u32()?), HostId(fields.u32()?));
         let (dst, virtual_delay_ns) = (HostId(fields.u32()?), fields.u32()?);
         let (wire_bytes, payload_bytes) = (fields.u16()?, fields.u16()?);
@@ -204,7 +208,7 @@ impl Codec<'_> {
             return Err(Refusal::Length);
         }
         let journey = Journey { sent, queued, serialised };
-        Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, telemetry, content })
+        Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content })
     }
 }
 

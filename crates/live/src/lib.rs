@@ -16,6 +16,7 @@
 
 mod clock;
 pub mod content;
+mod datagrams;
 pub mod frame;
 mod network;
 mod results;

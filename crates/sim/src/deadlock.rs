@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use driver::{Driver, Probe};
 use fabric::Fabric;
 use node::link::Cause;
 use run::{Finding, Plan};
 use units::{LinkId, PortId, SwitchId};
 
-use crate::part::Part;
+use crate::part::Memory;
 
-pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
+pub(crate) fn finding<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Finding {
     let Waits { on, shared } = waits(plan, parts);
     let circle = circle(&on);
     let sharing = circle.iter().any(|queue| shared.contains(queue));
@@ -48,7 +49,7 @@ struct Waits {
     shared: BTreeSet<Queue>,
 }
 
-fn waits(plan: &Plan, parts: &[Part]) -> Waits {
+fn waits<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for part in parts {
@@ -62,8 +63,8 @@ fn waits(plan: &Plan, parts: &[Part]) -> Waits {
                     if held.shared {
                         shared.insert((link, held.root));
                     }
-                    let ingress = |id| part.pool.get(id).transit.in_port;
-                    let from: BTreeSet<u16> = held.packets.iter(&part.pool).map(ingress).collect();
+                    let ingress = |id| part.links.pool.get(id).transit.in_port;
+                    let from: BTreeSet<u16> = held.packets.iter(&part.links.pool).map(ingress).collect();
                     for ingress in from.into_iter().map(usize::from) {
                         control.presses(PortId::from(port), held.root, PortId::from(ingress), &mut |cause| {
                             let upstream = Fabric::reverse(links[ingress]);
@@ -76,7 +77,7 @@ fn waits(plan: &Plan, parts: &[Part]) -> Waits {
                         return;
                     }
                     waits.entry((link, view.cause)).or_default();
-                    for packet in view.packets.iter(&part.pool).map(|id| part.pool.get(id)) {
+                    for packet in view.packets.iter(&part.links.pool).map(|id| part.links.pool.get(id)) {
                         if let Some(cause) = control.holds_back(packet, view.cause) {
                             let upstream = Fabric::reverse(links[usize::from(packet.transit.in_port)]);
                             waits.entry((upstream, cause)).or_default().push((link, view.cause));

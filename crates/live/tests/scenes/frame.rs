@@ -63,7 +63,7 @@ fn framed(
     }
     let mut content = Vec::new();
     clearway_live::content::write(packet.flow, more, packet.payload_bytes.into(), &mut content);
-    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, telemetry, content: &content };
+    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, queue, telemetry, content: &content };
     let mut bytes = Vec::new();
     codec.emit(&frame, &mut bytes);
     assert_eq!(codec.parse(&bytes), Ok(frame));
@@ -160,6 +160,7 @@ fn what_is_wrong_is_named() {
             tail_lag_ps: 0,
             packet,
             journey: Journey::default(),
+            queue: 0,
             telemetry: Telemetry::default(),
             content: &content,
         };

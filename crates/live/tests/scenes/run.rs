@@ -206,6 +206,7 @@ fn hostile_bytes_are_counted_and_dropped() {
                             tail_lag_ps: 0,
                             packet,
                             journey,
+                            queue: 0,
                             telemetry: node::Telemetry::default(),
                             content: &content,
                         };

@@ -21,17 +21,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use catalogue::LinkControl;
-use fabric::{Fabric, Routes};
+use fabric::Fabric;
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
 use node::pool::Pool;
-use run::{Finding, Plan};
+use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{Duration, NodeId, PortId, SwitchId, Time};
 
-use crate::part::{HostSlot, Part, SwitchSlot};
-pub(crate) use table::table;
+use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part sees of congestion.
 pub(crate) struct Congestion {
@@ -109,56 +108,8 @@ impl Congestion {
         })
     }
 
-    /// From now on switches forward by these tables.
-    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
-        self.downstream.set_routes(routes.clone());
-    }
-
-    /// From now on some switches forward by these tables, and others by others. What a node takes for a packet's path may be none, so that the promise is
-    /// no longer looked at; and samples go by the tables of the switches that came last.
-    pub fn tables_differ(&mut self, routes: &Arc<Routes>) {
-        self.names_roots = false;
-        self.set_routes(routes);
-    }
-
-    /// Notes what there is to tell.
-    pub fn sample(&mut self, now: Time, switches: &[SwitchSlot], hosts: &[HostSlot], pool: &Pool) {
-        for slot in switches {
-            for port in (0..slot.switch.ports().len()).map(PortId::from) {
-                self.see_port(now, slot, port, pool);
-            }
-        }
-        for slot in hosts {
-            let uplinks = self.fabric.uplinks(slot.host.id());
-            slot.host.held(&mut |port, cause| {
-                let link = uplinks[port.index()].0;
-                let place = Row {
-                    at: now,
-                    link,
-                    cause,
-                    hotspot: false,
-                    lately: false,
-                    root: false,
-                    paused: true,
-                    bytes: 0,
-                    waiting: 0..0,
-                };
-                self.rows.push(place);
-            });
-        }
-    }
-
-    /// A frame is about to reach a port of a switch: what the root that it names holds there is held to the promise.
-    pub fn hear(&mut self, slot: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
-        if !self.names_roots {
-            return;
-        }
-        let Some(root) = slot.switch.flow_control().and_then(|control| control.about(frame)) else { return };
-        self.audit(slot, port, Some(root), pool);
-    }
-
     /// What is held at any port of a switch is held to the promise.
-    pub fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
+    fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
         if self.names_roots {
             for port in (0..slot.switch.ports().len()).map(PortId::from) {
                 self.audit(slot, port, None, pool);
@@ -266,6 +217,78 @@ impl Congestion {
     }
 }
 
+impl Probe for Congestion {
+    fn wants(&self) -> Wants {
+        Wants { frames: self.names_roots, samples: true, ..Wants::default() }
+    }
+
+    /// What the root that a frame names holds at a port is held to the promise.
+    fn on_frame(&mut self, _: Time, slot: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
+        if !self.names_roots {
+            return;
+        }
+        let Some(root) = slot.switch.flow_control().and_then(|control| control.about(frame)) else { return };
+        self.audit(slot, port, Some(root), pool);
+    }
+
+    fn on_sample(&mut self, now: Time, view: View<'_>) {
+        for slot in view.switches {
+            for port in (0..slot.switch.ports().len()).map(PortId::from) {
+                self.see_port(now, slot, port, view.pool);
+            }
+        }
+        for slot in view.hosts {
+            let uplinks = self.fabric.uplinks(slot.host.id());
+            slot.host.held(&mut |port, cause| {
+                let link = uplinks[port.index()].0;
+                let place = Row {
+                    at: now,
+                    link,
+                    cause,
+                    hotspot: false,
+                    lately: false,
+                    root: false,
+                    paused: true,
+                    bytes: 0,
+                    waiting: 0..0,
+                };
+                self.rows.push(place);
+            });
+        }
+    }
+
+    fn on_change(&mut self, _: Time, change: Upcoming<'_>, view: View<'_>) {
+        match change {
+            Upcoming::Routes(routes) => {
+                self.end(view);
+                self.downstream.set_routes(routes.clone());
+            }
+            // What a node takes for a packet's path may be none, so that the promise is no longer looked at; and samples go by the
+            // tables of the switches that came last.
+            Upcoming::RoutesOfSome(routes) => {
+                self.end(view);
+                self.names_roots = false;
+                self.downstream.set_routes(routes.clone());
+            }
+            Upcoming::LinkOf(switch) => self.audit_all(&view.switches[switch as usize], view.pool),
+            Upcoming::GuaranteeEnds => {}
+        }
+    }
+
+    fn end(&mut self, view: View<'_>) {
+        view.switches.iter().for_each(|slot| self.audit_all(slot, view.pool));
+    }
+
+    fn tables(seen: &[&Congestion], whole: &Whole<'_>) -> Vec<Table> {
+        table::table(seen, whole.plan).into_iter().collect()
+    }
+
+    /// Whether a flow control that names roots held what it should, and no more.
+    fn findings(seen: &[&Congestion], whole: &Whole<'_>) -> Vec<Finding> {
+        findings(whole.plan, seen)
+    }
+}
+
 /// The link of a root, whose port sends on it; of a host, its own.
 fn root_link(fabric: &Fabric, cause: Cause) -> Option<u32> {
     match cause {
@@ -278,10 +301,9 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
     NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
 }
 
-/// Whether a flow control that names roots held what it should, and no more.
-pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
+fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
     let Some(promise) = plan.scenario.flow_control.promise() else { return Vec::new() };
-    let all = parts.iter().filter_map(|part| part.congestion.as_ref()).fold(Kept::default(), |all, seen| Kept {
+    let all = seen.iter().fold(Kept::default(), |all, seen| Kept {
         held_packets: all.held_packets + seen.kept.held_packets,
         wrong_packets: all.wrong_packets + seen.kept.wrong_packets,
         shared_packets: all.shared_packets + seen.kept.shared_packets,
@@ -307,7 +329,7 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
             detail: format!(
                 "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; {shared}{:.2}% of held \
                  bytes, over all samples, wait for what is none any more{until}",
-                100.0 * table::innocent_share(parts)
+                100.0 * table::innocent_share(seen)
             ),
         },
         Finding {
