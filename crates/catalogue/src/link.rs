@@ -2,7 +2,7 @@
 //!
 //! Any transport runs over any of them. Each has a part in switches, and one in NICs where hosts answer.
 
-use node::{NicControl, QueueDiscipline};
+use node::{Malformed, NicControl, Packet, QueueDiscipline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
@@ -118,6 +118,22 @@ macro_rules! flow_controls {
                 match self {
                     LinkControl::None => None,
                     $(LinkControl::$variant(config) => config.promise(),)*
+                }
+            }
+
+            /// Appends a frame to a neighbour as it travels.
+            pub fn emit_frame(&self, frame: &Packet, out: &mut Vec<u8>) {
+                match self {
+                    LinkControl::None => {}
+                    $(LinkControl::$variant(_) => <$config as LinkScheme>::emit_frame(frame, out),)*
+                }
+            }
+
+            /// Reads a frame from a wire into `frame`, and says how many bytes it took.
+            pub fn parse_frame(&self, bytes: &[u8], frame: &mut Packet) -> Result<usize, Malformed> {
+                match self {
+                    LinkControl::None => Err(Malformed { what: "frame: there is no flow control" }),
+                    $(LinkControl::$variant(_) => <$config as LinkScheme>::parse_frame(bytes, frame),)*
                 }
             }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Fabric, Tier};
-use node::{Balancing, NicControl, QueueDiscipline};
+use node::{Balancing, Header, Malformed, NicControl, Packet, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
 use crate::About;
@@ -11,6 +11,9 @@ use node::onward_path::Downstream;
 
 /// What each mechanism's `Config` can do.
 pub trait LinkScheme {
+    /// What it says to neighbours; where it has several kinds of frames, the one that [`LinkScheme::parse_frame`] tries first.
+    type Frame: Header;
+
     /// What it is and where it is described.
     const ABOUT: About;
 
@@ -22,6 +25,19 @@ pub trait LinkScheme {
 
     /// Its part of a port of a host's NIC; none if hosts do not answer.
     fn nic_control(&self, view: &LinkView<'_>, host: HostId, port: PortId) -> Option<Box<dyn NicControl>>;
+
+    /// Appends a frame to a neighbour as it travels.
+    fn emit_frame(frame: &Packet, out: &mut Vec<u8>) {
+        frame.header::<Self::Frame>().emit(out);
+    }
+
+    /// Reads a frame back into a packet whose other fields are there already; how many bytes it took. Any input may come from a socket:
+    /// no panic.
+    fn parse_frame(bytes: &[u8], frame: &mut Packet) -> Result<usize, Malformed> {
+        let (header, taken) = Self::Frame::parse(bytes)?;
+        frame.set_header(header);
+        Ok(taken)
+    }
 
     /// Whether ports can never wait for each other in a circle under it, whatever the routes; with `sharing`, even by queues that
     /// several congestion roots share because there were no more.

@@ -38,8 +38,7 @@ impl Cut {
             *next - 1
         };
         let mut count = vec![0; parts];
-        let pipe_of =
-            fabric.links.iter().map(|link| numbered(part_of[link.to.index()], &mut count)).collect();
+        let pipe_of = fabric.links.iter().map(|link| numbered(part_of[link.to.index()], &mut count)).collect();
         // Hosts come first, so outlets are in the order of (node, port) in every part.
         let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
         let (mut place_of, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);
@@ -83,8 +82,8 @@ impl Cut {
     }
 }
 
-/// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender` and `receiver` the
-/// carrier's parts of a link's ends.
+/// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
+/// and `receiver` the carrier's parts of a link's ends.
 pub fn drivers<C: Carrier, P: Probe>(
     plan: &Plan,
     cut: &Cut,
@@ -137,13 +136,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
     let flow_controlled = plan.scenario.flow_control != LinkControl::None;
     let interval = if wants.samples { plan.scenario.measure.interval } else { Duration::ZERO };
     Driver {
-        links: Links {
-            agenda: Agenda::new(0),
-            pool: Pool::default(),
-            pipes: Vec::new(),
-            outlets: Vec::new(),
-            carrier,
-        },
+        links: Links { agenda: Agenda::new(0), pool: Pool::default(), pipes: Vec::new(), outlets: Vec::new(), carrier },
         switches: Vec::new(),
         hosts: Vec::new(),
         watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),

@@ -33,8 +33,8 @@ pub(crate) enum Change {
     /// A link anywhere is slower than it should be for the first time: nothing is guaranteed from now on.
     NoGuarantee,
     Routes(Arc<Routes>),
-    /// Some switches, by their places in this part, and the hosts below them have these tables from now on; everybody is told, so that audits of
-    /// all parts know.
+    /// Some switches, by their places in this part, and the hosts below them have these tables from now on; everybody
+    /// is told, so that audits of all parts know.
     RoutesOf {
         routes: Arc<Routes>,
         switches: Vec<u32>,

@@ -42,6 +42,14 @@ pub enum Due {
     Deadline,
 }
 
+/// The first source of events of each group after the links.
+#[derive(Clone, Copy)]
+struct Firsts {
+    transmitter: usize,
+    host: usize,
+    timer: usize,
+}
+
 impl<C: Carrier, P: Probe> Driver<C, P> {
     /// How many sources of events it has.
     pub(crate) fn sources(&self) -> usize {
@@ -62,30 +70,32 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
 
     /// Does all that is due before `end`.
     pub fn advance(&mut self, end: Time) {
+        let firsts = self.firsts();
         loop {
             let (now, source) = self.links.agenda.first();
             if now >= end {
                 break;
             }
-            self.act(now, source);
+            self.act_at(now, source, firsts);
         }
     }
 
     /// Does what is due at one source, and says what it was.
-    #[inline(always)]
     pub fn act(&mut self, now: Time, source: usize) -> Due {
+        self.act_at(now, source, self.firsts())
+    }
+
+    #[inline(always)]
+    fn act_at(&mut self, now: Time, source: usize, firsts: Firsts) -> Due {
         self.events += 1;
-        let first_transmitter = 1 + self.links.pipes.len();
-        let first_host = first_transmitter + self.links.outlets.len();
-        let first_timer = first_host + self.hosts.len();
         if source == TIMELINE {
             self.timeline(now);
             Due::Deadline
-        } else if source < first_transmitter {
+        } else if source < firsts.transmitter {
             self.arrive(now, source);
             Due::Arrival
-        } else if source < first_host {
-            let outlet = (source - first_transmitter) as u32;
+        } else if source < firsts.host {
+            let outlet = (source - firsts.transmitter) as u32;
             self.transmit_ready(now, outlet);
             if self.flow_controlled
                 && let End::Switch { index, .. } = self.links.outlets[outlet as usize].from
@@ -93,19 +103,23 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.follow_up(now, index);
             }
             Due::Transmission
-        } else if source >= first_timer {
-            let index = source - first_timer;
+        } else if source >= firsts.timer {
+            let index = source - firsts.timer;
             let switch = &mut self.switches[index].switch;
             switch.wake(now, &mut self.links.pool);
             self.links.agenda.set(source, switch.next_at());
             self.follow_up(now, index as u32);
             Due::Deadline
         } else {
-            let index = source - first_host;
+            let index = source - firsts.host;
             self.hosts[index].host.wake(now);
             self.arm_host(now, index, true);
             Due::Deadline
         }
+    }
+
+    fn firsts(&self) -> Firsts {
+        Firsts { transmitter: self.links.transmit_ready(0), host: self.links.first_host(), timer: self.switch_timer(0) }
     }
 
     /// The run is over.
@@ -153,9 +167,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if P::ANY && packet.has(flags::LINK_FRAME) && self.wants.frames {
             self.probe.on_frame(now, slot, port, packet, pool);
         }
-        let whole = (P::ANY && self.wants.drops).then_some(*packet);
+        let copy = (P::ANY && self.wants.drops).then_some(*packet);
         let received = slot.switch.receive(now, port, pool, id);
-        if let (Some(packet), Received::Lost(why)) = (whole, received) {
+        if let (Some(packet), Received::Lost(why)) = (copy, received) {
             self.probe.on_drop(now, slot, port, &packet, why);
         }
         if let Received::Queued(out) = received {

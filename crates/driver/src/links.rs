@@ -2,13 +2,14 @@
 
 use engine::Agenda;
 use fabric::LinkNoise;
+use node::Packet;
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool};
-use node::Packet;
 use run::Host;
 use units::{Duration, PortId, Time};
 
-/// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live run.
+/// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live
+/// run.
 ///
 /// Everything is resolved when the program is compiled: a driver over one carrier has no trace of the others.
 pub trait Carrier: Sized {
@@ -53,7 +54,8 @@ pub struct Departure {
 
 /// The links of a part of a network, with what is in flight on them and when what is due.
 pub struct Links<C: Carrier> {
-    /// What is due when. Its sources, in the order that breaks ties: the timeline, receiving ends, sending ends, hosts, switches.
+    /// What is due when. Its sources, in the order that breaks ties: the timeline, receiving ends, sending ends, hosts,
+    /// switches.
     pub agenda: Agenda,
     /// Where packets are while they are in this part.
     pub pool: Pool,
@@ -87,7 +89,8 @@ pub struct Pipe<R> {
 pub struct Outlet<S> {
     /// The carrier's part of it.
     pub sender: S,
-    /// From the last bit's departure to the packet's appearance in the next node: propagation, and the node's own latency.
+    /// From the last bit's departure to the packet's appearance in the next node: propagation, and the node's own
+    /// latency.
     pub delay: Duration,
     /// Where it begins.
     pub from: End,

@@ -18,8 +18,8 @@ pub struct HostSlot {
     pub up: bool,
     /// Packets and bytes lost because its own link was down.
     pub lost: (u64, u64),
-    /// Where it has several links, its ports; their outlets are consecutive, and of the above only the first outlet and the losses of
-    /// all ports count.
+    /// Where it has several links, its ports; their outlets are consecutive, and of the above only the first outlet and
+    /// the losses of all ports count.
     pub ports: Option<Box<[HostPort]>>,
 }
 
@@ -57,12 +57,9 @@ pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
     (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// The digest of a run: the sum over all nodes of their digests, each mixed with the node's id, so that neither order nor the cut into
-/// parts matters.
-pub fn digest<'a>(
-    switches: impl Iterator<Item = &'a SwitchSlot>,
-    hosts: impl Iterator<Item = &'a HostSlot>,
-) -> u64 {
+/// The digest of a run: the sum over all nodes of their digests, each mixed with the node's id, so that neither order
+/// nor the cut into parts matters.
+pub fn digest<'a>(switches: impl Iterator<Item = &'a SwitchSlot>, hosts: impl Iterator<Item = &'a HostSlot>) -> u64 {
     let switches = switches.map(|slot| mix(slot.digest, u64::from(slot.id) << 32));
     let hosts = hosts.map(|slot| mix(slot.host.digest, u64::from(slot.host.id().0)));
     switches.chain(hosts).fold(0, u64::wrapping_add)

@@ -11,11 +11,11 @@ use crate::{End, HostSlot, SwitchSlot};
 /// What is observed of a run while it goes on: what a driver tells it, and what it has to say at the end.
 ///
 /// A part of a network has a probe of its own, which sees what happens in that part; the tables and findings are of all
-/// parts together. Nothing that a probe does changes the run. It is chosen once a run, as a type: with `()` a driver has no trace of
-/// any call here.
+/// parts together. Nothing that a probe does changes the run. It is chosen once a run, as a type: with `()` a driver
+/// has no trace of any call here.
 ///
-/// Not told: what a switch throws out of its queues after it was let in (pushed out, evicted, lost with a link), which only its
-/// counters tell.
+/// Not told: what a switch throws out of its queues after it was let in (pushed out, evicted, lost with a link), which
+/// only its counters tell.
 pub trait Probe: Send + Sized {
     /// Whether a driver ever has to look at [`Probe::wants`].
     const ANY: bool = true;
@@ -141,3 +141,6 @@ impl Probe for () {
         crate::Probes::findings(&[], whole)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,11 +74,7 @@ impl Tally {
 }
 
 /// What the sender of a link has counted by `end`.
-pub fn sender_stats<C: Carrier, P: Probe>(
-    driver: &Driver<C, P>,
-    outlet: &Outlet<C::Sender>,
-    end: Time,
-) -> PortStats {
+pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet<C::Sender>, end: Time) -> PortStats {
     match outlet.from {
         End::Switch { index, port } => {
             let switch = &driver.switches[index as usize].switch;

@@ -62,6 +62,8 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
+    type Frame = crate::queue_frame::Frame;
+
     const ABOUT: About = About {
         title: "Backpressure Flow Control (BFC)",
         source: "Goyal et al., NSDI 2022",

@@ -48,6 +48,25 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
+    type Frame = Message;
+
+    fn emit_frame(frame: &Packet, out: &mut Vec<u8>) {
+        match Message::of(frame) {
+            Some(message) => message.emit(out),
+            None => frame.header::<pfc::Frame>().emit(out),
+        }
+    }
+
+    fn parse_frame(bytes: &[u8], frame: &mut Packet) -> Result<usize, Malformed> {
+        if let Ok((message, taken)) = Message::parse(bytes) {
+            frame.set_header(message);
+            return Ok(taken);
+        }
+        let (header, taken) = pfc::Frame::parse(bytes)?;
+        frame.set_header(header);
+        Ok(taken)
+    }
+
     const ABOUT: About = About {
         title: "Congestion Isolation (CI)",
         source: "IEEE 802.1Qcz",
@@ -96,7 +115,7 @@ impl LinkScheme for Config {
 /// A congestion isolation message to the node that packets of a flow come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-struct Message {
+pub struct Message {
     /// Where a PFC frame says which classes it speaks of; 0 here, which no PFC frame has.
     no_classes: u16,
     /// 1 isolates the flow, 0 ends that.

@@ -41,6 +41,8 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
+    type Frame = Frame;
+
     const ABOUT: About = About {
         title: "Per-flow queues",
         source: "Pyrrha (NSDI 2025), section 2.3; R2C2 (SIGCOMM 2015), section 5.2",

@@ -57,6 +57,8 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
+    type Frame = Frame;
+
     const ABOUT: About = About {
         title: "Priority flow control (PFC)",
         source: "IEEE 802.1Qbb",

@@ -108,6 +108,8 @@ impl Default for Config {
 }
 
 impl LinkScheme for Config {
+    type Frame = frame::Frame;
+
     const ABOUT: About = About {
         title: "Pyrrha",
         source: "Liu et al., NSDI 2025",

@@ -35,7 +35,7 @@ impl Name {
 /// A frame to the node from which packets come: one of its queues pauses, or goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// Which queue: see [`Name`].
     pub queue: u32,
     /// 1 pauses, 0 lets go on.

@@ -9,7 +9,8 @@ use units::{Duration, Time};
 pub(crate) enum Clock {
     /// By the machine's clock.
     Real(Instant),
-    /// A clock that stands still while something is done, and jumps to what is due next: a run by it is the same every time.
+    /// A clock that stands still while something is done, and jumps to what is due next: a run by it is the same every
+    /// time.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
     Virtual(Time),
 }

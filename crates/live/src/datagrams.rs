@@ -1,8 +1,8 @@
 //! Links of datagrams.
 //!
-//! A frame is handed to the kernel when its first bit would leave, and says when its last bit has left; the receiver holds it until it
-//! would have come in. So the kernel's own time, tens of microseconds, is hidden in the time that the link takes anyway, as long as it
-//! is shorter. Every packet that goes over a link goes through the kernel.
+//! A frame is handed to the kernel when its first bit would leave, and says when its last bit has left; the receiver
+//! holds it until it would have come in. So the kernel's own time, tens of microseconds, is hidden in the time that the
+//! link takes anyway, as long as it is shorter. Every packet that goes over a link goes through the kernel.
 
 use driver::{Carrier, Departure, Links, Pipe};
 use node::packet::flags;
@@ -99,6 +99,7 @@ impl<'a> Datagrams<'a> {
     fn codec(&self) -> Codec<'a> {
         Codec {
             transports: &self.plan.transports,
+            flow_control: &self.plan.scenario.flow_control,
             hosts: self.plan.fabric.hosts,
             links: self.plan.fabric.links.len() as u32,
         }
@@ -304,7 +305,7 @@ mod tests {
         let links = &mut network.driver.links;
         let (host, neighbour, switch) = (NodeId(0), NodeId(1), NodeId(8));
         let datagram = links.carrier.datagram.clone();
-        let mut take = |links: &mut Links<_>, node| Datagrams::take_one(links, node);
+        let take = |links: &mut Links<_>, node| Datagrams::take_one(links, node);
         assert!(take(links, switch) == Taken::Frame && take(links, switch) == Taken::Nothing);
         for (from, to, refusal) in [
             (host, switch, Refusal::Repeated),

@@ -8,8 +8,8 @@
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
-use catalogue::Transport;
-use node::packet::flags::TELEMETRY;
+use catalogue::{LinkControl, Transport};
+use node::packet::flags::{LINK_FRAME, TELEMETRY};
 use node::{Packet, Telemetry};
 use run::Journey;
 use units::{Duration, FlowId, HostId, LinkId, Time};
@@ -109,6 +109,8 @@ impl Refusal {
 pub struct Codec<'a> {
     /// The run's transports; packets name them by index.
     pub transports: &'a [Transport],
+    /// The run's flow control, whose frames cross one link each.
+    pub flow_control: &'a LinkControl,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Directed links of the fabric.
@@ -138,7 +140,10 @@ impl Codec<'_> {
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
             out.extend_from_slice(&ps.to_be_bytes());
         }
-        self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, out);
+        match packet.has(LINK_FRAME) {
+            true => self.flow_control.emit_frame(packet, out),
+            false => self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, out),
+        }
         if packet.has(TELEMETRY) {
             frame.telemetry.emit(out);
         }
@@ -178,7 +183,8 @@ impl Codec<'_> {
         if link.0 >= self.links {
             return Err(Refusal::Link);
         }
-        if src.0 >= self.hosts || dst.0 >= self.hosts {
+        let between_neighbours = flags & LINK_FRAME != 0;
+        if !between_neighbours && (src.0 >= self.hosts || dst.0 >= self.hosts) {
             return Err(Refusal::Host);
         }
         if class > 7 || wire_bytes == 0 || payload_bytes > wire_bytes {
@@ -198,7 +204,11 @@ impl Codec<'_> {
         packet.flags = flags;
         packet.transport = transport;
         packet.hops = hops;
-        let taken = scheme.parse_header(fields.0, &mut packet).map_err(|_| Refusal::Header)?;
+        let header = match between_neighbours {
+            true => self.flow_control.parse_frame(fields.0, &mut packet),
+            false => scheme.parse_header(fields.0, &mut packet),
+        };
+        let taken = header.map_err(|_| Refusal::Header)?;
         let mut content = fields.0.get(taken..).ok_or(Refusal::Header)?;
         let mut telemetry = Telemetry::default();
         if packet.has(TELEMETRY) {

@@ -1,14 +1,14 @@
 //! Nodes on the real clock.
 //!
 //! One thread drives all nodes of the process, by an agenda of what is due when: frames that come out of links,
-//! transmitters that become free, deadlines of hosts. When the clock has come to what is due first, it is done; until then
-//! the thread sleeps on the sockets.
+//! transmitters that become free, deadlines of hosts. When the clock has come to what is due first, it is done; until
+//! then the thread sleeps on the sockets.
 //!
 //! **Time.** What was due at t is done with `now` = t, though the clock is past t already when the thread gets there:
-//! so a late wake-up neither stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has
-//! a clock of its own and some packets in hand. All nodes share that time, and it is never more than [`CREDIT`]
-//! behind the real clock: where the machine holds things up for longer, time is lost for good, and the audit says so.
-//! When an application was told of something is noted by the real clock: a flow's completion time has all lateness in it.
+//! so a late wake-up neither stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has a
+//! clock of its own and some packets in hand. All nodes share that time, and it is never more than [`CREDIT`] behind
+//! the real clock: where the machine holds things up for longer, time is lost for good, and the audit says so. When an
+//! application was told of something is noted by the real clock: a flow's completion time has all lateness in it.
 
 use driver::{Cut, Driver, drivers};
 use run::Plan;
@@ -59,7 +59,8 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Lets the network live until so many flows have ended, `horizon` has come, or `watch` returns true. Gives why it ended and when.
+    /// Lets the network live until so many flows have ended, `horizon` has come, or `watch` returns true. Gives why it
+    /// ended and when.
     pub fn run(&mut self, goal: u64, horizon: Time, mut watch: impl FnMut(Time, u64) -> bool) -> (Ended, Time) {
         let mut look_at = Time::ZERO;
         self.driver.links.carrier.clock.restart();
@@ -116,3 +117,6 @@ impl<'a> Network<'a> {
         self.lateness[kind as usize].note(wall.since(due));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,17 +15,14 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
     flows.columns.push(Column::new(
         "late_ps",
         "ps",
-        "of fct_ps: the machine's lateness, from when the last packet was due until the receiver was told; part of propagation_ps",
+        "of fct_ps: the machine's lateness, from when the last packet was due until the receiver was told; part of \
+         propagation_ps",
         Data::OptU64(network.driver.links.carrier.late_ps.clone()),
     ));
     let mut tables = vec![
         flows,
         link_table(plan, &stats, &lost, end),
-        counter_table(
-            plan,
-            hosts.iter().map(|slot| &slot.host),
-            switches.iter().map(|slot| &slot.switch),
-        ),
+        counter_table(plan, hosts.iter().map(|slot| &slot.host), switches.iter().map(|slot| &slot.switch)),
         lateness_table(network),
         refused_table(network),
     ];

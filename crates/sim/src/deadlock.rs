@@ -1,9 +1,10 @@
 //! Ports that wait for each other in a circle when a run ends.
 //!
 //! A queue that its neighbour has paused waits for packets there that came from it; where those wait in paused queues
-//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes with a
-//! cyclic buffer dependency deadlock); under a flow control that promises none it is a fault. Such promises are of tables without circles: where switches have had
-//! different ones, what went in circles may wait in circles, and a deadlock is a result under any.
+//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes
+//! with a cyclic buffer dependency deadlock); under a flow control that promises none it is a fault. Such promises are
+//! of tables without circles: where switches have had different ones, what went in circles may wait in circles, and a
+//! deadlock is a result under any.
 
 use std::collections::{BTreeMap, BTreeSet};
 

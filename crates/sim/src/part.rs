@@ -1,15 +1,15 @@
 //! One part of a network on the engine, and what carries packets between its nodes and to other parts: memory.
 //!
-//! A packet stays in its part's pool from the sending end of a link to the receiving one. What leaves for another part is handed over at
-//! the end of the engine's window, with all that it has gathered.
+//! A packet stays in its part's pool from the sending end of a link to the receiving one. What leaves for another part
+//! is handed over at the end of the engine's window, with all that it has gathered.
 
 use catalogue::Transport;
 use driver::{Carrier, Cut, Departure, Driver, Links, Probe};
 use engine::Partition;
 use fabric::{Change, LinkNoise};
+use node::Telemetry;
 use node::packet::flags;
 use node::pool::{PacketId, Slot};
-use node::Telemetry;
 use run::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,18 +1,20 @@
-//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a root.
+//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a
+//! root.
 //!
-//! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's reaction
-//! accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there that meets no further
-//! hotspot, and may go, and might ever since the last sample (what is held and let go in turn does not become a root in
-//! between); where a flow control names roots itself, they are what it names. What a pause holds is innocent when its onward
-//! path meets no root of that instant. A part sees only its own ports, so it notes the paths of what waits, added up, and
-//! roots and paths meet when the run is over ([`table`]).
+//! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's
+//! reaction accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there
+//! that meets no further hotspot, and may go, and might ever since the last sample (what is held and let go in turn
+//! does not become a root in between); where a flow control names roots itself, they are what it names. What a pause
+//! holds is innocent when its onward path meets no root of that instant. A part sees only its own ports, so it notes
+//! the paths of what waits, added up, and roots and paths meet when the run is over ([`table`]).
 //!
-//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it whenever a frame of
-//! it arrives about a root, before that changes anything, and when a link fails, routes change and the run ends ([`findings`]). What
-//! is held stays until such an event lets it go; so every packet that was ever held in a switch has been seen.
+//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it
+//! whenever a frame of it arrives about a root, before that changes anything, and when a link fails, routes change and
+//! the run ends ([`findings`]). What is held stays until such an event lets it go; so every packet that was ever held
+//! in a switch has been seen.
 //!
-//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only there
-//! do they meet a root. Absent: frames in flight. A pause counts from its arrival.
+//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only
+//! there do they meet a root. Absent: frames in flight. A pause counts from its arrival.
 
 mod table;
 
@@ -263,8 +265,8 @@ impl Probe for Congestion {
                 self.end(view);
                 self.downstream.set_routes(routes.clone());
             }
-            // What a node takes for a packet's path may be none, so that the promise is no longer looked at; and samples go by the
-            // tables of the switches that came last.
+            // What a node takes for a packet's path may be none, so that the promise is no longer looked at; and
+            // samples go by the tables of the switches that came last.
             Upcoming::RoutesOfSome(routes) => {
                 self.end(view);
                 self.names_roots = false;
@@ -318,7 +320,8 @@ fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
     let shared = match shared_packets {
         0 => String::new(),
         _ => format!(
-            "{shared_wrong_packets} of {shared_packets} do not in queues that roots share for want of others, which the theorem \
+            "{shared_wrong_packets} of {shared_packets} do not in queues that roots share for want of others, which \
+             the theorem \
              leaves out; "
         ),
     };
@@ -327,7 +330,8 @@ fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
             name: "flows are held only by roots on their own onward path",
             ok: wrong_packets == 0 || !promise.on_path,
             detail: format!(
-                "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; {shared}{:.2}% of held \
+                "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; \
+                 {shared}{:.2}% of held \
                  bytes, over all samples, wait for what is none any more{until}",
                 100.0 * table::innocent_share(seen)
             ),

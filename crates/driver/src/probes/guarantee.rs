@@ -1,23 +1,25 @@
-//! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every link.
+//! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every
+//! link.
 //!
-//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken one: it
-//! is looked at there and nowhere else. How long a packet waited in all switches together is known when it arrives. So what is
-//! found is the very maximum of the run, not that of samples. Waits are kept in a histogram of three digits, and the longest of
-//! all exactly.
+//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken
+//! one: it is looked at there and nowhere else. How long a packet waited in all switches together is known when it
+//! arrives. So what is found is the very maximum of the run, not that of samples. Waits are kept in a histogram of
+//! three digits, and the longest of all exactly.
 //!
-//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is lost for
-//! want of room is one.
+//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is
+//! lost for want of room is one.
 //!
-//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`) none holds any more, on no
-//! link: what comes late from there meets what was to come behind it. So from then on breaches are counted apart, and are no fault. When the link is
-//! whole again what it has delayed is still under way, for a time that nothing bounds: the guarantee does not come back.
+//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`)
+//! none holds any more, on no link: what comes late from there meets what was to come behind it. So from then on
+//! breaches are counted apart, and are no fault. When the link is whole again what it has delayed is still under way,
+//! for a time that nothing bounds: the guarantee does not come back.
 
 mod findings;
 
 use hdrhistogram::Histogram;
+use node::Packet;
 use node::packet::CLASSES;
 use node::pool::Transit;
-use node::Packet;
 use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
@@ -51,8 +53,8 @@ struct End {
     lost: [u64; CLASSES],
 }
 
-/// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination), and
-/// what was seen.
+/// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination),
+/// and what was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Breaches<T> {
     count: u64,
@@ -139,7 +141,8 @@ impl Probe for Watch {
         Seen::gather(seen).map_or(Vec::new(), |seen| vec![queues(whole.plan, &seen), waits(&seen)])
     }
 
-    /// Whether the queues and waits of the run were within what was guaranteed, and nothing of it was lost for want of room.
+    /// Whether the queues and waits of the run were within what was guaranteed, and nothing of it was lost for want of
+    /// room.
     fn findings(seen: &[&Watch], whole: &Whole<'_>) -> Vec<Finding> {
         Seen::gather(seen).map_or(Vec::new(), |seen| findings::of(&seen, whole))
     }
@@ -291,7 +294,8 @@ fn waits(seen: &Seen) -> Table {
             Column::new(
                 "wait_ps",
                 "ps",
-                "how long they waited in all switches together, at most; to three digits but for the last, which is the longest \
+                "how long they waited in all switches together, at most; to three digits but for the last, which is \
+                 the longest \
                  of all",
                 Data::U64(waits.to_vec()),
             ),

@@ -59,7 +59,8 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
                 "role",
                 "",
                 "hotspot: more waits at the port than two one-hop bandwidth-delay products; root: so much that may go, \
-                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow control \
+                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow \
+                 control \
                  names a root; paused: neither",
                 role,
             ),
@@ -78,7 +79,8 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
             Column::new(
                 "innocent_bytes",
                 "B",
-                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though it \
+                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though \
+                 it \
                  does not meet that root, or that is none now",
                 Data::U64(u64s(&|told| told.innocent_bytes)),
             ),

@@ -108,4 +108,3 @@ pub(super) fn table(whole: &Whole<'_>) -> Table {
         ],
     }
 }
-

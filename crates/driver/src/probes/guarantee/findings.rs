@@ -99,7 +99,8 @@ fn tight(plan: &Plan, seen: &Seen) -> String {
     })
 }
 
-/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure may.
+/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure
+/// may.
 fn delays(whole: &Whole<'_>) -> Option<Finding> {
     let measures = || whole.hosts.iter().flat_map(|slot| &slot.host.measures);
     let of = |what: &str| -> BTreeMap<u32, u64> {
@@ -121,4 +122,3 @@ fn delays(whole: &Whole<'_>) -> Option<Finding> {
         ),
     })
 }
-

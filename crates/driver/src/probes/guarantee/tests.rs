@@ -60,8 +60,8 @@ impl Incast {
 
 const STAR: &str = "fabric.star.hosts = 5\nswitch.buffer.per_port.bytes = '1MB'";
 
-/// Of the 600 packets that have come by the time that the last four do, 150 have begun to leave: the last of all waits for what
-/// remains of 450 (and the link is at the beginning of one).
+/// Of the 600 packets that have come by the time that the last four do, 150 have begun to leave: the last of all waits
+/// for what remains of 450 (and the link is at the beginning of one).
 const QUEUE_BYTES: u64 = 450 * 1_500;
 const WAIT: Duration = Duration::from_ps(450 * 120_000);
 
@@ -88,7 +88,8 @@ fn a_byte_and_a_picosecond_more_are_breaches() {
     let less = incast(STAR, 1, QUEUE_BYTES - 1, WAIT - Duration::from_ps(1));
     assert_eq!(less.ok(), [false, false, true]);
     let [queues, waits, _] = &less.findings()[..] else { panic!("three findings") };
-    // All of the last four were there at the end of their transmission and the propagation and processing of two hops' first.
+    // All of the last four were there at the end of their transmission and the propagation and processing of two hops'
+    // first.
     for words in ["675000B of 674999B", "; 1 times more", "from switch0 to host0"] {
         assert!(queues.detail.contains(words), "{words} is not in {}", queues.detail);
     }
