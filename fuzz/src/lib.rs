@@ -7,7 +7,7 @@
 
 use std::fmt::Display;
 
-use catalogue::Transport;
+use catalogue::{LinkControl, Transport};
 use fabric::{Fabric, Failures, FileFormat, FileSpec, Quotient, Routes};
 use link_control::{pfc, pyrrha};
 use live::frame::{self, Codec};
@@ -216,7 +216,8 @@ fn alike<H: Header>(bytes: &[u8]) -> bool {
 /// Any datagram, and the same bytes with the right beginning and checksum, which no fuzzer guesses.
 fn frame(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
-    let codec = Codec { transports: &transports, hosts: 8, links: 16 };
+    let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
+    let codec = Codec { transports: &transports, flow_control: &flow_control, hosts: 8, links: 16 };
     datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
 }
 

@@ -4,6 +4,8 @@
 
 use contract::link_control::{LinkScheme, LinkView};
 use contract::{About, Compared, Family};
+use node::Packet;
+use node::wire::{Malformed, Reader, Writer};
 use units::{Problem, SwitchId};
 
 use crate::list::list;
@@ -53,5 +55,18 @@ impl LinkControl {
     pub fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {
         let checked = self.as_scheme().map_or(Ok(()), |scheme| scheme.check_on(view, switch));
         checked.map_err(|problem| problem.under(self.name()))
+    }
+
+    /// Appends a frame to a neighbour as it travels.
+    pub fn emit_frame(&self, frame: &Packet, to: &mut Writer<'_>) {
+        if let Some(scheme) = self.as_scheme() {
+            scheme.frames().emit(frame, &[], to);
+        }
+    }
+
+    /// Reads a frame from a wire into `frame`.
+    pub fn parse_frame(&self, from: &mut Reader<'_>, frame: &mut Packet) -> Result<(), Malformed> {
+        let scheme = self.as_scheme().ok_or(Malformed { what: "frame: there is no flow control" })?;
+        scheme.frames().parse(from, frame)
     }
 }

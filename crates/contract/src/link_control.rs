@@ -6,13 +6,16 @@ use fabric::{Fabric, Tier};
 use node::{Balancing, NicControl, QueueDiscipline};
 use units::{Bytes, Duration, HostId, NodeId, PortId, Problem, Rate, SwitchId};
 
-use crate::{About, Compared};
+use crate::{About, Compared, HeaderFormat};
 use node::onward_path::Downstream;
 
 /// A flow control. Each mechanism's `Config` implements this.
 pub trait LinkScheme {
-    /// What it is and where it is described.
+    /// Title, source and summary.
     fn about(&self) -> About;
+
+    /// How its frames to neighbours travel as bytes.
+    fn frames(&self) -> &'static dyn HeaderFormat;
 
     /// How `clearway compare --all` runs it.
     fn compared(&self) -> Compared;

@@ -29,7 +29,7 @@ use units::{HostId, PortId, Problem, SwitchId};
 
 use crate::queue_frame::{Name, NicPart};
 use contract::link_control::{LinkScheme, LinkView};
-use contract::{About, Compared};
+use contract::{About, Compared, HeaderFormat, headers_of};
 pub use departures::{Departure, Departures};
 use node::flow_queues::HELD_CLASSES;
 
@@ -75,6 +75,10 @@ impl LinkScheme for Config {
 
     fn compared(&self) -> Compared {
         Compared::With("rdma")
+    }
+
+    fn frames(&self) -> &'static dyn HeaderFormat {
+        headers_of::<crate::queue_frame::Frame>()
     }
 
     fn check(&self) -> Result<(), Problem> {

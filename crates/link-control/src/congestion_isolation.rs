@@ -27,7 +27,7 @@ use units::{Duration, FlowId, HostId, PortId, Problem, SwitchId, Time};
 
 use crate::pfc;
 use contract::link_control::{LinkScheme, LinkView};
-use contract::{About, Compared};
+use contract::{About, Compared, HeaderFormat, headers_of};
 
 /// Configuration of Congestion Isolation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,10 @@ impl LinkScheme for Config {
 
     fn compared(&self) -> Compared {
         Compared::With("rdma")
+    }
+
+    fn frames(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Message>()
     }
 
     fn check(&self) -> Result<(), Problem> {

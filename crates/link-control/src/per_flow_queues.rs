@@ -19,7 +19,7 @@ use units::{Bytes, FlowId, HostId, PortId, Problem, SwitchId};
 use crate::by_flow::ByFlow;
 use crate::queue_frame::{Frame, Name, NicPart};
 use contract::link_control::{LinkScheme, LinkView, Shares};
-use contract::{About, Compared};
+use contract::{About, Compared, HeaderFormat, headers_of};
 use node::flow_queues::{FlowQueues, HELD_CLASSES, Order, Taken, push_control};
 
 /// Configuration of per-flow queues.
@@ -53,6 +53,10 @@ impl LinkScheme for Config {
 
     fn compared(&self) -> Compared {
         Compared::With("rdma")
+    }
+
+    fn frames(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Frame>()
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, HostId, PortId, Problem, Rate, SwitchId, Time};
 
 use contract::link_control::{LinkScheme, LinkView, check_classes, class_mask};
-use contract::{About, Compared};
+use contract::{About, Compared, HeaderFormat, headers_of};
 
 pub(crate) use ingress::Ingress;
 
@@ -72,6 +72,10 @@ impl LinkScheme for Config {
     /// Lossless transports run over it, and it has no row of its own.
     fn compared(&self) -> Compared {
         Compared::No
+    }
+
+    fn frames(&self) -> &'static dyn HeaderFormat {
+        headers_of::<Frame>()
     }
 
     fn check(&self) -> Result<(), Problem> {

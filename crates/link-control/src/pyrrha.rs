@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId, Problem, SwitchId};
 
 use contract::link_control::{LinkScheme, LinkView, Promise, check_classes, class_mask};
-use contract::{About, Compared};
+use contract::{About, Compared, HeaderFormat, headers_of};
 
 pub mod departures;
 pub mod frame;
@@ -122,6 +122,10 @@ impl LinkScheme for Config {
 
     fn compared(&self) -> Compared {
         Compared::With("rdma")
+    }
+
+    fn frames(&self) -> &'static dyn HeaderFormat {
+        headers_of::<frame::Frame>()
     }
 
     fn check(&self) -> Result<(), Problem> {

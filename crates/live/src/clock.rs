@@ -6,17 +6,46 @@ use units::{Duration, Time};
 
 /// Time since the run began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
+pub(crate) enum Clock {
+    /// By the machine's clock.
+    Real(Instant),
+    /// A clock that stands still while something is done, and jumps to what is due next: a run by it is the same every
+    /// time.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
+    Virtual(Time),
+}
 
 impl Clock {
     /// The run begins now.
     #[expect(clippy::disallowed_methods, reason = "this is the one place of the house that reads the real clock")]
     pub fn start() -> Clock {
-        Clock(Instant::now())
+        Clock::Real(Instant::now())
+    }
+
+    /// The run begins now, and not when the clock was made.
+    pub fn restart(&mut self) {
+        *self = match self {
+            Clock::Real(_) => Clock::start(),
+            Clock::Virtual(_) => Clock::Virtual(Time::ZERO),
+        };
     }
 
     pub fn now(self) -> Time {
-        Time::from_ns(self.0.elapsed().as_nanos() as u64)
+        match self {
+            Clock::Real(start) => Time::from_ns(start.elapsed().as_nanos() as u64),
+            Clock::Virtual(now) => now,
+        }
+    }
+
+    /// Nothing is to be done before `at`: how long there is to sleep.
+    pub fn until(&mut self, at: Time) -> Duration {
+        match self {
+            Clock::Real(_) => at.since(self.now()),
+            Clock::Virtual(now) => {
+                *now = at.max(*now);
+                Duration::ZERO
+            }
+        }
     }
 }
 

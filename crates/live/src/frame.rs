@@ -8,8 +8,8 @@
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
-use catalogue::Transport;
-use node::packet::flags::TELEMETRY;
+use catalogue::{LinkControl, Transport};
+use node::packet::flags::{LINK_FRAME, TELEMETRY};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Telemetry};
 use run::Journey;
@@ -18,7 +18,7 @@ use units::{Duration, FlowId, HostId, LinkId, Time};
 /// What every frame begins with.
 pub const MAGIC: [u8; 4] = *b"CLWY";
 /// The version of the format, behind that.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 const CHECKSUM_BYTES: usize = 4;
 
 /// The longest frame that a packet can need: what fits into a UDP datagram over IPv4.
@@ -39,6 +39,8 @@ pub struct Frame<'a> {
     pub packet: Packet,
     /// Its way so far.
     pub journey: Journey,
+    /// The queue that it left the sender from, where the flow control numbers queues.
+    pub queue: u16,
     /// What it has gathered or carries; nothing, unless it is flagged for that.
     pub telemetry: Telemetry,
     /// The application's bytes in it; as many as `packet.payload_bytes`.
@@ -110,6 +112,8 @@ impl Refusal {
 pub struct Codec<'a> {
     /// The run's transports; packets name them by index.
     pub transports: &'a [Transport],
+    /// The run's flow control, whose frames cross one link each.
+    pub flow_control: &'a LinkControl,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Directed links of the fabric.
@@ -129,6 +133,7 @@ impl Codec<'_> {
         to.u64(frame.number);
         to.u64(frame.gone.ps());
         to.u32(frame.tail_lag_ps);
+        to.u16(frame.queue);
         for word in [packet.flow.0, packet.src.0, packet.dst.0, packet.virtual_delay_ns] {
             to.u32(word);
         }
@@ -139,7 +144,11 @@ impl Codec<'_> {
         for ps in [sent.ps(), up.ps(), down.ps(), last.ps(), serialised.ps()] {
             to.u64(ps);
         }
-        self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, &mut to);
+        if packet.has(LINK_FRAME) {
+            self.flow_control.emit_frame(packet, &mut to);
+        } else {
+            self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, &mut to);
+        }
         if packet.has(TELEMETRY) {
             frame.telemetry.emit(&mut to);
         }
@@ -164,7 +173,12 @@ impl Codec<'_> {
         let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
         self.check(&frame)?;
         let scheme = &self.transports[usize::from(frame.packet.transport)];
-        scheme.parse_header(&mut from, &mut frame.packet).map_err(|_| Refusal::Header)?;
+        let header = if frame.packet.has(LINK_FRAME) {
+            self.flow_control.parse_frame(&mut from, &mut frame.packet)
+        } else {
+            scheme.parse_header(&mut from, &mut frame.packet)
+        };
+        header.map_err(|_| Refusal::Header)?;
         if frame.packet.has(TELEMETRY) {
             frame.telemetry = Telemetry::parse(&mut from).map_err(|_| Refusal::Header)?;
         }
@@ -184,7 +198,7 @@ impl Codec<'_> {
         if frame.link.0 >= self.links {
             return Err(Refusal::Link);
         }
-        if packet.src.0 >= self.hosts || packet.dst.0 >= self.hosts {
+        if !packet.has(LINK_FRAME) && (packet.src.0 >= self.hosts || packet.dst.0 >= self.hosts) {
             return Err(Refusal::Host);
         }
         if packet.class > 7 || packet.wire_bytes == 0 || packet.payload_bytes > packet.wire_bytes {
@@ -204,7 +218,7 @@ impl Codec<'_> {
 fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let [transport, class, flags, hops] = from.array()?;
     let (link, number) = (LinkId(from.u32()?), from.u64()?);
-    let (gone, tail_lag_ps) = (Time::from_ps(from.u64()?), from.u32()?);
+    let (gone, tail_lag_ps, queue) = (Time::from_ps(from.u64()?), from.u32()?, from.u16()?);
     let (flow, src, dst) = (FlowId(from.u32()?), HostId(from.u32()?), HostId(from.u32()?));
     let mut packet = Packet::bare(flow, src, dst);
     packet.virtual_delay_ns = from.u32()?;
@@ -219,5 +233,5 @@ fn parse_fields<'a>(from: &mut Reader<'_>) -> Result<Frame<'a>, Malformed> {
     let mut duration = || from.u64().map(Duration::from_ps);
     let journey = Journey { sent, queued: [duration()?, duration()?, duration()?], serialised: duration()? };
     let telemetry = Telemetry::default();
-    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, telemetry, content: &[] })
+    Ok(Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content: &[] })
 }

@@ -5,7 +5,8 @@ use scenario::Scenario;
 use serde::Serialize;
 use units::Problem;
 
-use crate::clock::Punctual;
+use crate::clock::{Clock, Punctual};
+use crate::datagrams::Datagrams;
 use crate::network::{Ended, Network};
 use crate::results;
 use crate::sockets::Sockets;
@@ -77,27 +78,28 @@ pub fn run_at(
 ) -> Result<RunResult, Problem> {
     compatibility::check_live(scenario)?;
     let plan = Plan::new(scenario)?;
-    compatibility::check_live_network(&plan.fabric)?;
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {
         Problem::new("fabric", format!("its {nodes} nodes need a UDP socket on loopback each: {error}"))
     })?;
     bound(sockets.addresses());
-    let mut network = Network::new(&plan, sockets);
+    let mut network = Network::new(&plan, sockets, Clock::start());
     let punctual = Punctual::new();
     let flows = plan.flows.len() as u64;
-    let (ended, end) = network.run(|now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows }));
+    let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
+    let (ended, end) = network.run(flows, plan.horizon, watch);
     drop(punctual);
-    network.settle();
+    Datagrams::settle(&mut network.driver.links);
 
-    let flows = Flows::gather(plan.flows.len(), network.hosts.iter().map(|slot| &slot.host));
+    let flows = Flows::gather(plan.flows.len(), network.driver.hosts.iter().map(|slot| &slot.host));
     let late = network.all_lateness();
+    let carrier = &network.driver.links.carrier;
     let micros = |share| late.quantile(share).us_f64();
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
-        packet_hops: network.packet_hops,
-        events: network.events,
+        packet_hops: network.driver.packet_hops,
+        events: network.driver.events,
         ended: match ended {
             Ended::Goal => "goal",
             Ended::Horizon => "horizon",
@@ -110,8 +112,8 @@ pub fn run_at(
         flows_completed: flows.completed(),
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
-        content_bytes: network.inbox.right_bytes,
-        refused_datagrams: network.refused.iter().sum(),
+        content_bytes: carrier.inbox.right_bytes,
+        refused_datagrams: carrier.refused.iter().sum(),
         late_us_median: micros(0.5),
         late_us_p99: micros(0.99),
         late_us_max: late.max().us_f64(),

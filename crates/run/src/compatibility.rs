@@ -163,11 +163,6 @@ pub fn check_live(scenario: &Scenario) -> Result<(), Problem> {
     refuse_first(LIVE, |when| when(scenario))
 }
 
-/// The same, of its network.
-pub fn check_live_network(fabric: &Fabric) -> Result<(), Problem> {
-    refuse_first(LIVE_NETWORK, |when| when(fabric))
-}
-
 const LIVE: &[Rule<fn(&Scenario) -> Found>] = &[
     rule(
         "failure[{0}].{1}",
@@ -187,12 +182,6 @@ const LIVE: &[Rule<fn(&Scenario) -> Found>] = &[
     ),
     rule("measure.arrivals", arrivals_noted, "arrivals are noted in simulations only: delete it, or simulate"),
 ];
-
-const LIVE_NETWORK: &[Rule<fn(&Fabric) -> Found>] = &[rule(
-    "fabric",
-    several_links,
-    "a host has one socket here, and {0} would have {1} links: give hosts one each, or simulate",
-)];
 
 /// Refuses what an estimate at flow level doesn't know, before anything of it is worked out.
 pub fn check_flow_level(scenario: &Scenario) -> Result<(), Problem> {

@@ -1,20 +1,22 @@
 //! Ports that wait for each other in a circle when a run ends.
 //!
 //! A queue that its neighbour has paused waits for packets there that came from it; where those wait in paused queues
-//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes with a
-//! cyclic buffer dependency deadlock); under a flow control that promises none it is a fault. Such promises are of tables without circles: where switches have had
-//! different ones, what went in circles may wait in circles, and a deadlock is a result under any.
+//! themselves, it waits for these. A circle of such waits never ends: a deadlock. Under PFC that is a result (routes
+//! with a cyclic buffer dependency deadlock); under a flow control that promises none it is a fault. Such promises are
+//! of tables without circles: where switches have had different ones, what went in circles may wait in circles, and a
+//! deadlock is a result under any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use driver::{Driver, Probe};
 use fabric::Fabric;
 use node::link::Cause;
 use run::{Finding, Plan};
 use units::{LinkId, PortId, SwitchId};
 
-use crate::part::Part;
+use crate::part::Memory;
 
-pub(crate) fn finding(plan: &Plan, parts: &[Part]) -> Finding {
+pub(crate) fn finding<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Finding {
     let Waits { on, shared } = waits(plan, parts);
     let circle = circle(&on);
     let sharing = circle.iter().any(|queue| shared.contains(queue));
@@ -48,7 +50,7 @@ struct Waits {
     shared: BTreeSet<Queue>,
 }
 
-fn waits(plan: &Plan, parts: &[Part]) -> Waits {
+fn waits<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for part in parts {
@@ -62,8 +64,8 @@ fn waits(plan: &Plan, parts: &[Part]) -> Waits {
                     if held.shared {
                         shared.insert((link, held.root));
                     }
-                    let ingress = |id| part.pool.get(id).transit.in_port;
-                    let from: BTreeSet<u16> = held.packets.iter(&part.pool).map(ingress).collect();
+                    let ingress = |id| part.links.pool.get(id).transit.in_port;
+                    let from: BTreeSet<u16> = held.packets.iter(&part.links.pool).map(ingress).collect();
                     for ingress in from.into_iter().map(usize::from) {
                         control.presses(PortId::from(port), held.root, PortId::from(ingress), &mut |cause| {
                             let upstream = Fabric::reverse(links[ingress]);
@@ -76,7 +78,7 @@ fn waits(plan: &Plan, parts: &[Part]) -> Waits {
                         return;
                     }
                     waits.entry((link, view.cause)).or_default();
-                    for packet in view.packets.iter(&part.pool).map(|id| part.pool.get(id)) {
+                    for packet in view.packets.iter(&part.links.pool).map(|id| part.links.pool.get(id)) {
                         if let Some(cause) = control.holds_back(packet, view.cause) {
                             let upstream = Fabric::reverse(links[usize::from(packet.transit.in_port)]);
                             waits.entry((upstream, cause)).or_default().push((link, view.cause));

@@ -1,22 +1,15 @@
 //! The simulator: nodes on the engine.
 //!
-//! [`run`] works a scenario out, cuts its network into parts, lets the engine advance them, and gives tables, a summary
-//! and an audit. Results are a function of the scenario alone: not of the machine, the number of threads, or who
-//! watches.
+//! [`run`] works a scenario out, cuts its network into parts, lets the engine advance the driver of each, and gives
+//! tables, a summary and an audit. Results are a function of the scenario alone: not of the machine, the number of
+//! threads, or who watches.
 //!
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
-mod arrivals;
 mod audit;
-mod build;
-mod congestion;
 mod deadlock;
-mod entities;
-mod first_time;
-mod guarantee;
 mod noise;
 mod part;
-mod probe;
 mod results;
 mod run;
 

@@ -1,19 +1,21 @@
 //! Bit errors and losses on a link.
 //!
-//! Each bit of each packet is inverted with the same probability, independently. So the number of whole bits before the next wrong one is geometric, and that is
-//! what is drawn, once an error: packets that come through whole cost a subtraction. The stream of draws is the link's own, and its packets come in
-//! their own order, so that it makes no difference which thread it is on.
+//! Each bit of each packet is inverted with the same probability, independently. So the number of whole bits before the
+//! next wrong one is geometric, and that is what is drawn, once an error: packets that come through whole cost a
+//! subtraction. The stream of draws is the link's own, and its packets come in their own order, so that it makes no
+//! difference which thread it is on.
 //!
-//! What is hit is lost where the link ends: Ethernet's frame check sequence is taken to find every error (a CRC of 32 bits lets one damaged frame of 4 billion
-//! pass), also in a switch that cuts through and would in truth notice too late. A transport whose packets are in no Ethernet frame has a checksum of its
-//! own, which does what it can ([`node::Header::damage`]).
+//! What is hit is lost where the link ends: Ethernet's frame check sequence is taken to find every error (a CRC of 32
+//! bits lets one damaged frame of 4 billion pass), also in a switch that cuts through and would in truth notice too
+//! late. A transport whose packets are in no Ethernet frame has a checksum of its own, which does what it can
+//! ([`node::Header::damage`]).
 //!
-//! Losses hit whole packets, whatever their length, and nothing finds them: a bad optic, a full buffer in a box that nobody knows of. They are drawn in the same way, and
-//! before bit errors, from a stream of their own.
+//! Losses hit whole packets, whatever their length, and nothing finds them: a bad optic, a full buffer in a box that
+//! nobody knows of. They are drawn in the same way, and before bit errors, from a stream of their own.
 //!
-//! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out by itself, IEEE 802.1Qbb) is
-//! not modelled, so that one lost frame would stop a link for ever, which a real one survives. So a lossy link is kinder to a flow control here than in life, where a
-//! lost pause may also cost packets.
+//! Frames of a flow control are neither hit nor lost. What makes real ones safe (a pause that is repeated and runs out
+//! by itself, IEEE 802.1Qbb) is not modelled, so that one lost frame would stop a link for ever, which a real one
+//! survives. So a lossy link is kinder to a flow control here than in life, where a lost pause may also cost packets.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
+use driver::{Driver, Probe, Probes, Whole, digest};
 use engine::{Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
 use serde::Serialize;
-use units::Problem;
+use units::{Problem, Time};
 
 use crate::audit;
-use crate::build;
-use crate::part::{Part, seal};
+use crate::part::{self, Memory, Part};
 use crate::results;
 
 /// What a run gives.
@@ -63,24 +63,40 @@ pub struct RunInfo {
 /// each window; when it returns true the run stops there and the results so far are given.
 pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
     let plan = Plan::new(scenario)?;
-    let mut parts = build::parts(&plan, threads);
     let flows = plan.flows.len() as u64;
-    let progress = |now, flows_done| Progress { now, horizon: plan.horizon, flows_done, flows };
-    let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, flows, |now, done| watch(progress(now, done)));
-    for part in &mut parts {
-        part.end();
-    }
-    Ok(conclude(&plan, &parts, outcome))
+    let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
+    let probes = || Probes::new(&plan);
+    Ok(match probes().is_empty() {
+        true => run_watched(&plan, threads, || (), watch),
+        false => run_watched(&plan, threads, probes, watch),
+    })
 }
 
-fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
-    let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
+/// Runs a plan under some kind of probe.
+fn run_watched<P: Probe>(
+    plan: &Plan,
+    threads: usize,
+    probe: impl FnMut() -> P,
+    watch: impl FnMut(Time, u64) -> bool,
+) -> RunResult {
+    let mut parts = part::parts(plan, threads, probe);
+    let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, plan.flows.len() as u64, watch);
+    let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
+    drivers.iter_mut().for_each(Driver::end);
+    conclude(plan, &drivers, outcome)
+}
+
+fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], outcome: Outcome) -> RunResult {
+    let hosts = || parts.iter().flat_map(|part| &part.hosts);
+    let switches = || parts.iter().flat_map(|part| &part.switches);
+    let whole = Whole { plan, end: outcome.end, switches: switches().collect(), hosts: hosts().collect() };
+    let flows = Flows::gather(plan.flows.len(), hosts().map(|slot| &slot.host));
     let completed = flows.completed();
     let info = RunInfo {
         level: "packet",
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
-        digest: format!("{:016x}", digest(parts)),
+        digest: format!("{:016x}", digest(switches(), hosts())),
         packet_hops: parts.iter().map(|part| part.packet_hops).sum(),
         events: parts.iter().map(|part| part.events).sum(),
         ended: match outcome.ended {
@@ -98,16 +114,8 @@ fn conclude(plan: &Plan, parts: &[Part], outcome: Outcome) -> RunResult {
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
         warnings: plan.warnings().iter().map(ToString::to_string).collect(),
-        audit: audit::findings(plan, parts, &flows, outcome),
+        audit: audit::findings(&whole, parts, &flows, outcome),
     };
-    let tables = results::tables(plan, parts, flows, outcome.end);
+    let tables = results::tables(&whole, parts, flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
-}
-
-/// The sum over all nodes of their sealed digests: in any order, over any cut.
-fn digest(parts: &[Part]) -> u64 {
-    let switches = parts.iter().flat_map(|part| &part.switches).map(|slot| seal(u64::from(slot.id) << 32, slot.digest));
-    let hosts =
-        parts.iter().flat_map(|part| &part.hosts).map(|slot| seal(u64::from(slot.host.id().0), slot.host.digest));
-    switches.chain(hosts).fold(0, u64::wrapping_add)
 }

@@ -1,6 +1,6 @@
 //! Frames of every scheme in the catalogue, and bytes that are none.
 
-use catalogue::Transport;
+use catalogue::{LinkControl, Transport};
 use clearway_live::frame::{Codec, Frame, Refusal};
 use node::packet::flags::TELEMETRY;
 use node::telemetry::HopRecord;
@@ -63,7 +63,8 @@ fn framed(
     }
     let mut content = Vec::new();
     clearway_live::content::write(packet.flow, more, packet.payload_bytes.into(), &mut content);
-    let frame = Frame { link: LinkId(link), number, gone, tail_lag_ps, packet, journey, telemetry, content: &content };
+    let (link, queue, content) = (LinkId(link), more as u16, content.as_slice());
+    let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content };
     let mut bytes = Vec::new();
     codec.emit(&frame, &mut bytes);
     assert_eq!(codec.parse(&bytes), Ok(frame));
@@ -83,7 +84,7 @@ proptest! {
         more in prop::collection::vec(any::<u8>(), 1..20),
     ) {
         let transports = transports();
-        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
         let mut packet = *index.get(&first_packets());
         let flags = if telemetry { flags | TELEMETRY } else { flags };
         packet.class = class % 8;
@@ -107,7 +108,7 @@ proptest! {
     #[test]
     fn any_bytes_are_refused_or_a_frame(bytes in prop::collection::vec(any::<u8>(), 0..200), sealed: bool) {
         let transports = transports();
-        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
         let bytes = if sealed { seal(bytes) } else { bytes };
         if let Ok(frame) = codec.parse(&bytes) {
             let mut again = Vec::new();
@@ -120,7 +121,7 @@ proptest! {
     #[test]
     fn any_field_may_be_wrong(index: prop::sample::Index, way in way(), at: prop::sample::Index, byte: u8) {
         let transports = transports();
-        let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
         let mut bytes = framed(&codec, *index.get(&first_packets()), way);
         bytes.truncate(bytes.len() - 4);
         let at = 5 + at.index(bytes.len() - 5);
@@ -138,7 +139,7 @@ proptest! {
 
 /// The bytes as the fields of a frame: magic and version before, checksum after them.
 fn seal(fields: Vec<u8>) -> Vec<u8> {
-    let mut bytes = b"CLWY\x02".to_vec();
+    let mut bytes = b"CLWY\x03".to_vec();
     bytes.extend(fields);
     let checksum = crc32fast::hash(&bytes);
     bytes.extend(checksum.to_be_bytes());
@@ -148,7 +149,7 @@ fn seal(fields: Vec<u8>) -> Vec<u8> {
 #[test]
 fn what_is_wrong_is_named() {
     let transports = transports();
-    let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+    let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
     let packet = first_packets()[0];
     let refused = |change: &dyn Fn(&mut Frame<'_>)| {
         let mut content = vec![0; packet.payload_bytes.into()];
@@ -160,6 +161,7 @@ fn what_is_wrong_is_named() {
             tail_lag_ps: 0,
             packet,
             journey: Journey::default(),
+            queue: 0,
             telemetry: Telemetry::default(),
             content: &content,
         };
@@ -178,14 +180,14 @@ fn what_is_wrong_is_named() {
     assert_eq!(codec.parse(b""), Err(Refusal::Length));
     assert_eq!(codec.parse(b"GET / HTTP/1.1"), Err(Refusal::Magic));
     assert_eq!(codec.parse(b"CLWY\x01and so on"), Err(Refusal::Version));
-    assert_eq!(codec.parse(b"CLWY\x02and so on"), Err(Refusal::Checksum));
+    assert_eq!(codec.parse(b"CLWY\x03and so on"), Err(Refusal::Checksum));
     assert_eq!(codec.parse(&seal(vec![0xFF; 300])), Err(Refusal::Transport));
 }
 
 #[test]
 fn what_r2c2_sends_is_in_its_frames_as_figure_6_has_it() {
     let transports = transports();
-    let codec = Codec { transports: &transports, hosts: HOSTS, links: LINKS };
+    let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
     let r2c2 = Transport::NAMES.iter().position(|name| *name == "r2c2").expect("it is in the catalogue");
     let packets: Vec<Packet> =
         first_packets().into_iter().filter(|packet| usize::from(packet.transport) == r2c2).collect();

@@ -77,27 +77,6 @@ fn every_transport_delivers_right_content_over_sockets() {
     }
 }
 
-/// The tight form of the above: with what the machine was late taken off, completion times are the simulator's.
-#[test]
-#[ignore = "needs a machine with a core to spare for ten seconds a transport"]
-fn but_for_lateness_completion_times_are_the_simulators() {
-    let text = include_str!("../../../../examples/live.toml");
-    for name in Transport::NAMES {
-        let mut scenario = read(text, &[]);
-        if scenario.transport.name() != *name {
-            scenario.transport = Transport::named(name).expect("it is in the catalogue");
-        }
-        let live = run(&scenario, |_| false).expect("it can be run");
-        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
-        sound(&live);
-        assert!(undisturbed(&live), "{name}: {:#?}", live.info.audit);
-        let here = column(&live.tables, "flows", "fct_ps").iter().zip(column(&live.tables, "flows", "late_ps"));
-        for (flow, ((here, late), there)) in here.zip(column(&simulated.tables, "flows", "fct_ps")).enumerate() {
-            assert_eq!(here.wrapping_sub(*late), *there, "{name}, flow {flow}");
-        }
-    }
-}
-
 #[test]
 fn what_is_given_up_is_submitted_again() {
     let text = r#"
@@ -183,7 +162,7 @@ fn hostile_bytes_are_counted_and_dropped() {
     let mut host = plan.host(HostId(0));
     host.wake(Time::ZERO);
     let packet = host.pull(Time::ZERO).expect("it has something to say");
-    let codec = Codec { transports: &plan.transports, hosts: 8, links: 16 };
+    let codec = Codec { transports: &plan.transports, flow_control: &plan.scenario.flow_control, hosts: 8, links: 16 };
     let content = vec![7; packet.payload_bytes.into()];
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
@@ -206,6 +185,7 @@ fn hostile_bytes_are_counted_and_dropped() {
                             tail_lag_ps: 0,
                             packet,
                             journey,
+                            queue: 0,
                             telemetry: node::Telemetry::default(),
                             content: &content,
                         };

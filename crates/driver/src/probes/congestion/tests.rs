@@ -99,7 +99,7 @@ fn kept_at(queues: &[(bool, Option<Cause>, &[u32])], frame: Option<Frame>) -> Ke
     congestion.names_roots = true;
     let slot = SwitchSlot { id: 0, switch, first_outlet: 0, digest: 0 };
     match frame {
-        Some(frame) => congestion.hear(&slot, UPLINK, &node::link::frame_packet(frame), &pool),
+        Some(frame) => congestion.on_frame(Time::ZERO, &slot, UPLINK, &node::link::frame_packet(frame), &pool),
         None => congestion.audit_all(&slot, &pool),
     }
     assert!(congestion.rows.is_empty(), "no sample");

@@ -4,17 +4,18 @@
 //! packets (Augmented Queue, section 5.5 compares the two). Histograms hold three digits, so quantiles are within
 //! 0.1%, in constant memory however long the run is.
 
+mod aqs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contract::sharing::Position;
 use hdrhistogram::Histogram;
 use node::Packet;
 use node::pool::Transit;
 use run::{Column, Data, Entities, FlowTable, Plan, Table};
-use units::{Duration, SwitchId, Time};
+use units::{Duration, Time};
 
-use crate::part::Part;
+use crate::{HostSlot, Probe, View, Wants, Whole};
 
 /// What has arrived at the hosts of a part.
 pub(crate) struct EntityProbe {
@@ -47,10 +48,15 @@ impl EntityProbe {
             waits: (0..count).map(|_| [histogram(), histogram()]).collect(),
         })
     }
+}
 
-    /// A packet has come to its host.
+impl Probe for EntityProbe {
+    fn wants(&self) -> Wants {
+        Wants { arrivals: true, samples: true, ..Wants::default() }
+    }
+
     #[inline]
-    pub fn note(&mut self, packet: &Packet, transit: &Transit) {
+    fn on_arrival(&mut self, _: Time, _: &HostSlot, packet: &Packet, transit: &Transit) {
         let Some(flow) = self.flows.try_get(packet.flow) else { return };
         let [group, source, destination] = self.entities.of(flow, packet);
         let bytes = u64::from(packet.payload_bytes);
@@ -67,29 +73,28 @@ impl EntityProbe {
         }
     }
 
-    /// An interval ends.
-    pub fn sample(&mut self, now: Time) {
+    fn on_sample(&mut self, now: Time, _: View<'_>) {
         for (entity, arrived) in self.now.iter_mut().enumerate() {
             if *arrived != Arrived::default() {
                 self.samples.push((now, entity as u16, std::mem::take(arrived)));
             }
         }
     }
-}
 
-/// The tables `entities`, `waits` and `aqs`; none if the run has no entities.
-pub(crate) fn tables(plan: &Plan, parts: &[Part], end: Time) -> Vec<Table> {
-    if plan.entities.names.is_empty() {
-        return Vec::new();
+    /// The tables `entities`, `waits` and `aqs`; none if the run has no entities.
+    fn tables(seen: &[&EntityProbe], whole: &Whole<'_>) -> Vec<Table> {
+        if seen.is_empty() {
+            return Vec::new();
+        }
+        vec![arrivals(seen, whole), waits(seen, whole.plan), aqs::table(whole)]
     }
-    vec![arrivals(plan, parts, end), waits(plan, parts), aqs(plan, parts)]
 }
 
-fn arrivals(plan: &Plan, parts: &[Part], end: Time) -> Table {
+fn arrivals(seen: &[&EntityProbe], whole: &Whole<'_>) -> Table {
+    let (plan, end) = (whole.plan, whole.end);
     let count = plan.entities.names.len();
     let interval = plan.scenario.measure.interval;
-    let probes = || parts.iter().filter_map(|part| part.entities.as_ref());
-    let rest = probes().flat_map(|probe| (0u16..).zip(&probe.now).map(|(entity, &arrived)| (end, entity, arrived)));
+    let rest = seen.iter().flat_map(|probe| (0u16..).zip(&probe.now).map(|(entity, &arrived)| (end, entity, arrived)));
     let mut cells: BTreeMap<(Time, u16), Arrived> = BTreeMap::new();
     // Every entity has a row in every interval, also where nothing arrived: a mean over rows is a mean over time.
     let mut at = Time::ZERO;
@@ -97,7 +102,7 @@ fn arrivals(plan: &Plan, parts: &[Part], end: Time) -> Table {
         at += interval;
         cells.extend((0..count as u16).map(|entity| ((at, entity), Arrived::default())));
     }
-    for (at, entity, arrived) in probes().flat_map(|probe| probe.samples.iter().copied()).chain(rest) {
+    for (at, entity, arrived) in seen.iter().flat_map(|probe| probe.samples.iter().copied()).chain(rest) {
         if arrived != Arrived::default() || cells.contains_key(&(at, entity)) {
             let cell = cells.entry((at, entity)).or_default();
             cell.delivered += arrived.delivered;
@@ -131,13 +136,13 @@ fn arrivals(plan: &Plan, parts: &[Part], end: Time) -> Table {
     }
 }
 
-fn waits(plan: &Plan, parts: &[Part]) -> Table {
+fn waits(seen: &[&EntityProbe], plan: &Plan) -> Table {
     let kinds = ["physical", "virtual"].map(str::to_owned).to_vec();
     let mut rows = Vec::new();
     for entity in 0..plan.entities.names.len() {
         for kind in 0..kinds.len() {
             let mut all: Histogram<u64> = Histogram::new(3).expect("three digits are few enough");
-            for probe in parts.iter().filter_map(|part| part.entities.as_ref()) {
+            for probe in seen {
                 all.add(&probe.waits[entity][kind]).expect("a histogram that resizes takes any other");
             }
             rows.push((entity as u32, kind as u32, all));
@@ -160,101 +165,6 @@ fn waits(plan: &Plan, parts: &[Part]) -> Table {
             Column::new("p95_ns", "ns", "95th percentile", ns(&|all| all.value_at_quantile(0.95))),
             Column::new("p99_ns", "ns", "99th percentile", ns(&|all| all.value_at_quantile(0.99))),
             Column::new("max_ns", "ns", "longest", ns(&|all| all.max())),
-        ],
-    }
-}
-
-/// A row an AQ.
-fn aqs(plan: &Plan, parts: &[Part]) -> Table {
-    /// Whose, where, and what was counted of it.
-    struct Row {
-        switch: SwitchId,
-        entity: u32,
-        position: Position,
-        part: run::Part,
-        aq: u32,
-        rate_bps: u64,
-        stats: node::TagStats,
-    }
-    let entities = &plan.entities;
-    let of_all = run::Part::Whole;
-    let mut rows: Vec<Row> = Vec::new();
-    for (asked, rate) in entities.requests.iter().zip(entities.rates(&plan.fabric)) {
-        let (position, aq, rate_bps) = (asked.place.position, asked.id.tag(), rate.bps());
-        let (switch, entity, stats) = (asked.switch, u32::from(asked.entity), node::TagStats::default());
-        rows.push(Row { switch, entity, position, part: asked.part, aq, rate_bps, stats });
-    }
-    // Packets without an AQ belong to nobody, whose name follows those of entities.
-    let nobody = entities.names.len() as u32;
-    for &(switch, id, place) in &entities.untagged {
-        let (position, aq, stats) = (place.position, id.tag(), node::TagStats::default());
-        rows.push(Row { switch, entity: nobody, position, part: of_all, aq, rate_bps: 0, stats });
-    }
-    rows.sort_by_key(|row| (row.switch, row.entity, row.position, row.aq));
-    for slot in parts.iter().flat_map(|part| &part.switches) {
-        let counted = slot.switch.tag_stats();
-        let first = rows.partition_point(|row| row.switch < SwitchId(slot.id));
-        for row in rows[first..].iter_mut().take_while(|row| row.switch == SwitchId(slot.id)) {
-            row.stats = counted.get(&row.aq).copied().unwrap_or_default();
-        }
-    }
-    let u32s = |value: &dyn Fn(&Row) -> u32| rows.iter().map(value).collect::<Vec<u32>>();
-    let u64s = |value: &dyn Fn(&Row) -> u64| Data::U64(rows.iter().map(value).collect());
-    let named =
-        |index: Vec<u32>, names: &[&str]| Data::Names { index, names: names.iter().map(|&n| n.to_owned()).collect() };
-    let switch = Data::Names {
-        index: u32s(&|row| row.switch.0),
-        names: plan.fabric.names[plan.fabric.hosts as usize..].to_vec(),
-    };
-    let whose = Data::Names {
-        index: u32s(&|row| row.entity),
-        names: entities.names.iter().cloned().chain(["(untagged)".to_owned()]).collect(),
-    };
-    let kind = |row: &Row| match row.part {
-        run::Part::Whole => 0,
-        run::Part::Host(_) => 1,
-        run::Part::Flow(_) => 2,
-    };
-    let number = |row: &Row| match row.part {
-        run::Part::Whole => row.entity,
-        run::Part::Host(host) => host.0,
-        run::Part::Flow(flow) => flow.0,
-    };
-    Table {
-        name: "aqs",
-        columns: vec![
-            Column::new("switch", "", "where", switch),
-            Column::new("entity", "", "whose AQ; (untagged) for that of packets without one", whose),
-            Column::new(
-                "pipeline",
-                "",
-                "ingress or egress",
-                named(u32s(&|row| u32::from(row.position == Position::Egress)), &["ingress", "egress"]),
-            ),
-            Column::new(
-                "part",
-                "",
-                "what of the entity: entity, host or flow",
-                named(u32s(&|row| kind(row)), &["entity", "host", "flow"]),
-            ),
-            Column::new("number", "", "the number of that entity, host or flow", Data::U32(u32s(&|row| number(row)))),
-            Column::new("aq", "", "the AQ's id, as packets carry it", Data::U32(u32s(&|row| row.aq))),
-            Column::new(
-                "share_bps",
-                "bit/s",
-                "what it may have if all are there and none is idle, before any headroom; 0 if untagged",
-                u64s(&|row| row.rate_bps),
-            ),
-            Column::new("passed_packets", "", "packets that passed it", u64s(&|row| row.stats.passed_packets)),
-            Column::new("passed_bytes", "B", "bytes of them on the wire", u64s(&|row| row.stats.passed_bytes)),
-            Column::new(
-                "dropped_packets",
-                "",
-                "packets dropped above the AQ limit",
-                u64s(&|row| row.stats.dropped_packets),
-            ),
-            Column::new("dropped_bytes", "B", "bytes of them", u64s(&|row| row.stats.dropped_bytes)),
-            Column::new("marked_packets", "", "packets marked by the A-Gap", u64s(&|row| row.stats.marked_packets)),
         ],
     }
 }

@@ -1,18 +1,20 @@
-//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a root.
+//! Congestion trees: which ports are roots, which queues they hold, and what is held though it goes nowhere near a
+//! root.
 //!
-//! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's reaction
-//! accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there that meets no further
-//! hotspot, and may go, and might ever since the last sample (what is held and let go in turn does not become a root in
-//! between); where a flow control names roots itself, they are what it names. What a pause holds is innocent when its onward
-//! path meets no root of that instant. A part sees only its own ports, so it notes the paths of what waits, added up, and
-//! roots and paths meet when the run is over ([`table`]).
+//! A hotspot is a port at which more waits than two one-hop bandwidth-delay products: more than its flow control's
+//! reaction accounts for. A root is the most downstream hotspot of a tree (Pyrrha, section 4.1): so much waits there
+//! that meets no further hotspot, and may go, and might ever since the last sample (what is held and let go in turn
+//! does not become a root in between); where a flow control names roots itself, they are what it names. What a pause
+//! holds is innocent when its onward path meets no root of that instant. A part sees only its own ports, so it notes
+//! the paths of what waits, added up, and roots and paths meet when the run is over ([`table`]).
 //!
-//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it whenever a frame of
-//! it arrives about a root, before that changes anything, and when a link fails, routes change and the run ends ([`findings`]). What
-//! is held stays until such an event lets it go; so every packet that was ever held in a switch has been seen.
+//! A flow control that promises to hold a packet only for roots on its path (Pyrrha, Theorem 3.1) is held to it
+//! whenever a frame of it arrives about a root, before that changes anything, and when a link fails, routes change and
+//! the run ends ([`findings`]). What is held stays until such an event lets it go; so every packet that was ever held
+//! in a switch has been seen.
 //!
-//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only there
-//! do they meet a root. Absent: frames in flight. A pause counts from its arrival.
+//! Where packets choose paths by queues or at random, only the hops that all their paths share are known, and only
+//! there do they meet a root. Absent: frames in flight. A pause counts from its arrival.
 
 mod table;
 
@@ -20,17 +22,16 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use fabric::{Fabric, Routes};
+use fabric::Fabric;
 use node::Packet;
 use node::link::{Cause, Held, QueueView};
 use node::onward_path::Downstream;
 use node::pool::Pool;
-use run::{Finding, Plan};
+use run::{Finding, Plan, Table};
 use rustc_hash::FxHashMap;
 use units::{Duration, NodeId, PortId, SwitchId, Time};
 
-use crate::part::{HostSlot, Part, SwitchSlot};
-pub(crate) use table::table;
+use crate::{Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part sees of congestion.
 pub(crate) struct Congestion {
@@ -108,56 +109,8 @@ impl Congestion {
         })
     }
 
-    /// From now on switches forward by these tables.
-    pub fn set_routes(&mut self, routes: &Arc<Routes>) {
-        self.downstream.set_routes(routes.clone());
-    }
-
-    /// From now on some switches forward by these tables, and others by others. What a node takes for a packet's path may be none, so that the promise is
-    /// no longer looked at; and samples go by the tables of the switches that came last.
-    pub fn tables_differ(&mut self, routes: &Arc<Routes>) {
-        self.names_roots = false;
-        self.set_routes(routes);
-    }
-
-    /// Notes what there is to tell.
-    pub fn sample(&mut self, now: Time, switches: &[SwitchSlot], hosts: &[HostSlot], pool: &Pool) {
-        for slot in switches {
-            for port in (0..slot.switch.ports().len()).map(PortId::from) {
-                self.see_port(now, slot, port, pool);
-            }
-        }
-        for slot in hosts {
-            let uplinks = self.fabric.uplinks(slot.host.id());
-            slot.host.held(&mut |port, cause| {
-                let link = uplinks[port.index()].0;
-                let place = Row {
-                    at: now,
-                    link,
-                    cause,
-                    hotspot: false,
-                    lately: false,
-                    root: false,
-                    paused: true,
-                    bytes: 0,
-                    waiting: 0..0,
-                };
-                self.rows.push(place);
-            });
-        }
-    }
-
-    /// A frame is about to reach a port of a switch: what the root that it names holds there is held to the promise.
-    pub fn hear(&mut self, slot: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
-        if !self.names_roots {
-            return;
-        }
-        let Some(root) = slot.switch.flow_control().and_then(|control| control.about(frame)) else { return };
-        self.audit(slot, port, Some(root), pool);
-    }
-
     /// What is held at any port of a switch is held to the promise.
-    pub fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
+    fn audit_all(&mut self, slot: &SwitchSlot, pool: &Pool) {
         if self.names_roots {
             for port in (0..slot.switch.ports().len()).map(PortId::from) {
                 self.audit(slot, port, None, pool);
@@ -265,6 +218,78 @@ impl Congestion {
     }
 }
 
+impl Probe for Congestion {
+    fn wants(&self) -> Wants {
+        Wants { frames: self.names_roots, samples: true, ..Wants::default() }
+    }
+
+    /// What the root that a frame names holds at a port is held to the promise.
+    fn on_frame(&mut self, _: Time, slot: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
+        if !self.names_roots {
+            return;
+        }
+        let Some(root) = slot.switch.flow_control().and_then(|control| control.about(frame)) else { return };
+        self.audit(slot, port, Some(root), pool);
+    }
+
+    fn on_sample(&mut self, now: Time, view: View<'_>) {
+        for slot in view.switches {
+            for port in (0..slot.switch.ports().len()).map(PortId::from) {
+                self.see_port(now, slot, port, view.pool);
+            }
+        }
+        for slot in view.hosts {
+            let uplinks = self.fabric.uplinks(slot.host.id());
+            slot.host.held(&mut |port, cause| {
+                let link = uplinks[port.index()].0;
+                let place = Row {
+                    at: now,
+                    link,
+                    cause,
+                    hotspot: false,
+                    lately: false,
+                    root: false,
+                    paused: true,
+                    bytes: 0,
+                    waiting: 0..0,
+                };
+                self.rows.push(place);
+            });
+        }
+    }
+
+    fn on_change(&mut self, _: Time, change: Upcoming<'_>, view: View<'_>) {
+        match change {
+            Upcoming::Routes(routes) => {
+                self.end(view);
+                self.downstream.set_routes(routes.clone());
+            }
+            // What a node takes for a packet's path may be none, so that the promise is no longer looked at; and
+            // samples go by the tables of the switches that came last.
+            Upcoming::RoutesOfSome(routes) => {
+                self.end(view);
+                self.names_roots = false;
+                self.downstream.set_routes(routes.clone());
+            }
+            Upcoming::LinkOf(switch) => self.audit_all(&view.switches[switch as usize], view.pool),
+            Upcoming::GuaranteeEnds => {}
+        }
+    }
+
+    fn end(&mut self, view: View<'_>) {
+        view.switches.iter().for_each(|slot| self.audit_all(slot, view.pool));
+    }
+
+    fn tables(seen: &[&Congestion], whole: &Whole<'_>) -> Vec<Table> {
+        table::table(seen, whole.plan).into_iter().collect()
+    }
+
+    /// Whether a flow control that names roots held what it should, and no more.
+    fn findings(seen: &[&Congestion], whole: &Whole<'_>) -> Vec<Finding> {
+        findings(whole.plan, seen)
+    }
+}
+
 /// The link of a root, whose port sends on it; of a host, its own.
 fn root_link(fabric: &Fabric, cause: Cause) -> Option<u32> {
     match cause {
@@ -277,12 +302,11 @@ fn root_node(fabric: &Fabric, node: u32) -> NodeId {
     NodeId(node.checked_sub(fabric.switches).unwrap_or(node + fabric.hosts))
 }
 
-/// Whether a flow control that names roots held what it should, and no more.
-pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
+fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
     let Some(promise) = plan.scenario.flow_control.as_scheme().and_then(|control| control.promise()) else {
         return Vec::new();
     };
-    let all = parts.iter().filter_map(|part| part.congestion.as_ref()).fold(Kept::default(), |all, seen| Kept {
+    let all = seen.iter().fold(Kept::default(), |all, seen| Kept {
         held_packets: all.held_packets + seen.kept.held_packets,
         wrong_packets: all.wrong_packets + seen.kept.wrong_packets,
         shared_packets: all.shared_packets + seen.kept.shared_packets,
@@ -297,7 +321,8 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
     let shared = match shared_packets {
         0 => String::new(),
         _ => format!(
-            "{shared_wrong_packets} of {shared_packets} do not in queues that roots share for want of others, which the theorem \
+            "{shared_wrong_packets} of {shared_packets} do not in queues that roots share for want of others, which \
+             the theorem \
              leaves out; "
         ),
     };
@@ -306,9 +331,10 @@ pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
             name: "flows are held only by roots on their own onward path",
             ok: wrong_packets == 0 || !promise.on_path,
             detail: format!(
-                "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; {shared}{:.2}% of held \
+                "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; \
+                 {shared}{:.2}% of held \
                  bytes, over all samples, wait for what is none any more{until}",
-                100.0 * table::innocent_share(parts)
+                100.0 * table::innocent_share(seen)
             ),
         },
         Finding {

@@ -1,20 +1,18 @@
-//! Data that comes to its host for the first time: what of the links' use is worth something. The authors of dcPIM plot it as
-//! utilisation (their program adds a packet's size when its number is new to the receiver), and so do most papers.
+//! Data that comes to its host for the first time: what of the links' use is worth something. The authors of dcPIM plot
+//! it as utilisation (their program adds a packet's size when its number is new to the receiver), and so do most
+//! papers.
 
 use catalogue::Transport;
 use node::packet::flags;
 use node::{FlowMap, Packet};
 use run::Plan;
-use units::{Duration, Time};
 
 /// What has come to the hosts of a part.
-pub(crate) struct FirstTime {
+pub(super) struct FirstTime {
     transports: Vec<Transport>,
     flows: FlowMap<Came>,
-    /// Bytes on the wire since the last sample.
+    /// Bytes on the wire since they were last taken.
     bytes: u64,
-    /// Per sample: those bytes.
-    pub samples: Vec<(Time, u64)>,
 }
 
 /// Which bytes of a message have come: all below `until`, and beyond it the ranges of `later`, in order and apart.
@@ -25,15 +23,9 @@ struct Came {
 }
 
 impl FirstTime {
-    /// None if nothing is sampled.
-    pub fn new(plan: &Plan) -> Option<FirstTime> {
-        let sampled = plan.scenario.measure.interval != Duration::ZERO;
-        sampled.then(|| FirstTime {
-            transports: plan.transports.clone(),
-            flows: FlowMap::default(),
-            bytes: 0,
-            samples: Vec::new(),
-        })
+    /// Nothing has come yet.
+    pub fn new(plan: &Plan) -> FirstTime {
+        FirstTime { transports: plan.transports.clone(), flows: FlowMap::default(), bytes: 0 }
     }
 
     /// A packet has come to a host.
@@ -56,9 +48,9 @@ impl FirstTime {
         }
     }
 
-    /// The end of an interval.
-    pub fn sample(&mut self, now: Time) {
-        self.samples.push((now, std::mem::take(&mut self.bytes)));
+    /// How many bytes have come since this was last asked.
+    pub fn take_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.bytes)
     }
 }
 

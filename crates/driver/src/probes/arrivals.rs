@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use node::Packet;
+use node::pool::Transit;
 use run::{Column, Data, Plan, Table};
 use units::{FlowId, HostId, Time};
 
-use crate::part::Part;
+use crate::{HostSlot, Probe, Wants, Whole};
 
 /// What has come to the hosts of a part that are asked about.
 pub(crate) struct Arrivals {
@@ -28,33 +29,36 @@ impl Arrivals {
     pub fn new(plan: &Plan) -> Option<Arrivals> {
         (!plan.arrivals.is_empty()).then(|| Arrivals { hosts: plan.arrivals.clone(), noted: Vec::new() })
     }
+}
 
-    /// A packet has come to a host.
+impl Probe for Arrivals {
+    fn wants(&self) -> Wants {
+        Wants { arrivals: true, ..Wants::default() }
+    }
+
     #[inline]
-    pub fn note(&mut self, now: Time, host: HostId, packet: &Packet) {
+    fn on_arrival(&mut self, now: Time, host: &HostSlot, packet: &Packet, _: &Transit) {
+        let host = host.host.id();
         if packet.payload_bytes > 0 && self.hosts.contains(&host) {
             self.noted.push(Arrival { at: now, host, flow: packet.flow, bytes: packet.payload_bytes });
         }
     }
-}
 
-/// The table `arrivals`; none if no host is asked about.
-pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
-    if plan.arrivals.is_empty() {
-        return None;
-    }
-    let noted = |part: &'_ Part| part.arrivals.iter().flat_map(|arrivals| arrivals.noted.clone()).collect::<Vec<_>>();
-    let mut rows: Vec<Arrival> = parts.iter().flat_map(noted).collect();
-    rows.sort_unstable();
-    let number = |value: &dyn Fn(&Arrival) -> u64| Data::U64(rows.iter().map(value).collect());
-    let id = |value: &dyn Fn(&Arrival) -> u32| Data::U32(rows.iter().map(value).collect());
-    Some(Table {
-        name: "arrivals",
-        columns: vec![
+    /// The table `arrivals`; none if no host is asked about.
+    fn tables(seen: &[&Arrivals], _: &Whole<'_>) -> Vec<Table> {
+        if seen.is_empty() {
+            return Vec::new();
+        }
+        let mut rows: Vec<Arrival> = seen.iter().flat_map(|arrivals| arrivals.noted.iter().copied()).collect();
+        rows.sort_unstable();
+        let number = |value: &dyn Fn(&Arrival) -> u64| Data::U64(rows.iter().map(value).collect());
+        let id = |value: &dyn Fn(&Arrival) -> u32| Data::U32(rows.iter().map(value).collect());
+        let columns = vec![
             Column::new("time_ps", "ps", "when its last bit was in", number(&|row| row.at.ps())),
             Column::new("host", "", "where", id(&|row| row.host.0)),
             Column::new("flow", "", "whose", id(&|row| row.flow.0)),
             Column::new("bytes", "B", "payload; what comes again counts again", number(&|row| u64::from(row.bytes))),
-        ],
-    })
+        ];
+        vec![Table { name: "arrivals", columns }]
+    }
 }

@@ -1,28 +1,29 @@
-//! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every link.
+//! Whether what a scheme guarantees of queues and waits holds (Harmony, Theorem 3.1): watched at every packet, on every
+//! link.
 //!
-//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken one: it
-//! is looked at there and nowhere else. How long a packet waited in all switches together is known when it arrives. So what is
-//! found is the very maximum of the run, not that of samples. Waits are kept in a histogram of three digits, and the longest of
-//! all exactly.
+//! What waits for a link is the longest right after a packet has joined and the transmitter, if it was free, has taken
+//! one: it is looked at there and nowhere else. How long a packet waited in all switches together is known when it
+//! arrives. So what is found is the very maximum of the run, not that of samples. Waits are kept in a histogram of
+//! three digits, and the longest of all exactly.
 //!
-//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is lost for
-//! want of room is one.
+//! Packets that fail with a link or switch are no breach: a bound holds for what the network carries. A packet that is
+//! lost for want of room is one.
 //!
-//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`) none holds any more, on no
-//! link: what comes late from there meets what was to come behind it. So from then on breaches are counted apart, and are no fault. When the link is
-//! whole again what it has delayed is still under way, for a time that nothing bounds: the guarantee does not come back.
+//! Bounds are computed from the rates of links. Once a link is slower than it should be (a `[[failure]]` with `rate`)
+//! none holds any more, on no link: what comes late from there meets what was to come behind it. So from then on
+//! breaches are counted apart, and are no fault. When the link is whole again what it has delayed is still under way,
+//! for a time that nothing bounds: the guarantee does not come back.
 
-use std::collections::BTreeMap;
+mod findings;
 
-use contract::Guarantee;
 use hdrhistogram::Histogram;
+use node::Packet;
 use node::packet::CLASSES;
 use node::pool::Transit;
-use node::{Packet, Switch};
 use run::{Column, Data, Finding, Plan, Table};
 use units::{Duration, LinkId, PortId, SwitchId, Time};
 
-use crate::part::{Part, SwitchSlot};
+use crate::{HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
 /// What a part has seen of a guarantee.
 pub(crate) struct Watch {
@@ -52,8 +53,8 @@ struct End {
     lost: [u64; CLASSES],
 }
 
-/// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination), and
-/// what was seen.
+/// How often a bound was exceeded, and the first time: when, by which link or which packet (flow, source, destination),
+/// and what was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Breaches<T> {
     count: u64,
@@ -77,12 +78,12 @@ impl<T: Copy + Ord> Breaches<T> {
 
 impl Watch {
     /// None if a run guarantees nothing.
-    pub fn new(plan: &Plan) -> Option<Box<Watch>> {
+    pub fn new(plan: &Plan) -> Option<Watch> {
         let reserved = plan.reserved.as_ref()?;
         let guarantee = reserved.guarantee.as_ref()?;
         let fabric = &plan.fabric;
         let links = |switch| fabric.ports[fabric.switch_node(switch).index()].clone();
-        Some(Box::new(Watch {
+        Some(Watch {
             transport: reserved.transport,
             class: guarantee.class,
             queue_bounds: guarantee.queue_bytes.clone(),
@@ -94,20 +95,27 @@ impl Watch {
             queue_breaches: Breaches::NONE,
             wait_breaches: Breaches::NONE,
             end: None,
-        }))
+        })
+    }
+}
+
+impl Probe for Watch {
+    fn wants(&self) -> Wants {
+        Wants { arrivals: true, enqueues: true, ..Wants::default() }
     }
 
-    /// From now on nothing is guaranteed.
-    pub fn ends(&mut self, now: Time, switches: &[SwitchSlot]) {
-        let breaches = [self.queue_breaches.count, self.wait_breaches.count];
-        self.end = Some(End { at: now, breaches, lost: lost(switches.iter().map(|slot| &slot.switch)) });
+    /// From some change on nothing is guaranteed.
+    fn on_change(&mut self, now: Time, change: Upcoming<'_>, view: View<'_>) {
+        if let Upcoming::GuaranteeEnds = change {
+            let breaches = [self.queue_breaches.count, self.wait_breaches.count];
+            self.end = Some(End { at: now, breaches, lost: lost(view.switches.iter()) });
+        }
     }
 
-    /// A packet has joined a queue of `port`, and the transmitter has taken what it could.
     #[inline]
-    pub fn joined(&mut self, now: Time, id: u32, switch: &Switch, port: PortId) {
-        let bytes = u64::from(switch.class_bytes(port, self.class));
-        let link = self.links[id as usize][port.index()];
+    fn on_enqueue(&mut self, now: Time, slot: &SwitchSlot, port: PortId) {
+        let bytes = u64::from(slot.switch.class_bytes(port, self.class));
+        let link = self.links[slot.id as usize][port.index()];
         let max = &mut self.queue_max[link.index()];
         *max = bytes.max(*max);
         if bytes > self.queue_bounds[link.index()] {
@@ -115,9 +123,8 @@ impl Watch {
         }
     }
 
-    /// A packet has come to its host.
     #[inline]
-    pub fn arrived(&mut self, now: Time, packet: &Packet, transit: &Transit) {
+    fn on_arrival(&mut self, now: Time, _: &HostSlot, packet: &Packet, transit: &Transit) {
         if packet.transport != self.transport || packet.class != self.class || packet.payload_bytes == 0 {
             return;
         }
@@ -127,6 +134,17 @@ impl Watch {
         if wait > self.wait_bound {
             self.wait_breaches.note(now, [packet.flow.0, packet.src.0, packet.dst.0], wait.ps());
         }
+    }
+
+    /// The tables `guarantees` and `guaranteed_waits`; none if the run guarantees nothing.
+    fn tables(seen: &[&Watch], whole: &Whole<'_>) -> Vec<Table> {
+        Seen::gather(seen).map_or(Vec::new(), |seen| vec![queues(whole.plan, &seen), waits(&seen)])
+    }
+
+    /// Whether the queues and waits of the run were within what was guaranteed, and nothing of it was lost for want of
+    /// room.
+    fn findings(seen: &[&Watch], whole: &Whole<'_>) -> Vec<Finding> {
+        Seen::gather(seen).map_or(Vec::new(), |seen| findings::of(&seen, whole))
     }
 }
 
@@ -147,9 +165,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn gather(parts: &[Part]) -> Option<Seen> {
-        let mut watches = parts.iter().filter_map(|part| part.guarantee.as_deref());
-        let first = watches.next()?;
+    fn gather(watches: &[&Watch]) -> Option<Seen> {
+        let (first, others) = watches.split_first()?;
         let mut seen = Seen {
             queue_bounds: first.queue_bounds.clone(),
             queue_max: first.queue_max.clone(),
@@ -160,7 +177,7 @@ impl Seen {
             wait_breaches: first.wait_breaches,
             end: first.end,
         };
-        for watch in watches {
+        for watch in others {
             for (max, other) in seen.queue_max.iter_mut().zip(&watch.queue_max) {
                 *max = (*max).max(*other);
             }
@@ -208,137 +225,18 @@ fn share(most: u64, bound: u64) -> f64 {
     if most == 0 { 0.0 } else { most as f64 / bound as f64 }
 }
 
-/// Whether the queues and waits of the run were within what was guaranteed, and nothing of it was lost for want of room.
-pub(crate) fn findings(plan: &Plan, parts: &[Part]) -> Vec<Finding> {
-    let Some(seen) = Seen::gather(parts) else { return Vec::new() };
-    let ends = |link: LinkId| {
-        let link = plan.fabric.link(link);
-        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
-    };
-    let fullest = seen.rows(plan).max_by(|a, b| seen.queue_share(*a).total_cmp(&seen.queue_share(*b)));
-    let fullest = fullest.map_or("no queue".to_owned(), |link| {
-        let (most, bound) = (seen.queue_max[link.index()], seen.queue_bounds[link.index()]);
-        format!("at most {most}B of {bound}B waited from {} ({:.1}%)", ends(link), 100.0 * seen.queue_share(link))
-    });
-    let queue_first = seen.queue_breaches.first.map_or(String::new(), |(at, link, bytes)| {
-        let bound = seen.queue_bounds[link.index()];
-        format!(", first at {} from {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
-    });
-    let wait_first = seen.wait_breaches.first.map_or(String::new(), |(at, [flow, src, dst], ps)| {
-        let (at, wait) = (at.since(Time::ZERO), Duration::from_ps(ps));
-        format!(", first a packet of flow {flow} that came from host {src} to host {dst} at {at}: {wait}")
-    });
-    let wait_share = 100.0 * share(seen.wait_max.ps(), seen.wait_bound.ps());
-    let reserved = usize::from(plan.reserved.as_ref().map_or(0, |reserved| reserved.classes));
-    let lost = lost(switches(parts));
-    let lost_faults: u64 = seen.end.map_or(lost, |end| end.lost)[..reserved].iter().sum();
-    let by_class: Vec<String> =
-        lost[..reserved].iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
-    let [queue_faults, wait_faults] = seen.faults();
-    let (queue_count, wait_count) = (seen.queue_breaches.count, seen.wait_breaches.count);
-    let mut findings = vec![
-        Finding {
-            name: "queues are within what is guaranteed",
-            ok: queue_faults == 0,
-            detail: format!(
-                "{fullest}; {queue_count} times more{queue_first}{}{}",
-                seen.excuse(queue_count, queue_faults),
-                open(plan)
-            ),
-        },
-        Finding {
-            name: "waits are within what is guaranteed",
-            ok: wait_faults == 0,
-            detail: format!(
-                "at most {} of {} ({wait_share:.1}%), over {} data packets; {wait_count} longer{wait_first}{}",
-                seen.wait_max,
-                seen.wait_bound,
-                seen.waits.len(),
-                seen.excuse(wait_count, wait_faults)
-            ),
-        },
-        Finding {
-            name: "nothing that is guaranteed was lost for want of room",
-            ok: lost_faults == 0,
-            detail: format!(
-                "packets of reserved classes: {}{}{}",
-                by_class.join(", "),
-                seen.excuse(lost[..reserved].iter().sum(), lost_faults),
-                tight(plan, &seen)
-            ),
-        },
-    ];
-    findings.extend(delays(plan, parts));
-    findings
-}
-
-/// What is audited without proof.
-fn open(plan: &Plan) -> &'static str {
-    let guarantee = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref());
-    if guarantee.is_some_and(|guarantee| !guarantee.proven) { "; the bound is not proven for this fabric" } else { "" }
-}
-
-/// Where switches keep less room than may be needed: what waits there beyond it finds what others leave.
-fn tight(plan: &Plan, seen: &Seen) -> String {
-    let Some(guarantee) = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref()) else {
-        return String::new();
-    };
-    let less = |link: &LinkId| guarantee.room_bytes[link.index()] < guarantee.queue_bytes[link.index()];
-    let links: Vec<LinkId> = seen.rows(plan).filter(less).collect();
-    links.first().map_or(String::new(), |link| {
-        let (kept, most) = (guarantee.room_bytes[link.index()], guarantee.queue_bytes[link.index()]);
-        let from = &plan.fabric.names[plan.fabric.link(*link).from.index()];
-        format!(
-            "; at {} links less room is kept than is guaranteed to suffice, as at {from} {kept}B of {most}B",
-            links.len()
-        )
-    })
-}
-
-/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure may.
-fn delays(plan: &Plan, parts: &[Part]) -> Option<Finding> {
-    let measures = || parts.iter().flat_map(|part| &part.hosts).flat_map(|slot| &slot.host.measures);
-    let of = |what: &str| -> BTreeMap<u32, u64> {
-        measures().filter(|measure| measure.what == what).map(|measure| (measure.flow.0, measure.value)).collect()
-    };
-    let (delays, bounds) = (of(Guarantee::DELAY), of(Guarantee::DELAY_BOUND));
-    let shares = delays.iter().filter_map(|(flow, &delay)| Some((*flow, delay, *bounds.get(flow)?)));
-    let slowest = shares.clone().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
-    let late = shares.filter(|of| of.1 > of.2).count();
-    let (flow, delay, bound) = slowest;
-    let [took, may] = [delay, bound].map(Duration::from_ps);
-    Some(Finding {
-        name: "messages take no longer than is guaranteed",
-        ok: late == 0 || !plan.changes.is_empty(),
-        detail: format!(
-            "of {} messages at most {:.1}% of their bounds: flow {flow}, {took} of {may}; {late} longer",
-            delays.len(),
-            100.0 * share(delay, bound)
-        ),
-    })
-}
-
 /// By class, packets lost for want of room.
-fn lost<'a>(switches: impl Iterator<Item = &'a Switch>) -> [u64; CLASSES] {
-    let add = |sum: [u64; CLASSES], switch: &Switch| {
-        let more = switch.overflow_by_class();
+fn lost<'a>(switches: impl Iterator<Item = &'a SwitchSlot>) -> [u64; CLASSES] {
+    let add = |sum: [u64; CLASSES], slot: &SwitchSlot| {
+        let more = slot.switch.overflow_by_class();
         std::array::from_fn(|class| sum[class] + more[class])
     };
     switches.fold([0; CLASSES], add)
 }
 
-fn switches(parts: &[Part]) -> impl Iterator<Item = &Switch> {
-    parts.iter().flat_map(|part| &part.switches).map(|slot| &slot.switch)
-}
-
 /// Where the distribution of waits is told.
 const QUANTILES: [f64; 17] =
     [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 1.0];
-
-/// The tables `guarantees` and `guaranteed_waits`; none if the run guarantees nothing.
-pub(crate) fn tables(plan: &Plan, parts: &[Part]) -> Vec<Table> {
-    Seen::gather(parts).map_or(Vec::new(), |seen| vec![queues(plan, &seen), waits(&seen)])
-}
 
 fn queues(plan: &Plan, seen: &Seen) -> Table {
     let links: Vec<LinkId> = seen.rows(plan).collect();
@@ -396,7 +294,8 @@ fn waits(seen: &Seen) -> Table {
             Column::new(
                 "wait_ps",
                 "ps",
-                "how long they waited in all switches together, at most; to three digits but for the last, which is the longest \
+                "how long they waited in all switches together, at most; to three digits but for the last, which is \
+                 the longest \
                  of all",
                 Data::U64(waits.to_vec()),
             ),

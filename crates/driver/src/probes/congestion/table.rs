@@ -6,7 +6,6 @@ use run::{Column, Data, Plan, Table};
 use units::Duration;
 
 use super::{Congestion, Row, root_link, root_node};
-use crate::part::Part;
 
 /// A row of the table.
 struct Told<'a> {
@@ -19,11 +18,11 @@ struct Told<'a> {
 const ROLES: [&str; 3] = ["root", "hotspot", "paused"];
 
 /// The table `congestion`; none without a flow control or without samples.
-pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
-    if parts.iter().all(|part| part.congestion.is_none()) || plan.scenario.measure.interval == Duration::ZERO {
+pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
+    if seen.is_empty() || plan.scenario.measure.interval == Duration::ZERO {
         return None;
     }
-    let told = tell_all(parts);
+    let told = tell_all(seen);
     let causes: Vec<Cause> = told.iter().map(|told| told.row.cause).collect::<BTreeSet<_>>().into_iter().collect();
     let cause = Data::Names {
         index: told.iter().map(|told| causes.partition_point(|cause| *cause < told.row.cause) as u32).collect(),
@@ -60,7 +59,8 @@ pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
                 "role",
                 "",
                 "hotspot: more waits at the port than two one-hop bandwidth-delay products; root: so much that may go, \
-                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow control \
+                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow \
+                 control \
                  names a root; paused: neither",
                 role,
             ),
@@ -79,7 +79,8 @@ pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
             Column::new(
                 "innocent_bytes",
                 "B",
-                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though it \
+                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though \
+                 it \
                  does not meet that root, or that is none now",
                 Data::U64(u64s(&|told| told.innocent_bytes)),
             ),
@@ -88,18 +89,17 @@ pub(crate) fn table(plan: &Plan, parts: &[Part]) -> Option<Table> {
 }
 
 /// Of all bytes that pauses held, over all samples, the share that met no root.
-pub(super) fn innocent_share(parts: &[Part]) -> f64 {
-    let told = tell_all(parts);
+pub(super) fn innocent_share(seen: &[&Congestion]) -> f64 {
+    let told = tell_all(seen);
     let held: u64 = told.iter().filter(|told| told.row.paused).map(|told| u64::from(told.row.bytes)).sum();
     let innocent: u64 = told.iter().map(|told| told.innocent_bytes).sum();
     innocent as f64 / held.max(1) as f64
 }
 
 /// All rows in the order of time and links.
-fn tell_all(parts: &[Part]) -> Vec<Told<'_>> {
-    let seen = parts.iter().filter_map(|part| part.congestion.as_ref());
+fn tell_all<'a>(seen: &[&'a Congestion]) -> Vec<Told<'a>> {
     let mut rows: Vec<(&Congestion, &Row)> =
-        seen.flat_map(|seen| seen.rows.iter().map(move |row| (seen, row))).collect();
+        seen.iter().flat_map(|&seen| seen.rows.iter().map(move |row| (seen, row))).collect();
     rows.sort_by_key(|(_, row)| (row.at, row.link));
     rows.chunk_by(|one, other| one.1.at == other.1.at).flat_map(tell).collect()
 }

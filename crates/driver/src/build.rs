@@ -1,0 +1,300 @@
+//! From a plan to drivers: one for each part of the network.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use catalogue::LinkControl;
+use engine::Agenda;
+use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
+use node::pool::{Flight, Pool};
+use run::{HEAD_BYTES, Plan};
+use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Rate, Time};
+
+use crate::change::{Change, Timeline};
+use crate::{Carrier, Driver, End, HostPort, HostSlot, Links, Outlet, Pipe, Probe, SwitchSlot};
+
+/// A network cut into parts: where everything is.
+pub struct Cut {
+    parts: usize,
+    /// By node, its part.
+    part_of: Vec<u32>,
+    /// By node, its place among the hosts or the switches of its part.
+    place_of: Vec<u32>,
+    /// By link, the place of its receiving end in the receiver's part.
+    pipe_of: Vec<u32>,
+    /// By link, the place of its sending end in the sender's part.
+    outlet_of: Vec<u32>,
+}
+
+impl Cut {
+    /// Into at most `parts` parts: as many as the fabric has groups of nodes, if those are fewer.
+    pub fn new(fabric: &Fabric, parts: usize) -> Cut {
+        let parts = parts.clamp(1, fabric.groups as usize);
+        // Consecutive groups, so that neighbours stay together.
+        let part = |group: &u32| (*group as usize * parts / fabric.groups as usize) as u32;
+        let part_of: Vec<u32> = fabric.group_of.iter().map(part).collect();
+        let numbered = |part: u32, count: &mut [u32]| {
+            let next = &mut count[part as usize];
+            *next += 1;
+            *next - 1
+        };
+        let mut count = vec![0; parts];
+        let pipe_of = fabric.links.iter().map(|link| numbered(part_of[link.to.index()], &mut count)).collect();
+        // Hosts come first, so outlets are in the order of (node, port) in every part.
+        let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
+        let (mut place_of, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);
+        for node in (0..fabric.nodes()).map(NodeId) {
+            let part = part_of[node.index()];
+            let of_kind = if fabric.as_host(node).is_some() { &mut hosts } else { &mut switches };
+            place_of.push(numbered(part, of_kind));
+            for link in &fabric.ports[node.index()] {
+                outlet_of[link.index()] = numbered(part, &mut outlets);
+            }
+        }
+        Cut { parts, part_of, place_of, pipe_of, outlet_of }
+    }
+
+    /// How many parts.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The part of a node.
+    pub fn part_of(&self, node: NodeId) -> usize {
+        self.part_of[node.index()] as usize
+    }
+
+    /// The place of a link's receiving end in the part of the node that it leads to.
+    pub fn pipe_of(&self, link: LinkId) -> u32 {
+        self.pipe_of[link.index()]
+    }
+
+    /// The place of a link's sending end in the part of the node that it comes from.
+    pub fn outlet_of(&self, link: LinkId) -> u32 {
+        self.outlet_of[link.index()]
+    }
+
+    fn end(&self, fabric: &Fabric, node: NodeId, port: PortId) -> End {
+        let index = self.place_of[node.index()];
+        match fabric.as_host(node) {
+            Some(_) => End::Host { index, port },
+            None => End::Switch { index, port },
+        }
+    }
+}
+
+/// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
+/// and `receiver` the carrier's parts of a link's ends.
+pub fn drivers<C: Carrier, P: Probe>(
+    plan: &Plan,
+    cut: &Cut,
+    mut carrier: impl FnMut() -> C,
+    mut sender: impl FnMut(LinkId) -> C::Sender,
+    mut receiver: impl FnMut(LinkId) -> C::Receiver,
+    mut probe: impl FnMut() -> P,
+) -> Vec<Driver<C, P>> {
+    let fabric = &plan.fabric;
+    let mut built: Vec<_> = (0..cut.parts).map(|_| empty(plan, carrier(), probe())).collect();
+    for node in (0..fabric.nodes()).map(NodeId) {
+        let driver = &mut built[cut.part_of(node)];
+        let first_outlet = driver.links.outlets.len() as u32;
+        for &link in &fabric.ports[node.index()] {
+            debug_assert_eq!(driver.links.outlets.len() as u32, cut.outlet_of[link.index()]);
+            driver.links.outlets.push(outlet(plan, cut, link, sender(link)));
+        }
+        match fabric.as_host(node) {
+            Some(host) => driver.hosts.push(host_slot(plan, host, first_outlet)),
+            None => {
+                let id = fabric.as_switch(node).expect("a node is a host or a switch");
+                driver.switches.push(SwitchSlot { id: id.0, switch: plan.switch(id), first_outlet, digest: 0 });
+            }
+        }
+    }
+    for (id, link) in fabric.links.iter().enumerate() {
+        let pipes = &mut built[cut.part_of(link.to)].links.pipes;
+        debug_assert_eq!(pipes.len() as u32, cut.pipe_of[id]);
+        pipes.push(Pipe {
+            link: id as u32,
+            packets: Flight::default(),
+            to: cut.end(fabric, link.to, link.to_port),
+            up: true,
+            lost_packets: 0,
+            lost_bytes: 0,
+            receiver: receiver(LinkId::from(id)),
+        });
+    }
+    for (driver, changes) in built.iter_mut().zip(Changes::of(plan, cut)) {
+        driver.timeline.changes = changes;
+        driver.links.agenda = Agenda::new(driver.sources());
+        driver.prime();
+    }
+    built
+}
+
+/// A driver of nothing yet.
+fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P> {
+    let wants = probe.wants();
+    let flow_controlled = plan.scenario.flow_control != LinkControl::None;
+    let interval = if wants.samples { plan.scenario.measure.interval } else { Duration::ZERO };
+    Driver {
+        links: Links { agenda: Agenda::new(0), pool: Pool::default(), pipes: Vec::new(), outlets: Vec::new(), carrier },
+        switches: Vec::new(),
+        hosts: Vec::new(),
+        watches_ready_ports: flow_controlled || wants.enqueues || plan.has_agents(),
+        flow_controlled,
+        wants,
+        probe,
+        packet_hops: 0,
+        events: 0,
+        timeline: Timeline::new(interval),
+    }
+}
+
+fn per_byte(plan: &Plan, link: LinkId) -> PerByte {
+    plan.fabric.link(link).rate.per_byte().in_steps_of(plan.scenario.transmission_step)
+}
+
+fn host_slot(plan: &Plan, host: HostId, outlet: u32) -> HostSlot {
+    let uplinks = plan.fabric.uplinks(host);
+    let port = |&link: &LinkId| HostPort {
+        per_byte: per_byte(plan, link),
+        free_at: Time::ZERO,
+        up: true,
+        sent: (0, 0),
+        lost: (0, 0),
+    };
+    HostSlot {
+        host: plan.host(host),
+        outlet,
+        per_byte: per_byte(plan, plan.fabric.uplink(host)),
+        free_at: Time::ZERO,
+        up: true,
+        lost: (0, 0),
+        ports: (uplinks.len() > 1).then(|| uplinks.iter().map(port).collect()),
+    }
+}
+
+fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
+    let link = plan.fabric.link(id);
+    let at_host = matches!(link.tier, Tier::FromHost | Tier::ToHost);
+    let host_delay = if at_host { plan.scenario.host.delay } else { Duration::ZERO };
+    let cut_through = plan.scenario.switch.cut_through && link.tier != Tier::ToHost;
+    Outlet {
+        sender,
+        delay: link.propagation + plan.fabric.delay_after(id) + host_delay,
+        from: cut.end(&plan.fabric, link.from, link.from_port),
+        head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
+    }
+}
+
+/// What each part is told of what fails and recovers in it, and of new routes.
+struct Changes<'a> {
+    fabric: &'a Fabric,
+    cut: &'a Cut,
+    /// By part, earliest first.
+    of_parts: Vec<Vec<(Time, Change)>>,
+    /// How things stand at the epoch that is being looked at.
+    dead: Failures,
+    noise: BTreeMap<LinkId, LinkNoise>,
+    rates: BTreeMap<LinkId, Rate>,
+    guaranteed: bool,
+}
+
+impl Changes<'_> {
+    /// By part, latest first.
+    fn of(plan: &Plan, cut: &Cut) -> Vec<Vec<(Time, Change)>> {
+        let mut changes = Changes {
+            fabric: &plan.fabric,
+            cut,
+            of_parts: (0..cut.parts).map(|_| Vec::new()).collect(),
+            dead: Failures::default(),
+            noise: BTreeMap::new(),
+            rates: BTreeMap::new(),
+            guaranteed: true,
+        };
+        for Epoch { at, change } in &plan.changes {
+            match change {
+                FabricChange::Reroute(routes, Whom::Switches(switches)) => {
+                    for (part, (switches, hosts)) in changes.told(switches).into_iter().enumerate() {
+                        let routes = routes.clone();
+                        changes.of_parts[part].push((*at, Change::RoutesOf { routes, switches, hosts }));
+                    }
+                }
+                FabricChange::Reroute(routes, Whom::All) => changes.everywhere(*at, &Change::Routes(routes.clone())),
+                FabricChange::Noisy(links) => changes.noisy(*at, links),
+                FabricChange::Slow(links) => changes.slow(*at, links),
+                FabricChange::Dead(dead) => changes.dead(*at, dead),
+            }
+        }
+        changes.of_parts.iter_mut().for_each(|changes| changes.reverse());
+        changes.of_parts
+    }
+
+    fn everywhere(&mut self, at: Time, change: &Change) {
+        self.of_parts.iter_mut().for_each(|changes| changes.push((at, change.clone())));
+    }
+
+    fn at_sender(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
+        let part = self.cut.part_of(self.fabric.link(link).from);
+        self.of_parts[part].push((at, change(self.cut.outlet_of[link.index()])));
+    }
+
+    fn at_receiver(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
+        let part = self.cut.part_of(self.fabric.link(link).to);
+        self.of_parts[part].push((at, change(self.cut.pipe_of[link.index()])));
+    }
+
+    /// By part, the places of these switches and of the hosts below them.
+    fn told(&self, switches: &[units::SwitchId]) -> Vec<(Vec<u32>, Vec<u32>)> {
+        let mut told = vec![(Vec::new(), Vec::new()); self.cut.parts];
+        for &switch in switches {
+            let node = self.fabric.switch_node(switch);
+            told[self.cut.part_of(node)].0.push(self.cut.place_of[node.index()]);
+        }
+        let below = |&host: &HostId| switches.contains(&self.fabric.rack_of(host));
+        for host in (0..self.fabric.hosts).map(HostId).filter(below) {
+            let node = self.fabric.host_node(host);
+            told[self.cut.part_of(node)].1.push(self.cut.place_of[node.index()]);
+        }
+        told
+    }
+
+    fn noisy(&mut self, at: Time, links: &[(LinkId, LinkNoise)]) {
+        let quiet = self.noise.keys().map(|&link| (link, LinkNoise::default()));
+        let now: BTreeMap<LinkId, LinkNoise> = quiet.chain(links.iter().copied()).collect();
+        let before = std::mem::replace(&mut self.noise, now.clone());
+        for (&link, &noise) in now.iter().filter(|(link, now)| before.get(link) != Some(now)) {
+            self.at_receiver(at, link, |pipe| Change::Noise { pipe, noise });
+        }
+    }
+
+    fn slow(&mut self, at: Time, links: &[(LinkId, Rate)]) {
+        if std::mem::take(&mut self.guaranteed) {
+            self.everywhere(at, &Change::NoGuarantee);
+        }
+        let whole = self.rates.keys().map(|&link| (link, self.fabric.link(link).rate));
+        let now: BTreeMap<LinkId, Rate> = whole.chain(links.iter().copied()).collect();
+        let before = std::mem::replace(&mut self.rates, now.clone());
+        for (&link, &rate) in now.iter().filter(|(link, now)| before.get(link) != Some(now)) {
+            self.at_sender(at, link, |outlet| Change::Rate { outlet, rate });
+        }
+    }
+
+    fn dead(&mut self, at: Time, now: &Failures) {
+        let before = std::mem::replace(&mut self.dead, now.clone());
+        for link in touched(self.fabric, &before, now) {
+            let up = !now.kills(self.fabric, link);
+            if up == before.kills(self.fabric, link) {
+                self.at_sender(at, link, |outlet| Change::Outlet { outlet, up });
+                self.at_receiver(at, link, |pipe| Change::Pipe { pipe, up });
+            }
+        }
+    }
+}
+
+/// The links, in order, that may be dead in one of two states and not in the other.
+fn touched(fabric: &Fabric, before: &Failures, now: &Failures) -> BTreeSet<LinkId> {
+    let switches = before.switches.symmetric_difference(&now.switches);
+    let ports = switches.flat_map(|&switch| &fabric.ports[fabric.switch_node(switch).index()]);
+    let both = ports.flat_map(|&link| [link, Fabric::reverse(link)]);
+    before.links.symmetric_difference(&now.links).copied().chain(both).collect()
+}

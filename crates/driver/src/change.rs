@@ -1,0 +1,165 @@
+//! What happens to a part at set times: failures, new routes, samples.
+
+use std::sync::Arc;
+
+use fabric::{LinkNoise, Routes};
+use run::HEAD_BYTES;
+use units::{Duration, Rate, Time};
+
+use crate::links::TIMELINE;
+use crate::{Carrier, Driver, End, Outlet, Probe, Upcoming, View};
+
+/// What happens to a part at a set time.
+#[derive(Clone)]
+pub(crate) enum Change {
+    Outlet {
+        outlet: u32,
+        up: bool,
+    },
+    Pipe {
+        pipe: u32,
+        up: bool,
+    },
+    /// From now on the link does this to packets.
+    Noise {
+        pipe: u32,
+        noise: LinkNoise,
+    },
+    /// From now on the link transmits at this rate.
+    Rate {
+        outlet: u32,
+        rate: Rate,
+    },
+    /// A link anywhere is slower than it should be for the first time: nothing is guaranteed from now on.
+    NoGuarantee,
+    Routes(Arc<Routes>),
+    /// Some switches, by their places in this part, and the hosts below them have these tables from now on; everybody
+    /// is told, so that audits of all parts know.
+    RoutesOf {
+        routes: Arc<Routes>,
+        switches: Vec<u32>,
+        hosts: Vec<u32>,
+    },
+}
+
+/// Changes and samples to come.
+pub(crate) struct Timeline {
+    /// Latest first.
+    pub changes: Vec<(Time, Change)>,
+    /// Between samples; zero for none.
+    pub interval: Duration,
+    pub sample_at: Time,
+}
+
+impl Timeline {
+    pub fn new(interval: Duration) -> Timeline {
+        let sample_at = if interval == Duration::ZERO { Time::MAX } else { Time::ZERO + interval };
+        Timeline { changes: Vec::new(), interval, sample_at }
+    }
+
+    pub fn next_at(&self) -> Time {
+        self.changes.last().map_or(Time::MAX, |change| change.0).min(self.sample_at)
+    }
+}
+
+impl<C: Carrier, P: Probe> Driver<C, P> {
+    #[cold]
+    pub(crate) fn timeline(&mut self, now: Time) {
+        while self.timeline.changes.last().is_some_and(|change| change.0 <= now) {
+            let (_, change) = self.timeline.changes.pop().expect("just seen");
+            self.announce(now, &change);
+            self.apply(now, change);
+        }
+        if self.timeline.sample_at <= now {
+            let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
+            self.probe.on_sample(now, view);
+            self.timeline.sample_at = now + self.timeline.interval;
+        }
+        let at = self.timeline.next_at();
+        self.links.agenda.set(TIMELINE, at);
+    }
+
+    /// Tells the probe what is about to change.
+    fn announce(&mut self, now: Time, change: &Change) {
+        let upcoming = match change {
+            Change::Routes(routes) => Upcoming::Routes(routes),
+            Change::RoutesOf { routes, .. } => Upcoming::RoutesOfSome(routes),
+            Change::NoGuarantee => Upcoming::GuaranteeEnds,
+            Change::Outlet { outlet, .. } => match self.links.outlets[*outlet as usize].from {
+                End::Switch { index, .. } => Upcoming::LinkOf(index),
+                End::Host { .. } => return,
+            },
+            Change::Pipe { .. } | Change::Noise { .. } | Change::Rate { .. } => return,
+        };
+        let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
+        self.probe.on_change(now, upcoming, view);
+    }
+
+    fn apply(&mut self, now: Time, change: Change) {
+        match change {
+            Change::Routes(routes) => {
+                let (switches, hosts) = (0..self.switches.len() as u32, 0..self.hosts.len() as u32);
+                self.set_routes(now, &routes, switches, hosts);
+            }
+            Change::RoutesOf { routes, switches, hosts } => self.set_routes(now, &routes, switches, hosts),
+            Change::Outlet { outlet, up } => self.set_outlet(now, outlet, up),
+            Change::Pipe { pipe, up } => self.links.set_up(pipe, up),
+            Change::Noise { pipe, noise } => C::set_noise(&mut self.links.pipes[pipe as usize].receiver, noise),
+            Change::Rate { outlet, rate } => self.set_rate(outlet, rate),
+            Change::NoGuarantee => {}
+        }
+    }
+
+    /// Some nodes, by their places, have these tables from now on: all switches learn it, then all hosts.
+    fn set_routes(
+        &mut self,
+        now: Time,
+        routes: &Arc<Routes>,
+        switches: impl IntoIterator<Item = u32>,
+        hosts: impl IntoIterator<Item = u32>,
+    ) {
+        for index in switches {
+            self.switches[index as usize].switch.set_routes(now, routes.clone(), &mut self.links.pool);
+            self.follow_up(now, index);
+        }
+        for index in hosts {
+            self.hosts[index as usize].host.set_routes(now, routes);
+            self.arm_host(now, index as usize, false);
+        }
+    }
+
+    /// A link stops working, or works again: its sender sees it.
+    fn set_outlet(&mut self, now: Time, outlet: u32, up: bool) {
+        match self.links.outlets[outlet as usize].from {
+            End::Switch { index, port } => {
+                self.switches[index as usize].switch.set_up(now, port, up, &mut self.links.pool);
+                self.follow_up(now, index);
+            }
+            End::Host { index, port } => {
+                let slot = &mut self.hosts[index as usize];
+                match &mut slot.ports {
+                    None => slot.up = up,
+                    Some(ports) => ports[port.index()].up = up,
+                }
+                slot.host.link_changed(now, port, up);
+                self.arm_host(now, index as usize, false);
+            }
+        }
+    }
+
+    fn set_rate(&mut self, outlet: u32, rate: Rate) {
+        let Outlet { from, head, .. } = &mut self.links.outlets[outlet as usize];
+        *head = head.map(|_| rate.transmit(HEAD_BYTES));
+        match *from {
+            End::Switch { index, port } => self.switches[index as usize].switch.transmit_at(port, rate),
+            End::Host { index, port } => {
+                let slot = &mut self.hosts[index as usize];
+                let per_byte = match &mut slot.ports {
+                    None => &mut slot.per_byte,
+                    Some(ports) => &mut ports[port.index()].per_byte,
+                };
+                *per_byte = per_byte.at(rate);
+            }
+        }
+    }
+}

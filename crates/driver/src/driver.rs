@@ -1,0 +1,352 @@
+use node::packet::flags;
+use node::pool::{PacketId, Slot, Transit};
+use node::{Packet, Received};
+use units::{PortId, Time};
+
+use crate::change::Timeline;
+use crate::links::TIMELINE;
+use crate::nodes::hash_arrival;
+use crate::{Carrier, End, HostSlot, Links, Probe, SwitchSlot, View, Wants};
+
+/// One part of a network: some of its nodes and the ends of their links.
+pub struct Driver<C: Carrier, P: Probe> {
+    /// Links, packets, and what is due when.
+    pub links: Links<C>,
+    /// Its switches, in the order of their ids.
+    pub switches: Vec<SwitchSlot>,
+    /// Its hosts, in the order of their ids.
+    pub hosts: Vec<HostSlot>,
+    /// What is observed.
+    pub probe: P,
+    /// Packets that came out of links: each link once.
+    pub packet_hops: u64,
+    /// Things that were due and done.
+    pub events: u64,
+    pub(crate) timeline: Timeline,
+    pub(crate) wants: Wants,
+    /// Whether links have a flow control.
+    pub(crate) flow_controlled: bool,
+    /// Whether what a switch takes in may set other ports to work, by its flow control or an agent, or is watched.
+    pub(crate) watches_ready_ports: bool,
+}
+
+/// What is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Due {
+    /// A packet comes out of a link.
+    Arrival,
+    /// A transmitter becomes free.
+    Transmission,
+    /// A node's deadline, or a change.
+    Deadline,
+}
+
+/// The first source of events of each group after the links.
+#[derive(Clone, Copy)]
+struct Firsts {
+    transmitter: usize,
+    host: usize,
+    timer: usize,
+}
+
+impl<C: Carrier, P: Probe> Driver<C, P> {
+    /// How many sources of events it has.
+    pub(crate) fn sources(&self) -> usize {
+        self.switch_timer(self.switches.len())
+    }
+
+    /// Fills the agenda from the nodes' states, before anything happens.
+    pub(crate) fn prime(&mut self) {
+        for index in 0..self.hosts.len() {
+            self.arm_host(Time::ZERO, index, false);
+        }
+        for index in 0..self.switches.len() {
+            let timer = self.switch_timer(index);
+            self.links.agenda.set(timer, self.switches[index].switch.next_at());
+        }
+        self.links.agenda.set(TIMELINE, self.timeline.next_at());
+    }
+
+    /// Does all that is due before `end`.
+    pub fn advance(&mut self, end: Time) {
+        let firsts = self.firsts();
+        loop {
+            let (now, source) = self.links.agenda.first();
+            if now >= end {
+                break;
+            }
+            self.act_at(now, source, firsts);
+        }
+    }
+
+    /// Does what is due at one source, and says what it was.
+    pub fn act(&mut self, now: Time, source: usize) -> Due {
+        self.act_at(now, source, self.firsts())
+    }
+
+    #[inline(always)]
+    fn act_at(&mut self, now: Time, source: usize, firsts: Firsts) -> Due {
+        self.events += 1;
+        if source == TIMELINE {
+            self.timeline(now);
+            Due::Deadline
+        } else if source < firsts.transmitter {
+            self.arrive(now, source);
+            Due::Arrival
+        } else if source < firsts.host {
+            let outlet = (source - firsts.transmitter) as u32;
+            self.transmit_ready(now, outlet);
+            if self.flow_controlled
+                && let End::Switch { index, .. } = self.links.outlets[outlet as usize].from
+            {
+                self.follow_up(now, index);
+            }
+            Due::Transmission
+        } else if source >= firsts.timer {
+            let index = source - firsts.timer;
+            let switch = &mut self.switches[index].switch;
+            switch.wake(now, &mut self.links.pool);
+            self.links.agenda.set(source, switch.next_at());
+            self.follow_up(now, index as u32);
+            Due::Deadline
+        } else {
+            let index = source - firsts.host;
+            self.hosts[index].host.wake(now);
+            self.arm_host(now, index, true);
+            Due::Deadline
+        }
+    }
+
+    fn firsts(&self) -> Firsts {
+        Firsts { transmitter: self.links.transmit_ready(0), host: self.links.first_host(), timer: self.switch_timer(0) }
+    }
+
+    /// The run is over.
+    pub fn end(&mut self) {
+        let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
+        self.probe.end(view);
+    }
+
+    /// Flows that have ended at its hosts.
+    pub fn ended_flows(&self) -> u64 {
+        self.hosts.iter().map(|slot| slot.host.ended).sum()
+    }
+
+    fn deadline(&self, host: usize) -> usize {
+        self.links.first_host() + host
+    }
+
+    fn switch_timer(&self, switch: usize) -> usize {
+        self.deadline(self.hosts.len()) + switch
+    }
+
+    /// A packet comes out of a link.
+    #[inline]
+    fn arrive(&mut self, now: Time, source: usize) {
+        let links = &mut self.links;
+        let pipe = &mut links.pipes[source - 1];
+        let id = pipe.packets.pop(&links.pool).expect("a link with an event has a packet");
+        let to = pipe.to;
+        links.agenda.set(source, pipe.packets.next_at());
+        self.packet_hops += 1;
+        if !C::comes_out(links, source - 1, id) {
+            return;
+        }
+        match to {
+            End::Switch { index, port } => self.arrive_at_switch(now, index, port, id),
+            End::Host { index, port } => self.arrive_at_host(now, index, port, id),
+        }
+    }
+
+    #[inline(always)]
+    fn arrive_at_switch(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
+        let (slot, pool) = (&mut self.switches[index as usize], &mut self.links.pool);
+        let packet = &pool.get(id).packet;
+        slot.digest = hash_arrival(slot.digest, now, packet);
+        if P::ANY && packet.has(flags::LINK_FRAME) && self.wants.frames {
+            self.probe.on_frame(now, slot, port, packet, pool);
+        }
+        let copy = (P::ANY && self.wants.drops).then_some(*packet);
+        let received = slot.switch.receive(now, port, pool, id);
+        if let (Some(packet), Received::Lost(why)) = (copy, received) {
+            self.probe.on_drop(now, slot, port, &packet, why);
+        }
+        if let Received::Queued(out) = received {
+            self.nudge(now, index, out);
+        }
+        if self.watches_ready_ports {
+            if let Received::Queued(out) = received {
+                self.joined(now, index, out);
+            }
+            self.follow_up(now, index);
+        }
+    }
+
+    #[inline(always)]
+    fn arrive_at_host(&mut self, now: Time, index: u32, port: PortId, id: PacketId) {
+        let Slot { packet, transit } = self.links.pool.remove(id);
+        let slot = &mut self.hosts[index as usize];
+        slot.host.digest = hash_arrival(slot.host.digest, now, &packet);
+        if packet.has(flags::LINK_FRAME) {
+            slot.host.frame(now, port, &packet);
+            return self.arm_host(now, index as usize, false);
+        }
+        if P::ANY && self.wants.arrivals {
+            self.note_arrival(now, index, &packet, &transit);
+        }
+        C::taken(&mut self.links, id, &packet);
+        let slot = &mut self.hosts[index as usize];
+        let telemetry = packet.has(flags::TELEMETRY).then(|| &*self.links.pool.telemetry_mut(id));
+        slot.host.receive(now, &packet, &transit, telemetry);
+        self.arm_host(now, index as usize, false);
+    }
+
+    #[inline(never)]
+    fn note_arrival(&mut self, now: Time, host: u32, packet: &Packet, transit: &Transit) {
+        self.probe.on_arrival(now, &self.hosts[host as usize], packet, transit);
+    }
+
+    /// Something has come to wait at a port: it goes if the transmitter is free, or when it will be.
+    #[inline(always)]
+    fn nudge(&mut self, now: Time, switch: u32, out: PortId) {
+        let slot = &self.switches[switch as usize];
+        let outlet = slot.first_outlet + out.0;
+        let free_at = slot.switch.port(out).free_at();
+        if free_at <= now {
+            self.transmit_ready(now, outlet);
+        } else {
+            let transmit_ready = self.links.transmit_ready(outlet);
+            self.links.agenda.advance(transmit_ready, free_at);
+        }
+    }
+
+    /// What has come to wait, and did not go at once, is shown to the probe.
+    #[inline(never)]
+    fn joined(&mut self, now: Time, switch: u32, out: PortId) {
+        if P::ANY && self.wants.enqueues {
+            self.probe.on_enqueue(now, &self.switches[switch as usize], out);
+        }
+    }
+
+    /// What a flow control has set free, or it or an agent wants to say, after anything that its switch did.
+    #[inline(never)]
+    pub(crate) fn follow_up(&mut self, now: Time, switch: u32) {
+        while let Some(port) = self.switches[switch as usize].switch.take_ready_port() {
+            self.nudge(now, switch, port);
+            self.joined(now, switch, port);
+        }
+    }
+
+    /// A transmitter is free: the next packet, if one may go.
+    #[inline]
+    fn transmit_ready(&mut self, now: Time, outlet: u32) {
+        let transmit_ready = self.links.transmit_ready(outlet);
+        match self.links.outlets[outlet as usize].from {
+            End::Switch { index, port } => {
+                let switch = &mut self.switches[index as usize].switch;
+                let sent = switch.transmit(now, port, &mut self.links.pool);
+                let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
+                if let Some(id) = sent {
+                    self.launch(outlet, now, free_at, id);
+                }
+                let next = if more && sent.is_some() { free_at } else { Time::MAX };
+                if self.links.agenda.get(transmit_ready) != next {
+                    self.links.agenda.set(transmit_ready, next);
+                }
+            }
+            End::Host { index, .. } => {
+                self.links.agenda.set(transmit_ready, Time::MAX);
+                self.arm_host(now, index as usize, false);
+            }
+        }
+    }
+
+    /// After anything that a host did: its NIC pulls if it can, and its next deadline is noted.
+    #[inline]
+    pub(crate) fn arm_host(&mut self, now: Time, index: usize, due: bool) {
+        let slot = &mut self.hosts[index];
+        C::acted(&mut self.links, now, &mut slot.host);
+        if slot.ports.is_some() {
+            self.pull_by_ports(now, index);
+        } else if slot.free_at <= now
+            && let Some(packet) = slot.host.pull(now)
+        {
+            slot.free_at = now + slot.per_byte.transmit(u32::from(packet.wire_bytes));
+            let (outlet, free_at) = (slot.outlet, slot.free_at);
+            if slot.up {
+                self.send_from_host(now, index, PortId(0), outlet, free_at, packet);
+            } else {
+                slot.lost.0 += 1;
+                slot.lost.1 += u64::from(packet.wire_bytes);
+            }
+            let transmit_ready = self.links.transmit_ready(outlet);
+            self.links.agenda.set(transmit_ready, free_at);
+        }
+        C::acted(&mut self.links, now, &mut self.hosts[index].host);
+        let at = self.hosts[index].host.next_at().max(now);
+        let deadline = self.deadline(index);
+        if due || at < self.links.agenda.get(deadline) {
+            self.links.agenda.set(deadline, at);
+        }
+    }
+
+    /// The ports of a host with several links take packets while one is free and there is one for it.
+    #[inline(never)]
+    fn pull_by_ports(&mut self, now: Time, index: usize) {
+        loop {
+            let HostSlot { host, outlet, ports: Some(ports), lost, .. } = &mut self.hosts[index] else { return };
+            let free =
+                (0..).zip(&**ports).filter(|(_, port)| port.free_at <= now).fold(0, |free, (bit, _)| free | 1 << bit);
+            if free == 0 {
+                return;
+            }
+            let Some((out, packet)) = host.pull_by(now, free) else { return };
+            let outlet = *outlet + out.0;
+            let port = &mut ports[out.index()];
+            port.free_at = now + port.per_byte.transmit(u32::from(packet.wire_bytes));
+            let free_at = port.free_at;
+            let count = |(packets, bytes): &mut (u64, u64)| {
+                *packets += 1;
+                *bytes += u64::from(packet.wire_bytes);
+            };
+            let frame = packet.has(flags::LINK_FRAME);
+            if !frame {
+                count(&mut port.sent);
+            }
+            if port.up {
+                self.send_from_host(now, index, out, outlet, free_at, packet);
+            } else if !frame {
+                count(&mut port.lost);
+                count(lost);
+            }
+            let transmit_ready = self.links.transmit_ready(outlet);
+            self.links.agenda.set(transmit_ready, free_at);
+        }
+    }
+
+    /// A packet that a host's NIC has pulled goes on its link.
+    #[inline(always)]
+    fn send_from_host(&mut self, now: Time, index: usize, port: PortId, outlet: u32, last: Time, packet: Packet) {
+        let host = &mut self.hosts[index].host;
+        let mut transit = Transit::leaving(now);
+        if self.flow_controlled {
+            transit.queue = host.stamp(port, &packet);
+        }
+        let id = self.links.pool.insert(packet, transit);
+        if packet.has(flags::TELEMETRY) {
+            *self.links.pool.telemetry_mut(id) = host.carries(&packet);
+        }
+        C::made(&mut self.links, id);
+        self.launch(outlet, now, last, id);
+    }
+
+    #[inline(always)]
+    fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+        if P::ANY && self.wants.departures {
+            let packet = &self.links.pool.get(id).packet;
+            self.probe.on_departure(now, self.links.outlets[outlet as usize].from, packet, last);
+        }
+        self.links.launch(outlet, now, last, id);
+    }
+}

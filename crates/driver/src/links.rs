@@ -1,0 +1,188 @@
+//! Links: what a driver must know of their two ends, and what carries packets from one to the other.
+
+use engine::Agenda;
+use fabric::LinkNoise;
+use node::Packet;
+use node::packet::flags;
+use node::pool::{Flight, PacketId, Pool};
+use run::Host;
+use units::{Duration, PortId, Time};
+
+/// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live
+/// run.
+///
+/// Everything is resolved when the program is compiled: a driver over one carrier has no trace of the others.
+pub trait Carrier: Sized {
+    /// What it keeps at a link's sending end.
+    type Sender;
+    /// What it keeps at a link's receiving end.
+    type Receiver;
+
+    /// A packet leaves by `outlet`. Sooner or later it, or one equal to it, is to be handed to [`Links::put`].
+    fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId);
+
+    /// A packet comes out of a link. False if it was lost on the way; then it must be gone from the pool.
+    #[inline(always)]
+    fn comes_out(_links: &mut Links<Self>, _pipe: usize, _id: PacketId) -> bool {
+        true
+    }
+
+    /// A host has made a packet, which is about to leave.
+    #[inline(always)]
+    fn made(_links: &mut Links<Self>, _id: PacketId) {}
+
+    /// A host takes a packet in, whose place in the pool is free but still as it was.
+    #[inline(always)]
+    fn taken(_links: &mut Links<Self>, _id: PacketId, _packet: &Packet) {}
+
+    /// A host has done something at `now`, its records say what.
+    #[inline(always)]
+    fn acted(_links: &mut Links<Self>, _now: Time, _host: &mut Host) {}
+
+    /// From now on a link does this to packets.
+    fn set_noise(_receiver: &mut Self::Receiver, _noise: LinkNoise) {}
+}
+
+/// When a packet leaves a node and is seen in the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// When its last bit (where the next switch cuts through: its head) has left.
+    pub gone: Time,
+    /// When the next node sees it.
+    pub at: Time,
+}
+
+/// The links of a part of a network, with what is in flight on them and when what is due.
+pub struct Links<C: Carrier> {
+    /// What is due when. Its sources, in the order that breaks ties: the timeline, receiving ends, sending ends, hosts,
+    /// switches.
+    pub agenda: Agenda,
+    /// Where packets are while they are in this part.
+    pub pool: Pool,
+    /// Receiving ends, in the order of their links' ids.
+    pub pipes: Vec<Pipe<C::Receiver>>,
+    /// Sending ends, in the order of nodes and their ports.
+    pub outlets: Vec<Outlet<C::Sender>>,
+    /// What carries packets.
+    pub carrier: C,
+}
+
+/// A link's receiving end: the packets in flight on it, first to come out first.
+pub struct Pipe<R> {
+    /// The link's id in the fabric.
+    pub link: u32,
+    /// What is in flight.
+    pub packets: Flight,
+    /// Where it ends.
+    pub to: End,
+    /// Whether it works.
+    pub up: bool,
+    /// Packets lost in flight because it did not.
+    pub lost_packets: u64,
+    /// Bytes of them.
+    pub lost_bytes: u64,
+    /// The carrier's part of it.
+    pub receiver: R,
+}
+
+/// A link's sending end.
+pub struct Outlet<S> {
+    /// The carrier's part of it.
+    pub sender: S,
+    /// From the last bit's departure to the packet's appearance in the next node: propagation, and the node's own
+    /// latency.
+    pub delay: Duration,
+    /// Where it begins.
+    pub from: End,
+    /// Cut-through into the next node: after so long its switch sees the packet.
+    pub head: Option<Duration>,
+}
+
+/// A node at the end of a link, by its place in its part, and the port that it is joined to.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// A switch.
+    Switch {
+        /// Its place among the part's switches.
+        index: u32,
+        /// Which of its ports.
+        port: PortId,
+    },
+    /// A host.
+    Host {
+        /// Its place among the part's hosts.
+        index: u32,
+        /// Which of its ports.
+        port: PortId,
+    },
+}
+
+/// The source of events that stands for failures, samples and whatever else happens at set times.
+pub(crate) const TIMELINE: usize = 0;
+
+impl<C: Carrier> Links<C> {
+    #[inline]
+    pub(crate) fn arrival(&self, pipe: usize) -> usize {
+        1 + pipe
+    }
+
+    #[inline]
+    pub(crate) fn transmit_ready(&self, outlet: u32) -> usize {
+        1 + self.pipes.len() + outlet as usize
+    }
+
+    #[inline]
+    pub(crate) fn first_host(&self) -> usize {
+        1 + self.pipes.len() + self.outlets.len()
+    }
+
+    /// A packet is in flight on a link, behind all that is, and comes out at `at`.
+    #[inline]
+    pub fn put(&mut self, pipe: u32, id: PacketId, at: Time) {
+        if self.pipes[pipe as usize].packets.push(&mut self.pool, id, at) {
+            let arrival = self.arrival(pipe as usize);
+            self.agenda.set(arrival, at);
+        }
+    }
+
+    /// Puts a packet whose first bit leaves now and whose last at `last` on its link.
+    #[inline]
+    pub(crate) fn launch(&mut self, outlet: u32, now: Time, last: Time, id: PacketId) {
+        let Outlet { delay, head, .. } = self.outlets[outlet as usize];
+        let gone = head.map_or(last, |head| last.min(now + head));
+        let transit = &mut self.pool.get_mut(id).transit;
+        transit.tail_lag_ps = (last - gone).ps() as u32;
+        transit.serialised += gone - now;
+        C::carry(self, outlet, Departure { gone, at: gone + delay }, id);
+    }
+
+    /// A link stops working, and what is in flight on it is lost, or works again.
+    pub(crate) fn set_up(&mut self, pipe: u32, up: bool) {
+        let arrival = self.arrival(pipe as usize);
+        let end = &mut self.pipes[pipe as usize];
+        end.up = up;
+        while !up && let Some(id) = end.packets.pop(&self.pool) {
+            let packet = self.pool.remove(id).packet;
+            end.lose(&packet);
+        }
+        if !up {
+            self.agenda.set(arrival, Time::MAX);
+        }
+    }
+}
+
+impl<R> Pipe<R> {
+    /// A packet in flight is lost with the link.
+    pub fn lose(&mut self, packet: &Packet) {
+        if !packet.has(flags::LINK_FRAME) {
+            self.lost_packets += 1;
+            self.lost_bytes += u64::from(packet.wire_bytes);
+        }
+    }
+
+    /// Bytes in flight, frames between neighbours not counted.
+    pub fn bytes(&self, pool: &Pool) -> u64 {
+        let packets = self.packets.iter(pool).map(|id| &pool.get(id).packet);
+        packets.filter(|packet| !packet.has(flags::LINK_FRAME)).map(|packet| u64::from(packet.wire_bytes)).sum()
+    }
+}

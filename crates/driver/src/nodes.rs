@@ -1,0 +1,66 @@
+//! Nodes with what a driver keeps beside each.
+
+use node::{Packet, Switch};
+use run::Host;
+use units::{PerByte, Time, mix};
+
+/// A host and its transmitters.
+pub struct HostSlot {
+    /// The host.
+    pub host: Host,
+    /// Its first link's sending end.
+    pub outlet: u32,
+    /// The rate of its link.
+    pub per_byte: PerByte,
+    /// Until when its transmitter is busy.
+    pub free_at: Time,
+    /// Whether its link works.
+    pub up: bool,
+    /// Packets and bytes lost because its own link was down.
+    pub lost: (u64, u64),
+    /// Where it has several links, its ports; their outlets are consecutive, and of the above only the first outlet and
+    /// the losses of all ports count.
+    pub ports: Option<Box<[HostPort]>>,
+}
+
+/// A port of a host with several links.
+pub struct HostPort {
+    /// The rate of its link.
+    pub per_byte: PerByte,
+    /// Until when its transmitter is busy.
+    pub free_at: Time,
+    /// Whether its link works.
+    pub up: bool,
+    /// Packets and bytes that it took from the host, those for its dead link included.
+    pub sent: (u64, u64),
+    /// Packets and bytes lost because its link was down.
+    pub lost: (u64, u64),
+}
+
+/// A switch, and the history of what came to it.
+pub struct SwitchSlot {
+    /// Its id in the fabric.
+    pub id: u32,
+    /// The switch.
+    pub switch: Switch,
+    /// Its ports' outlets are consecutive from here.
+    pub first_outlet: u32,
+    /// Digest of all that came in.
+    pub digest: u64,
+}
+
+/// Takes one arrival into a node's digest.
+#[inline]
+pub(crate) fn hash_arrival(digest: u64, now: Time, packet: &Packet) -> u64 {
+    let size = u64::from(packet.wire_bytes) << 16 | u64::from(packet.class) << 8 | u64::from(packet.flags);
+    let what = u64::from(packet.flow.0) << 32 ^ size;
+    (digest.rotate_left(23) ^ now.ps() ^ what.rotate_left(17)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The digest of a run: the sum over all nodes of their digests, each mixed with the node's id, so that neither order
+/// nor the cut into parts matters.
+pub fn digest<'a>(switches: impl Iterator<Item = &'a SwitchSlot>, hosts: impl Iterator<Item = &'a HostSlot>) -> u64 {
+    let switches = switches.map(|slot| mix(slot.digest, u64::from(slot.id) << 32));
+    let hosts = hosts.map(|slot| mix(slot.host.digest, u64::from(slot.host.id().0)));
+    switches.chain(hosts).fold(0, u64::wrapping_add)
+}

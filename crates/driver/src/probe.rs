@@ -1,0 +1,146 @@
+use std::sync::Arc;
+
+use fabric::Routes;
+use node::pool::{Pool, Transit};
+use node::{Loss, Packet};
+use run::{Finding, Plan, Table};
+use units::{PortId, Time};
+
+use crate::{End, HostSlot, SwitchSlot};
+
+/// What is observed of a run while it goes on: what a driver tells it, and what it has to say at the end.
+///
+/// A part of a network has a probe of its own, which sees what happens in that part; the tables and findings are of all
+/// parts together. Nothing that a probe does changes the run. It is chosen once a run, as a type: with `()` a driver
+/// has no trace of any call here.
+///
+/// Not told: what a switch throws out of its queues after it was let in (pushed out, evicted, lost with a link), which
+/// only its counters tell.
+pub trait Probe: Send + Sized {
+    /// Whether a driver ever has to look at [`Probe::wants`].
+    const ANY: bool = true;
+
+    /// Which of the frequent calls it wants. Asked once, before anything happens.
+    fn wants(&self) -> Wants;
+
+    /// A packet has come to a host whole.
+    fn on_arrival(&mut self, _now: Time, _host: &HostSlot, _packet: &Packet, _transit: &Transit) {}
+
+    /// A frame between neighbours is about to be told to a switch.
+    fn on_frame(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId, _frame: &Packet, _pool: &Pool) {}
+
+    /// A packet has joined a queue of a port, and the transmitter, if it was free, has taken one.
+    fn on_enqueue(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId) {}
+
+    /// A packet's first bit leaves by a port, and its last at `last`.
+    fn on_departure(&mut self, _now: Time, _from: End, _packet: &Packet, _last: Time) {}
+
+    /// A packet that came to a switch by a port was not let in.
+    fn on_drop(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId, _packet: &Packet, _why: Loss) {}
+
+    /// An interval of `measure.interval` ends.
+    fn on_sample(&mut self, _now: Time, _view: View<'_>) {}
+
+    /// Something is about to change.
+    fn on_change(&mut self, _now: Time, _change: Upcoming<'_>, _view: View<'_>) {}
+
+    /// The run is over.
+    fn end(&mut self, _view: View<'_>) {}
+
+    /// What all probes of this kind saw, as tables.
+    fn tables(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<Table> {
+        Vec::new()
+    }
+
+    /// What they found out about promises.
+    fn findings(_seen: &[&Self], _whole: &Whole<'_>) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+/// Which frequent calls a probe wants; the seldom ones all get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// [`Probe::on_arrival`].
+    pub arrivals: bool,
+    /// [`Probe::on_frame`].
+    pub frames: bool,
+    /// [`Probe::on_enqueue`].
+    pub enqueues: bool,
+    /// [`Probe::on_departure`].
+    pub departures: bool,
+    /// [`Probe::on_drop`].
+    pub drops: bool,
+    /// [`Probe::on_sample`].
+    pub samples: bool,
+}
+
+impl Wants {
+    /// What either wants.
+    pub fn or(self, other: Wants) -> Wants {
+        Wants {
+            arrivals: self.arrivals | other.arrivals,
+            frames: self.frames | other.frames,
+            enqueues: self.enqueues | other.enqueues,
+            departures: self.departures | other.departures,
+            drops: self.drops | other.drops,
+            samples: self.samples | other.samples,
+        }
+    }
+}
+
+/// The nodes of a part.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// Its switches.
+    pub switches: &'a [SwitchSlot],
+    /// Its hosts.
+    pub hosts: &'a [HostSlot],
+    /// Its packets.
+    pub pool: &'a Pool,
+}
+
+/// What is about to happen to a part.
+#[derive(Clone, Copy, Debug)]
+pub enum Upcoming<'a> {
+    /// All switches forward by these tables.
+    Routes(&'a Arc<Routes>),
+    /// Some switches do, here or in other parts.
+    RoutesOfSome(&'a Arc<Routes>),
+    /// A link of this switch, by its place in the part, fails or works again.
+    LinkOf(u32),
+    /// Some link anywhere is slower than it should be, for the first time.
+    GuaranteeEnds,
+}
+
+/// A run that is over, all parts together.
+pub struct Whole<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// When it ended.
+    pub end: Time,
+    /// All switches.
+    pub switches: Vec<&'a SwitchSlot>,
+    /// All hosts.
+    pub hosts: Vec<&'a HostSlot>,
+}
+
+impl Probe for () {
+    const ANY: bool = false;
+
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    /// A run that observes nothing has the tables that every run has.
+    fn tables(_: &[&()], whole: &Whole<'_>) -> Vec<Table> {
+        crate::Probes::tables(&[], whole)
+    }
+
+    fn findings(_: &[&()], whole: &Whole<'_>) -> Vec<Finding> {
+        crate::Probes::findings(&[], whole)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The probes of a run: one line each. Which of them look, a scenario says.
+
+mod arrivals;
+mod congestion;
+mod entities;
+mod guarantee;
+mod queues;
+mod utilisation;
+
+use node::pool::{Pool, Transit};
+use node::{Loss, Packet};
+use run::{Finding, Plan, Table};
+use units::{PortId, Time};
+
+use crate::{End, HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
+
+macro_rules! probes {
+    ($($name:ident: $kind:ty,)*) => {
+        /// Those of a run that look at something.
+        pub struct Probes {
+            $($name: Option<Box<$kind>>,)*
+        }
+
+        impl Probes {
+            /// Those that a scenario asks for.
+            pub fn new(plan: &Plan) -> Probes {
+                Probes { $($name: <$kind>::new(plan).map(Box::new),)* }
+            }
+
+            /// Whether it asks for none.
+            pub fn is_empty(&self) -> bool {
+                true $(&& self.$name.is_none())*
+            }
+        }
+
+        impl Probe for Probes {
+            fn wants(&self) -> Wants {
+                Wants::default() $(.or(self.$name.as_ref().map_or(Wants::default(), |probe| probe.wants())))*
+            }
+
+            #[inline]
+            fn on_arrival(&mut self, now: Time, host: &HostSlot, packet: &Packet, transit: &Transit) {
+                $(if let Some(probe) = &mut self.$name { probe.on_arrival(now, host, packet, transit); })*
+            }
+
+            fn on_frame(&mut self, now: Time, switch: &SwitchSlot, port: PortId, frame: &Packet, pool: &Pool) {
+                $(if let Some(probe) = &mut self.$name { probe.on_frame(now, switch, port, frame, pool); })*
+            }
+
+            #[inline]
+            fn on_enqueue(&mut self, now: Time, switch: &SwitchSlot, port: PortId) {
+                $(if let Some(probe) = &mut self.$name { probe.on_enqueue(now, switch, port); })*
+            }
+
+            #[inline]
+            fn on_departure(&mut self, now: Time, from: End, packet: &Packet, last: Time) {
+                $(if let Some(probe) = &mut self.$name { probe.on_departure(now, from, packet, last); })*
+            }
+
+            #[inline]
+            fn on_drop(&mut self, now: Time, switch: &SwitchSlot, port: PortId, packet: &Packet, why: Loss) {
+                $(if let Some(probe) = &mut self.$name { probe.on_drop(now, switch, port, packet, why); })*
+            }
+
+            fn on_sample(&mut self, now: Time, view: View<'_>) {
+                $(if let Some(probe) = &mut self.$name { probe.on_sample(now, view); })*
+            }
+
+            fn on_change(&mut self, now: Time, change: Upcoming<'_>, view: View<'_>) {
+                $(if let Some(probe) = &mut self.$name { probe.on_change(now, change, view); })*
+            }
+
+            fn end(&mut self, view: View<'_>) {
+                $(if let Some(probe) = &mut self.$name { probe.end(view); })*
+            }
+
+            fn tables(seen: &[&Probes], whole: &Whole<'_>) -> Vec<Table> {
+                let mut tables = Vec::new();
+                $({
+                    let seen: Vec<&$kind> = seen.iter().filter_map(|probes| probes.$name.as_deref()).collect();
+                    tables.extend(<$kind>::tables(&seen, whole));
+                })*
+                tables
+            }
+
+            fn findings(seen: &[&Probes], whole: &Whole<'_>) -> Vec<Finding> {
+                let mut findings = Vec::new();
+                $({
+                    let seen: Vec<&$kind> = seen.iter().filter_map(|probes| probes.$name.as_deref()).collect();
+                    findings.extend(<$kind>::findings(&seen, whole));
+                })*
+                findings
+            }
+        }
+    };
+}
+
+probes! {
+    queues: queues::Queues,
+    utilisation: utilisation::Utilisation,
+    congestion: congestion::Congestion,
+    entities: entities::EntityProbe,
+    guarantee: guarantee::Watch,
+    arrivals: arrivals::Arrivals,
+}

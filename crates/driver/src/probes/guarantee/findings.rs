@@ -1,0 +1,124 @@
+//! Whether queues and waits were within what was guaranteed, and nothing of it was lost for want of room.
+
+use std::collections::BTreeMap;
+
+use contract::Guarantee;
+use run::{Finding, Plan};
+use units::{Duration, LinkId, Time};
+
+use super::{Seen, lost, share};
+use crate::Whole;
+
+pub(super) fn of(seen: &Seen, whole: &Whole<'_>) -> Vec<Finding> {
+    let mut findings = vec![queues(seen, whole.plan), waits(seen), losses(seen, whole)];
+    findings.extend(delays(whole));
+    findings
+}
+
+fn queues(seen: &Seen, plan: &Plan) -> Finding {
+    let ends = |link: LinkId| {
+        let link = plan.fabric.link(link);
+        format!("{} to {}", plan.fabric.names[link.from.index()], plan.fabric.names[link.to.index()])
+    };
+    let fullest = seen.rows(plan).max_by(|a, b| seen.queue_share(*a).total_cmp(&seen.queue_share(*b)));
+    let fullest = fullest.map_or("no queue".to_owned(), |link| {
+        let (most, bound) = (seen.queue_max[link.index()], seen.queue_bounds[link.index()]);
+        format!("at most {most}B of {bound}B waited from {} ({:.1}%)", ends(link), 100.0 * seen.queue_share(link))
+    });
+    let queue_first = seen.queue_breaches.first.map_or(String::new(), |(at, link, bytes)| {
+        let bound = seen.queue_bounds[link.index()];
+        format!(", first at {} from {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
+    });
+    let (count, [faults, _]) = (seen.queue_breaches.count, seen.faults());
+    Finding {
+        name: "queues are within what is guaranteed",
+        ok: faults == 0,
+        detail: format!("{fullest}; {count} times more{queue_first}{}{}", seen.excuse(count, faults), open(plan)),
+    }
+}
+
+fn waits(seen: &Seen) -> Finding {
+    let first = seen.wait_breaches.first.map_or(String::new(), |(at, [flow, src, dst], ps)| {
+        let (at, wait) = (at.since(Time::ZERO), Duration::from_ps(ps));
+        format!(", first a packet of flow {flow} that came from host {src} to host {dst} at {at}: {wait}")
+    });
+    let wait_share = 100.0 * share(seen.wait_max.ps(), seen.wait_bound.ps());
+    let (count, [_, faults]) = (seen.wait_breaches.count, seen.faults());
+    Finding {
+        name: "waits are within what is guaranteed",
+        ok: faults == 0,
+        detail: format!(
+            "at most {} of {} ({wait_share:.1}%), over {} data packets; {count} longer{first}{}",
+            seen.wait_max,
+            seen.wait_bound,
+            seen.waits.len(),
+            seen.excuse(count, faults)
+        ),
+    }
+}
+
+fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
+    let plan = whole.plan;
+    let reserved = usize::from(plan.reserved.as_ref().map_or(0, |reserved| reserved.classes));
+    let lost = lost(whole.switches.iter().copied());
+    let faults: u64 = seen.end.map_or(lost, |end| end.lost)[..reserved].iter().sum();
+    let by_class: Vec<String> =
+        lost[..reserved].iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
+    Finding {
+        name: "nothing that is guaranteed was lost for want of room",
+        ok: faults == 0,
+        detail: format!(
+            "packets of reserved classes: {}{}{}",
+            by_class.join(", "),
+            seen.excuse(lost[..reserved].iter().sum(), faults),
+            tight(plan, seen)
+        ),
+    }
+}
+
+/// What is audited without proof.
+fn open(plan: &Plan) -> &'static str {
+    let guarantee = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref());
+    if guarantee.is_some_and(|guarantee| !guarantee.proven) { "; the bound is not proven for this fabric" } else { "" }
+}
+
+/// Where switches keep less room than may be needed: what waits there beyond it finds what others leave.
+fn tight(plan: &Plan, seen: &Seen) -> String {
+    let Some(guarantee) = plan.reserved.as_ref().and_then(|reserved| reserved.guarantee.as_ref()) else {
+        return String::new();
+    };
+    let less = |link: &LinkId| guarantee.room_bytes[link.index()] < guarantee.queue_bytes[link.index()];
+    let links: Vec<LinkId> = seen.rows(plan).filter(less).collect();
+    links.first().map_or(String::new(), |link| {
+        let (kept, most) = (guarantee.room_bytes[link.index()], guarantee.queue_bytes[link.index()]);
+        let from = &plan.fabric.names[plan.fabric.link(*link).from.index()];
+        format!(
+            "; at {} links less room is kept than is guaranteed to suffice, as at {from} {kept}B of {most}B",
+            links.len()
+        )
+    })
+}
+
+/// Whether messages took no longer than their transport said that each may, if it said so. What is held up by a failure
+/// may.
+fn delays(whole: &Whole<'_>) -> Option<Finding> {
+    let measures = || whole.hosts.iter().flat_map(|slot| &slot.host.measures);
+    let of = |what: &str| -> BTreeMap<u32, u64> {
+        measures().filter(|measure| measure.what == what).map(|measure| (measure.flow.0, measure.value)).collect()
+    };
+    let (delays, bounds) = (of(Guarantee::DELAY), of(Guarantee::DELAY_BOUND));
+    let shares = delays.iter().filter_map(|(flow, &delay)| Some((*flow, delay, *bounds.get(flow)?)));
+    let slowest = shares.clone().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
+    let late = shares.filter(|of| of.1 > of.2).count();
+    let (flow, delay, bound) = slowest;
+    let [took, may] = [delay, bound].map(Duration::from_ps);
+    Some(Finding {
+        name: "messages take no longer than is guaranteed",
+        ok: late == 0 || !whole.plan.changes.is_empty(),
+        detail: format!(
+            "of {} messages at most {:.1}% of their bounds: flow {flow}, {took} of {may}; {late} longer",
+            delays.len(),
+            100.0 * share(delay, bound)
+        ),
+    })
+}

@@ -1,0 +1,82 @@
+//! What waits in switches, at fixed intervals.
+
+use run::{Column, Data, Plan, Table};
+use units::{Duration, Time};
+
+use crate::{Probe, View, Wants, Whole};
+
+/// Samples of a part's queues.
+pub(crate) struct Queues {
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Time,
+    switch: u32,
+    used_bytes: u64,
+    longest_bytes: u32,
+    /// At all ports of a kind together: up, down, to hosts.
+    waiting_bytes: [u64; 3],
+}
+
+impl Queues {
+    /// None if nothing is sampled.
+    pub fn new(plan: &Plan) -> Option<Queues> {
+        (plan.scenario.measure.interval != Duration::ZERO).then(|| Queues { samples: Vec::new() })
+    }
+}
+
+impl Probe for Queues {
+    fn wants(&self) -> Wants {
+        Wants { samples: true, ..Wants::default() }
+    }
+
+    fn on_sample(&mut self, now: Time, view: View<'_>) {
+        for slot in view.switches {
+            let (mut longest_bytes, mut waiting_bytes) = (0, [0; 3]);
+            for port in slot.switch.ports() {
+                longest_bytes = longest_bytes.max(port.queued_bytes());
+                waiting_bytes[port.hop() as usize] += u64::from(port.queued_bytes());
+            }
+            let used_bytes = slot.switch.used_bytes();
+            self.samples.push(Sample { at: now, switch: slot.id, used_bytes, longest_bytes, waiting_bytes });
+        }
+    }
+
+    /// The table `queues`; empty without samples.
+    fn tables(seen: &[&Queues], whole: &Whole<'_>) -> Vec<Table> {
+        let mut samples: Vec<Sample> = seen.iter().flat_map(|seen| seen.samples.iter().copied()).collect();
+        samples.sort_by_key(|sample| (sample.at, sample.switch));
+        let plan = whole.plan;
+        let switch = Data::Names {
+            index: samples.iter().map(|sample| sample.switch).collect(),
+            names: plan.fabric.names[plan.fabric.hosts as usize..].to_vec(),
+        };
+        let number = |value: &dyn Fn(&Sample) -> u64| Data::U64(samples.iter().map(value).collect());
+        let columns = vec![
+            Column::new("time_ps", "ps", "when", number(&|sample| sample.at.ps())),
+            Column::new("switch", "", "where", switch),
+            Column::new("used_bytes", "B", "buffer in use", number(&|sample| sample.used_bytes)),
+            Column::new(
+                "longest_bytes",
+                "B",
+                "longest queue of a port",
+                number(&|sample| u64::from(sample.longest_bytes)),
+            ),
+            Column::new(
+                "up_bytes",
+                "B",
+                "what waits at all ports together that lead to switches away from hosts",
+                number(&|sample| sample.waiting_bytes[0]),
+            ),
+            Column::new(
+                "down_bytes",
+                "B",
+                "what waits at all other ports together: to hosts, and to switches towards them",
+                number(&|sample| sample.waiting_bytes[1] + sample.waiting_bytes[2]),
+            ),
+        ];
+        vec![Table { name: "queues", columns }]
+    }
+}

@@ -1,0 +1,121 @@
+//! How much of the links' capacity is used, by tier, in each interval, and how much of that is worth something.
+
+mod first_time;
+
+use std::collections::BTreeMap;
+
+use fabric::Tier;
+use node::Packet;
+use node::pool::Transit;
+use run::{Column, Data, Plan, Table};
+use units::{Duration, Time};
+
+use crate::{HostSlot, Probe, View, Wants, Whole};
+use first_time::FirstTime;
+
+/// What the ports of a part have sent, and what has come to its hosts for the first time.
+pub(crate) struct Utilisation {
+    /// Per sample: bytes that switch ports have begun to send since the last one, by kind of hop.
+    sent: Vec<(Time, [u64; 3])>,
+    sent_before: [u64; 3],
+    first_time: FirstTime,
+    /// Per sample: bytes that came for the first time since the last one.
+    new_bytes: Vec<(Time, u64)>,
+}
+
+impl Utilisation {
+    /// None if nothing is sampled.
+    pub fn new(plan: &Plan) -> Option<Utilisation> {
+        (plan.scenario.measure.interval != Duration::ZERO).then(|| Utilisation {
+            sent: Vec::new(),
+            sent_before: [0; 3],
+            first_time: FirstTime::new(plan),
+            new_bytes: Vec::new(),
+        })
+    }
+}
+
+impl Probe for Utilisation {
+    fn wants(&self) -> Wants {
+        Wants { arrivals: true, samples: true, ..Wants::default() }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: Time, _: &HostSlot, packet: &Packet, _: &Transit) {
+        self.first_time.note(packet);
+    }
+
+    fn on_sample(&mut self, now: Time, view: View<'_>) {
+        let mut sent = [0; 3];
+        for port in view.switches.iter().flat_map(|slot| slot.switch.ports()) {
+            sent[port.hop() as usize] += port.stats.sent_bytes;
+        }
+        self.sent.push((now, std::array::from_fn(|hop| sent[hop] - self.sent_before[hop])));
+        self.sent_before = sent;
+        self.new_bytes.push((now, self.first_time.take_bytes()));
+    }
+
+    /// The table `utilisation`; empty without samples.
+    fn tables(seen: &[&Utilisation], whole: &Whole<'_>) -> Vec<Table> {
+        let plan = whole.plan;
+        let mut capacity = [0u64; 3];
+        for link in plan.fabric.links.iter().filter(|link| plan.fabric.as_switch(link.from).is_some()) {
+            capacity[hop_index(link.tier)] += link.rate.bps();
+        }
+        let mut sums: BTreeMap<(Time, usize), u64> = BTreeMap::new();
+        for &(at, bytes) in seen.iter().flat_map(|seen| &seen.sent) {
+            for (hop, bytes) in bytes.into_iter().enumerate().filter(|(hop, _)| capacity[*hop] > 0) {
+                *sums.entry((at, hop)).or_default() += bytes;
+            }
+        }
+        let mut first: BTreeMap<Time, u64> = BTreeMap::new();
+        for &(at, bytes) in seen.iter().flat_map(|seen| &seen.new_bytes) {
+            *first.entry(at).or_default() += bytes;
+        }
+        let interval = plan.scenario.measure.interval.secs_f64();
+        let of_capacity = |hop: usize, bytes: u64| bytes as f64 * 8.0 / interval / capacity[hop] as f64;
+        let share = |(&(_, hop), &bytes): (&(Time, usize), &u64)| of_capacity(hop, bytes);
+        let data_share = |&(at, hop): &(Time, usize)| match hop {
+            TO_HOST => of_capacity(hop, first.get(&at).copied().unwrap_or(0)),
+            _ => f64::NAN,
+        };
+        let tier = Data::Names {
+            index: sums.keys().map(|key| key.1 as u32).collect(),
+            names: HOPS.map(str::to_owned).to_vec(),
+        };
+        let columns = vec![
+            Column::new("time_ps", "ps", "end of the interval", Data::U64(sums.keys().map(|key| key.0.ps()).collect())),
+            Column::new(
+                "tier",
+                "",
+                "links between switches away from hosts (up) and towards them (down), and to hosts",
+                tier,
+            ),
+            Column::new(
+                "utilisation",
+                "",
+                "share of the tier's capacity that was used, headers counted",
+                Data::F64(sums.iter().map(share).collect()),
+            ),
+            Column::new(
+                "data_share",
+                "",
+                "of the links to hosts: share of their capacity that message data took which came for the first time, \
+                 its headers counted",
+                Data::F64(sums.keys().map(data_share).collect()),
+            ),
+        ];
+        vec![Table { name: "utilisation", columns }]
+    }
+}
+
+const HOPS: [&str; 3] = ["up", "down", "to_host"];
+const TO_HOST: usize = 2;
+
+fn hop_index(tier: Tier) -> usize {
+    match tier {
+        Tier::FromHost | Tier::Up => 0,
+        Tier::Down => 1,
+        Tier::ToHost => TO_HOST,
+    }
+}

@@ -1,0 +1,104 @@
+//! What has become of packets and bytes.
+
+use node::pool::Pool;
+use node::{Overflow, PortStats};
+use run::{Finding, Plan};
+use units::Time;
+
+use crate::{Carrier, Driver, End, HostSlot, Outlet, Pipe, Probe, SwitchSlot};
+
+/// Where bytes are. Frames between neighbours are in no count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// What hosts, and transports' parts in switches, have sent.
+    pub sent: u64,
+    /// What they have received.
+    pub received: u64,
+    /// What was lost for a reason that was counted.
+    pub lost: u64,
+    /// What is on links and in switches.
+    pub inside: u64,
+}
+
+impl Tally {
+    /// The bytes of a part, but for those that its carrier lost for reasons of its own.
+    pub fn of<C: Carrier, P: Probe>(driver: &Driver<C, P>) -> Tally {
+        let mut tally = Tally::default();
+        driver.hosts.iter().for_each(|slot| tally.add_host(slot));
+        driver.switches.iter().for_each(|slot| tally.add_switch(slot));
+        driver.links.pipes.iter().for_each(|pipe| tally.add_pipe(pipe, &driver.links.pool));
+        tally
+    }
+
+    /// Both together.
+    pub fn and(self, other: Tally) -> Tally {
+        Tally {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            lost: self.lost + other.lost,
+            inside: self.inside + other.inside,
+        }
+    }
+
+    /// Whether every byte that was sent was received, lost for a reason that was counted, or is still inside.
+    pub fn finding(self, plan: &Plan) -> Finding {
+        let Tally { sent, received, lost, inside } = self;
+        let trims = if plan.settings.overflow == Overflow::Trim { ", cut-off payload counted as lost" } else { "" };
+        Finding {
+            name: "bytes conserved",
+            ok: sent == received + lost + inside,
+            detail: format!("{sent} sent = {received} received + {lost} lost + {inside} inside{trims}"),
+        }
+    }
+
+    fn add_host(&mut self, slot: &HostSlot) {
+        self.sent += slot.host.sent_bytes;
+        self.received += slot.host.received_bytes;
+        self.lost += slot.lost.1;
+    }
+
+    fn add_switch(&mut self, slot: &SwitchSlot) {
+        let (made, ended) = slot.switch.agents_bytes();
+        self.sent += made;
+        self.received += ended;
+        self.lost += slot.switch.unroutable_bytes + slot.switch.staged_out.1;
+        let ports = slot.switch.ports().iter().map(|port| port.stats);
+        self.lost += ports.map(|stats| stats.overflow_bytes + stats.dead_bytes + stats.expired_bytes).sum::<u64>();
+        self.inside += slot.switch.used_bytes();
+    }
+
+    fn add_pipe<R>(&mut self, pipe: &Pipe<R>, pool: &Pool) {
+        self.lost += pipe.lost_bytes;
+        self.inside += pipe.bytes(pool);
+    }
+}
+
+/// What the sender of a link has counted by `end`.
+pub fn sender_stats<C: Carrier, P: Probe>(driver: &Driver<C, P>, outlet: &Outlet<C::Sender>, end: Time) -> PortStats {
+    match outlet.from {
+        End::Switch { index, port } => {
+            let switch = &driver.switches[index as usize].switch;
+            let own_queues_max = switch.flow_control().map_or(0, |control| control.queues_max(port));
+            let port = switch.port(port);
+            PortStats { paused: port.paused_time(end), own_queues_max, ..port.stats }
+        }
+        End::Host { index, port } => {
+            let HostSlot { host, lost, ports, .. } = &driver.hosts[index as usize];
+            let (sent, lost) = match ports {
+                None => ((host.sent_packets, host.sent_bytes), *lost),
+                Some(ports) => (ports[port.index()].sent, ports[port.index()].lost),
+            };
+            let (pauses, paused) = host.pauses(port, end);
+            // As at a switch, what met a dead link was not sent.
+            PortStats {
+                sent_packets: sent.0 - lost.0,
+                sent_bytes: sent.1 - lost.1,
+                dead_packets: lost.0,
+                dead_bytes: lost.1,
+                pauses,
+                paused,
+                ..Default::default()
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Networks in memory, cut into parts that take turns: the least that drives nodes, for tests.
+
+use node::pool::{PacketId, Slot};
+use run::Plan;
+use units::Time;
+
+use crate::{Carrier, Cut, Departure, Driver, Links, Probe, Whole, drivers};
+
+/// Hands packets over at once, or when the parts meet.
+pub(crate) struct Memory {
+    part: usize,
+    outbox: Vec<Crossing>,
+}
+
+struct Crossing {
+    /// The part and the place of the receiving end in it.
+    to: (usize, u32),
+    at: Time,
+    slot: Slot,
+}
+
+impl Carrier for Memory {
+    type Sender = (usize, u32);
+    type Receiver = ();
+
+    fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
+        let to = links.outlets[outlet as usize].sender;
+        if to.0 == links.carrier.part {
+            links.put(to.1, id, at);
+        } else {
+            let slot = links.pool.remove(id);
+            links.carrier.outbox.push(Crossing { to, at, slot });
+        }
+    }
+}
+
+/// Runs a plan in so many parts until all flows have ended, nothing is left to happen, or its time is over.
+pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P) -> Vec<Driver<Memory, P>> {
+    let cut = Cut::new(&plan.fabric, parts);
+    let mut part = 0..;
+    let carrier = || Memory { part: part.next().expect("endless"), outbox: Vec::new() };
+    let sender = |link| (cut.part_of(plan.fabric.link(link).to), cut.pipe_of(link));
+    let mut parts = drivers(plan, &cut, carrier, sender, |_| (), probe);
+    loop {
+        let next = parts.iter().map(|part| part.links.agenda.first().0).min().expect("a part at least");
+        let ended: u64 = parts.iter().map(Driver::ended_flows).sum();
+        if next >= plan.horizon || ended == plan.flows.len() as u64 {
+            break;
+        }
+        let end = next.saturating_add(plan.lookahead).min(plan.horizon);
+        parts.iter_mut().for_each(|part| part.advance(end));
+        let crossings: Vec<Crossing> = parts.iter_mut().flat_map(|part| part.links.carrier.outbox.drain(..)).collect();
+        for Crossing { to: (part, pipe), at, slot } in crossings {
+            let links = &mut parts[part].links;
+            let id = links.pool.insert(slot.packet, slot.transit);
+            links.put(pipe, id, at);
+        }
+    }
+    parts.iter_mut().for_each(Driver::end);
+    parts
+}
+
+/// All parts of a run that is over.
+pub(crate) fn whole<'a, P: Probe>(plan: &'a Plan, parts: &'a [Driver<Memory, P>]) -> Whole<'a> {
+    let switches = parts.iter().flat_map(|part| &part.switches).collect();
+    Whole { plan, end: plan.horizon, switches, hosts: parts.iter().flat_map(|part| &part.hosts).collect() }
+}
