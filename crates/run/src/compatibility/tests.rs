@@ -41,7 +41,7 @@ const BROKEN: [Broken; RULES.len()] = [
         "harmony with the settings of traffic[0].transport",
     ),
     broken(HARMONY, LIMITED, "sharing", "change its pace"),
-    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 0; harmony has the classes 0 to 1"),
+    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1; harmony has the classes 0 to 1"),
     broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "go first"),
     broken(HARMONY, TRIM, "switch.overflow", "class 0"),
     broken(HARMONY, DROP, "switch.early_drop", "guarantees that none is"),
