@@ -121,21 +121,24 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
     root = records.root() if write else None
     figures.telling = True
     began, total, at, ok = time.monotonic(), sum(len(names) for *_, names in chosen), 0, True
-    for of, options, names in chosen:
-        folder = of.use(options)
-        for name in names:
-            at += 1
-            if total > 1:
-                typer.echo(f"{of.name} {name}: {at} of {total}, after {time.monotonic() - began:,.0f} s", err=True)
-            try:
-                ok &= _run(of, name, options, folder, root)
-            except ValueError as error:
-                if total == 1:
-                    raise
-                typer.secho(f"error: {of.name} {name}: {error}", err=True, fg=typer.colors.RED)
-                ok = False
-    if root is not None:
-        _write_pages(root)
+    try:
+        for of, options, names in chosen:
+            folder = of.use(options)
+            for name in names:
+                at += 1
+                if total > 1:
+                    typer.echo(f"{of.name} {name}: {at} of {total}, after {time.monotonic() - began:,.0f} s", err=True)
+                try:
+                    ok &= _run(of, name, options, folder, root)
+                except ValueError as error:
+                    if total == 1:
+                        raise
+                    typer.secho(f"error: {of.name} {name}: {error}", err=True, fg=typer.colors.RED)
+                    ok = False
+    finally:
+        # Of what there is, if this is interrupted too: a page must say what its records say.
+        if root is not None:
+            _write_pages(root)
     if total > 1:
         typer.echo(f"{total} figures in {time.monotonic() - began:,.0f} s", err=True)
     return ok

@@ -4,7 +4,7 @@
     >>> papers.PAPERS["pyrrha"]
     'Pyrrha (NSDI 2025)'
     >>> list(papers.paper("homa").figures)
-    ['figure-12']
+    ['figure-12', 'bursts']
 
 As a command: `clearway paper`. Scenarios and reference data are files of this package, beside each paper's modules.
 """

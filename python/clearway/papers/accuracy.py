@@ -89,7 +89,12 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
     return "\n".join(text)
 
 
+def schemes_known() -> list[str]:
+    """What must be held against something."""
+    return [str(name) for name in schemes().index if name not in ABSENT]
+
+
 def write(at: Path) -> Path:
     """Writes the page of a checkout."""
-    (at / PAGE).write_text(page(records(at), [name for name in schemes().index if name not in ABSENT]))
+    (at / PAGE).write_text(page(records(at), schemes_known()))
     return at / PAGE

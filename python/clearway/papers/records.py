@@ -216,7 +216,8 @@ def _provenance(record: Mapping[str, Any]) -> str:
         words.append(f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}")
     if record["runs"]:
         words.append(f"{record['runs']:,} run{'s' * (record['runs'] > 1)}, digest {record['digest']}")
-    words.append(f"{record['cpu_seconds']:,.0f} s of CPU")
+    cpu = record["cpu_seconds"]
+    words.append(f"{cpu:,.0f} s of CPU" if cpu >= 10 else f"{cpu:.2g} s of CPU")
     return _wrapped(f"`{command(record)}`: {'; '.join(words)}.")
 
 

@@ -1,10 +1,4 @@
-"""The figures and tables of the Augmented Queue paper (SIGCOMM 2023), the paper's numbers beside ours.
-
-    clearway paper augmented-queue table-2
-
-Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in
-`out/augmented-queue`. What this build has run before is not run again.
-"""
+"""The figures and tables of the Augmented Queue paper (SIGCOMM 2023), the paper's numbers beside ours."""
 
 from __future__ import annotations
 

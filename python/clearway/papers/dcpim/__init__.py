@@ -27,6 +27,7 @@ PAPER = Paper(
         "figure-3b": default_setup.figure_3b,
         "reference": default_setup.reference,
         "reference-imc10": default_setup.reference_imc10,
+        "departures": default_setup.departures,
         "clocks": default_setup.clocks,
         "figure-4a": evaluation.figure_4a,
         "figure-4b": evaluation.figure_4b,

@@ -4,7 +4,7 @@ flows, and clocks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -268,6 +268,47 @@ def reference_imc10() -> Shown:
             rows = compared(ours, theirs, {"mean": 0.05, "p99": 0.1}, f"load {load}, {{}}")
             held.append(Held(scheme, f"{THEIR_PROGRAM}, {flows:,} IMC10 flows of other draws", "authors' run", rows))
     return Shown(pd.concat(tables, names=["preset", "load"]), {}, None, held)
+
+
+# Each by itself, then all (docs/schemes/dcpim.md).
+DEPARTURES: Mapping[str, object] = {
+    "none": None,
+    "even_phase": ["even_phase"],
+    "request_by_flow": ["request_by_flow"],
+    "priority_by_size": ["priority_by_size"],
+    "push_out": ["push_out"],
+    "no_handshakes": ["no_handshakes"],
+    "loose_window, retoken_at_end": ["loose_window", "retoken_at_end"],
+    "any_token": ["any_token"],
+    "short_flows_hold_tokens": ["short_flows_hold_tokens"],
+    "authors_2022": "authors_2022",
+}
+
+
+def departures() -> Shown:
+    """What each departure of the authors' program from the paper does to slowdown, on that program's 10,000
+    web-search flows."""
+    listed = pd.read_csv(REFERENCE / "reference_websearch_0.6_ae2022.csv")
+    times = {}
+    for name, chosen in DEPARTURES.items():
+        if name == "none":
+            label, keys = "dcpim", {"transport": "dcpim"}
+        elif name == "authors_2022":
+            # The runs of `reference`.
+            label, keys = "dcpim with departures = authors_2022", dict(PROGRAM)
+        else:
+            label, keys = f"departures {name}", {"transport": {"dcpim": {"departures": chosen}}}
+        result = figures.run(setting.HERE / "reference-websearch.toml", label, keys, setting.OUT)
+        both = _fct_us(result, listed["fct_us"])
+        times[name], times["their program"] = both["ours"], both["theirs"]
+    rows = {}
+    for name in [*DEPARTURES, "their program"]:
+        slowdown = times[name] / listed["oracle_fct_us"]
+        of = by_class(pd.DataFrame({"bytes": listed["size_bytes"], "slowdown": slowdown}), PACKETS, SIZES)
+        rows[name] = {
+            f"{size} {statistic}": of.loc[size, statistic] for size in of.index for statistic in ("mean", "p99")
+        }
+    return Shown(pd.DataFrame(rows).T.rename_axis("departures"))
 
 
 def _fct_us(result: cw.Result, theirs: pd.Series[float]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from clearway.papers.figures import draw
 from .setting import COLOURS, DRIFTS_PPM, PAPER, WORKLOADS
 
 
-def log(axes: Axes) -> None:
+def log_axis(axes: Axes) -> None:
     """Slowdowns on a logarithmic axis, with ticks that people read."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -35,7 +35,7 @@ def bars(axes: Axes, values: pd.Series[float], title: str, log: bool = False) ->
     axes.grid(axis="x", visible=False)
     axes.margins(y=0.12)
     if log:
-        log(axes)
+        log_axis(axes)
 
 
 def by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, float]] | None = None) -> Any:
@@ -60,7 +60,7 @@ def by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, fl
                 linewidth=1.6,
                 label=label,
             )
-        log(axes)
+        log_axis(axes)
         axes.set_ylim(bottom=0.9)
         axes.set_xticks(
             range(len(sizes)), [size.replace(" BDP", "").replace(" to ", "-") for size in sizes], fontsize=8
@@ -99,7 +99,7 @@ def beside(axes: Axes, rows: pd.DataFrame, title: str) -> None:
             color="black",
             label="published" if ours == "mean" else None,
         )
-    log(axes)
+    log_axis(axes)
     axes.set(xlabel="load", ylabel="slowdown")
     axes.set_title(title)
     axes.legend(fontsize=7)
@@ -158,7 +158,7 @@ def sensitivity(axes: Axes, rows: pd.DataFrame, key: str) -> None:
         ("short p99", "#e69f00"),
     ):
         axes.plot(rows.index, rows[column].astype(float), marker="o", color=colour, label=column)
-    log(axes)
+    log_axis(axes)
     axes.set_title(key)
     axes.set_ylabel("slowdown")
     axes.legend(fontsize=7)

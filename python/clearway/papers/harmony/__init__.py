@@ -48,6 +48,7 @@ PAPER = Paper(
         "parameters": evaluation.parameters,
         "adversary": theory.adversary,
         "services": evaluation.services,
+        "retry": evaluation.retry,
         **_APPLICATIONS,
     },
     _apply,

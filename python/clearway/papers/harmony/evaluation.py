@@ -611,6 +611,22 @@ def parameters() -> Shown:
     return Shown(table, checks, draw(panels))
 
 
+def retry() -> Shown:
+    """A refused request that waits for a control round trip, and one that is tried at once, as section 3.1 has it to
+    the letter."""
+    rows = {}
+    for load in (0.6, 0.8):
+        for label, more in (("a round trip", {}), ("at once", {"retry_after": "0s"})):
+            keys = reserving("harmony", **more)
+            # The name of the first is that of `services`, whose run it is.
+            name = " ".join([parameters_of(K, DELTA_US)[0], "1 ms", *more.values()])
+            sets = {**keys, **lasting(1_000), "traffic.0.arrivals.poisson.load": load}
+            result = run("leaf-spine", f"{name} at {load:g}", sets)
+            counts = {"rejected": setting.rejected(result), "of": len(result.flows)}
+            rows[(load, label)] = pd.concat([spread(result), pd.Series(counts)])
+    return Shown(table_of(rows, ["load", "tried again"]))
+
+
 def services() -> Shown:
     """Links that serve packets in the order of arrival and virtual links in turn: slowdowns, rejections, and waits
     beside what is proven."""

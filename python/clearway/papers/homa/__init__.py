@@ -12,6 +12,7 @@ from clearway.papers._paper import Options, Paper
 from clearway.papers.figures import Held, Shown
 
 HERE = Path(__file__).parent
+AEOLUS = HERE.parent / "aeolus"
 
 OUT = Path("out/homa")
 WORKLOADS = {"figure-12-w3": "W3", "figure-12-w4": "W4"}
@@ -38,6 +39,33 @@ def figure_12() -> Shown:
     return Shown(pd.DataFrame(table).rename_axis("decile"), held=[held])
 
 
+# Section 5 of Aeolus' paper: its tail is so many times shorter than Homa's.
+AEOLUS_GAIN = 20.0
+QUEUES = ("port", "class", "one")
+
+
+def bursts() -> Shown:
+    """Homa and Aeolus on it (SIGCOMM 2020) where bursts overflow buffers: the 99th percentile of slowdown, by
+    Aeolus's queue."""
+    schemes: dict[str, figures.Keys] = {"homa": {"transport": "homa"}}
+    schemes |= {f'queue = "{queue}"': {"transport": {"homa_aeolus": {"queue": queue}}} for queue in QUEUES}
+    rows = {}
+    for name, keys in schemes.items():
+        result = figures.run(AEOLUS / "bursts.toml", name, keys, OUT)
+        flows = pd.DataFrame({key: pd.Series(result.flows[key]).astype(float) for key in ("bytes", "slowdown")})
+        links = result.links.to_pandas()
+        rows[name] = {
+            "up to 72,500 B p99": flows.loc[flows["bytes"] <= 72_500, "slowdown"].quantile(0.99),
+            "all p99": flows["slowdown"].quantile(0.99),
+            "packets lost": links["overflow_packets"].sum(),
+        }
+    table = pd.DataFrame(rows).T.rename_axis("scheme")
+    tails = table["all p99"].astype(float)
+    said = [("all", "p99 slowdown of Homa over Aeolus's", tails["homa"] / tails['queue = "port"'], AEOLUS_GAIN, 0.25)]
+    held = Held("homa_aeolus", "its paper: Homa's tail", "paper", pd.DataFrame(said, columns=list(Held.COLUMNS)))
+    return Shown(table, held=[held])
+
+
 def _apply(options: Options, out: Path) -> None:
     global OUT
     OUT = out
@@ -46,7 +74,7 @@ def _apply(options: Options, out: Path) -> None:
 PAPER = Paper(
     "homa",
     "Homa (SIGCOMM 2018)",
-    {"figure-12": figure_12},
+    {"figure-12": figure_12, "bursts": bursts},
     _apply,
     ("docs/schemes/homa.md",),
 )

@@ -1,10 +1,4 @@
-"""The figures and tables of Pyrrha's paper (NSDI 2025), the paper's numbers beside ours.
-
-    clearway paper pyrrha figure-11
-
-Each prints a table and whether it shows what the paper says, and leaves a CSV, and of a figure a picture, in
-`out/pyrrha`. What this build has run before is not run again.
-"""
+"""The figures and tables of Pyrrha's paper (NSDI 2025), the paper's numbers beside ours."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The figures of R2C2's evaluation (SIGCOMM 2015, sections 3.2, 5 and 6), the paper's numbers beside ours.
-
-    clearway paper r2c2 figure-10
-
-Each prints a table and whether it shows what the paper says, and leaves a CSV and a picture in `out/r2c2`. What this
-build has run before is not run again.
-"""
+"""The figures of R2C2's evaluation (SIGCOMM 2015, sections 3.2, 5 and 6), the paper's numbers beside ours."""
 
 from __future__ import annotations
 

@@ -1,0 +1,188 @@
+"""The papers as a command and a package: what it lists, what it says of a typo, records, and pages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from called import call
+from clearway import papers
+from clearway.papers import accuracy, figures, records
+from clearway.papers._paper import Options, Paper
+
+ROOT = Path(__file__).parents[2]
+ALL = [papers.paper(name) for name in [*papers.PAPERS, *papers.RIVALS]]
+
+
+def test_the_command_lists_the_five_papers_and_their_figures() -> None:
+    done = call("paper")
+    assert done.code == 0
+    for of in ALL:
+        assert f"{of.name}: {of.title}" in done.out
+        assert all(f"  {figure} " in done.out for figure in of.figures)
+    one = call("paper", "pyrrha")
+    assert one.code == 0 and "figure-11" in one.out and "table-2" not in one.out
+
+
+def test_a_figure_is_run_drawn_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("paper", "harmony", "figure-4", "theory")
+    assert done.code == 0, done.err
+    assert "pass" in done.out and "FAIL" not in done.out
+    assert {path.name for path in (tmp_path / "out/harmony").iterdir()} == {
+        "figure-4.csv",
+        "figure-4.png",
+        "theory.csv",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("harmny",), "did you mean 'harmony'?"),
+        (("harmony", "figure-5x"), "did you mean 'figure-5d'?"),
+        (("harmony", "theory", "--only", "HPCC"), "its options: --in-turn, --scale"),
+        (("dcpim", "figure-7", "--only", "HPC"), "did you mean 'HPCC'?"),
+        (("harmony", "theory", "--scale", "0"), "--scale 0: above 0"),
+        (("harmony", "theory", "--all"), "name none"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_would_be_right(words: tuple[str, ...], said: str) -> None:
+    done = call("paper", *words)
+    assert done.code == 2 and said in done.err, done.err
+
+
+def test_a_check_that_fails_is_an_exit_status(tmp_path: Path) -> None:
+    # The table of congestion roots takes less than in the paper.
+    assert call("paper", "pyrrha", "tables-4-7", "--out", str(tmp_path)).code == 1
+
+
+def test_what_figures_need_is_in_the_package(tmp_path: Path) -> None:
+    """From a copy of the package alone, as a wheel has it: scenarios and reference data are in it."""
+    package = tmp_path / "site" / "clearway"
+    shutil.copytree(ROOT / "python/clearway", package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        f"import sys; sys.path.insert(0, {str(package.parent)!r})\n"
+        "import clearway; from clearway._cli import main\n"
+        f"assert clearway.__file__.startswith({str(package)!r}), clearway.__file__\n"
+        "sys.argv = ['clearway', 'paper', 'harmony', *sys.argv[1:]]\nmain()\n"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code, *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
+
+    done = run("counterexample", "figure-1")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/harmony/counterexample.png").exists()
+    refused = run("theory", "--write")
+    assert refused.returncode == 2 and "installed without it" in refused.stderr
+
+
+def test_sizes_beside_harmony_s_figures_are_those_of_the_engine() -> None:
+    for name in ("websearch_dcpim.txt", "imc10_dcpim.txt"):
+        ours = ROOT / "python/clearway/papers/harmony" / name
+        assert ours.read_bytes() == (ROOT / "crates/workload/data" / name).read_bytes()
+
+
+def shown() -> figures.Shown:
+    table = pd.DataFrame({"a|b": [1.23456789, float("nan")], "n": [12_345, 2]}, index=pd.Index(["x", "y"], name="row"))
+    rows = pd.DataFrame([("all", "mean", 1.3, 1.0, 0.25)], columns=list(figures.Held.COLUMNS))
+    return figures.Shown(table, {"it holds": True}, None, [figures.Held("tcp", "a law", "paper", rows)])
+
+
+def made(of: Paper, figure: str) -> dict[str, Any]:
+    ran = figures.Ran()
+    for seed in (1, 2):
+        ran.add({"digest": f"d{seed}", "seed": seed, "cpu_seconds": 2.0, "wall_seconds": 1.0})
+    return records.make(of, figure, shown(), ran, Options(scale=0.5), (0.0, 0.0))
+
+
+def test_a_record_says_what_ran_and_what_came_out(tmp_path: Path) -> None:
+    of = papers.paper("pyrrha")
+    record = made(of, "figure-11")
+    records.save(record, tmp_path)
+    assert records.load(tmp_path) == {("pyrrha", "figure-11"): record}
+    text = records.render(record, "pyrrha", "figure-11")
+    assert "| tcp: all, mean | 1 | 1.3 | +30.0% | 25% | **fails** |" in text
+    assert "- holds: it holds" in text and "| x | 1.235 | 12,345 |" in text and "| y | - | 2 |" in text
+    said = text.replace("\n", " ")
+    assert "`clearway paper pyrrha figure-11 --scale 0.5`: commit" in said
+    assert "seeds 1, 2; 2 runs, digest" in said and "4 s of CPU" in said
+    # The digest is of all runs, whatever their order.
+    other = figures.Ran()
+    for digest in ("d2", "d1", "d2"):
+        other.add({"digest": digest})
+    assert other.digest == record["digest"] != ""
+
+
+def test_a_page_has_what_its_records_say_and_says_what_has_not_run() -> None:
+    of = papers.paper("pyrrha")
+    empty = "a\n<!-- pyrrha figure-11: begin -->\n<!-- pyrrha figure-11: end -->\nb\n"
+    text = records.filled(empty, {})
+    assert "Not yet run on this build: `clearway paper pyrrha figure-11`." in text
+    record = made(of, "figure-11")
+    written = records.filled(text, {("pyrrha", "figure-11"): record})
+    assert written.startswith("a\n<!-- ") and written.endswith(" -->\nb\n") and "1.3" in written
+    assert records.filled(written, {("pyrrha", "figure-11"): record}) == written
+    with pytest.raises(ValueError, match="which there is not"):
+        records.filled(empty.replace("figure-11", "figure-99"), {})
+
+
+def test_no_page_has_gone_stale() -> None:
+    known = records.load(ROOT)
+    stale = [str(page) for page in records.pages(ROOT) if records.filled(page.read_text(), known) != page.read_text()]
+    text = accuracy.page(accuracy.records(ROOT), accuracy.schemes_known())
+    if text != (ROOT / accuracy.PAGE).read_text():
+        stale.append(str(accuracy.PAGE))
+    assert stale == [], "written by `clearway paper ... --write`, never by hand"
+
+
+def test_every_figure_stands_on_a_page_and_every_record_is_of_a_figure() -> None:
+    text = "".join(page.read_text() for page in records.pages(ROOT))
+    there = {(of, figure) for of, figure, _ in records.MARK.findall(text)}
+    # What is held against laws stands on the page of accuracy.
+    wanted = {(of.name, figure) for of in ALL for figure in of.figures if of.name != "closed-forms"}
+    assert there == wanted
+    known = {(of.name, figure) for of in ALL for figure in of.figures}
+    for path in (ROOT / records.FOLDER).glob("*.json"):
+        record = json.loads(path.read_text())
+        assert (record["paper"], record["figure"]) in known and path.name == records.name_of(record)
+
+
+# A figure or two of each paper that take some seconds each.
+SAMPLE = [
+    ("harmony", "theory"),
+    ("harmony", "lone"),
+    ("harmony", "counterexample"),
+    ("harmony", "figure-1"),
+    ("r2c2", "arithmetic"),
+    ("r2c2", "figure-2"),
+    ("r2c2", "linear-programs"),
+    ("pyrrha", "figure-10"),
+    ("pyrrha", "figure-31"),
+    ("augmented-queue", "figure-1"),
+    ("phost", "reference"),
+    ("ndp", "reference"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "figure"), SAMPLE)
+def test_a_figure_that_is_run_again_gives_its_record(name: str, figure: str, tmp_path: Path) -> None:
+    of = papers.paper(name)
+    kept = records.load(ROOT).get((name, figure), {"earlier": True})
+    if kept.get("earlier"):
+        pytest.skip(f"not yet run on this build: clearway paper {name} {figure} --write")
+    of.use(Options(out=tmp_path))
+    with figures.listened() as ran:
+        again = records.make(of, figure, of.figures[figure](), ran, Options(), (0.0, 0.0))
+    of.use(Options())
+    assert again["digest"] == kept["digest"], "packets move that did not: clearway paper --all --write"
+    assert again["table"] == kept["table"] and again["checks"] == kept["checks"]
