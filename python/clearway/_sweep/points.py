@@ -21,7 +21,7 @@ from clearway._sustain import kept_up
 _Simulation = TypeVar("_Simulation", bound="Simulation")
 Label = str | int | float | bool
 Told = Callable[[float, str], object]
-"""How far something is: the share of it that is done, and words."""
+"""Progress of a run: the share that is done, and a text."""
 
 
 class Task(ABC):
@@ -33,21 +33,21 @@ class Task(ABC):
     @property
     @abstractmethod
     def content(self) -> bytes:
-        """All that makes the result."""
+        """Everything that determines the result."""
 
     @abstractmethod
     def run(self, folder: Path, threads: int, told: Told) -> None:
-        """Writes the result as `folder`. Calls `told` now and then, which raises when nobody waits for it any more."""
+        """Writes the result as `folder`. Calls `told` regularly; it raises once nobody waits for the result."""
 
     @abstractmethod
     def row(self, folder: Path) -> dict[str, Any]:
-        """What a table says of the result in `folder`."""
+        """The columns that a table shows of the result in `folder`."""
 
     def check(self) -> None:  # noqa: B027, most have nothing to check
-        """Raises what is known to be wrong before anything runs."""
+        """Raises errors that are known before anything runs."""
 
     def trouble(self, folder: Path) -> str:
-        """What is wrong with the result in `folder`, such as an audit that failed; empty if nothing is."""
+        """Problems of the result in `folder`, such as a failed audit; empty if there are none."""
         return ""
 
     @cached_property
@@ -77,7 +77,7 @@ class Simulation(Task):
 
     @classmethod
     def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
-        """The run of a scenario, with the files that it names as they are now."""
+        """The run of a scenario, with the present content of the files that it names."""
         files = [(key, path.name, _content(key, path)) for key, path in scenario._files()]
         return cls(scenario.to_toml(), tuple(files), level)
 
@@ -91,7 +91,7 @@ class Simulation(Task):
         return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
     def run(self, folder: Path, threads: int, told: Told) -> None:
-        """Simulates."""
+        """Runs the simulation."""
 
         def listen(at: Progress) -> None:
             told(at.fraction, f"{at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms")
@@ -111,7 +111,7 @@ class Simulation(Task):
         return row | {"kept up": kept_up(*times)} | cost | {"digest": result.digest or ""}
 
     def trouble(self, folder: Path) -> str:
-        """What the audit found wrong."""
+        """The faults that the audit found."""
         audit = json.loads((folder / "run.json").read_text(encoding="utf-8"))["audit"]
         return "; ".join(f"audit: {finding['name']}: {finding['detail']}" for finding in audit if not finding["ok"])
 
@@ -148,7 +148,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """All labels in a line: words as they are, numbers with the name of their axis."""
+        """All labels in one line: words as they are, numbers with the name of their axis."""
         words = [value if isinstance(value, str) else f"{axis} {_short(value)}" for axis, value in self.labels.items()]
         return ", ".join(words) or "run"
 
