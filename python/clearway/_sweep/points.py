@@ -25,9 +25,9 @@ Told = Callable[[float, str], object]
 
 
 class Task(ABC):
-    """What a point runs. Its class must be importable where it runs, and a task be picklable.
+    """What a point runs. Its class must be importable on the machine that runs it, and the task must be picklable.
 
-    What it writes must be a function of `content` alone: a result is kept by that and not computed again.
+    The result must depend on `content` alone: results are stored by a digest of it and not computed again.
     """
 
     @property
@@ -52,10 +52,10 @@ class Task(ABC):
 
     @cached_property
     def key(self) -> str:
-        """A digest of what runs and of the content; a letter comes first, so that no reader of a dataset takes it for a
-        number.
+        """A digest of the `run` method's name and the content. It starts with a letter, so that no reader of a dataset
+        takes it for a number.
 
-        Classes that differ by what they say of a result, and not by how they run, have their results in common.
+        Classes that share a `run` method share their results.
         """
         runs = type(self).run
         kind = f"{runs.__module__}.{runs.__qualname__}\0".encode()
@@ -66,13 +66,13 @@ class Task(ABC):
 class Simulation(Task):
     """A run of a scenario.
 
-    It has all that it needs with it, so that it runs on machines that share no files with this one.
+    It carries the content of its files, so it can run on machines that share no files with this one.
     """
 
     toml: str
     """The scenario with every default filled in."""
     files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
-    """Files that the scenario names: key, name, what is in them."""
+    """Files that the scenario names: key, name, content."""
     level: str = "packet"
 
     @classmethod
@@ -83,7 +83,7 @@ class Simulation(Task):
 
     @property
     def content(self) -> bytes:
-        """The build of Clearway, the level, the scenario without its name, which changes nothing, and the files."""
+        """The build of Clearway, the level, the scenario without its name, and the files."""
         named, _, rest = self.toml.partition("\n")
         toml = rest if named.startswith("name = ") else self.toml
         parts = [text.encode() for text in (_core.__version__, _core.COMMIT, self.level, toml)]
@@ -102,7 +102,7 @@ class Simulation(Task):
         result.save(folder)
 
     def row(self, folder: Path) -> dict[str, Any]:
-        """As in a comparison's table, with whether the network kept up (see `sustain`), and what the run cost."""
+        """The columns of a comparison's table, whether the network kept up (see `sustain`), and the cost of the run."""
         result = Result.load(folder)
         row = _row(result)
         del row["run"]
@@ -128,7 +128,7 @@ class Simulation(Task):
 
 
 class Point:
-    """A run of a sweep: what to run, and what it is called on each axis.
+    """A run of a sweep: what to run, and its label on each axis.
 
     >>> import clearway as cw
     >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -167,7 +167,7 @@ def _content(key: str, path: Path) -> bytes:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, changed_ns: int) -> bytes:
-    """What is in a file: all points of a sweep share it."""
+    """The content of a file, which all points of a sweep share."""
     return path.read_bytes()
 
 

@@ -38,7 +38,7 @@ class SweepResult:
 
     @cached_property
     def status(self) -> dict[str, str]:
-        """How each point stands, by its name: `done`; `audit`: done, but its audit found something; `failed`; or
+        """The state of each point, by its name: `done`; `audit` (done, but its audit found faults); `failed`; or
         `missing`.
         """
         return {point.name: self._status(point) for point in self.points}
@@ -68,10 +68,10 @@ class SweepResult:
         return list(dict.fromkeys(axis for point in self.points for axis in point.labels))
 
     def table(self) -> pd.DataFrame:
-        """One row a point: its labels, how it stands, and what its task says of its result.
+        """One row per point: its labels, its state, and the columns of its task.
 
-        Of a simulation that is slowdown of all, short and long flows, goodput, what was lost and sent again, and what
-        it cost.
+        For a simulation these are the slowdown of all, short and long flows, goodput, lost and resent data, and the
+        cost of the run.
         """
         return self._table.copy()
 
@@ -92,11 +92,11 @@ class SweepResult:
 
     @property
     def dataset(self) -> Path:
-        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column an axis;
-        `runs.parquet` beside it.
+        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column per axis,
+        and `runs.parquet` beside it.
 
-        Written, or brought up to date, when it is asked for. Any reader of partitioned Parquet (pandas, polars, DuckDB)
-        reads a table's folder. An axis that is called as a column of some table is `axis_NAME`.
+        It is written or updated when this property is read. Any reader of partitioned Parquet (pandas, polars, DuckDB)
+        reads a table's folder. An axis with the name of a table's column is called `axis_NAME`.
         """
         place = self.folder / "dataset"
         sources = {point.name: sorted(self._store.place(point.key).glob("*.parquet")) for point in self._done}
@@ -117,8 +117,8 @@ class SweepResult:
         return place
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Writes a report page by axis, one file that needs no network; `report.html` in the sweep's folder if not said
-        where.
+        """Writes a report page by axis: one file that needs no network. Its default is `report.html` in the sweep's
+        folder.
         """
         from clearway._sweep.page import write
 
@@ -139,7 +139,7 @@ class SweepResult:
 
     @cached_property
     def _runs(self) -> dict[str, str]:
-        """What the dataset calls each point's run: by its key, with a number from the second on that has it."""
+        """The name of each point's run in the dataset: its key, numbered if earlier points have the same key."""
         keys = [point.key for point in self.points]
         before = (
             [keys[:number].count(key) for number, key in enumerate(keys)]

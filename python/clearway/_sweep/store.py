@@ -1,16 +1,16 @@
-"""A store: results by key, and who is at work on what.
+"""A store: results by key, and which driver works on which key.
 
-    runs/KEY/          a result: it appears whole, by renaming, and is never changed
+    runs/KEY/          a result: it appears complete, by renaming, and never changes
     failed/KEY.json    how the last attempt failed
-    claims/KEY.N       the Nth attempt, and in it the driver whose it is
-    drivers/DRIVER/    a driver that lives: its lock and heartbeat, and below it what is being written
-    log/DRIVER.jsonl   what it did, for people
+    claims/KEY.N       the Nth attempt; the file names its driver
+    drivers/DRIVER/    a live driver: its lock, whose time is its heartbeat, and results being written
+    log/DRIVER.jsonl   what the driver did, for people to read
 
-A claim is a file that only one driver can create, on a shared file system too. It is never deleted, so that none is
-given twice by somebody whose view of the folder is old. It counts as long as its driver lives. A driver that ends takes
-its folder away; one that was killed leaves it, and is known to be dead because the lock on it is free, if it was on
-this machine, or else because its heartbeat has not been seen to move for a minute: that compares no clocks. Its
-attempts are then somebody's to claim anew, under the next number.
+A claim is a file that only one driver can create, on a shared file system too. Claims are never deleted, so a driver
+with an outdated view of the folder can't claim an attempt a second time. A claim is valid as long as its driver lives.
+A driver that ends removes its folder. A driver that was killed leaves it behind. Other drivers on the same machine
+find that its lock is free; drivers on other machines find that its heartbeat has not changed for a minute, which
+compares no clocks. Its keys can then be claimed again, under the next number.
 """
 
 from __future__ import annotations
