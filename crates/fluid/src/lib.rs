@@ -8,7 +8,7 @@
 //!
 //! A flow of `b` message bytes has to transfer its bytes on the wire, headers included. The transfer takes the time
 //! that follows from its max-min rates. Added is the time that a lone flow takes beyond its lone transfer
-//! ([`Ideal`](run::Ideal): propagation, processing, store and forward). So a flow that meets no other flow has a
+//! (`Ideal`: propagation, processing, store and forward). So a flow that meets no other flow has a
 //! slowdown of exactly 1.
 //!
 //! Flows take the paths that the scenario's balancing gives their packets. If a hash decides, it is that of the

@@ -1,4 +1,4 @@
-"""Axes: what is varied, crossed with each other."""
+"""Axes: the values that a sweep varies. A sweep runs all combinations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Axis:
 
     @staticmethod
     def of(name: str, key: str, values: Iterable[Any]) -> Axis:
-        """One key, each value called as it is written."""
+        """An axis of one key; each value's label is the value as written."""
         steps = [[value] for value in values]
         return Axis([name], [key], steps, [[label(value) for value in step] for step in steps])
 
@@ -64,7 +64,7 @@ MOST = 100_000
 
 
 def too_many(bases: int, axes: Sequence[Axis]) -> str:
-    """What is wrong with so many combinations; empty if nothing is."""
+    """The error if there are too many combinations; empty otherwise."""
     counts = [len(axis.steps) for axis in axes]
     runs = bases * math.prod(counts)
     if runs <= MOST:
@@ -77,7 +77,7 @@ def too_many(bases: int, axes: Sequence[Axis]) -> str:
 
 
 def chosen(scenario: Scenario, choice: Choice) -> Scenario:
-    """A scenario with values chosen."""
+    """A scenario with chosen values."""
     if choice.get("level", "packet") not in LEVELS:
         raise ScenarioError(f"--set level={choice['level']}", None, "", f"a level is one of {', '.join(LEVELS)}")
     scenario = scenario.with_({key: value for key, value in choice.items() if key not in ("load", "level")})

@@ -136,7 +136,7 @@ def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Every text in a value."""
+    """All strings in a value: keys, and nested values."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield key
@@ -213,13 +213,13 @@ class Cluster:
 
     @property
     def room(self) -> int:
-        """Twice what the workers can run at a time, so that none waits for this driver."""
+        """Twice the number of tasks that the workers can run at once, so that no worker waits for this driver."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._lanes, self._looked = sum(self._client.nthreads().values()), time.monotonic()
         return max(2 * self._lanes, AHEAD) - len(self._futures)
 
     def submit(self, key: str, task: Task, scratch: Path) -> None:
-        """Hands a task to the scheduler."""
+        """Submits a task to the scheduler."""
         # Dask knows it by a name of its own each time: what the scheduler may still know of an earlier try is not asked
         # for.
         name = f"clearway-{key}-{secrets.token_hex(4)}"
@@ -228,7 +228,7 @@ class Cluster:
         future.add_done_callback(partial(self._fetch, key, scratch))
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """What workers have said, and what has come back."""
+        """Messages and results from the workers."""
         try:
             event = self._said.get(timeout=seconds)
             while True:
@@ -244,7 +244,7 @@ class Cluster:
             return
 
     def close(self) -> None:
-        """Ends what runs, and what has been started for it."""
+        """Cancels running tasks and stops the cluster if this executor started it."""
         futures, self._futures = list(self._futures.values()), {}
         with contextlib.suppress(Exception):
             self._client.cancel(futures, force=True)
@@ -276,7 +276,7 @@ class Cluster:
 
 
 class Unwanted(Exception):
-    """Nobody waits for a run any more."""
+    """The result of a run is no longer wanted."""
 
 
 def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:

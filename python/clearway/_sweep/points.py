@@ -21,41 +21,41 @@ from clearway._sustain import kept_up
 _Simulation = TypeVar("_Simulation", bound="Simulation")
 Label = str | int | float | bool
 Told = Callable[[float, str], object]
-"""How far something is: the share of it that is done, and words."""
+"""Progress of a run: the share that is done, and a text."""
 
 
 class Task(ABC):
-    """What a point runs. Its class must be importable where it runs, and a task be picklable.
+    """What a point runs. Its class must be importable on the machine that runs it, and the task must be picklable.
 
-    What it writes must be a function of `content` alone: a result is kept by that and not computed again.
+    The result must depend on `content` alone: results are stored by a digest of it and not computed again.
     """
 
     @property
     @abstractmethod
     def content(self) -> bytes:
-        """All that makes the result."""
+        """Everything that determines the result."""
 
     @abstractmethod
     def run(self, folder: Path, threads: int, told: Told) -> None:
-        """Writes the result as `folder`. Calls `told` now and then, which raises when nobody waits for it any more."""
+        """Writes the result as `folder`. Calls `told` regularly; it raises once nobody waits for the result."""
 
     @abstractmethod
     def row(self, folder: Path) -> dict[str, Any]:
-        """What a table says of the result in `folder`."""
+        """The columns that a table shows of the result in `folder`."""
 
     def check(self) -> None:  # noqa: B027, most have nothing to check
-        """Raises what is known to be wrong before anything runs."""
+        """Raises errors that are known before anything runs."""
 
     def trouble(self, folder: Path) -> str:
-        """What is wrong with the result in `folder`, such as an audit that failed; empty if nothing is."""
+        """Problems of the result in `folder`, such as a failed audit; empty if there are none."""
         return ""
 
     @cached_property
     def key(self) -> str:
-        """A digest of what runs and of the content; a letter comes first, so that no reader of a dataset takes it for a
-        number.
+        """A digest of the `run` method's name and the content. It starts with a letter, so that no reader of a dataset
+        takes it for a number.
 
-        Classes that differ by what they say of a result, and not by how they run, have their results in common.
+        Classes that share a `run` method share their results.
         """
         runs = type(self).run
         kind = f"{runs.__module__}.{runs.__qualname__}\0".encode()
@@ -66,24 +66,24 @@ class Task(ABC):
 class Simulation(Task):
     """A run of a scenario.
 
-    It has all that it needs with it, so that it runs on machines that share no files with this one.
+    It carries the content of its files, so it can run on machines that share no files with this one.
     """
 
     toml: str
     """The scenario with every default filled in."""
     files: tuple[tuple[str, str, bytes], ...] = field(default=(), repr=False)
-    """Files that the scenario names: key, name, what is in them."""
+    """Files that the scenario names: key, name, content."""
     level: str = "packet"
 
     @classmethod
     def of(cls: type[_Simulation], scenario: Scenario, level: str = "packet") -> _Simulation:
-        """The run of a scenario, with the files that it names as they are now."""
+        """The run of a scenario, with the present content of the files that it names."""
         files = [(key, path.name, _content(key, path)) for key, path in scenario._files()]
         return cls(scenario.to_toml(), tuple(files), level)
 
     @property
     def content(self) -> bytes:
-        """The build of Clearway, the level, the scenario without its name, which changes nothing, and the files."""
+        """The build of Clearway, the level, the scenario without its name, and the files."""
         named, _, rest = self.toml.partition("\n")
         toml = rest if named.startswith("name = ") else self.toml
         parts = [text.encode() for text in (_core.__version__, _core.COMMIT, self.level, toml)]
@@ -91,7 +91,7 @@ class Simulation(Task):
         return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
     def run(self, folder: Path, threads: int, told: Told) -> None:
-        """Simulates."""
+        """Runs the simulation."""
 
         def listen(at: Progress) -> None:
             told(at.fraction, f"{at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms")
@@ -102,7 +102,7 @@ class Simulation(Task):
         result.save(folder)
 
     def row(self, folder: Path) -> dict[str, Any]:
-        """As in a comparison's table, with whether the network kept up (see `sustain`), and what the run cost."""
+        """The columns of a comparison's table, whether the network kept up (see `sustain`), and the cost of the run."""
         result = Result.load(folder)
         row = _row(result)
         del row["run"]
@@ -111,7 +111,7 @@ class Simulation(Task):
         return row | {"kept up": kept_up(*times)} | cost | {"digest": result.digest or ""}
 
     def trouble(self, folder: Path) -> str:
-        """What the audit found wrong."""
+        """The faults that the audit found."""
         audit = json.loads((folder / "run.json").read_text(encoding="utf-8"))["audit"]
         return "; ".join(f"audit: {finding['name']}: {finding['detail']}" for finding in audit if not finding["ok"])
 
@@ -128,7 +128,7 @@ class Simulation(Task):
 
 
 class Point:
-    """A run of a sweep: what to run, and what it is called on each axis.
+    """A run of a sweep: what to run, and its label on each axis.
 
     >>> import clearway as cw
     >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -148,7 +148,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """All labels in a line: words as they are, numbers with the name of their axis."""
+        """All labels in one line: words as they are, numbers with the name of their axis."""
         words = [value if isinstance(value, str) else f"{axis} {_short(value)}" for axis, value in self.labels.items()]
         return ", ".join(words) or "run"
 
@@ -167,7 +167,7 @@ def _content(key: str, path: Path) -> bytes:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, changed_ns: int) -> bytes:
-    """What is in a file: all points of a sweep share it."""
+    """The content of a file, which all points of a sweep share."""
     return path.read_bytes()
 
 

@@ -24,7 +24,7 @@ DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
 
 
 class SweepResult:
-    """What a sweep has come to. Results are read when they are asked for."""
+    """The results of a sweep. Each is read from disk when it is asked for."""
 
     def __init__(
         self, points: Sequence[Point], store: Path, folder: Path, name: str, interrupted: bool = False
@@ -38,14 +38,14 @@ class SweepResult:
 
     @cached_property
     def status(self) -> dict[str, str]:
-        """How each point stands, by its name: `done`; `audit`: done, but its audit found something; `failed`; or
+        """The state of each point, by its name: `done`; `audit` (done, but its audit found faults); `failed`; or
         `missing`.
         """
         return {point.name: self._status(point) for point in self.points}
 
     @property
     def failed(self) -> dict[str, str]:
-        """Why each run that failed did, by its point's name."""
+        """The error of each failed run, by the name of its point."""
         errors = {
             point.name: self._store.failure(point.key) for point in self.points if self.status[point.name] == FAILED
         }
@@ -53,30 +53,30 @@ class SweepResult:
 
     @property
     def troubles(self) -> dict[str, str]:
-        """What audits found, by the point's name."""
+        """The faults that audits found, by the name of the point."""
         found = [point for point in self.points if self.status[point.name] == TROUBLE]
         return {point.name: point.task.trouble(self._store.place(point.key)) for point in found}
 
     @property
     def ok(self) -> bool:
-        """Whether every run has been done, and its audit found everything in order."""
+        """Whether every run is done and passed its audit."""
         return set(self.status.values()) <= {DONE}
 
     @property
     def axes(self) -> list[str]:
-        """The names of what is varied."""
+        """The names of the axes."""
         return list(dict.fromkeys(axis for point in self.points for axis in point.labels))
 
     def table(self) -> pd.DataFrame:
-        """One row a point: its labels, how it stands, and what its task says of its result.
+        """One row per point: its labels, its state, and the columns of its task.
 
-        Of a simulation that is slowdown of all, short and long flows, goodput, what was lost and sent again, and what
-        it cost.
+        For a simulation these are the slowdown of all, short and long flows, goodput, lost and resent data, and the
+        cost of the run.
         """
         return self._table.copy()
 
     def __getitem__(self, name: str) -> Result:
-        """The result of a simulation, by its point's name."""
+        """The result of a simulation, by the name of its point."""
         point = next((point for point in self.points if point.name == name), None)
         if point is None:
             raise KeyError(
@@ -85,18 +85,18 @@ class SweepResult:
         return self._load(point)
 
     def results(self) -> Iterator[tuple[Point, Result]]:
-        """The simulations that are done, each with its result, one after the other."""
+        """Iterates over the simulations that are done, each with its result."""
         for point in self._done:
             if isinstance(point.task, Simulation):
                 yield point, self._load(point)
 
     @property
     def dataset(self) -> Path:
-        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column an axis;
-        `runs.parquet` beside it.
+        """A folder with all tables of all runs: `dataset/TABLE/run=KEY/part.parquet`, with a column per axis,
+        and `runs.parquet` beside it.
 
-        Written, or brought up to date, when it is asked for. Any reader of partitioned Parquet (pandas, polars, DuckDB)
-        reads a table's folder. An axis that is called as a column of some table is `axis_NAME`.
+        It is written or updated when this property is read. Any reader of partitioned Parquet (pandas, polars, DuckDB)
+        reads a table's folder. An axis with the name of a table's column is called `axis_NAME`.
         """
         place = self.folder / "dataset"
         sources = {point.name: sorted(self._store.place(point.key).glob("*.parquet")) for point in self._done}
@@ -117,8 +117,8 @@ class SweepResult:
         return place
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Writes a report page by axis, one file that needs no network; `report.html` in the sweep's folder if not said
-        where.
+        """Writes a report page by axis: one file that needs no network. Its default is `report.html` in the sweep's
+        folder.
         """
         from clearway._sweep.page import write
 
@@ -139,7 +139,7 @@ class SweepResult:
 
     @cached_property
     def _runs(self) -> dict[str, str]:
-        """What the dataset calls each point's run: by its key, with a number from the second on that has it."""
+        """The name of each point's run in the dataset: its key, numbered if earlier points have the same key."""
         keys = [point.key for point in self.points]
         before = (
             [keys[:number].count(key) for number, key in enumerate(keys)]
@@ -150,7 +150,7 @@ class SweepResult:
         return dict(zip((point.name for point in self.points), numbered, strict=True))
 
     def _columns(self, sources: Sequence[Path]) -> dict[str, dict[str, pa.Scalar]]:
-        """A column an axis: its value by the point's name."""
+        """For each axis, its values by the names of the points."""
         tables = {path.stem: path for path in sources}
         taken = {"run", *(column for path in tables.values() for column in pq.read_schema(path).names)}
         columns = {}
@@ -181,7 +181,7 @@ class SweepResult:
 
 
 def _array(values: Sequence[Label | None]) -> pa.Array:
-    """Of one type: numbers where all are, else words."""
+    """The values in one type: numbers if all are numbers, else strings."""
     known = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in known):
         return pa.array(values, pa.bool_())
@@ -217,7 +217,7 @@ def _axes_of(part: Path) -> bytes | None:
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a file: all of it or nothing."""
+    """Writes a file atomically."""
     handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     try:

@@ -1,16 +1,16 @@
-"""A store: results by key, and who is at work on what.
+"""A store: results by key, and which driver works on which key.
 
-    runs/KEY/          a result: it appears whole, by renaming, and is never changed
+    runs/KEY/          a result: it appears complete, by renaming, and never changes
     failed/KEY.json    how the last attempt failed
-    claims/KEY.N       the Nth attempt, and in it the driver whose it is
-    drivers/DRIVER/    a driver that lives: its lock and heartbeat, and below it what is being written
-    log/DRIVER.jsonl   what it did, for people
+    claims/KEY.N       the Nth attempt; the file names its driver
+    drivers/DRIVER/    a live driver: its lock, whose time is its heartbeat, and results being written
+    log/DRIVER.jsonl   what the driver did, for people to read
 
-A claim is a file that only one driver can create, on a shared file system too. It is never deleted, so that none is
-given twice by somebody whose view of the folder is old. It counts as long as its driver lives. A driver that ends takes
-its folder away; one that was killed leaves it, and is known to be dead because the lock on it is free, if it was on
-this machine, or else because its heartbeat has not been seen to move for a minute: that compares no clocks. Its
-attempts are then somebody's to claim anew, under the next number.
+A claim is a file that only one driver can create, on a shared file system too. Claims are never deleted, so a driver
+with an outdated view of the folder can't claim an attempt a second time. A claim is valid as long as its driver lives.
+A driver that ends removes its folder. A driver that was killed leaves it behind. Other drivers on the same machine
+find that its lock is free; drivers on other machines find that its heartbeat has not changed for a minute, which
+compares no clocks. Its keys can then be claimed again, under the next number.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ DEAD_SECONDS = 60.0
 
 
 class Lost(OSError):
-    """Others have taken this driver for dead, and what it was at."""
+    """Other drivers took this one for dead and claimed its work."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How an attempt failed."""
+    """An attempt that failed, and why."""
 
     attempt: int
     error: str
@@ -47,21 +47,21 @@ class Failure:
 
 
 class Store:
-    """A folder of results. Reading needs nothing; to claim and to write, `open` it as a driver."""
+    """A folder of results. Anyone can read it; to claim keys and write results, `open` it as a driver."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
     def place(self, key: str) -> Path:
-        """Where the result of a key is, or would be."""
+        """The folder of a key's result, whether or not it exists."""
         return self.folder / "runs" / key
 
     def has(self, key: str) -> bool:
-        """Whether there is one."""
+        """Whether the key has a result."""
         return self.place(key).is_dir()
 
     def failure(self, key: str) -> Failure | None:
-        """How the last attempt failed, if it did."""
+        """The failure of the last attempt; none if it did not fail."""
         try:
             said = json.loads((self.folder / "failed" / f"{key}.json").read_text(encoding="utf-8"))
             return Failure(int(said["attempt"]), str(said["error"]), str(said["where"]))
@@ -69,12 +69,12 @@ class Store:
             return None
 
     def open(self) -> Driver:
-        """Begins to work on it."""
+        """Opens the store as a driver."""
         return Driver(self.folder)
 
 
 class Driver(Store):
-    """A store as one that works on it has it. `close` gives up what it has claimed and not finished."""
+    """A store opened by a driver. `close` releases the keys that it has claimed and not finished."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -99,7 +99,7 @@ class Driver(Store):
         self._bury()
 
     def claim(self, key: str) -> int | None:
-        """Claims a key for this driver: the number of the attempt, or none if a driver that lives is at it."""
+        """Claims a key for this driver: the number of the attempt, or none if a live driver works on the key."""
         attempt = 0
         for number, owner in self._claims(key):
             attempt = number
@@ -116,13 +116,13 @@ class Driver(Store):
         return attempt
 
     def scratch(self, key: str) -> Path:
-        """Where a result may be written before it is kept; nothing is there."""
+        """A path that does not exist yet, to write a result to before it is stored."""
         place = self.home / key
         shutil.rmtree(place, ignore_errors=True)
         return place
 
     def keep(self, key: str, written: Path) -> bool:
-        """Puts a result that has been written in its place; false if there is one already."""
+        """Moves a written result to its place; false if the key already has a result."""
         self._assert_mine()
         try:
             written.rename(self.place(key))
@@ -136,7 +136,7 @@ class Driver(Store):
         return True
 
     def fail(self, key: str, failure: Failure) -> None:
-        """Says how an attempt failed."""
+        """Records how an attempt failed."""
         self._assert_mine()
         part = self.home / f"{key}.json"
         said = {"attempt": failure.attempt, "error": failure.error, "where": failure.where}
@@ -149,7 +149,7 @@ class Driver(Store):
         os.write(self._log, (json.dumps(line) + "\n").encode())
 
     def close(self) -> None:
-        """Ends: what it has claimed and not finished is anybody's."""
+        """Releases the keys that this driver has claimed and not finished."""
         self._ended.set()
         self._heart.join()
         shutil.rmtree(self.home, ignore_errors=True)
@@ -157,7 +157,7 @@ class Driver(Store):
         os.close(self._log)
 
     def _claims(self, key: str) -> Iterable[tuple[int, str]]:
-        """The last attempt: number, and driver."""
+        """The last attempt: its number and its driver."""
         number = 1
         last = None
         while (path := self.folder / "claims" / f"{key}.{number}").exists():
@@ -186,7 +186,7 @@ class Driver(Store):
         return time.monotonic() - since > DEAD_SECONDS
 
     def _bury(self) -> None:
-        """Takes away what drivers that were killed have left."""
+        """Removes files that killed drivers left behind."""
         for home in (self.folder / "drivers").iterdir():
             if not home.name.startswith(".") and self._dead(home.name, ""):
                 shutil.rmtree(home, ignore_errors=True)
@@ -205,7 +205,7 @@ class Driver(Store):
 
 
 def _free(file: Any) -> bool:
-    """Whether nobody on this machine has a lock on a file."""
+    """Whether no process on this machine holds a lock on the file."""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:

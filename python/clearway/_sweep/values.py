@@ -46,7 +46,7 @@ def span(said: Mapping[str, Any]) -> list[Any]:
 
 
 def _numbers(low: float, high: float, way: str, by: float) -> list[float]:
-    """Without what floating point leaves at the end of a number."""
+    """The values of a range, rounded to hide floating-point error."""
     if not low <= high:
         raise ValueError(f"from {low:g} to {high:g} is nothing; from is the lower end")
     if way == "count":

@@ -36,7 +36,7 @@ class Watch:
             )
 
     def __call__(self, said: str) -> None:
-        """Something has changed, or is worth saying."""
+        """Shows a change of the board, or a message."""
         if said and self._live is not None:
             self._live.console.print(said, markup=False, highlight=False)
         elif self._lines and (said or time.monotonic() - self._said > TELL_SECONDS):
@@ -82,7 +82,7 @@ class Watch:
 
 
 def summary(board: Board) -> str:
-    """How a sweep stands, in a line."""
+    """The state of a sweep in one line."""
     parts = [f"{len(board.done)} of {len(board.names)} done"]
     parts += [f"{board.kept} of them before"] if board.kept else []
     parts += [f"{len(board.failed)} failed"] if board.failed else []

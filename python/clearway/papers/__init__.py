@@ -1,4 +1,4 @@
-"""The papers of this house: their figures and tables, run, drawn and checked against what the papers print.
+"""The papers of this project: their figures and tables, run, drawn and checked against the printed values.
 
     >>> from clearway import papers
     >>> papers.PAPERS["pyrrha"]

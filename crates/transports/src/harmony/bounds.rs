@@ -47,7 +47,7 @@
 //! take a turn of their slot, and the others in a time in which X of data leave at most their burst and X c/(1 - c).
 //!
 //! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest
-//! path, 0 where none can ([`position`](super::position)). Links have n and q of their own. That rests on paths that
+//! path, 0 where none can (`position`). Links have n and q of their own. That rests on paths that
 //! take no other turns: around a failure a rsvp that would have packets come to a link later than its J is refused.
 //! Where links lie before one another in circles, as in a torus, J has no end: *nothing is proven of the order of
 //! arrival there*. What is audited is what would be true if each link had a place of its own in every path, all being

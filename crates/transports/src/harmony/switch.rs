@@ -19,7 +19,7 @@
 //! that a port with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing
 //! virtual link"). A rsvp that has passed as many switches as the longest of the fabric's own shortest paths is
 //! refused: the ways around a failure may be longer, and the bounds would not hold there. For the same reason it takes
-//! no turn by which data would come to a link later than that link's bound has it ([`Bounds::lateness`]), as where a
+//! no turn by which data would come to a link later than that link's bound has it (`Bounds::lateness`), as where a
 //! way around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;

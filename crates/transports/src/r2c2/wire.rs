@@ -12,7 +12,7 @@
 //!
 //! The checksum is the Internet's (RFC 1071) over the whole packet with ridx taken for 0, since every hop counts it up.
 //!
-//! This is what travels ([`travel`](super::travel)): sizes in the simulator are these, the live driver's frames hold
+//! This is what travels (`travel`): sizes in the simulator are these, the live driver's frames hold
 //! these bytes, and where a link damages bits it is this checksum that finds them.
 
 use node::wire::{Malformed, Reader, Writer};
