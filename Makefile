@@ -6,7 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 WITHIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # Verbose, so that cargo's progress shows.
-INSTALL := $(WITHIN) $(BIN)/pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable .
+INSTALL := $(WITHIN) $(BIN)/pip install --verbose --disable-pip-version-check --no-deps \
+	--no-build-isolation --editable .
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 
 # Tools that few need: who needs one installs it, in this version.

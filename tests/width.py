@@ -8,7 +8,7 @@ import unicodedata
 from pathlib import Path
 
 WIDTH = 120
-PATTERNS = ["*.rs", "*.py", "*.pyi", "*.toml", "*.yml", "Makefile"]
+PATTERNS = ["*.rs", "*.py", "*.pyi", "*.yml", "Makefile"]
 
 
 def width(line: str) -> int:

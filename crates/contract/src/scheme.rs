@@ -149,8 +149,8 @@ pub trait HeaderFormat {
     /// Appends a packet as it travels, but for its content, which follows.
     fn emit(&self, packet: &Packet, content: &[u8], to: &mut Writer<'_>);
 
-    /// Reads a header from a wire into `packet`, and leaves its content to be read. Any input may come from a socket: no
-    /// panic.
+    /// Reads a header from a wire into `packet`, and leaves its content to be read. Any input may come from a socket:
+    /// no panic.
     fn parse(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed>;
 
     /// A link has inverted these bits of a packet: whether it goes on, as what it is now.

@@ -108,7 +108,8 @@ fn paths_of_regular_fabrics() {
 fn unlike_spines_are_not_one() {
     // Two spines alike, one with a slower link: two classes, and three bundles of equal shares up from a.
     let fabric = file(
-        "host h0 h1\nswitch a\nswitch b\nswitch s0\nswitch s1\nswitch s2\nlink h0 a 100Gbps 1ns\nlink h1 b 100Gbps 1ns\n\
+        "host h0 h1\nswitch a\nswitch b\nswitch s0\nswitch s1\nswitch s2\nlink h0 a 100Gbps 1ns\n\
+         link h1 b 100Gbps 1ns\n\
          link a s0 40Gbps 1ns\nlink a s1 40Gbps 1ns\nlink a s2 40Gbps 1ns\n\
          link b s0 40Gbps 1ns\nlink b s1 40Gbps 1ns\nlink b s2 10Gbps 1ns\n",
     );

@@ -50,7 +50,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_port_of_a_set_is_one_hop_nearer_and_no_other_is(fabric in graphs_with(12), dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6), up in 0u64..1 << 12) {
+    fn every_port_of_a_set_is_one_hop_nearer_and_no_other_is(fabric in graphs_with(12),
+        dead in prop::collection::vec(any::<prop::sample::Index>(), 0..6), up in 0u64..1 << 12) {
         let links: BTreeSet<LinkId> = dead.iter().map(|index| LinkId::from(index.index(fabric.links.len()))).collect();
         let failures = Failures { links, ..Failures::default() };
         let routes = Routes::compute(&fabric, &failures);

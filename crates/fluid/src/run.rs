@@ -366,7 +366,8 @@ impl<'a> Run<'a> {
                 name: "shares are max-min fair",
                 ok: overload < 1e-9 && lack < 1e-9,
                 detail: format!(
-                    "looked at {times} times: no resource more than {overload:.0e} over its capacity, no flow more than {lack:.0e} short"
+                    "looked at {times} times: no resource more than {overload:.0e} over its capacity, no flow more \
+                     than {lack:.0e} short"
                 ),
             },
             Finding {

@@ -4,7 +4,8 @@ use clearway_fluid::{EstimateInfo, estimate};
 
 fn run(fabric: &str, settings: &str, duration: &str) -> EstimateInfo {
     let text = format!(
-        "transport = 'dcpim'\nfabric.{fabric}\n{settings}[[traffic]]\nsizes = 'websearch'\narrivals.poisson = {{ load = 0.5 }}\n\
+        "transport = 'dcpim'\nfabric.{fabric}\n{settings}[[traffic]]\nsizes = 'websearch'\n\
+         arrivals.poisson = {{ load = 0.5 }}\n\
          duration = '{duration}'\n"
     );
     let scenario = scenario::read(&text, "test", &[]).unwrap_or_else(|error| panic!("{error}"));
@@ -35,7 +36,8 @@ fn a_hundred_thousand_hosts() {
 
 #[test]
 fn a_torus_in_which_all_hangs_together() {
-    let text = "transport = 'r2c2'\nfabric.torus = { dims = [4, 4, 4] }\nswitch.balancing = 'spray'\n[[traffic]]\nsizes = 'imc10'\n\
+    let text = "transport = 'r2c2'\nfabric.torus = { dims = [4, 4, 4] }\nswitch.balancing = 'spray'\n[[traffic]]\n\
+                sizes = 'imc10'\n\
                 arrivals.poisson = { load = 0.3 }\nflows = 2000\n";
     let info = estimate(&scenario::read(text, "test", &[]).unwrap(), |_| false).unwrap().info;
     assert!(info.audit.iter().all(|finding| finding.ok), "{:?}", info.audit);

@@ -52,7 +52,8 @@ fn fct(estimate: &Estimate) -> Vec<u64> {
 fn classes(flows: &[(u32, u32, u64, u64)]) -> String {
     let class = |(index, (src, dst, bytes, start)): (usize, &(u32, u32, u64, u64))| {
         format!(
-            "[[traffic]]\nname = 'f{index}'\nsizes.constant = '{bytes}B'\narrivals = 'all_at_once'\nflows = 1\nsenders = '{src}'\n\
+            "[[traffic]]\nname = 'f{index}'\nsizes.constant = '{bytes}B'\narrivals = 'all_at_once'\nflows = 1\n\
+             senders = '{src}'\n\
              receivers = '{dst}'\nstart = '{start}ns'\n"
         )
     };
@@ -90,7 +91,8 @@ fn other_pairs_are_not_disturbed() {
 fn parking_lot_on_a_dumbbell() {
     // The bottleneck of 25 Gbps is shared by three; a fourth flow meets one of them at its receiver alone.
     let text = format!(
-        "transport = 'dcpim'\nmeasure.end = '1us'\n[fabric.dumbbell]\nhosts_per_side = 4\nbottleneck_rate = '30Gbps'\n[host]\nmtu = '1260B'\n\
+        "transport = 'dcpim'\nmeasure.end = '1us'\n[fabric.dumbbell]\nhosts_per_side = 4\nbottleneck_rate = '30Gbps'\n\
+         [host]\nmtu = '1260B'\n\
          header = '10B'\n{}",
         classes(&[
             (0, 4, 1_250_000_000, 0),
@@ -135,7 +137,8 @@ fn a_host_that_takes_in_slowly_is_shared_as_a_link_is() {
 
 #[test]
 fn flows_that_wait_for_others_start_when_those_end() {
-    let text = "transport = 'udp'\n[fabric.star]\nhosts = 2\n[[traffic]]\nsizes.constant = '50KB'\nflows = 6\nsenders = '0'\n\
+    let text = "transport = 'udp'\n[fabric.star]\nhosts = 2\n[[traffic]]\nsizes.constant = '50KB'\nflows = 6\n\
+                senders = '0'\n\
                 receivers = '1'\narrivals.closed_loop = { outstanding = 1, think = '3us' }\n";
     let estimate = run(text);
     let ours = table(&estimate, "flows");
@@ -207,7 +210,8 @@ fn what_is_not_known_is_refused() {
         ("failure = [{ at = '1us', link = ['host0', 'switch0'] }]\n", "failure", "nothing fails at flow level"),
         ("measure.arrivals = ['host1']\n", "measure.arrivals", "no packets at flow level"),
         (
-            "sharing = 'aq'\nentity = [{ name = 'a', hosts = '0', request = [{ share.absolute = '1Gbps', position = 'ingress' }] }]\n",
+            "sharing = 'aq'\nentity = \
+             [{ name = 'a', hosts = '0', request = [{ share.absolute = '1Gbps', position = 'ingress' }] }]\n",
             "sharing",
             "max-min fairly",
         ),
@@ -274,7 +278,8 @@ proptest! {
         prop_assert!(real(links, "utilisation").iter().all(|used| (-1e-9..1.0 + 1e-9).contains(used)));
         // What hosts send is what hosts receive, and if all is done, all that there was with its headers.
         let sent = |tier: &str| -> u64 {
-            names(links, "tier").iter().zip(whole(links, "sent_bytes")).filter(|(of, _)| *of == tier).map(|(_, bytes)| bytes).sum()
+            names(links, "tier").iter().zip(whole(links, "sent_bytes")).filter(|(of, _)| *of == tier).map(|(_,
+                bytes)| bytes).sum()
         };
         let hosts = 24;
         prop_assert!(sent("from_host").abs_diff(sent("to_host")) <= hosts);
@@ -286,13 +291,15 @@ proptest! {
         prop_assert_eq!(faster, 0);
         // Utilisation over time adds up to the same bytes, but for the last interval, which is cut off.
         let samples = table(&estimate, "utilisation");
-        let carried: f64 = names(samples, "tier").iter().zip(real(samples, "utilisation")).filter(|(of, _)| *of == "to_host")
+        let carried: f64 = names(samples, "tier").iter().zip(real(samples, "utilisation")).filter(|(of,
+            _)| *of == "to_host")
             .map(|(_, used)| used).sum();
         let capacity: u64 = names(links, "tier").iter().zip(whole(links, "rate_bps")).filter(|(of, _)| *of == "to_host")
             .map(|(_, rate)| rate).sum();
         let bytes = carried * capacity as f64 * 10e-6 / 8.0;
         let last = capacity as f64 * 10e-6 / 8.0;
-        prop_assert!(bytes <= sent("to_host") as f64 + 10.0 && bytes + last >= sent("to_host") as f64, "{} {}", bytes, sent("to_host"));
+        prop_assert!(bytes <= sent("to_host") as f64 + 10.0 && bytes + last >= sent("to_host") as f64, "{} {}", bytes,
+            sent("to_host"));
     }
 }
 
@@ -303,20 +310,30 @@ fn a_single_link_is_a_processor_sharing_queue() {
     for sizes in ["{ constant = '1MB' }", "'imc10'", "{ uniform = { min = '1KB', max = '1MB' } }"] {
         for load in [0.3, 0.6, 0.8] {
             // Slowdowns of transfers, batch by batch so that their spread says how sure the mean is.
-            let means: Vec<f64> = (0..20).map(|seed| {
-                let estimate = run(&format!(
-                    "transport = 'dcpim'\nseed = {seed}\nmeasure.interval = '0s'\n[fabric.dumbbell]\nhosts_per_side = 50\nbottleneck_rate = '1Gbps'\n\
-                     host_rate = '100Gbps'\n[host]\nmtu = '9000B'\nheader = '1B'\n[[traffic]]\nsizes = {sizes}\nsenders = '0-49'\nreceivers = '50-99'\nflows = 4000\n\
+            let means: Vec<f64> = (0..20)
+                .map(|seed| {
+                    let estimate = run(&format!(
+                        "transport = 'dcpim'\nseed = {seed}\nmeasure.interval = '0s'\n[fabric.dumbbell]\n\
+                     hosts_per_side = 50\nbottleneck_rate = '1Gbps'\n\
+                     host_rate = '100Gbps'\n[host]\nmtu = '9000B'\nheader = '1B'\n[[traffic]]\nsizes = {sizes}\n\
+                     senders = '0-49'\nreceivers = '50-99'\nflows = 4000\n\
                      arrivals.poisson = {{ load = {load}, of = 'narrowest_link' }}\n"
-                ));
-                let flows = table(&estimate, "flows");
-                let wire = whole(flows, "bytes").into_iter().map(|bytes| (bytes + bytes.div_ceil(8_999)) as f64 * 8_000.0);
-                // By work: the mean transfer over the mean lone transfer is 1 / (1 - load) exactly, and weighs large
-                // flows most.
-                let times: Vec<(f64, f64)> = whole(flows, "fct_ps").into_iter().zip(whole(flows, "ideal_ps")).zip(wire)
-                    .map(|((fct, ideal), wire)| ((fct - ideal) as f64 + wire, wire)).collect();
-                times.iter().map(|time| time.0 / time.1).sum::<f64>() / times.len() as f64
-            }).collect();
+                    ));
+                    let flows = table(&estimate, "flows");
+                    let wire =
+                        whole(flows, "bytes").into_iter().map(|bytes| (bytes + bytes.div_ceil(8_999)) as f64 * 8_000.0);
+                    // By work: the mean transfer over the mean lone transfer is 1 / (1 - load) exactly, and weighs
+                    // large
+                    // flows most.
+                    let times: Vec<(f64, f64)> = whole(flows, "fct_ps")
+                        .into_iter()
+                        .zip(whole(flows, "ideal_ps"))
+                        .zip(wire)
+                        .map(|((fct, ideal), wire)| ((fct - ideal) as f64 + wire, wire))
+                        .collect();
+                    times.iter().map(|time| time.0 / time.1).sum::<f64>() / times.len() as f64
+                })
+                .collect();
             let mean = means.iter().sum::<f64>() / 20.0;
             let error = (means.iter().map(|of| (of - mean) * (of - mean)).sum::<f64>() / 19.0 / 20.0).sqrt();
             let theory = 1.0 / (1.0 - load);

@@ -68,7 +68,8 @@ impl LinkScheme for Config {
         About {
             title: "Backpressure Flow Control (BFC)",
             source: "Goyal et al., NSDI 2022",
-            summary: "Flows are given the queues of each port, and a queue that grows pauses the queues upstream that fill it.",
+            summary: "Flows are given the queues of each port, and a queue that grows pauses the queues upstream that \
+                      fill it.",
             needs: "32 to 128 queues a port, a table of flows, queue numbers in packets, NICs with a queue a flow",
         }
     }

@@ -64,7 +64,8 @@ impl LinkScheme for Config {
         About {
             title: "Priority flow control (PFC)",
             source: "IEEE 802.1Qbb",
-            summary: "A switch that runs short of memory pauses a priority class of the link by which its packets came.",
+            summary: "A switch that runs short of memory pauses a priority class of the link by which its packets \
+                      came.",
             needs: "counters of each port and class, and headroom",
         }
     }

@@ -116,7 +116,8 @@ impl LinkScheme for Config {
             title: "Pyrrha",
             source: "Liu et al., NSDI 2025",
             summary: "Ports where congestion has its root pause what goes through them, and nothing else, hop by hop.",
-            needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in NICs",
+            needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in \
+                    NICs",
         }
     }
 

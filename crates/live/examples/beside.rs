@@ -1,4 +1,5 @@
-//! A scenario on the real clock beside the simulator: `cargo run -p clearway-live --example beside -- examples/live.toml`.
+//! A scenario on the real clock beside the simulator: `cargo run -p clearway-live --example beside --
+//! examples/live.toml`.
 
 use std::process::ExitCode;
 

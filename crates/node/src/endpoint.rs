@@ -227,8 +227,8 @@ impl Site {
         self.mtu_bytes - self.header_bytes
     }
 
-    /// A packet that carries `payload_bytes` of a message behind the headers. It is of class 0 until that is set, and has
-    /// no flags.
+    /// A packet that carries `payload_bytes` of a message behind the headers. It is of class 0 until that is set, and
+    /// has no flags.
     #[inline]
     pub fn data_packet<H: Header>(&self, flow: FlowId, dst: HostId, header: H, payload_bytes: u16) -> Packet {
         let mut packet = self.control_packet(flow, dst, header);

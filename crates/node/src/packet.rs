@@ -66,8 +66,8 @@ pub mod flags {
     pub const COMPACT_ROUTE: u8 = 128;
 }
 
-/// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes on
-/// a real wire.
+/// What a scheme's packets say: an enum of its messages to whoever reads or writes one, plain words in a packet, bytes
+/// on a real wire.
 pub trait Header: Copy {
     /// How it lies in a packet. At most 32 bytes.
     type Packed: Pod;
@@ -75,8 +75,8 @@ pub trait Header: Copy {
     /// As it lies in a packet.
     fn pack(self) -> Self::Packed;
 
-    /// Back from there. Only what [`Header::pack`] has made is ever handed in, since [`Header::parse`] refuses a message
-    /// that there is not: whatever else a number of messages could be may be read as any of them.
+    /// Back from there. Only what [`Header::pack`] has made is ever handed in, since [`Header::parse`] refuses a
+    /// message that there is not: whatever else a number of messages could be may be read as any of them.
     fn unpack(packed: Self::Packed) -> Self;
 
     /// Appends the wire form.
@@ -92,8 +92,8 @@ pub trait Header: Copy {
     }
 
     /// Appends a packet with such a header as it travels, but for its content, which follows. By default the header's
-    /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes these
-    /// too.
+    /// wire form; a scheme whose headers have the packet's addresses in them, or a checksum over its content, writes
+    /// these too.
     fn emit_with(packet: &Packet, _content: &[u8], to: &mut Writer<'_>) {
         packet.header::<Self>().emit(to);
     }
@@ -105,9 +105,9 @@ pub trait Header: Copy {
         Ok(())
     }
 
-    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is now:
-    /// because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does not
-    /// notice. By default the frame check sequence does.
+    /// A link has inverted these bits of a packet, counted from its first. Whether the packet goes on, as what it is
+    /// now: because the scheme has a checksum of its own in the place of the link's frame check sequence, and that does
+    /// not notice. By default the frame check sequence does.
     fn damage(_packet: &mut Packet, _bits: &[u32]) -> bool {
         false
     }

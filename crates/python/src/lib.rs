@@ -85,8 +85,9 @@ fn scenario_error(py: Python<'_>, error: ScenarioError) -> PyErr {
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
-/// The transports, the flow controls and the mechanisms of sharing: name, kind, title, source, summary, needs; of which family each is,
-/// whether `compare --all` has it, beside which other ("" for none), and whether it may reject a message.
+/// The transports, the flow controls and the mechanisms of sharing: name, kind, title, source, summary, needs; of which
+/// family each is, whether `compare --all` has it, beside which other ("" for none), and whether it may reject a
+/// message.
 #[pyfunction]
 #[pyo3(name = "schemes")]
 fn list_schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {

@@ -153,7 +153,8 @@ type Recomputation = (u64, usize, i64);
 /// The same at a flow's start, and by which host.
 type AtStart = (u32, u64, usize, i64);
 
-/// What a node has to compute of a scenario's flows, and what that takes here, for each interval in picoseconds; and at the start of every `each`-th flow.
+/// What a node has to compute of a scenario's flows, and what that takes here, for each interval in picoseconds; and at
+/// the start of every `each`-th flow.
 #[pyfunction]
 pub(crate) fn r2c2_recompute_times(
     py: Python<'_>,

@@ -11,7 +11,8 @@ use crate::{Scenario, scenario_error};
 /// What a run gives: its summary as JSON, the resolved scenario, the tables.
 type Run<'py> = (String, String, Vec<(&'static str, Vec<ColumnOut<'py>>)>);
 
-/// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "bool", "names"), values in the machine's byte order, names.
+/// Name, unit, what it says, kind ("u64", "u64?", "u32", "f64", "bool", "names"), values in the machine's byte order,
+/// names.
 type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, Bound<'py, PyBytes>, Vec<String>);
 
 /// How often a run looks up.

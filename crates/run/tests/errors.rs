@@ -568,7 +568,8 @@ proptest! {
     }
 
     #[test]
-    fn no_set_value_panics(key in select(KEYS.to_vec()), value in 0..ODD.len(), more in select(KEYS.to_vec()), other in 0..ODD.len()) {
+    fn no_set_value_panics(key in select(KEYS.to_vec()), value in 0..ODD.len(), more in select(KEYS.to_vec()),
+        other in 0..ODD.len()) {
         let sets = [(key.to_owned(), ODD[value].to_owned()), (more.to_owned(), ODD[other].to_owned())];
         for sets in [&sets[..1], &sets[..]] {
             if let Ok(scenario) = read(&shared(), "x.toml", sets) {

@@ -1,5 +1,5 @@
-//! Normalised flow completion times of a scenario, mean and 99th percentile by size, beside those of the ideal scheduler
-//! (pFabric, figures 8 and 9). The last argument is a load:
+//! Normalised flow completion times of a scenario, mean and 99th percentile by size, beside those of the ideal
+//! scheduler (pFabric, figures 8 and 9). The last argument is a load:
 //!
 //! ```text
 //! cargo run --release -p clearway-sim --example pfabric python/clearway/papers/pfabric/figure-9-websearch.toml 0.8

@@ -307,7 +307,8 @@ impl Scene {
         self.now = self.now.max(end);
     }
 
-    /// What was asked of the headers that had it, with their packets and when these were sent: see [`sent!`](crate::sent).
+    /// What was asked of the headers that had it, with their packets and when these were sent: see
+    /// [`sent!`](crate::sent).
     pub fn headers<H: Header, T>(&self, ask: impl Fn(H) -> Option<T>) -> Vec<(Time, Packet, T)> {
         self.sent.iter().filter_map(|&(at, packet)| Some((at, packet, ask(packet.header())?))).collect()
     }

@@ -92,7 +92,8 @@ impl Scheme for Config {
             title: "dcPIM: Datacenter Parallel Iterative Matching",
             source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
             summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
-            needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet spraying",
+            needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet \
+                    spraying",
         }
     }
 

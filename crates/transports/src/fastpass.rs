@@ -137,9 +137,12 @@ impl Scheme for Config {
     fn about(&self) -> About {
         About {
             title: "Fastpass: a centralised zero-queue network",
-            source: "Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized \"Zero-Queue\" Datacenter Network, SIGCOMM 2014",
-            summary: "An arbiter tells every sender when to send and by which path, so that no packet waits for another.",
-            needs: "hosts: an arbiter, synchronised clocks, timed sending; switches: source routing, two strict priorities",
+            source: "Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized \"Zero-Queue\" Datacenter \
+                     Network, SIGCOMM 2014",
+            summary: "An arbiter tells every sender when to send and by which path, so that no packet waits for \
+                      another.",
+            needs: "hosts: an arbiter, synchronised clocks, timed sending; switches: source routing, two strict \
+                    priorities",
         }
     }
 
@@ -192,7 +195,8 @@ impl Scheme for Config {
         let longest = network_view.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1);
         if longest > SWITCHES_MAX {
             let message = format!(
-                "a path passes {longest} switches; an allocation has room for the ports of {SWITCHES_MAX}: make the fabric smaller"
+                "a path passes {longest} switches; an allocation has room for the ports of {SWITCHES_MAX}: make the \
+                 fabric smaller"
             );
             return Err(Problem::new("", message));
         }

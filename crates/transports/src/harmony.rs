@@ -123,9 +123,12 @@ impl Scheme for Config {
     fn about(&self) -> About {
         About {
             title: "Harmony: congestion-free delivery",
-            source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI 2024",
-            summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are bounded, or it is rejected.",
-            needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: pacing by slot",
+            source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI \
+                     2024",
+            summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are \
+                      bounded, or it is rejected.",
+            needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: \
+                    pacing by slot",
         }
     }
 
@@ -189,7 +192,8 @@ impl Scheme for Config {
             let ends = fabric.link(link);
             let (from, to) = (&fabric.names[ends.from.index()], &fabric.names[ends.to.index()]);
             let message = format!(
-                "{} a link is not one slot of a host ({} / {}) between {from} and {to}; it takes slots = {slots} or more",
+                "{} a link is not one slot of a host ({} / {}) between {from} and {to}; it takes slots = {slots} or \
+                 more",
                 ends.rate, bounds.access_rate, self.slots
             );
             return Err(Problem::new("slots", message));

@@ -102,9 +102,12 @@ impl Scheme for Config {
     fn about(&self) -> About {
         About {
             title: "Homa: receiver-driven transport using network priorities",
-            source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network Priorities, SIGCOMM 2018",
-            summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their priorities.",
-            needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet spraying, room for RTTbytes of many senders",
+            source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using \
+                     Network Priorities, SIGCOMM 2018",
+            summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their \
+                      priorities.",
+            needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet \
+                    spraying, room for RTTbytes of many senders",
         }
     }
 

@@ -118,9 +118,12 @@ impl Scheme for Config {
     fn about(&self) -> About {
         About {
             title: "NDP",
-            source: "Handley et al.: Re-architecting Datacenter Networks and Stacks for Low Latency and High Performance, SIGCOMM 2017",
-            summary: "Senders push a first window at line rate over all paths, switches trim what does not fit, receivers pull the rest.",
-            needs: "switches: two queues a port (eight packets of data, and headers before them), trimming, return to sender, source routes; \
+            source: "Handley et al.: Re-architecting Datacenter Networks and Stacks for Low Latency and High \
+                     Performance, SIGCOMM 2017",
+            summary: "Senders push a first window at line rate over all paths, switches trim what does not fit, \
+                      receivers pull the rest.",
+            needs: "switches: two queues a port (eight packets of data, and headers before them), trimming, return to \
+                    sender, source routes; \
                     hosts: paths to all others, pulls paced by the packet",
         }
     }

@@ -83,7 +83,8 @@ impl Scheme for Config {
             title: "pFabric: minimal near-optimal datacenter transport",
             source: "Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker: pFabric, SIGCOMM 2013",
             summary: "Packets carry what remains of their flows; switches send the least first and lose the greatest.",
-            needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet spraying",
+            needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet \
+                    spraying",
         }
     }
 

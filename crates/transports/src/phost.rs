@@ -110,8 +110,10 @@ impl Scheme for Config {
         About {
             title: "pHost: distributed near-optimal datacenter transport over commodity network fabric",
             source: "Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker: pHost, CoNEXT 2015",
-            summary: "Receivers hand out a token each packet time to the flow that they like best, senders use those that they like best.",
-            needs: "hosts: flow sizes known, timers of a packet's transmission time; switches: 2 or 3 strict priorities, packet spraying",
+            summary: "Receivers hand out a token each packet time to the flow that they like best, senders use those \
+                      that they like best.",
+            needs: "hosts: flow sizes known, timers of a packet's transmission time; switches: 2 or 3 strict \
+                    priorities, packet spraying",
         }
     }
 

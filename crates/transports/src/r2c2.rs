@@ -166,7 +166,8 @@ impl Scheme for Config {
         About {
             title: "R2C2: a network stack for rack-scale computers",
             source: "Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015",
-            summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets at their sources.",
+            summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets \
+                      at their sources.",
             needs: "switches of nodes that forward by routes in packets and broadcasts by tables",
         }
     }

@@ -153,7 +153,8 @@ impl<A: Algorithm> Scheme for Config<A> {
         if let Some(plb) = &self.plb {
             plb.check().map_err(|problem| problem.under("plb"))?;
             if self.control.ecn() != Ecn::Proportional {
-                let message = "goes by the share of marked bytes, which this congestion control does not learn; leave it out, or take dctcp";
+                let message = "goes by the share of marked bytes, which this congestion control does not learn; leave \
+                               it out, or take dctcp";
                 return Err(Problem::new("plb", message));
             }
         }

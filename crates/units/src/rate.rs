@@ -116,7 +116,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_fast_form_is_never_early_and_at_most_a_picosecond_late(bps in 1_000_000u64..2_000_000_000_000, bytes in 1u32..65_536) {
+        fn the_fast_form_is_never_early_and_at_most_a_picosecond_late(bps in 1_000_000u64..2_000_000_000_000,
+            bytes in 1u32..65_536) {
             let exact = Rate::from_bps(bps).transmit(u64::from(bytes)).ps();
             let fast = Rate::from_bps(bps).per_byte().transmit(bytes).ps();
             proptest::prop_assert!(fast == exact || fast == exact + 1, "{fast} {exact}");

@@ -68,7 +68,8 @@ impl Ends {
         }
         let needed = Duration::from_secs_f64(bytes as f64 * self.factor * 8.0 / rate.bps() as f64);
         let message = format!(
-            "a message of {} never fits in {} of host {host}'s link at {rate}, which is {}; take more than {needed}, or smaller messages",
+            "a message of {} never fits in {} of host {host}'s link at {rate}, which is {}; take more than {needed}, \
+             or smaller messages",
             Bytes(bytes),
             self.window,
             Bytes(room as u64),

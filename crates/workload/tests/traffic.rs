@@ -242,7 +242,8 @@ fn pyrrhas_incast_mix_keeps_the_destination_free_of_other_traffic() {
     );
     let incast = class(
         "name = 'incast'\nsizes = { uniform = { min = '43800B', max = '58400B' } }\nround_to = '1460B'\n\
-                        pattern = { incast = { degree = 144, flows_per_sender = 5 } }\nreceivers = '0'\nsenders = 'racks 1-9'\n\
+                        pattern = { incast = { degree = 144, flows_per_sender = 5 } }\nreceivers = '0'\n\
+                        senders = 'racks 1-9'\n\
                         arrivals = { periodic = { load = 0.5 } }\nduration = '50ms'",
     );
     let flows = generate(&[background, incast], &view, 1).unwrap();
@@ -318,7 +319,8 @@ fn hot_experts_get_their_share_of_every_sender_s_bytes() {
 
 #[test]
 fn phases_cut_silences_into_time() {
-    let toml = "sizes = { constant = '1KB' }\narrivals = { poisson = { load = 0.5 } }\nstart = '1ms'\nduration = '10ms'\n\
+    let toml = "sizes = { constant = '1KB' }\narrivals = { poisson = { load = 0.5 } }\nstart = '1ms'\n\
+                duration = '10ms'\n\
                 phases = { on = '300us', off = '700us' }";
     let flows = flows(toml, &racks(1, 4), 1);
     assert!(flows.iter().all(|f| (f.start - Time::from_ms(1)).ps() % 1_000_000_000 < 300_000_000));
@@ -328,7 +330,8 @@ fn phases_cut_silences_into_time() {
 
 #[test]
 fn a_closed_loop_keeps_so_many_outstanding() {
-    let toml = "sizes = 'memcached'\narrivals = { closed_loop = { outstanding = 3, think = '2us' } }\nstart = '5us'\nflows = 100";
+    let toml = "sizes = 'memcached'\narrivals = { closed_loop = { outstanding = 3, think = '2us' } }\nstart = '5us'\n\
+                flows = 100";
     let flows = flows(toml, &racks(2, 5), 1);
     assert_eq!(flows.len(), 100);
     for (index, flow) in flows.iter().enumerate() {
@@ -526,7 +529,8 @@ proptest::proptest! {
     #![proptest_config(proptest::test_runner::Config::with_cases(48))]
     #[test]
     fn every_span_of_an_admissible_class_has_room(
-        seed: u64, load in 0.3f64..1.2, span_us in 4u64..40, min in 1u64..3_000, more in 0u64..20_000, arrivals in 0usize..4,
+        seed: u64, load in 0.3f64..1.2, span_us in 4u64..40, min in 1u64..3_000, more in 0u64..20_000,
+            arrivals in 0usize..4,
         wire: bool, receiver in proptest::option::of(0u32..6), slow in 0usize..6,
     ) {
         let mut view = racks(2, 3);
@@ -535,7 +539,8 @@ proptest::proptest! {
         let mut class = class(&[
             format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 400"),
             format!("arrivals = {{ periodic = {{ load = {load}, jitter = '30us'{counting} }} }}\nflows = 400"),
-            format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 300\npattern = {{ incast = {{ degree = 3 }} }}"),
+            format!("arrivals = {{ poisson = {{ load = {load}{counting} }} }}\nflows = 300\n\
+                     pattern = {{ incast = {{ degree = 3 }} }}"),
             "arrivals = 'all_at_once'\nflows = 120".to_owned(),
         ][arrivals]);
         let wire = wire && arrivals < 3;
@@ -551,7 +556,8 @@ proptest::proptest! {
                 proptest::prop_assert!(bytes * 8_000_000_000_000 < room * per, "{} in {}", bytes, span);
             }
         }
-        proptest::prop_assert_eq!(kept.iter().map(|flow| flow.bytes).sum::<u64>(), free.iter().map(|flow| flow.bytes).sum::<u64>());
+        proptest::prop_assert_eq!(kept.iter().map(|flow| flow.bytes).sum::<u64>(), free.iter().map(|flow| flow.bytes)
+            .sum::<u64>());
         proptest::prop_assert!(kept.iter().zip(&free).all(|(kept, free)| kept.start >= free.start), "none comes early");
     }
 }
@@ -582,7 +588,8 @@ proptest::proptest! {
             proptest::prop_assert_eq!(flows.len() as u64, count);
             for (index, flow) in flows.iter().enumerate() {
                 proptest::prop_assert!(flow.src != flow.dst && flow.src.0 < view.hosts() && flow.dst.0 < view.hosts());
-                proptest::prop_assert!(flow.after.is_none_or(|id| id.index() < index && flows[id.index()].src == flow.src));
+                proptest::prop_assert!(flow.after.is_none_or(|id| id.index() < index
+                    && flows[id.index()].src == flow.src));
             }
         }
     }

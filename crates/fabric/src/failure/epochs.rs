@@ -158,7 +158,8 @@ fn one_by_one(
     let told = (news.len() as u64).saturating_mul(fabric.links.len() as u64);
     if told > TOLD_MAX {
         let message = format!(
-            "{} changes would be told over {} links each, one by one; fewer, or none of reroute_per_hop and reroute_compute_max",
+            "{} changes would be told over {} links each, one by one; fewer, or none of reroute_per_hop and \
+             reroute_compute_max",
             news.len(),
             fabric.links.len()
         );
@@ -188,7 +189,8 @@ fn check_times(specs: &[FailureSpec]) -> Result<(), Problem> {
         sum = sum.saturating_add(spec.times());
         if sum > TIMES_MAX {
             let message = format!(
-                "it fails {} times, and all failures together no more than {TIMES_MAX}: let it flap at longer intervals, or for a shorter time",
+                "it fails {} times, and all failures together no more than {TIMES_MAX}: let it flap at longer \
+                 intervals, or for a shorter time",
                 spec.times()
             );
             return Err(Problem::new(format!("[{index}].flap"), message));

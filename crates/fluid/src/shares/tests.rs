@@ -103,7 +103,8 @@ proptest! {
     #[test]
     fn after_any_comings_and_goings_shares_are_those_of_the_book(
         capacities in prop::collection::vec(prop::sample::select(vec![1.0, 2.0, 2.5, 4.0, 10.0]), 6),
-        steps in prop::collection::vec((any::<u8>(), prop::sample::select(vec![0.3, 1.0, 20.0]), passes(6), any::<bool>()), 1..60),
+        steps in prop::collection::vec((any::<u8>(), prop::sample::select(vec![0.3, 1.0, 20.0]), passes(6),
+            any::<bool>()), 1..60),
     ) {
         let mut shares = shares(&capacities);
         let mut under_way: Vec<(Slot, Fluid)> = Vec::new();

@@ -193,7 +193,8 @@ proptest! {
         for host in 0..4 {
             prop_assert!(!wire.held(host), "{name}: host {host}");
         }
-        for [pauses, resumes] in [["pfc_pauses", "pfc_resumes"], ["bfc_pauses", "bfc_resumes"], ["flow_pauses", "flow_resumes"]] {
+        for [pauses, resumes] in [["pfc_pauses", "pfc_resumes"], ["bfc_pauses", "bfc_resumes"], ["flow_pauses",
+            "flow_resumes"]] {
             prop_assert_eq!(wire.counter(pauses), wire.counter(resumes), "{}", name);
         }
     }

@@ -16,8 +16,8 @@ fn transports() -> Vec<Transport> {
     Transport::NAMES.iter().map(|name| Transport::named(name).expect("it is in the catalogue")).collect()
 }
 
-/// What a host with a flow of each transport puts on its link first, so that headers are real ones. Each has a network of its own:
-/// not all can share one.
+/// What a host with a flow of each transport puts on its link first, so that headers are real ones. Each has a network
+/// of its own: not all can share one.
 fn first_packets() -> Vec<Packet> {
     let mut packets = Vec::new();
     for (index, name) in Transport::NAMES.iter().enumerate() {
@@ -88,7 +88,8 @@ proptest! {
         let mut packet = *index.get(&first_packets());
         let flags = if telemetry { flags | TELEMETRY } else { flags };
         packet.class = class % 8;
-        // R2C2's own header has the route and the place on it (Figure 6), and is refused where they are others than its frame's.
+        // R2C2's own header has the route and the place on it (Figure 6), and is refused where they are others than its
+        // frame's.
         if transports[usize::from(packet.transport)].name() != "r2c2" {
             (packet.flags, packet.hops, packet.label) = (flags, hops, label);
         }
@@ -203,14 +204,16 @@ fn what_r2c2_sends_is_in_its_frames_as_figure_6_has_it() {
     // A broadcast: type 3, first version, from 0.
     let bytes = own(said);
     assert_eq!((bytes.len(), &bytes[..3]), (16, &[3, 0, 0][..]));
-    // Data: type 1, of one switch, none passed; then flow, source, destination, number; two bytes of the driver's behind them.
+    // Data: type 1, of one switch, none passed; then flow, source, destination, number; two bytes of the driver's
+    // behind them.
     let bytes = own(data);
     assert_eq!(bytes.len(), 35 + 2 + 1_465);
     assert_eq!(bytes[..3], [1, 1, 0]);
     assert_eq!(bytes[3..15], [0, 0, 0, data.flow.0 as u8, 0, data.src.0 as u8, 0, data.dst.0 as u8, 0, 0, 0, 0]);
     assert_eq!(bytes[17..19], 1_465u16.to_be_bytes());
 
-    // The frame's checksum is put right again after each change: it is R2C2's own that finds it, but for ridx, which is held against the frame.
+    // The frame's checksum is put right again after each change: it is R2C2's own that finds it, but for ridx, which is
+    // held against the frame.
     let whole = framed(&codec, data, way);
     let common = whole.len() - 4 - bytes.len();
     for at in (0..bytes.len()).step_by(7).chain(0..37) {

@@ -111,7 +111,8 @@ fn what_is_given_up_is_submitted_again() {
 fn several_switches_and_cut_through() {
     let leaf_spine = PERMUTATION.replace(
         "[fabric.star]\nrate = \"50Mbps\"",
-        "[switch]\ncut_through = true\nbalancing = \"spray\"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\nspines = 2\nhost_rate = \"20Mbps\"\nspine_rate = \"40Mbps\"",
+        "[switch]\ncut_through = true\nbalancing = \"spray\"\n[fabric.leaf_spine]\nracks = 2\nhosts_per_rack = 4\n\
+         spines = 2\nhost_rate = \"20Mbps\"\nspine_rate = \"40Mbps\"",
     );
     let result = run(&read(&leaf_spine, &[]), |_| false).expect("it can be run");
     sound(&result);

@@ -110,7 +110,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn by_hash_the_path_is_what_the_switches_choose((spec, balancing) in worlds(), pairs in pairs(), dead: u32, label: u32) {
+    fn by_hash_the_path_is_what_the_switches_choose((spec, balancing) in worlds(), pairs in pairs(), dead: u32,
+        label: u32) {
         let mut world = World::new(spec, balancing);
         let dead = LinkId(dead % world.fabric.links.len() as u32);
         for failures in [Failures::default(), Failures { links: [dead].into(), ..Failures::default() }] {

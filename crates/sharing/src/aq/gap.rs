@@ -288,14 +288,16 @@ mod tests {
                 for &(to, bytes) in &passed[first..] {
                     sum += scaled(rate, bytes);
                     let allowed = drains(rate, to - from) + scaled(rate, limit);
-                    let slack = if rate.clock(from) == rate.clock(to) && to - from < rate.wrap() { 0 } else { quantum(rate) };
+                    let slack = if rate.clock(from) == rate.clock(to)
+                        && to - from < rate.wrap() { 0 } else { quantum(rate) };
                     prop_assert!(sum <= allowed + slack);
                 }
             }
         }
 
         #[test]
-        fn a_change_of_rate_keeps_the_delay_and_the_limit(a in 0u32..1 << 24, b in 0u32..1 << 24, bytes in 1u16..60_000, at in 0u64..1 << 60, limit in 1u64..200_000) {
+        fn a_change_of_rate_keeps_the_delay_and_the_limit(a in 0u32..1 << 24, b in 0u32..1 << 24,
+            bytes in 1u16..60_000, at in 0u64..1 << 60, limit in 1u64..200_000) {
             let (a, b, now) = (AqRate::from_code(a), AqRate::from_code(b), Time::from_ps(at));
             let mut gap = Gap::new(a, now);
             gap.arrive(a, &policy(60_000, CongestionSignal::Drop), now, bytes, &mut random());

@@ -298,7 +298,8 @@ mod tests {
     proptest! {
         #[test]
         fn fills_the_link_and_starves_nobody(
-            uses in prop::collection::vec((1_000_000u64..1_000_000_000, 1u64..4_000_000_000, 0u64..8_000_000_000), 1..10)
+            uses in prop::collection::vec((1_000_000u64..1_000_000_000, 1u64..4_000_000_000, 0u64..8_000_000_000),
+                1..10)
         ) {
             let capacity = 10_000_000_000;
             let entities: Vec<Usage> = uses

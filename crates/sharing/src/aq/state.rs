@@ -88,7 +88,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_round_trip(tag in 1u32.., code in 0u32..1 << 24, bytes in 0u32..1 << 24, last in 0u32..1 << 24, policy: u16) {
+        fn fields_round_trip(tag in 1u32.., code in 0u32..1 << 24, bytes in 0u32..1 << 24, last in 0u32..1 << 24,
+            policy: u16) {
             let (id, rate, gap) = (AqId::from_tag(tag).unwrap(), AqRate::from_code(code), Gap { bytes, last });
             let row = Row::new(id, rate, gap, policy);
             prop_assert_eq!((row.tag(), row.rate(), row.gap(), row.policy()), (tag, rate, gap, policy));

@@ -130,7 +130,8 @@ impl SwitchPart {
         // Derived limits are rounded, so there are few different ones.
         if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
             let message = format!(
-                "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds {POLICIES} \
+                "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds \
+                 {POLICIES} \
                  different ones; write \"derived\", \"queue\" or fixed",
                 steps.len()
             );

@@ -24,7 +24,8 @@ impl Config {
         let packets = Bytes(4 * link.path.mtu.get());
         if limit < packets {
             let message = format!(
-                "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) hardly any congestion control keeps its rate"
+                "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) hardly any congestion \
+                 control keeps its rate"
             );
             warnings.push(Problem::new("limit", message));
         }
@@ -33,7 +34,8 @@ impl Config {
             let ahead = Duration::from_ps(u64::try_from(ahead).unwrap_or(u64::MAX));
             let least = link.path.least_limit(rate);
             let message = format!(
-                "gives an AQ of {rate} a limit of {limit}: it may run ahead of its share by what it may have in {ahead}; {least} would do (\"derived\")"
+                "gives an AQ of {rate} a limit of {limit}: it may run ahead of its share by what it may have in \
+                 {ahead}; {least} would do (\"derived\")"
             );
             warnings.push(Problem::new("limit", message));
         }
@@ -44,7 +46,8 @@ impl Config {
         let least = Duration::from_ps(link.path.rtt.ps().saturating_add(wait.ps()).saturating_add(packet));
         if let Some(idle) = self.idle_after.filter(|&idle| idle > Duration::ZERO && idle < least) {
             let message = format!(
-                "{idle} is less than a round trip through a full queue and a packet at {rate} take, {least}: entities count as idle that are \
+                "{idle} is less than a round trip through a full queue and a packet at {rate} take, {least}: entities \
+                 count as idle that are \
                  not, and shares come out wrong; leave it out, or write at least that"
             );
             warnings.push(Problem::new("idle_after", message));

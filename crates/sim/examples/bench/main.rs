@@ -1,8 +1,8 @@
 //! How fast the simulator is and how much memory it takes: `cargo run --release -p clearway-sim --example bench`.
 //!
 //! Each line is a scenario in a process of its own, so that peak memory is that scenario's and no other's. Speed is in
-//! packet-hops, a packet (data or control) over one link, per second of CPU time (user and system, all threads) from the
-//! scenario to its tables. Everything runs twice and the better time counts, since a machine may be shared.
+//! packet-hops, a packet (data or control) over one link, per second of CPU time (user and system, all threads) from
+//! the scenario to its tables. Everything runs twice and the better time counts, since a machine may be shared.
 //!
 //! R2C2's rate computation comes last; with the argument `rates`, alone.
 

@@ -1,5 +1,6 @@
-//! How long a node of R2C2 computes rates (its paper's section 5.1, Figure 8): the solver alone, on one core, with what a node knows beforehand
-//! at hand (link weights). The paper's Xeon E5-2665 is of 2012: the ratios compare programs on their machines.
+//! How long a node of R2C2 computes rates (its paper's section 5.1, Figure 8): the solver alone, on one core, with what
+//! a node knows beforehand at hand (link weights). The paper's Xeon E5-2665 is of 2012: the ratios compare programs on
+//! their machines.
 
 use std::fmt::Write;
 use std::hint::black_box;

@@ -1,6 +1,8 @@
-//! The adversary of Harmony's Theorem 3.1 on the simulator: what `harmony::adversary` works out in packet times, on real links.
+//! The adversary of Harmony's Theorem 3.1 on the simulator: what `harmony::adversary` works out in packet times, on
+//! real links.
 //!
-//! A tree of three switches on every path. Packets leave their hosts at the rate of a virtual link, so UDP at that rate is all that it takes.
+//! A tree of three switches on every path. Packets leave their hosts at the rate of a virtual link, so UDP at that rate
+//! is all that it takes.
 
 use std::fmt::Write;
 
@@ -16,8 +18,9 @@ const PACKET: Bytes = Bytes(1_500);
 /// A packet at 100 Gbps.
 const PACKET_TIME_PS: u64 = 120_000;
 
-/// A port at the third switch; behind it K ports at second switches, with K at first switches behind each and K hosts behind those. Of
-/// the K messages of a port one goes on, the last; the others go to hosts of the switch where they come out.
+/// A port at the third switch; behind it K ports at second switches, with K at first switches behind each and K hosts
+/// behind those. Of the K messages of a port one goes on, the last; the others go to hosts of the switch where they
+/// come out.
 fn tree(k: u32) -> String {
     let mut graph = String::from("switch third\nhost sink\nlink third sink 100Gbps 500ns\n");
     for a in 0..k {
@@ -146,7 +149,8 @@ fn longest_wait(k: u32, delays: &[Delay]) -> u64 {
             (true, true, false) => (delays[2].others_packets, "sink".to_owned()),
             (true, true, true) => (1, "sink".to_owned()),
         };
-        // All behind the packet's own second switch comes as much later as it is to come to the third, and a little more, to be served last.
+        // All behind the packet's own second switch comes as much later as it is to come to the third, and a little
+        // more, to be served last.
         let own = [(delays[0].later, on), (delays[1].later, further), (delays[2].later, last)];
         let later: u64 = own.iter().filter(|(_, comes)| *comes).map(|(later, _)| later).sum();
         let after = u64::from(on) + 3 * u64::from(further) + 9 * u64::from(last);

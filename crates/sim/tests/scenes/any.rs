@@ -57,7 +57,8 @@ fn hosts() -> impl Strategy<Value = String> {
 fn sharing() -> impl Strategy<Value = String> {
     let entity = |sharing: &str, each: &str, share: &str| {
         format!(
-            "sharing = {sharing}\nentity = [{{ name = \"vms\", hosts = \"0-3\", each = \"{each}\", feedback = \"delay\", request = [\n\
+            "sharing = {sharing}\nentity = [{{ name = \"vms\", hosts = \"0-3\", each = \"{each}\", feedback \
+             = \"delay\", request = [\n\
              {{ share = {share}, position = \"ingress\" }}, {{ share = {share}, position = \"egress\" }}] }}]\n"
         )
     };
@@ -144,8 +145,9 @@ proptest! {
             if failure.is_empty() { "" } else { "reroute_delay = \"5us\"\n" },
             classes.concat(),
         );
-        // An outage of a link that this fabric lacks is left out, and a flow control that its buffers are too small for; and
-        // whatever can't stand beside a transport that has the first classes for itself, and that itself where links are too slow for it.
+        // An outage of a link that this fabric lacks is left out, and a flow control that its buffers are too small
+        // for; and whatever can't stand beside a transport that has the first classes for itself, and that itself where
+        // links are too slow for it.
         let (mut failure, mut flow_control) = (failure.unwrap_or_default(), flow_control);
         let (mut sharing, mut switch) = (sharing, switch);
         let text = loop {
@@ -153,8 +155,10 @@ proptest! {
             match run::Plan::new(&crate::scenario(&text)) {
                 Ok(_) => break text,
                 Err(problem) if problem.key.starts_with("failure") && !failure.is_empty() => failure.clear(),
-                Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none" => flow_control = "none",
-                Err(problem) if ["sharing", "entity"].iter().any(|key| problem.key.starts_with(key)) && !sharing.is_empty() => {
+                Err(problem) if problem.key.starts_with("flow_control") && flow_control != "none"
+                    => flow_control = "none",
+                Err(problem) if ["sharing", "entity"].iter().any(|key| problem.key.starts_with(key))
+                    && !sharing.is_empty() => {
                     sharing.clear();
                 }
                 Err(problem) if problem.key.starts_with("switch") && !switch.is_empty() => switch.clear(),
@@ -166,7 +170,8 @@ proptest! {
                         }
                     });
                 }
-                Err(problem) if problem.key.starts_with("traffic") && problem.message.contains("the fabric gives host0") => {
+                Err(problem) if problem.key.starts_with("traffic") && problem.message.contains("the fabric gives \
+                    host0") => {
                     for name in ["rsvp", "harmony", "fastpass", "r2c2", "ndp"] {
                         classes[0] = classes[0].replace(name, "dcpim");
                     }

@@ -1,5 +1,5 @@
-//! Augmented Queue in a whole network: what entities get, whatever their congestion control, and what happens when they come,
-//! go, fall idle, overdo it or lose the link.
+//! Augmented Queue in a whole network: what entities get, whatever their congestion control, and what happens when they
+//! come, go, fall idle, overdo it or lose the link.
 
 use clearway_sim::{RunResult, run};
 use run::Data;
@@ -71,8 +71,8 @@ const DCTCP: &str = r#"{ dctcp = {} }"#;
 
 #[test]
 fn entities_get_their_share_whatever_their_control() {
-    // Table 2's last row: UDP at about line rate beside three controls, a quarter each. About, since a sender that ticks with
-    // the bottleneck finds room in a full queue always or never (phase effects, Floyd and Jacobson 1991).
+    // Table 2's last row: UDP at about line rate beside three controls, a quarter each. About, since a sender that
+    // ticks with the bottleneck finds room in a full queue always or never (phase effects, Floyd and Jacobson 1991).
     let tables = [
         application("udp", r#"{ udp = { rate = "9.9Gbps" } }"#, "0", "{ weight = 1 }"),
         application("cubic", "\"cubic\"", "1-3", "{ weight = 1 }"),
@@ -128,8 +128,8 @@ fn nothing_passes_beyond_rate_times_time_and_the_limit() {
 
 #[test]
 fn idle_entities_shares_go_to_the_others_and_come_back() {
-    // Figure 9: each 1/n of n active. b sends from 20 to 40 ms only: 2.5 MB at line rate would take 2 ms, so a UDP flow of
-    // 12.5 MB at 5 Gbps lasts 20.
+    // Figure 9: each 1/n of n active. b sends from 20 to 40 ms only: 2.5 MB at line rate would take 2 ms, so a UDP flow
+    // of 12.5 MB at 5 Gbps lasts 20.
     let b = application("b", r#"{ udp = { rate = "5Gbps" } }"#, "1", "{ weight = 1 }")
         .replace("\"100GB\"", "\"11.77MB\"")
         .replace("arrivals = \"all_at_once\"", "arrivals = \"all_at_once\"\nstart = \"20ms\"");
@@ -209,7 +209,8 @@ fn a_vm_has_its_bandwidth_both_ways() {
 fn bypass_gives_an_entity_what_nobody_wants() {
     let shares = |conserving: &str| {
         let settings = format!(
-            "sharing = {{ aq = {{ {conserving} idle_after = \"0s\" }} }}\nmeasure = {{ end = \"30ms\", interval = \"1ms\" }}"
+            "sharing = {{ aq = {{ {conserving} idle_after = \"0s\" }} }}\n\
+             measure = {{ end = \"30ms\", interval = \"1ms\" }}"
         );
         let tables = application("a", r#"{ udp = { rate = "9Gbps" } }"#, "0", "{ weight = 1 }")
             + &application("b", r#"{ udp = { rate = "500Mbps" } }"#, "1", "{ weight = 1 }");
@@ -238,8 +239,8 @@ fn shares_are_back_after_the_link_was_down() {
 
 #[test]
 fn virtual_delay_adds_up_over_switches() {
-    // One id in both switches of the dumbbell, at 1 and at 2 Gbps: packets of 1,538 B that come in pairs see an empty AQ, then
-    // one with a packet in it; its limit of one packet and a half lets no third wait.
+    // One id in both switches of the dumbbell, at 1 and at 2 Gbps: packets of 1,538 B that come in pairs see an empty
+    // AQ, then one with a packet in it; its limit of one packet and a half lets no third wait.
     let entity = r#"
         [[entity]]
         name = "a"
@@ -259,7 +260,8 @@ fn virtual_delay_adds_up_over_switches() {
     let settings = "sharing = \"aq\"\nmeasure = { interval = \"1ms\" }";
     let result = run_on(1, &dumbbell(settings, entity));
     let waits = table(&result, "waits");
-    // Each alone in its AQs: 1,538 B / 1 Gbps + 1,538 B / 2 Gbps = 12,304 + 6,152 ns, to 0.1%; the last packet is shorter.
+    // Each alone in its AQs: 1,538 B / 1 Gbps + 1,538 B / 2 Gbps = 12,304 + 6,152 ns, to 0.1%; the last packet is
+    // shorter.
     let p95 = column(waits, "p95_ns")[1];
     assert!(p95.abs_diff(18_456) <= 19, "{p95}");
     assert_eq!(column(waits, "p95_ns")[0], 0, "no real queue");
@@ -280,7 +282,8 @@ fn dcpim_runs_under_aq() {
     let settings = "sharing = \"aq\"\nmeasure = { end = \"30ms\", interval = \"1ms\" }";
     let tables = application("a", "\"dcpim\"", "0-9", "{ absolute = \"4Gbps\" }");
     let got = rates(&run_on(2, &dumbbell(settings, &tables)), 10);
-    // Its matchings clock tokens at the link's rate, so that it fills any AQ; of what passes, a fiftieth at most is control packets.
+    // Its matchings clock tokens at the link's rate, so that it fills any AQ; of what passes, a fiftieth at most is
+    // control packets.
     close(got[0], 4.0 * PAYLOAD, 0.02);
 }
 

@@ -1,5 +1,6 @@
 //! Augmented Queue beyond its paper's evaluation: the scenarios `beyond-*.toml` of
-//! `python/clearway/papers/augmented_queue`, some of them shortened, and what `papers/augmented-queue/beyond.md` claims.
+//! `python/clearway/papers/augmented_queue`, some of them shortened, and what `papers/augmented-queue/beyond.md`
+//! claims.
 
 use clearway_sim::{RunResult, run};
 use scenario::read;
@@ -75,10 +76,11 @@ fn shares_depend_on_the_round_trip_without_aq_and_hardly_with() {
     for rate in &aq[..5] {
         close(*rate, fair, 0.02);
     }
-    // At 640 us the limit is reached at an excess of sqrt(2 L M) / T, 0.55 R. A halved window lacks (R - x)^2 T^2 / (8 M), some 0.2 MB, which
-    // L holds: RFC 6675 sends all that is lost again in a round trip. One recovery in ten loses a packet sent again, too (50 recoveries and 5
-    // timeouts in 2 s), and after a timeout slow start ends at a quarter of the window, which lacks some 1,200 packets until it is
-    // back at R, of which L holds 650: 2.5 times a second 550 of 102,000 packets are 1.3%. With an L of 3 MB nothing is lost.
+    // At 640 us the limit is reached at an excess of sqrt(2 L M) / T, 0.55 R. A halved window lacks (R - x)^2 T^2 / (8
+    // M), some 0.2 MB, which L holds: RFC 6675 sends all that is lost again in a round trip. One recovery in ten loses
+    // a packet sent again, too (50 recoveries and 5 timeouts in 2 s), and after a timeout slow start ends at a quarter
+    // of the window, which lacks some 1,200 packets until it is back at R, of which L holds 650: 2.5 times a second 550
+    // of 102,000 packets are 1.3%. With an L of 3 MB nothing is lost.
     close(aq[5], fair * (1.0 - 2.5 * 550.0 / 102_000.0), 0.01);
     let ample = per_entity("\"aq\"", "\"3MB\"", "\"2s\"");
     ample[..6].iter().for_each(|&rate| close(rate, fair, 0.01));
@@ -89,7 +91,8 @@ fn shares_depend_on_the_round_trip_without_aq_and_hardly_with() {
 #[test]
 fn aqs_of_a_fat_tree_govern_at_every_hop() {
     let result = run_file(1, "beyond-fat-tree", &[("measure.end", "\"60ms\"")]);
-    // The narrowest of four AQs; two VMs with 5 Gbps each way, of which acknowledgements of the other way take 40 in 1,500.
+    // The narrowest of four AQs; two VMs with 5 Gbps each way, of which acknowledgements of the other way take 40 in
+    // 1,500.
     let (sent, received) = (rates(&result, false, 20), rates(&result, true, 20));
     close(sent[0].1, 2.0 * PAYLOAD, 0.03);
     let vms = 2.0 * 5.0 * PAYLOAD * (1.0 - 40.0 / 1500.0);
@@ -138,7 +141,8 @@ fn dcpim_does_not_heed_an_aq() {
 
 #[test]
 fn a_limit_must_be_worth_the_deficit_of_a_halved_window() {
-    // `beyond.md`: BDP^2 / 18 packets for one flow of NewReno, here at 10 Gbps on links of 100. 60.4 us are 50.3 packets.
+    // `beyond.md`: BDP^2 / 18 packets for one flow of NewReno, here at 10 Gbps on links of 100. 60.4 us are 50.3
+    // packets.
     let full = 50.3_f64 * 50.3 / 18.0;
     let share = |packets: f64| {
         let limit = format!("\"{}B\"", (packets * 1500.0) as u64);

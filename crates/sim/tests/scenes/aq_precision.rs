@@ -1,5 +1,5 @@
-//! How precise Augmented Queue is where nothing is set: thousands of AQs, low rates, short silences, headroom, caps, traffic without an
-//! AQ. What must come out is a closed form: shares by weight, R t + L.
+//! How precise Augmented Queue is where nothing is set: thousands of AQs, low rates, short silences, headroom, caps,
+//! traffic without an AQ. What must come out is a closed form: shares by weight, R t + L.
 
 use clearway_sim::RunResult;
 
@@ -65,7 +65,8 @@ fn every_one_of_five_hundred_aqs_is_within_a_tenth() {
     // Weights 1 to 100, five AQs each: 3.96 Mbps a weight, 20 packets in 62 ms.
     let result = run_on(1, &by_weight(100, 5, "sharing = \"aq\"", "62ms", 2.0));
     assert_eq!(result.info.warnings, Vec::<String>::new());
-    // An AQ may begin with its limit, eight packets and 3 ms, rounded up by a sixteenth. Beyond that each has its share, to a packet.
+    // An AQ may begin with its limit, eight packets and 3 ms, rounded up by a sixteenth. Beyond that each has its
+    // share, to a packet.
     for (share, passed) in passed(&result) {
         let limit = 17.0 / 16.0 * (8.0 * 1_538.0 + 3.0 / 62.0 * share);
         let (least, most) = (0.9 * share - 1_538.0, 1.01 * share + limit);
@@ -113,7 +114,8 @@ fn three_hundred_classes_are_three_hundred_aqs() {
 fn each_flow_s_aq_has_a_row() {
     let tables = application("a", "\"udp\"", "0-1", "{ absolute = \"2Gbps\" }")
         .replace("traffic = [\"a\"]", "traffic = [\"a\"]\neach = \"flow\"");
-    let settings = "sharing = { aq = { limit = { fixed = { bytes = \"20KB\" } } } }\nmeasure = { end = \"20ms\", interval = \"1ms\" }";
+    let settings = "sharing = { aq = { limit = { fixed = { bytes = \"20KB\" } } } }\n\
+                    measure = { end = \"20ms\", interval = \"1ms\" }";
     let result = run_both(&dumbbell(settings, &tables));
     let aqs = table(&result, "aqs");
     assert_eq!(names(aqs, "part"), ["flow", "flow"]);
@@ -154,7 +156,8 @@ fn an_absolute_cap_holds_where_others_may_have_more() {
     for conserving in ["\"bypass\"", "{ reallocate = { period = \"1ms\", headroom = 0.1 } }"] {
         let of = |capped: &str| {
             let settings = format!(
-                "sharing = {{ aq = {{ work_conserving = {conserving} }} }}\nmeasure = {{ end = \"60ms\", interval = \"1ms\" }}"
+                "sharing = {{ aq = {{ work_conserving = {conserving} }} }}\n\
+                 measure = {{ end = \"60ms\", interval = \"1ms\" }}"
             );
             let a = application("a", "{ udp = { rate = \"9Gbps\" } }", "0", "{ absolute = \"4Gbps\" }")
                 .replace("traffic = [\"a\"]", &format!("traffic = [\"a\"]\n{capped}"));
@@ -222,7 +225,8 @@ fn reallocated_shares_are_max_min_by_weight() {
         application(name, &format!("{{ udp = {{ rate = \"{rate}\" }} }}"), senders, &format!("{{ weight = {weight} }}"))
     };
     let tables = udp("a", "0", "9Gbps", 1) + &udp("b", "1", "9Gbps", 2) + &udp("c", "2", "1Gbps", 3);
-    let settings = "sharing = { aq = { limit = { fixed = { bytes = \"50KB\" } }, work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
+    let settings = "sharing = { aq = { limit = { fixed = { bytes = \"50KB\" } }, \
+                    work_conserving = { reallocate = { period = \"1ms\", headroom = 0.1 } } } }\n\
                     measure = { end = \"60ms\", interval = \"1ms\" }";
     let result = run_both(&dumbbell(settings, &tables));
     let got = rates(&result, 20);
@@ -233,7 +237,8 @@ fn reallocated_shares_are_max_min_by_weight() {
 
 #[test]
 fn a_short_idle_period_costs_precision_and_is_warned_of() {
-    // 20 entities of weights 1 to 20, single flows of CUBIC: whoever waits for its timer is silent for more than a millisecond.
+    // 20 entities of weights 1 to 20, single flows of CUBIC: whoever waits for its timer is silent for more than a
+    // millisecond.
     let tables: String = (0..10)
         .map(|n| application(&format!("e{n}"), "\"cubic\"", &n.to_string(), &format!("{{ weight = {} }}", 1 + 11 * n)))
         .collect();

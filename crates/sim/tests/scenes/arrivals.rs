@@ -12,8 +12,8 @@ fn scene(arrivals: &str) -> String {
         measure = {{ interval = "0s", arrivals = [{arrivals}] }}
         fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 2, spine_rate = "100Gbps" }}
         traffic = [
-            {{ name = "a", sizes = {{ constant = "2920B" }}, arrivals = "all_at_once", senders = "1", receivers = "0" }},
-            {{ name = "b", sizes = {{ constant = "1000B" }}, arrivals = "all_at_once", senders = "2", receivers = "3" }},
+    {{ name = "a", sizes = {{ constant = "2920B" }}, arrivals = "all_at_once", senders = "1", receivers = "0" }},
+    {{ name = "b", sizes = {{ constant = "1000B" }}, arrivals = "all_at_once", senders = "2", receivers = "3" }},
         ]
         "#
     )

@@ -1,4 +1,5 @@
-//! Links that damage bits: packets are lost as often as arithmetic says, each loss has its cause, and transports mend it.
+//! Links that damage bits: packets are lost as often as arithmetic says, each loss has its cause, and transports mend
+//! it.
 
 use clearway_sim::RunResult;
 
@@ -19,7 +20,8 @@ fn scene(transport: &str, noise: &str, traffic: &str) -> String {
 
 fn flow(bytes: &str) -> String {
     format!(
-        "[[traffic]]\nname = 'one'\nsizes.constant = '{bytes}'\narrivals = 'all_at_once'\nsenders = '0'\nreceivers = '2'\nflows = 1"
+        "[[traffic]]\nname = 'one'\nsizes.constant = '{bytes}'\narrivals = 'all_at_once'\nsenders = '0'\n\
+         receivers = '2'\nflows = 1"
     )
 }
 
@@ -73,7 +75,8 @@ fn errors_of_two_causes_add_up_and_those_of_different_links_are_apart() {
     assert!((lost - mean).abs() <= slack, "{lost} for {mean} +- {slack}");
 }
 
-/// Every transport that repeats what is lost, and every kind of flow control, over a link that loses one data packet in a hundred.
+/// Every transport that repeats what is lost, and every kind of flow control, over a link that loses one data packet in
+/// a hundred.
 #[test]
 fn every_transport_lives_with_bit_errors_on_any_number_of_threads() {
     let traffic = r#"

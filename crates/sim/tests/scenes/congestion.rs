@@ -7,16 +7,16 @@ use run::Data;
 
 use crate::{column, names, run_alone, run_on, table};
 
-/// Hosts 0, 1 and 3 of one rack and 5 and 6 of the other overload host 4: 500 Gbps for a port of 100. Every other port has
-/// room for all that comes, so it is the only root. Host 2's packets to host 7 go by the same leaf and spine, and not
-/// through it.
+/// Hosts 0, 1 and 3 of one rack and 5 and 6 of the other overload host 4: 500 Gbps for a port of 100. Every other port
+/// has room for all that comes, so it is the only root. Host 2's packets to host 7 go by the same leaf and spine, and
+/// not through it.
 fn incast(settings: &str) -> String {
     format!(
         r#"
         transport = "udp"
         {settings}
         switch.buffer = {{ shared = {{ bytes = "600KB" }} }}
-        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 1, host_rate = "100Gbps", spine_rate = "400Gbps" }}
+fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 1, host_rate = "100Gbps", spine_rate = "400Gbps" }}
         [[traffic]]
         name = "incast"
         sizes = {{ constant = "800KB" }}
@@ -153,7 +153,8 @@ fn storm(settings: &str) -> String {
     )
 }
 
-/// Packets held without reason, all that were held, and those held in queues that roots share for want of others, as the audit counts them.
+/// Packets held without reason, all that were held, and those held in queues that roots share for want of others, as
+/// the audit counts them.
 fn held(result: &RunResult) -> (u64, u64, u64) {
     let finding = result.info.audit.iter().find(|finding| finding.name.starts_with("flows are held only")).unwrap();
     let numbers: Vec<u64> = finding.detail.split(' ').filter_map(|word| word.parse().ok()).collect();

@@ -2,14 +2,19 @@
 
 use crate::{column, counter, names, of_link, of_links, run_both, table};
 
-/// Five switches in a ring with a host each, 770 ns a hop. The link 0 - 1 fails at 100 us, which its ends know at 120 us. Host 1 sends one packet to host 0
-/// each 10 us.
+/// Five switches in a ring with a host each, 770 ns a hop. The link 0 - 1 fails at 100 us, which its ends know at 120
+/// us. Host 1 sends one packet to host 0 each 10 us.
 fn ring(settings: &str) -> String {
     format!(
         r#"
         transport = "udp"
         measure.interval = "0s"
-        fabric.torus = {{ dims = [5], rate = "100Gbps", host_rate = "100Gbps", propagation = "200ns", host_propagation = "200ns", switch_delay = "450ns" }}
+        fabric.torus.dims = [5]
+        fabric.torus.rate = "100Gbps"
+        fabric.torus.host_rate = "100Gbps"
+        fabric.torus.propagation = "200ns"
+        fabric.torus.host_propagation = "200ns"
+        fabric.torus.switch_delay = "450ns"
         failure = [{{ at = "100us", link = ["switch0", "switch1"] }}]
         reroute_delay = "20us"
         {settings}
@@ -26,9 +31,10 @@ fn ring(settings: &str) -> String {
 #[test]
 fn a_circle_arises_where_tables_differ_and_ends_when_they_agree() {
     let result = run_both(&ring("reroute_per_hop = '200us'"));
-    // From 120 us on switch 1 goes the other way round, by switch 2, which hears of it at 320 us and until then sends back to 1. A packet is at its n-th switch
-    // 770 ns x n after its start, and lost at the 64th, which is switch 2: 49.28 us. So is what starts from 120 us (what comes before 120 us finds the link
-    // dead: that of 100 us and of 110 us) up to 270 us. That of 280 us is at switch 2 for the 26th time at 320.04 us, and goes on.
+    // From 120 us on switch 1 goes the other way round, by switch 2, which hears of it at 320 us and until then sends
+    // back to 1. A packet is at its n-th switch 770 ns x n after its start, and lost at the 64th, which is switch 2:
+    // 49.28 us. So is what starts from 120 us (what comes before 120 us finds the link dead: that of 100 us and of 110
+    // us) up to 270 us. That of 280 us is at switch 2 for the 26th time at 320.04 us, and goes on.
     assert_eq!(of_links(&result, "dead_packets"), 2);
     assert_eq!(of_link(&result, "switch2", "switch1", "expired_packets"), 16);
     assert_eq!(of_links(&result, "expired_packets"), 16);

@@ -78,8 +78,9 @@ fn a_slow_link_sends_each_packet_in_its_time() {
 
 #[test]
 fn a_packet_that_is_being_sent_keeps_its_time_in_both_directions_of_change() {
-    // At the leaf a packet begins each 120 ns from 770 ns on. The second, at 890, is under way at 1,000 ns and keeps its 120 ns. Those that begin at 1,010,
-    // 2,210, 3,410 and 4,610 take 1,200 ns, the last of them beyond 5,000 ns; from 5,810 ns on the link is whole.
+    // At the leaf a packet begins each 120 ns from 770 ns on. The second, at 890, is under way at 1,000 ns and keeps
+    // its 120 ns. Those that begin at 1,010, 2,210, 3,410 and 4,610 take 1,200 ns, the last of them beyond 5,000 ns;
+    // from 5,810 ns on the link is whole.
     let failure = "{ at = '1us', until = '5us', link = ['leaf0', 'spine0'], rate = '10Gbps' }";
     let result = run_both(&scene("'udp'", failure, &flow(50)));
     let gone = FULL_PS + HOP_PS + (2 + 4 * 10 + 44) * FULL_PS;
@@ -105,8 +106,8 @@ fn a_slow_host_link_holds_its_host_back() {
 fn a_switch_that_cuts_through_sees_a_slow_link_s_head_later_and_waits_for_its_tail() {
     let failure = "{ at = '0s', link = ['leaf0', 'spine0'], rate = '10Gbps' }";
     let result = run_both(&format!("switch.cut_through = true\n{}", scene("'udp'", failure, &flow(1))));
-    // The first 64 bytes are at the leaf after 5.12 ns and a hop. From when it begins to send, the last bit is 1,200 ns and three hops
-    // away from the host, the last one without a switch behind it.
+    // The first 64 bytes are at the leaf after 5.12 ns and a hop. From when it begins to send, the last bit is 1,200 ns
+    // and three hops away from the host, the last one without a switch behind it.
     let due = 5_120 + HOP_PS + 10 * FULL_PS + HOP_PS + HOP_PS + 200_000;
     assert_eq!(of_flows(&result, "fct_ps"), [due]);
 }

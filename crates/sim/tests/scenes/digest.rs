@@ -38,13 +38,17 @@ fn settings() -> Vec<String> {
             "switch = { overflow = \"push_out\", buffer = { per_port = { bytes = \"10KB\" } }, levels = [[1, 2, 3]] }",
         ),
         clos(
-            "flow_control = { pyrrha = { k_pause = 0.5, k_resume = 0.2 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
+            "flow_control = { pyrrha = { k_pause = 0.5, k_resume = 0.2 } }\n\
+             switch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
         clos(
-            "flow_control = { bfc = { queues = { physical = 3 }, vfids = 16 } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
+            "flow_control = { bfc = { queues = { physical = 3 }, vfids = 16 } }\n\
+             switch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
         clos(
-            "transmission_step = \"1ns\"\nflow_control = { bfc = { queues = { physical = 3 }, departures = \"published\" } }\nswitch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
+            "transmission_step = \"1ns\"\nflow_control = \
+             { bfc = { queues = { physical = 3 }, departures = \"published\" } }\n\
+             switch.buffer = { shared = { bytes = \"400KB\" } }\nmeasure.interval = \"1us\"",
         ),
         clos("flow_control = \"per_flow_queues\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
         clos("flow_control = \"congestion_isolation\"\nswitch.buffer = { shared = { bytes = \"400KB\" } }"),
@@ -87,8 +91,8 @@ fn threads_change_nothing() {
         for (column, settings) in settings().into_iter().enumerate() {
             let threads = if (row + column) % 2 == 0 { 2 } else { 4 };
             let scene = scene(transport, &settings);
-            // What would break a guarantee is refused beside it: too little memory, what holds packets back, and links less than a slot.
-            // So is what queues that a transport brings have no use for.
+            // What would break a guarantee is refused beside it: too little memory, what holds packets back, and links
+            // less than a slot. So is what queues that a transport brings have no use for.
             if (crate::reserves(transport) || crate::brings_queues(transport))
                 && let Err(problem) = run::Plan::new(&scenario(&scene))
             {
@@ -121,7 +125,8 @@ fn what_is_measured_changes_nothing() {
 
 #[test]
 fn time_in_flight_is_the_path_s() {
-    // Of a flow's time, what is neither waiting nor transmission: 200 ns a link and 450 ns a switch, and the two hosts'.
+    // Of a flow's time, what is neither waiting nor transmission: 200 ns a link and 450 ns a switch, and the two
+    // hosts'.
     let scene = scene("udp", &format!("{SMALL_CLOS}\nhost.delay = \"225ns\""));
     let result = run_on(1, &scene);
     let plan = Plan::new(&scenario(&scene)).unwrap();

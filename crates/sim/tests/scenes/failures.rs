@@ -49,9 +49,9 @@ fn a_dead_link_loses_half_until_routes_change() {
     // 1,000 packets, one each 120 ns from 0 on; every other one goes by spine0.
     let failure = r#"{ at = "50us", link = ["leaf0", "spine0"] }"#;
     let result = run_both(&scene(failure, &flow(0, 2, "0s", "1460KB")));
-    // At the leaf from 770 ns on (120 ns, 200 ns of cable, 450 ns of switch). For the 10 us until routes change, one each
-    // 240 ns finds the link dead: 41 or 42. On the link and in the spine's pipeline, 120 + 200 + 450 ns long, there are
-    // 770 / 240: 3 or 4.
+    // At the leaf from 770 ns on (120 ns, 200 ns of cable, 450 ns of switch). For the 10 us until routes change, one
+    // each 240 ns finds the link dead: 41 or 42. On the link and in the spine's pipeline, 120 + 200 + 450 ns long,
+    // there are 770 / 240: 3 or 4.
     let (at_leaf, in_flight) = (41..=42, 3..=4);
     let lost_here = of_link(&result, "leaf0", "spine0", "dead_packets");
     assert_eq!(lost(&result), lost_here);
@@ -98,14 +98,15 @@ fn a_repaired_link_is_used_again() {
 #[test]
 fn a_dead_switch_takes_its_links_and_what_it_holds() {
     let failure = r#"{ at = "20us", until = "60us", switch = "spine1" }"#;
-    // Both hosts of a rack at line rate over two spines: half of it by spine1, which sends to the other rack at line rate.
+    // Both hosts of a rack at line rate over two spines: half of it by spine1, which sends to the other rack at line
+    // rate.
     let flows = flow(0, 2, "0s", "1460KB") + &flow(1, 3, "0s", "1460KB") + &flow(0, 2, "200us", "14600B");
     let result = run_both(&scene(failure, &flows));
     let (into, out_of) =
         (of_link(&result, "leaf0", "spine1", "dead_packets"), of_link(&result, "spine1", "leaf1", "dead_packets"));
     assert_eq!(lost(&result), into + out_of);
-    // One packet each 120 ns for 10 us is 83, and 770 ns of link hold 6 or 7 more; one on each way out of the switch, and
-    // what waits there.
+    // One packet each 120 ns for 10 us is 83, and 770 ns of link hold 6 or 7 more; one on each way out of the switch,
+    // and what waits there.
     assert!((83 + 6..=84 + 7).contains(&into), "{into}");
     assert!((6..=8).contains(&out_of), "{out_of}");
     let status = status(&result);

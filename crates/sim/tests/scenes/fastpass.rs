@@ -13,9 +13,9 @@ const FAR_PS: u64 = 2 * (3_200 + 800) + 4 * 200_000 + 3 * 450_000;
 /// From a decision to its slot: the longest way of a control packet, and of slack a slot a switch and eight.
 const LEAD_PS: u64 = FAR_PS + (3 + 8) * SLOT_PS;
 
-/// Alone in a network, no data packet waited for more than control packets of 40 B on the slowest links of the longest way, two of
-/// them hosts', no link had more than one waiting, and nothing was lost. (That nothing exceeds what is guaranteed beside others, the
-/// audit sees.)
+/// Alone in a network, no data packet waited for more than control packets of 40 B on the slowest links of the longest
+/// way, two of them hosts', no link had more than one waiting, and nothing was lost. (That nothing exceeds what is
+/// guaranteed beside others, the audit sees.)
 fn assert_nothing_waits(result: &RunResult) {
     let plan = Plan::new(&scenario(&result.scenario_toml)).unwrap();
     let switches = plan.sites[0].data_rtts.iter().map(|of| u64::from(of.0)).max().unwrap();
@@ -30,7 +30,8 @@ fn assert_nothing_waits(result: &RunResult) {
 
 fn messages(size: &str, rest: &str) -> String {
     format!(
-        "transport = \"fastpass\"\nmeasure.interval = \"0s\"\n{rest}\n[[traffic]]\nsizes = {{ constant = \"{size}\" }}\n"
+        "transport = \"fastpass\"\nmeasure.interval = \"0s\"\n{rest}\n[[traffic]]\n\
+         sizes = {{ constant = \"{size}\" }}\n"
     )
 }
 
@@ -99,7 +100,8 @@ fn nothing_waits_in_any_fabric() {
     let traffic = "arrivals = { poisson = { load = 0.6 } }\nflows = 300\n";
     for settings in [
         "fabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = \"200Gbps\" }",
-        "fabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\", oversubscription = 2.0 }",
+        "fabric.leaf_spine = \
+         { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = \"100Gbps\", oversubscription = 2.0 }",
         "fabric.leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = \"250Gbps\" }",
         "fabric.fat_tree = { k = 4 }",
         "fabric.fat_tree = { k = 4, oversubscription = 4.0 }",

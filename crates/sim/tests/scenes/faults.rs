@@ -1,4 +1,5 @@
-//! Every kind of fault under every transport and every flow control: nothing is lost that is not counted, each flow ends, and threads change nothing.
+//! Every kind of fault under every transport and every flow control: nothing is lost that is not counted, each flow
+//! ends, and threads change nothing.
 
 use catalogue::{LinkControl, Transport};
 
@@ -7,12 +8,14 @@ use crate::{names, of_links, run_both, scenario, table};
 /// What goes wrong, what follows from it in the table `links`, and settings of routing.
 const FAULTS: [(&str, &str, &str); 5] = [
     (
-        "{ at = '0s', link = ['leaf0', 'spine0'], loss = 0.03 }, { at = '0s', link = ['host4', 'leaf2'], loss = 0.03, one_way = true }",
+        "{ at = '0s', link = ['leaf0', 'spine0'], loss = 0.03 }, \
+         { at = '0s', link = ['host4', 'leaf2'], loss = 0.03, one_way = true }",
         "lossy_packets",
         "",
     ),
     (
-        "{ at = '5us', until = '60us', link = ['leaf0', 'spine0'], rate = '10Gbps' }, { at = '5us', link = ['host4', 'leaf2'], rate = '25Gbps' }",
+        "{ at = '5us', until = '60us', link = ['leaf0', 'spine0'], rate = '10Gbps' }, \
+         { at = '5us', link = ['host4', 'leaf2'], rate = '25Gbps' }",
         "",
         "",
     ),
@@ -23,7 +26,8 @@ const FAULTS: [(&str, &str, &str); 5] = [
     ),
     ("{ at = '5us', until = '80us', link = ['leaf0', 'spine0'], reroute = false }", "dead_packets", ""),
     (
-        "{ at = '20us', until = '120us', link = ['leaf0', 'spine0'] }, { at = '30us', until = '90us', switch = 'spine1' }",
+        "{ at = '20us', until = '120us', link = ['leaf0', 'spine0'] }, \
+         { at = '30us', until = '90us', switch = 'spine1' }",
         "dead_packets",
         "reroute_delay = '2us'\nreroute_per_hop = '5us'\nreroute_compute_max = '5us'",
     ),

@@ -29,7 +29,8 @@ fn begins_at(packet: u64) -> u64 {
 
 #[test]
 fn what_is_lost_is_what_was_on_the_wire_and_what_met_it_down() {
-    let failure = "{ at = '5us', until = '105us', link = ['leaf0', 'spine0'], flap = { down = '1us', every = '10us' }, reroute = false }";
+    let failure = "{ at = '5us', until = '105us', link = ['leaf0', 'spine0'], \
+                   flap = { down = '1us', every = '10us' }, reroute = false }";
     let result = run_both(&scene(1, 1_000, failure, ""));
     // Down at 5, 15, ..., 95 us for 1 us each. A packet is on the wire or in the spine's pipeline for 770 ns.
     let outages: Vec<u64> = (0..10).map(|turn| 5_000 + 10_000 * turn).collect();
@@ -43,13 +44,14 @@ fn what_is_lost_is_what_was_on_the_wire_and_what_met_it_down() {
 
 #[test]
 fn each_change_is_news_to_routing_unless_it_is_not_told() {
-    let failure =
-        "{ at = '5us', until = '105us', link = ['leaf0', 'spine0'], flap = { down = '5us', every = '10us' } }";
+    let failure = "{ at = '5us', until = '105us', link = ['leaf0', 'spine0'], \
+                   flap = { down = '5us', every = '10us' } }";
     let settings = "switch.balancing = 'round_robin'\nreroute_delay = '1us'";
     let result = run_both(&scene(2, 1_000, failure, settings));
     let sent = |spine| of_link(&result, "leaf0", spine, "sent_packets");
-    // Down for half of the time, and avoided from 1 us after each failure until 1 us after each repair: a quarter of 1,000 packets is due, less what
-    // finds it dead in that first microsecond, each time four or five of the eight that the leaf sends.
+    // Down for half of the time, and avoided from 1 us after each failure until 1 us after each repair: a quarter of
+    // 1,000 packets is due, less what finds it dead in that first microsecond, each time four or five of the eight that
+    // the leaf sends.
     let lost = of_links(&result, "dead_packets");
     let found_dead = 1_000 - sent("spine0") - sent("spine1");
     assert!((40..=50).contains(&found_dead), "{found_dead} found it dead");
@@ -66,9 +68,10 @@ fn each_change_is_news_to_routing_unless_it_is_not_told() {
 
 #[test]
 fn a_link_may_be_slow_again_and_again() {
-    // Slow at 1.0 to 1.5 us and at 3.0 to 3.5 us. One packet begins in each: at 1,010, until 2,210; then 120 ns each, at 2,930 the last before 3,000, and
-    // at 3,050 the next slow one.
-    let failure = "{ at = '1us', until = '4us', link = ['leaf0', 'spine0'], rate = '10Gbps', flap = { down = '500ns', every = '2us' } }";
+    // Slow at 1.0 to 1.5 us and at 3.0 to 3.5 us. One packet begins in each: at 1,010, until 2,210; then 120 ns each,
+    // at 2,930 the last before 3,000, and at 3,050 the next slow one.
+    let failure = "{ at = '1us', until = '4us', link = ['leaf0', 'spine0'], \
+                   rate = '10Gbps', flap = { down = '500ns', every = '2us' } }";
     let result = run_both(&scene(1, 50, failure, ""));
     let gone = 770 + (48 + 2 * 10) * 120;
     assert_eq!(of_flows(&result, "fct_ps"), [(gone + 650 + 120 + 650 + 120 + 200) * 1_000]);

@@ -54,7 +54,8 @@ fn an_incast_loses_nothing_under_any_flow_control() {
     }
 }
 
-/// Two racks of four hosts under one spine with links of 400 Gbps. Hosts 4, 5 and 6 send to host 0; host 7, later, to host 1.
+/// Two racks of four hosts under one spine with links of 400 Gbps. Hosts 4, 5 and 6 send to host 0; host 7, later, to
+/// host 1.
 fn victim(flow_control: &str) -> RunResult {
     run_both(&format!(
         r#"
@@ -93,8 +94,8 @@ fn a_pause_storm_holds_back_the_innocent() {
     for (from, to) in [("spine0", "leaf0"), ("leaf1", "spine0"), ("host4", "leaf1"), ("host7", "leaf1")] {
         assert!(of_link(&result, from, to, "paused_ps") > 0, "{from}");
     }
-    // Hosts that are paused and let go as one share alike: the victim has no more than the third of its link that each of the
-    // others has of host 0's, and waits behind what the switches hold of theirs.
+    // Hosts that are paused and let go as one share alike: the victim has no more than the third of its link that each
+    // of the others has of host 0's, and waits behind what the switches hold of theirs.
     let slowdown = last_slowdown(&result);
     assert!(slowdown > 3.0, "{slowdown}");
 }
@@ -133,21 +134,23 @@ fn one_paused_port(resume_offset: &str) -> RunResult {
 fn pfc_s_buffer_is_threshold_and_headroom_and_nearly_all_of_it_is_used() {
     let result = one_paused_port("3KB");
     assert_lossless(&result);
-    // To the host and back it is 200 ns and 650 ns: 10,625 bytes; with two packets and a frame of 64 bytes, 13,689 are headroom.
+    // To the host and back it is 200 ns and 650 ns: 10,625 bytes; with two packets and a frame of 64 bytes, 13,689 are
+    // headroom.
     let headroom = 10_625 + 2 * 1_500 + 64;
     // A count above twice what is free, all of it in this queue, pauses.
     let threshold = 2 * (300_000 - headroom) / 3;
     let most = of_link(&result, "left", "right", "queued_bytes_max");
-    // It is passed by up to a packet; then comes in what is on its way both ways and at most a packet that was begun, less the
-    // packet that went out.
+    // It is passed by up to a packet; then comes in what is on its way both ways and at most a packet that was begun,
+    // less the packet that went out.
     assert!(most <= threshold + 1_500 + headroom, "{most}");
     assert!(most >= threshold + 10_625 - 1_500, "{most}");
 }
 
 #[test]
 fn pfc_s_hysteresis_spares_frames() {
-    // The queue falls by what came in after the decision, some 11.4 KB, and by a third of the offset, since the threshold rises by
-    // two bytes for one that leaves; and is filled again. So 10 times the offset is (11.4 + 1) / (11.4 + 10) of the pauses.
+    // The queue falls by what came in after the decision, some 11.4 KB, and by a third of the offset, since the
+    // threshold rises by two bytes for one that leaves; and is filled again. So 10 times the offset is (11.4 + 1) /
+    // (11.4 + 10) of the pauses.
     let pauses = |offset| of_link(&one_paused_port(offset), "host0", "left", "pauses") as f64;
     let ratio = pauses("30KB") / pauses("3KB");
     assert!((0.53..0.63).contains(&ratio), "{ratio}");
@@ -194,8 +197,8 @@ fn nothing_stays_paused_after_a_failure() {
     }
 }
 
-/// Five switches in a ring, and from each host a flow to the second next: every link one way carries two, each of which needs it
-/// whole.
+/// Five switches in a ring, and from each host a flow to the second next: every link one way carries two, each of which
+/// needs it whole.
 pub(crate) fn ring(flow_control: &str) -> RunResult {
     let flow = |host: u32| {
         format!(
@@ -252,8 +255,8 @@ fn queues_by_flow_do_not_deadlock() {
     }
 }
 
-/// A 4 x 4 torus under ideal sharing (R2C2, section 5.2): per-flow queues, packets sprayed over all shortest paths, hosts that send as fast
-/// as they may.
+/// A 4 x 4 torus under ideal sharing (R2C2, section 5.2): per-flow queues, packets sprayed over all shortest paths,
+/// hosts that send as fast as they may.
 fn sprayed(traffic: &str) -> RunResult {
     run_both(&format!(
         r#"
@@ -281,7 +284,8 @@ fn message(name: &str, src: u32, dst: u32) -> String {
     )
 }
 
-/// Payload of each message over its completion time, as a share of what a link of 10 Gbps carries in packets of 1,500 B.
+/// Payload of each message over its completion time, as a share of what a link of 10 Gbps carries in packets of 1,500
+/// B.
 fn links_filled(result: &RunResult) -> Vec<f64> {
     let link = 10e9 * 1460.0 / 1500.0;
     of_flows(result, "fct_ps").iter().map(|&fct| 20e6 * 8.0 / (fct as f64 / 1e12) / link).collect()
@@ -289,15 +293,17 @@ fn links_filled(result: &RunResult) -> Vec<f64> {
 
 #[test]
 fn a_lone_flow_under_per_flow_queues_fills_all_its_shortest_paths() {
-    // Two steps along each dimension of four, either way round: four links leave the source and four lead to the destination,
-    // and by symmetry each has a quarter of what chance sends over all shortest paths.
+    // Two steps along each dimension of four, either way round: four links leave the source and four lead to the
+    // destination, and by symmetry each has a quarter of what chance sends over all shortest paths.
     let result = sprayed(&message("diagonal", 0, 10));
     assert_lossless(&result);
     let filled = links_filled(&result)[0];
-    // Chance gives the busiest of four more than its quarter of 13,699 packets: three standard deviations are 152 of 3,425.
+    // Chance gives the busiest of four more than its quarter of 13,699 packets: three standard deviations are 152 of
+    // 3,425.
     assert!(filled > (1.0 - 152.0 / 3_425.0) * 4.0 && filled < 4.0, "{filled}");
-    // A neighbour that goes on sending because its flow's other queue is short would fill this one without end. Each of the four
-    // neighbours and the host may add a packet, and what comes until it hears of it: a product of 250 B, two packets, a frame.
+    // A neighbour that goes on sending because its flow's other queue is short would fill this one without end. Each of
+    // the four neighbours and the host may add a packet, and what comes until it hears of it: a product of 250 B, two
+    // packets, a frame.
     let most = column(table(&result, "links"), "queued_bytes_max").iter().copied().max().unwrap();
     assert!(most <= 2 * 250 + 60_000 + 5 * (1_500 + 250 + 2 * 1_500 + 64), "{most}");
 }
@@ -307,9 +313,9 @@ fn flows_under_per_flow_queues_share_a_link_evenly_and_a_far_one_what_chance_giv
     // One step: there is one shortest path.
     let pair = links_filled(&sprayed(&(message("one", 0, 1) + &message("other", 0, 1))));
     assert!(pair.iter().all(|filled| (filled - 0.5).abs() < 0.01), "{pair:?}");
-    // From 3 to 1 it is two steps, half of the packets by way of 0 and its link to 1, half by way of 2. Half of that link is the near
-    // flow's, and the far one, which can't have more there and sends as much the other way, gets twice that. When it is done, half
-    // of the near one is still to come, alone.
+    // From 3 to 1 it is two steps, half of the packets by way of 0 and its link to 1, half by way of 2. Half of that
+    // link is the near flow's, and the far one, which can't have more there and sends as much the other way, gets twice
+    // that. When it is done, half of the near one is still to come, alone.
     let [near, far] = links_filled(&sprayed(&(message("near", 0, 1) + &message("far", 3, 1))))[..] else { panic!() };
     assert!((near - 2.0 / 3.0).abs() < 0.02 && (far - 1.0).abs() < 0.03, "{near} {far}");
 }

@@ -82,7 +82,8 @@ fn best_effort_may_overflow_and_what_is_guaranteed_does_not() {
 #[test]
 fn what_fails_with_a_link_is_no_breach() {
     let fabric = "fabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2 }\nreroute_delay = '50us'";
-    let failing = "[[failure]]\nat = '100us'\nlink = ['leaf0', 'spine1']\n[[failure]]\nat = '150us'\nuntil = '400us'\nlink = ['spine0', 'leaf2']\n";
+    let failing = "[[failure]]\nat = '100us'\nlink = ['leaf0', 'spine1']\n[[failure]]\nat = '150us'\nuntil = '400us'\n\
+                   link = ['spine0', 'leaf2']\n";
     let text = messages(0.5, fabric).replacen("[[traffic]]", &format!("{failing}[[traffic]]"), 1);
     for text in [text.clone(), text.clone() + BENEATH] {
         // The audit passes, and the failures did meet what is guaranteed: packets were missed and messages tried again.
@@ -90,8 +91,8 @@ fn what_fails_with_a_link_is_no_breach() {
         let dead: u64 = column(table(&result, "links"), "dead_packets").iter().sum();
         assert!(dead > 0 && counter(&result, "failures_seen") > 0 && counter(&result, "attempts_failed") > 0);
         assert!(shares(&result).iter().all(|share| *share <= 1.0));
-        // All messages that there is a way for complete. From 150 to 400 us racks 0 and 2 have no spine in common: most of what comes then between
-        // them ends rejected, after 63 us.
+        // All messages that there is a way for complete. From 150 to 400 us racks 0 and 2 have no spine in common: most
+        // of what comes then between them ends rejected, after 63 us.
         let flows = table(&result, "flows");
         let (src, dst) = (hosts(flows, "src"), hosts(flows, "dst"));
         let mut cut_off = 0;

@@ -145,7 +145,8 @@ const IN_TURN: &str = "{ harmony = { service = 'round_robin' } }";
 
 #[test]
 fn served_in_turn_every_kind_of_fabric_keeps_theorem_3_1() {
-    let beneath = "[[traffic]]\nname = 'beneath'\ntransport = 'dctcp'\nsizes = 'websearch'\narrivals.poisson.load = 0.4\nduration = '200us'\n";
+    let beneath = "[[traffic]]\nname = 'beneath'\ntransport = 'dctcp'\nsizes = 'websearch'\n\
+                   arrivals.poisson.load = 0.4\nduration = '200us'\n";
     for fabric in [
         "star = { hosts = 6 }",
         "leaf_spine = { racks = 4, hosts_per_rack = 4, spines = 2, spine_rate = '200Gbps', oversubscription = 2.0 }",
@@ -244,7 +245,8 @@ fn an_incast_is_taken_in_as_far_as_delta_admission_goes_and_the_rest_is_rejected
     );
     all_is_quiet(&result);
     all_ended(&result);
-    // In 63 us the host takes in 12.375 GB/s: less than six messages; then eight have its slots, and one may just have ended.
+    // In 63 us the host takes in 12.375 GB/s: less than six messages; then eight have its slots, and one may just have
+    // ended.
     let completed = ended(&result, "completed");
     assert!((8..=5 + 8 + 1).contains(&completed), "{completed} of 48");
 }
@@ -272,20 +274,22 @@ fn a_path_that_dies_is_noticed_within_the_bound_and_left() {
         format!("reroute_delay = '1us'\nfailure = [{{ at = '30us', link = ['{end}', 'spine{spine}'] }}]")
     };
     let undisturbed = fct(&run(""));
-    // K = 1: a packet waits for one of a lower class and three control packets, and at the second and third switch for what has closed up:
-    // 1 + 2 + 4 times.
+    // K = 1: a packet waits for one of a lower class and three control packets, and at the second and third switch for
+    // what has closed up: 1 + 2 + 4 times.
     let waits = 7 * (PACKET_PS + 3 * 3_200);
     let slip = 2 * PACKET_PS + 3 * 3_200;
     // The last packet may be small, and leaves so much later that it does not catch up at any of three switches.
     let next_data = 121_213 + 3 * PACKET_PS + slip + waits;
-    // The only slot is free again when what was on its way behind the new request could have come: a packet is larger than a control packet.
+    // The only slot is free again when what was on its way behind the new request could have come: a packet is larger
+    // than a control packet.
     let drained = waits + 4 * (PACKET_PS - 3_200);
     for end in ["leaf0", "leaf1"] {
         let results = [0, 1].map(|spine| run(&cut(end, spine)));
         let hit = results.iter().position(|result| counter(result, "failures_seen") == 1).expect("one was hit");
         assert_eq!(fct(&results[1 - hit]), undisturbed, "the other spine is none of its business");
         all_is_quiet(&results[1 - hit]);
-        // From the first lost packet's departure to its second: it would have come, is missed, and three control packets go.
+        // From the first lost packet's departure to its second: it would have come, is missed, and three control
+        // packets go.
         let late = fct(&results[hit]) - undisturbed;
         let least = next_data + 3 * CONTROL_PS + drained;
         assert!((least..=least + 4 * PACKET_PS + FLIGHT_PS + 2 * 121_213).contains(&late), "{late} for {least}");
@@ -327,12 +331,14 @@ fn when_a_switch_dies_only_messages_on_it_are_late_and_every_message_ends() {
 
 #[test]
 fn best_effort_goes_beneath_and_takes_nothing_from_it_but_a_packet_at_each_transmitter() {
-    // One message at a time, so that what best effort takes is all that differs: from and to hosts whose links it fills to 0.8.
+    // One message at a time, so that what best effort takes is all that differs: from and to hosts whose links it fills
+    // to 0.8.
     let messages: String = (0..12)
         .map(|number| {
             let (src, dst) = (number % 8, 8 + number * 3 % 8);
             format!(
-                "[[traffic]]\nname = 'message {number}'\ntransport = 'harmony'\nsizes.constant = '128KB'\narrivals = 'all_at_once'\n\
+                "[[traffic]]\nname = 'message {number}'\ntransport = 'harmony'\nsizes.constant = '128KB'\n\
+                 arrivals = 'all_at_once'\n\
                  senders = '{src}'\nreceivers = '{dst}'\nstart = '{}us'\nflows = 1\n",
                 20 + 60 * number
             )
@@ -349,12 +355,13 @@ fn best_effort_goes_beneath_and_takes_nothing_from_it_but_a_packet_at_each_trans
         (ours, *column(table(&result, "guaranteed_waits"), "wait_ps").last().unwrap())
     };
     let (alone, _) = run("");
-    // Request, rsvp and data meet a packet of best effort at each of four transmitters at most. And a slot sends 11 packets, each of which
-    // may find one at its own host's.
+    // Request, rsvp and data meet a packet of best effort at each of four transmitters at most. And a slot sends 11
+    // packets, each of which may find one at its own host's.
     let most = (3 * 4 + 11) * PACKET_PS;
     for beneath in ["dctcp", "dcpim", "hpcc"] {
         let best_effort = format!(
-            "[[traffic]]\nname = 'best effort'\ntransport = '{beneath}'\nsizes = 'websearch'\narrivals.poisson.load = 0.8\nduration = '760us'\n"
+            "[[traffic]]\nname = 'best effort'\ntransport = '{beneath}'\nsizes = 'websearch'\n\
+             arrivals.poisson.load = 0.8\nduration = '760us'\n"
         );
         let (with, wait) = run(&best_effort);
         assert_eq!(with.len(), alone.len());
@@ -378,7 +385,8 @@ fn rejections_are_seldom_with_many_virtual_links_and_common_with_one() {
 
 #[test]
 fn messages_that_have_begun_are_not_rejected_and_refusals_tell_both() {
-    // 37 of those that were rejected here had 1,800 packets delivered: their main slots had been refused, and additional ones were not.
+    // 37 of those that were rejected here had 1,800 packets delivered: their main slots had been refused, and
+    // additional ones were not.
     let result = run_on(2, &format!("transport = 'harmony'\n{}", poisson(0.8, "128KB", "400us")));
     all_is_quiet(&result);
     all_ended(&result);
@@ -512,15 +520,17 @@ fn failures() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 25, max_shrink_iters: 50, ..ProptestConfig::default() })]
 
-    /// Every run's audit has each message end once and in one way, nothing lost but to the failures, no queue and no wait
-    /// longer than guaranteed; and debug builds have each switch count its virtual links.
+    /// Every run's audit has each message end once and in one way, nothing lost but to the failures, no queue and no
+    /// wait longer than guaranteed; and debug builds have each switch count its virtual links.
     #[test]
     fn whatever_fails_every_message_ends_and_everything_is_free_again(
-        seed: u32, slots in 1u32..10, give_up: bool, in_turn: bool, rates in select(vec!["100Gbps", "50Gbps", "400Gbps"]),
+        seed: u32, slots in 1u32..10, give_up: bool, in_turn: bool, rates in select(vec!["100Gbps", "50Gbps",
+            "400Gbps"]),
         size in select(vec!["1B", "1460B", "20KB", "200KB"]), load in 0.1f64..1.5,
         failures in proptest::collection::vec(failures(), 0..3), delay in select(vec!["0s", "225ns"]),
     ) {
-        let (refused, slots) = (if give_up { "give_up" } else { "wait" }, slots.max(if rates == "50Gbps" { 2 } else { 1 }));
+        let (refused, slots) = (if give_up { "give_up" } else { "wait" },
+            slots.max(if rates == "50Gbps" { 2 } else { 1 }));
         let service = if in_turn { "round_robin" } else { "fifo" };
         let scene = format!(
             r#"
@@ -551,6 +561,7 @@ proptest! {
         prop_assume!(run::Plan::new(&crate::scenario(&scene)).is_ok());
         let result = run_alone(&scene);
         prop_assert_eq!(counter(&result, "busy_at_end"), 0, "{}", scene);
-        prop_assert_eq!(["completed", "rejected", "failed"].map(|status| ended(&result, status)).iter().sum::<usize>(), 151);
+        prop_assert_eq!(["completed", "rejected", "failed"].map(|status| ended(&result, status)).iter()
+            .sum::<usize>(), 151);
     }
 }

@@ -63,7 +63,8 @@ fn an_incast_of_fifty_costs_homa_a_timeout_and_aeolus_nothing() {
     for queue in ["port", "class", "one"] {
         let transport = format!("{{ homa_aeolus.queue = \"{queue}\" }}");
         let aeolus = run_both(&incast(&transport, 50, "128480B"));
-        // Only unscheduled packets are lost, each is granted again, and the link never waits but for the first round trips.
+        // Only unscheduled packets are lost, each is granted again, and the link never waits but for the first round
+        // trips.
         assert_eq!(counter(&aeolus, "known_lost"), lost(&aeolus));
         assert_eq!((counter(&aeolus, "resent"), counter(&aeolus, "resends")), (lost(&aeolus), 0));
         assert!(lost(&aeolus) > 400, "{}", lost(&aeolus));
@@ -74,8 +75,8 @@ fn an_incast_of_fifty_costs_homa_a_timeout_and_aeolus_nothing() {
 
 #[test]
 fn aeolus_keeps_unscheduled_packets_out_of_the_way() {
-    // 40 senders of 10 packets each, all unscheduled, and a queue that takes four of 400; then what is granted to two at a time, 16
-    // packets each, and forty probes.
+    // 40 senders of 10 packets each, all unscheduled, and a queue that takes four of 400; then what is granted to two
+    // at a time, 16 packets each, and forty probes.
     let result = run_both(&incast("{ homa_aeolus.homa.overcommitment = 2 }", 40, "14600B"));
     let longest = of_link(&result, "switch0", "host0", "queued_bytes_max");
     assert!((6_000..=6_000 + 2 * 16 * 1_500 + 40 * 40).contains(&longest), "{longest}");
@@ -88,7 +89,8 @@ fn aeolus_keeps_unscheduled_packets_out_of_the_way() {
 
 #[test]
 fn short_messages_pass_long_ones() {
-    // A long message to the same host, and one of one packet in its middle: it waits for no more than the packet being sent.
+    // A long message to the same host, and one of one packet in its middle: it waits for no more than the packet being
+    // sent.
     let result = run_both(
         r#"
         transport = { homa = { cutoffs = ["1460B"] } }

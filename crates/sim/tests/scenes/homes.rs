@@ -9,7 +9,8 @@ use crate::{column, names, of_link, run_alone, run_both, table};
 fn scene(settings: &str, traffic: &str) -> String {
     format!(
         "measure = {{ interval = '0s', completion = 'delivered', drain = '50ms' }}\n{settings}\n\
-         fabric.leaf_spine = {{ racks = 4, hosts_per_rack = 2, homes = 2, spines = 4, spine_rate = '100Gbps' }}\n{traffic}"
+         fabric.leaf_spine = {{ racks = 4, hosts_per_rack = 2, homes = 2, spines = 4, spine_rate = '100Gbps' }}\n\
+         {traffic}"
     )
 }
 
@@ -28,8 +29,8 @@ fn completed(result: &RunResult) -> bool {
     names(table(result, "flows"), "status").iter().all(|status| *status == "completed")
 }
 
-/// From the last packet's departure from a host to its arrival at one of the same pair of racks: 200 ns and 450 ns to the leaf, a
-/// packet's 120 ns, 200 ns.
+/// From the last packet's departure from a host to its arrival at one of the same pair of racks: 200 ns and 450 ns to
+/// the leaf, a packet's 120 ns, 200 ns.
 const ONE_SWITCH_PS: u64 = 970_000;
 const PACKET_PS: u64 = 120_000;
 
@@ -100,7 +101,8 @@ fn when_a_link_dies_the_other_carries_on() {
         let lost = of_link(&result, "host0", "leaf0", "dead_packets");
         assert_eq!(sent[0] + sent[1], 1_000);
         match balancing {
-            // 200 ns of cable and 450 ns of switch hold 5 packets, and one was leaving; nothing was given to a dead link.
+            // 200 ns of cable and 450 ns of switch hold 5 packets, and one was leaving; nothing was given to a dead
+            // link.
             "spray" => assert_eq!((sent, lost), ([201, 799], 6)),
             _ => assert!([[0, 1_000], [201, 799]].contains(&sent), "{sent:?}"),
         }
@@ -160,7 +162,8 @@ fn every_transport_runs_or_says_why_not() {
     for name in Transport::NAMES {
         let text = |transport: &str| {
             let traffic = "[[traffic]]\nname = 'mix'\nsizes = 'google_rpc'\narrivals.poisson.load = 0.5\nflows = 150\n\
-                           [[traffic]]\nname = 'incast'\nsizes.constant = '60KB'\narrivals = 'all_at_once'\nreceivers = '1'\n\
+                           [[traffic]]\nname = 'incast'\nsizes.constant = '60KB'\narrivals = 'all_at_once'\n\
+                           receivers = '1'\n\
                            pattern.incast.degree = 7\nflows = 7\n";
             scene(&format!("transport = {transport}"), traffic)
         };
@@ -191,7 +194,8 @@ fn every_flow_control_runs_under_every_balancing() {
     for name in LinkControl::NAMES {
         for transport in ["udp", "dctcp", "rdma", "dcpim"] {
             for balancing in ["ecmp", "spray"] {
-                let traffic = "[[traffic]]\nname = 'incast'\nsizes.constant = '300KB'\narrivals = 'all_at_once'\nreceivers = '1'\n\
+                let traffic = "[[traffic]]\nname = 'incast'\nsizes.constant = '300KB'\narrivals = 'all_at_once'\n\
+                               receivers = '1'\n\
                                pattern.incast.degree = 7\nflows = 14\n\
                                [[traffic]]\nname = 'others'\nsizes.uniform = { min = '1B', max = '60KB' }\n\
                                arrivals.poisson.load = 0.4\nflows = 60\n";
@@ -212,7 +216,8 @@ fn an_incast_takes_both_last_hops() {
     for balancing in ["spray", "ecmp"] {
         let settings =
             format!("transport = 'udp'\nswitch = {{ balancing = '{balancing}', buffer.per_port.bytes = '60KB' }}");
-        let traffic = "[[traffic]]\nsizes.constant = '146KB'\narrivals = 'all_at_once'\nreceivers = '1'\nsenders = '4-7'\nflows = 40\n";
+        let traffic = "[[traffic]]\nsizes.constant = '146KB'\narrivals = 'all_at_once'\nreceivers = '1'\n\
+                       senders = '4-7'\nflows = 40\n";
         let result = run_both(&scene(&settings, traffic));
         let of = |what: &str| ["leaf0", "leaf1"].map(|leaf| of_link(&result, leaf, "host1", what));
         let (sent, lost) = (of("sent_packets"), of("overflow_packets"));
@@ -225,7 +230,8 @@ fn an_incast_takes_both_last_hops() {
 
 #[test]
 fn a_switch_pauses_the_ports_of_hosts_one_by_one() {
-    // Six hosts send to one through little memory: leaf0 and leaf1 each pause the ports that lead to them, and nothing is lost.
+    // Six hosts send to one through little memory: leaf0 and leaf1 each pause the ports that lead to them, and nothing
+    // is lost.
     let settings =
         "transport = 'udp'\nflow_control = 'pfc'\nswitch = { balancing = 'ecmp', buffer.shared.bytes = '1MB' }";
     let traffic =

@@ -60,7 +60,8 @@ fn a_lone_flow_at_line_rate_takes_its_ideal_time() {
         "switch.cut_through = true",
         "transmission_step = \"1ns\"",
         "host.delay = \"225ns\"\nmeasure.completion = \"acknowledged\"",
-        "host = { mtu = \"9000B\", header = \"64B\" }\nswitch.cut_through = true\nmeasure.completion = \"acknowledged\"",
+        "host = { mtu = \"9000B\", header = \"64B\" }\nswitch.cut_through = true\n\
+         measure.completion = \"acknowledged\"",
     ];
     for (fabric, hosts) in FABRICS {
         for settings in settings {
@@ -95,8 +96,8 @@ fn alone_nothing_waits_but_behind_itself() {
 
 #[test]
 fn a_lone_packet_takes_what_a_clock_of_nanoseconds_says() {
-    // The least time that a message of 53 B took in the ns-3 runs of Pyrrha's authors, whatever the flow control: 129 B there and 84 B
-    // back over two links of 100 Gbps and two of 400, each of 600 ns.
+    // The least time that a message of 53 B took in the ns-3 runs of Pyrrha's authors, whatever the flow control: 129 B
+    // there and 84 B back over two links of 100 Gbps and two of 400, each of 600 ns.
     for (step, ns) in [("1ns", 4_838.0), ("0s", 4_842.6)] {
         let result = run_alone(&format!(
             r#"

@@ -3,8 +3,8 @@
 use crate::{column, names, of_flows, run_on, table};
 use clearway_sim::RunResult;
 
-/// Host 0 sends 2 MB to host 2 at line rate, and host 1 sends 30 Gbps to host 3 by the same links between switches. Hosts take in
-/// 50 Gbps.
+/// Host 0 sends 2 MB to host 2 at line rate, and host 1 sends 30 Gbps to host 3 by the same links between switches.
+/// Hosts take in 50 Gbps.
 fn scene(flow_control: &str, buffer: &str) -> RunResult {
     let text = format!(
         r#"

@@ -49,7 +49,8 @@ fn a_buffer_that_holds_the_incast_loses_nothing() {
     let result = run_alone(&incast(4, "switch.buffer.per_port.bytes = \"675KB\""));
     assert_eq!((of_links(&result, "overflow_packets"), of_links(&result, "dead_packets")), (0, 0));
     assert_eq!(result.info.flows_completed, 4);
-    // The link to the receiver never pauses: the last byte is there after 600 packets, one sender's and one link's more.
+    // The link to the receiver never pauses: the last byte is there after 600 packets, one sender's and one link's
+    // more.
     let last = of_flows(&result, "delivered_ps").iter().max().unwrap();
     assert_eq!(*last, 601 * 120_000 + 2 * 200_000 + 450_000);
 }

@@ -1,4 +1,5 @@
-//! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come out.
+//! Scenes: a scenario as a person writes it, run as a person runs it, and what a paper or arithmetic says must come
+//! out.
 
 mod adversary;
 mod any;
@@ -86,7 +87,8 @@ fn plan_of(transport: &str) -> run::Plan {
     plan.expect("it can be planned")
 }
 
-/// Whether a transport has the first classes for itself and guarantees what goes there, which rules out settings that others take.
+/// Whether a transport has the first classes for itself and guarantees what goes there, which rules out settings that
+/// others take.
 fn reserves(transport: &str) -> bool {
     plan_of(transport).reserved.is_some()
 }
@@ -112,7 +114,8 @@ fn check(result: &RunResult) {
             continue;
         }
         assert_eq!(parts.iter().map(|part| part[flow]).sum::<u64>(), fct, "flow {flow}");
-        // In a grid, the ways around a failure may be wider together than the shortest ones were; R2C2 takes others by itself.
+        // In a grid, the ways around a failure may be wider together than the shortest ones were; R2C2 takes others by
+        // itself.
         let detours = ["[[failure]]", "\"vlb\"", "\"wlb\""].iter().any(|cause| result.scenario_toml.contains(cause));
         assert!(detours || *slowdown >= 1.0, "flow {flow} has slowdown {slowdown}\n{}", result.scenario_toml);
     }

@@ -89,8 +89,8 @@ fn dcpim_control_5_2_us() {
 
 #[test]
 fn a_train_of_packets_is_paced_by_its_slowest_link() {
-    // Ten full packets and 100 B more: the tenth arrives 9 x 120 ns after the first, and the short one, which has waited
-    // for it at the last link at the latest, as much later as its 140 B take there.
+    // Ten full packets and 100 B more: the tenth arrives 9 x 120 ns after the first, and the short one, which has
+    // waited for it at the last link at the latest, as much later as its 140 B take there.
     let scene = lone_packet("leaf_spine = {}", "", 0, 143).replace("1460B", "14700B");
     let result = run_alone(&scene);
     let short = 140 * 80;
@@ -117,7 +117,8 @@ fn hosts_of_one_rack_and_of_a_star_have_one_switch_between_them() {
 
 #[test]
 fn a_torus_takes_the_short_way_round() {
-    // R2C2 section 5.2: 512 nodes, 10 Gbps and 100 ns a link. Host 7 is at (7, 0, 0): one hop from host 0 around the ring.
+    // R2C2 section 5.2: 512 nodes, 10 Gbps and 100 ns a link. Host 7 is at (7, 0, 0): one hop from host 0 around the
+    // ring.
     let scene = |dst| lone_packet("torus = { host_rate = \"10Gbps\" }", "", 0, dst);
     let hop = 100_000 + 1500 * 800;
     let host_links = 2 * 1500 * 800;

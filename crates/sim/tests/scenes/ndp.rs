@@ -12,7 +12,8 @@ fn messages(size: &str, rest: &str) -> String {
 
 #[test]
 fn a_lone_message_goes_at_line_rate() {
-    // 1,000 packets from rack to rack, of which 55 are pushed and the others pulled: the last leaves 999 packets after the first.
+    // 1,000 packets from rack to rack, of which 55 are pushed and the others pulled: the last leaves 999 packets after
+    // the first.
     let lone = "arrivals = \"all_at_once\"\nsenders = \"5\"\nreceivers = \"143\"\nflows = 1\n";
     let result = run_both(&(messages("1460KB", "") + lone));
     let way = 2 * (120_000 + 30_000) + 4 * 200_000 + 3 * 450_000;
@@ -38,8 +39,8 @@ fn an_incast_of_50_keeps_its_link_full_and_is_cut_in_its_first_window_only() {
     assert_eq!((of_links(&result, "overflow_packets"), counter(&result, "timeouts")), (0, 0));
 }
 
-/// The network of the paper's section 6, with so many ports a switch: 10 Gbps, 9 KB packets of which 64 B are headers, 1 us of cable a
-/// link, a first window of 30 packets.
+/// The network of the paper's section 6, with so many ports a switch: 10 Gbps, 9 KB packets of which 64 B are headers,
+/// 1 us of cable a link, a first window of 30 packets.
 fn fat_tree(k: u32, settings: &str) -> String {
     format!(
         "transport = {{ ndp = {{ initial_window = \"270KB\" {settings} }} }}\nmeasure.interval = \"0s\"\n\
@@ -51,7 +52,8 @@ fn fat_tree(k: u32, settings: &str) -> String {
 fn incast(senders: &str, degree: u32, size: u64) -> String {
     format!(
         "[[traffic]]\nname = \"{senders}\"\nsizes = {{ constant = \"{size}B\" }}\narrivals = \"all_at_once\"\n\
-         pattern = {{ incast = {{ degree = {degree} }} }}\nsenders = \"{senders}\"\nreceivers = \"0\"\nflows = {degree}\n"
+         pattern = {{ incast = {{ degree = {degree} }} }}\nsenders = \"{senders}\"\nreceivers = \"0\"\n\
+         flows = {degree}\n"
     )
 }
 
@@ -59,15 +61,16 @@ fn incast(senders: &str, degree: u32, size: u64) -> String {
 const JUMBO_PS: u64 = 7_200_000;
 const JUMBO_BYTES: u64 = 8_936;
 
-/// When the last of so many packets to one receiver can have come in, at the earliest: the first has its whole way, of six links, before it.
+/// When the last of so many packets to one receiver can have come in, at the earliest: the first has its whole way, of
+/// six links, before it.
 fn optimum(packets: u64) -> u64 {
     packets * JUMBO_PS + 5 * JUMBO_PS + 6 * 1_000_000
 }
 
 #[test]
 fn an_incast_ends_near_the_optimum_with_all_senders_alike() {
-    // Figure 16: 100 responses of 450 KB in a fat-tree of 432 hosts, from other pods as in the authors' program; 1% slower than optimal,
-    // the slowest 20% behind the fastest at most.
+    // Figure 16: 100 responses of 450 KB in a fat-tree of 432 hosts, from other pods as in the authors' program; 1%
+    // slower than optimal, the slowest 20% behind the fastest at most.
     let result = run_both(&(fat_tree(12, "") + &incast("332-431", 100, 50 * JUMBO_BYTES)));
     let delivered = of_flows(&result, "delivered_ps");
     let (first, last) = (*delivered.iter().min().unwrap(), *delivered.iter().max().unwrap());
@@ -84,8 +87,9 @@ fn an_incast_ends_near_the_optimum_with_all_senders_alike() {
 
 #[test]
 fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
-    // Figure 4: 100 times 135 KB, all of it in the first window; the last packet comes 2% later than the best that is possible. A header
-    // queue holds 1,125 headers; the authors' program sends 96 of 1,500 packets back (the paper says a quarter).
+    // Figure 4: 100 times 135 KB, all of it in the first window; the last packet comes 2% later than the best that is
+    // possible. A header queue holds 1,125 headers; the authors' program sends 96 of 1,500 packets back (the paper says
+    // a quarter).
     let result = run_both(&(fat_tree(12, "") + &incast("332-431", 100, 15 * JUMBO_BYTES)));
     let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
     let (trimmed, returned) = (of_links(&result, "trimmed_packets"), counter(&result, "headers_returned"));
@@ -101,9 +105,9 @@ fn an_incast_of_one_window_overflows_the_header_queue_and_loses_nothing() {
 
 #[test]
 fn a_preferred_sender_is_pulled_first() {
-    // Section 6.1: one of 100 senders of 450 KB is preferred and done in 1 ms, where all together take 36. The headers of its window, sent
-    // within 0.216 ms, may stand behind 1,125 others, of which ten go with each packet: 0.868 ms. Pulls for 50 packets take 0.36 ms, and
-    // two ways there and back 0.1 ms.
+    // Section 6.1: one of 100 senders of 450 KB is preferred and done in 1 ms, where all together take 36. The headers
+    // of its window, sent within 0.216 ms, may stand behind 1,125 others, of which ten go with each packet: 0.868 ms.
+    // Pulls for 50 packets take 0.36 ms, and two ways there and back 0.1 ms.
     let preferred = incast("332", 1, 50 * JUMBO_BYTES);
     let others = incast("333-431", 99, 50 * JUMBO_BYTES);
     let result = run_both(&(fat_tree(12, ", pulls = \"by_class\"") + &preferred + &others));
@@ -138,7 +142,8 @@ fn trimmed_up(result: &RunResult) -> f64 {
 
 #[test]
 fn a_permutation_fills_a_fat_tree() {
-    // Section 6.2: 98% of 128 hosts' links. Section 3.2.5: 0.01% are trimmed on the way up when senders choose paths, 2.4% when switches do.
+    // Section 6.2: 98% of 128 hosts' links. Section 3.2.5: 0.01% are trimmed on the way up when senders choose paths,
+    // 2.4% when switches do.
     let (by_senders, mean, least) = permutation(8, "");
     assert!(mean >= 0.95 && least >= 0.9, "{mean} {least}");
     let (by_switches, other_mean, _) = permutation(8, ", paths = \"switches\"");
@@ -149,8 +154,8 @@ fn a_permutation_fills_a_fat_tree() {
 
 #[test]
 fn a_sender_that_is_short_of_bandwidth_wastes_none_of_its_receivers() {
-    // Figure 21: host 0 sends to 1, 2, 3 and 4, host 5 to 4. Links from 0 and to 4 are full when each of 0's has a quarter of it and 5
-    // has the rest of 4's: with messages like that all end together, after 10,000 packet times.
+    // Figure 21: host 0 sends to 1, 2, 3 and 4, host 5 to 4. Links from 0 and to 4 are full when each of 0's has a
+    // quarter of it and 5 has the rest of 4's: with messages like that all end together, after 10,000 packet times.
     let message = |src: u32, dst: u32, packets: u64| {
         format!(
             "[[traffic]]\nname = \"{src} to {dst}\"\nsizes = {{ constant = \"{}B\" }}\narrivals = \"all_at_once\"\n\
@@ -170,10 +175,12 @@ fn a_sender_that_is_short_of_bandwidth_wastes_none_of_its_receivers() {
 #[test]
 fn an_overload_of_the_core_does_not_starve_data() {
     // Eight senders through a link of one's rate: at ten headers of 40 B a packet, 1,500 of 1,900 B are data at least.
-    let traffic = "[[traffic]]\nsizes = { constant = \"2920KB\" }\narrivals = \"all_at_once\"\npattern = \"permutation\"\n\
+    let traffic = "[[traffic]]\nsizes = { constant = \"2920KB\" }\narrivals = \"all_at_once\"\n\
+                   pattern = \"permutation\"\n\
                    senders = \"0-7\"\nreceivers = \"8-15\"\n";
     let result = run_both(&format!(
-        "transport = \"ndp\"\nmeasure.interval = \"0s\"\nfabric.dumbbell = {{ hosts_per_side = 8, bottleneck_rate = \"100Gbps\" }}\n{traffic}"
+        "transport = \"ndp\"\nmeasure.interval = \"0s\"\nfabric.dumbbell = {{ hosts_per_side = 8, bottleneck_rate \
+         = \"100Gbps\" }}\n{traffic}"
     ));
     let last = *of_flows(&result, "delivered_ps").iter().max().unwrap();
     let share = 8.0 * 2_000.0 * 120_000.0 / last as f64;
@@ -189,7 +196,8 @@ fn a_path_that_loses_everything_costs_little_where_senders_note_it() {
     // One of four spines is cut off from a rack, and no routes change while these messages last.
     let scene = |settings: &str| {
         format!(
-            "transport = {{ ndp = {{ path_penalty = {settings} }} }}\nmeasure.interval = \"0s\"\nreroute_delay = \"50ms\"\n\
+            "transport = {{ ndp = {{ path_penalty = {settings} }} }}\nmeasure.interval = \"0s\"\n\
+             reroute_delay = \"50ms\"\n\
              fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 4, spines = 4, spine_rate = \"200Gbps\" }}\n\
              failure = [{{ at = \"20us\", link = [\"leaf0\", \"spine1\"] }}]\n\
              [[traffic]]\nsizes = {{ constant = \"7300KB\" }}\narrivals = \"all_at_once\"\npattern = \"permutation\"\n\
@@ -210,11 +218,13 @@ fn other_transports_run_through_its_queues() {
     // A TCP beside it loses what finds eight packets waiting, and ends all the same.
     let traffic = |transport: &str| {
         format!(
-            "[[traffic]]\nname = \"{transport}\"\ntransport = \"{transport}\"\nsizes = {{ uniform = {{ min = \"1KB\", max = \"200KB\" }} }}\n\
+            "[[traffic]]\nname = \"{transport}\"\ntransport = \"{transport}\"\n\
+             sizes = {{ uniform = {{ min = \"1KB\", max = \"200KB\" }} }}\n\
              arrivals = {{ poisson = {{ load = 0.3 }} }}\nflows = 100\n"
         )
     };
-    let fabric = "measure.interval = \"0s\"\nfabric.leaf_spine = { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"200Gbps\" }\n";
+    let fabric = "measure.interval = \"0s\"\nfabric.leaf_spine = \
+                  { racks = 3, hosts_per_rack = 4, spines = 2, spine_rate = \"200Gbps\" }\n";
     for pair in [["ndp", "dctcp"], ["newreno", "ndp"]] {
         let result = run_both(&format!("{fabric}{}{}", traffic(pair[0]), traffic(pair[1])));
         assert_eq!(result.info.flows_completed, 200);

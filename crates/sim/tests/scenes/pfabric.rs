@@ -44,11 +44,13 @@ fn an_incast_of_50_takes_the_time_of_its_bytes_and_its_flows_one_after_the_other
 
 #[test]
 fn a_short_message_passes_long_ones_at_each_hop() {
-    // Eight hosts of other racks send to host 0 without end; a short message meets one packet at each link, and its own queue never.
+    // Eight hosts of other racks send to host 0 without end; a short message meets one packet at each link, and its own
+    // queue never.
     let text = "transport = \"pfabric\"\nmeasure = { interval = \"0s\", drain = \"20us\" }\nfabric.leaf_spine = {}\n\
          [[traffic]]\nname = \"long\"\nsizes = { constant = \"20MB\" }\narrivals = \"all_at_once\"\n\
          pattern = { incast = { degree = 8 } }\nsenders = \"16-23\"\nreceivers = \"0\"\nflows = 8\n\
-         [[traffic]]\nname = \"short\"\nsizes = { constant = \"14600B\" }\narrivals = { periodic = { every = \"50us\" } }\n\
+         [[traffic]]\nname = \"short\"\nsizes = { constant = \"14600B\" }\n\
+         arrivals = { periodic = { every = \"50us\" } }\n\
          senders = \"40\"\nreceivers = \"0\"\nstart = \"100us\"\nflows = 20\n";
     let result = run_both(text);
     let classes = names(table(&result, "flows"), "class");
@@ -90,9 +92,11 @@ fn a_host_that_is_away_is_probed_and_gets_its_messages_when_it_is_back() {
 #[test]
 fn beside_another_transport_its_packets_go_first() {
     let text = "measure = { interval = \"0s\", drain = \"50ms\" }\nfabric.star = { hosts = 3 }\n\
-                [[traffic]]\nname = \"pfabric\"\ntransport = \"pfabric\"\nsizes = { constant = \"1460KB\" }\narrivals = \"all_at_once\"\n\
+                [[traffic]]\nname = \"pfabric\"\ntransport = \"pfabric\"\nsizes = { constant = \"1460KB\" }\n\
+                arrivals = \"all_at_once\"\n\
                 senders = \"0\"\nreceivers = \"2\"\nflows = 1\nstart = \"20us\"\n\
-                [[traffic]]\nname = \"udp\"\ntransport = \"udp\"\nsizes = { constant = \"7300KB\" }\narrivals = \"all_at_once\"\n\
+                [[traffic]]\nname = \"udp\"\ntransport = \"udp\"\nsizes = { constant = \"7300KB\" }\n\
+                arrivals = \"all_at_once\"\n\
                 senders = \"1\"\nreceivers = \"2\"\nflows = 1\n";
     let result = run_both(text);
     // As if alone, but for a packet of the other that is being sent.

@@ -43,8 +43,8 @@ fn flows_that_collide_find_paths_of_their_own() {
         let result = four(EAGER, "", seed);
         let (longest, changes) = (longest(&result), counter(&result, "path_changes"));
         if hashed > 1.8 {
-            // While they search two may leave one path for the same other, again and again; then each has its own and is never
-            // marked. Most of what the collision cost is gone.
+            // While they search two may leave one path for the same other, again and again; then each has its own and
+            // is never marked. Most of what the collision cost is gone.
             assert!(changes > 0 && longest - 1.0 < (hashed - 1.0) / 2.0, "seed {seed}: {longest} for {hashed}");
         } else {
             assert_eq!((changes, longest), (0, hashed), "seed {seed}");
@@ -54,7 +54,8 @@ fn flows_that_collide_find_paths_of_their_own() {
 
 #[test]
 fn pyrrha_finds_the_paths_of_flows_that_change_them() {
-    // Its audit, that whatever waits for a root meets it on its path, is part of every run. Beside the four there is an incast.
+    // Its audit, that whatever waits for a root meets it on its path, is part of every run. Beside the four there is an
+    // incast.
     let incast = r#"
         [[traffic]]
         name = "incast"
@@ -112,6 +113,7 @@ fn what_cannot_have_an_effect_is_refused() {
     assert!(rounds.contains("plb.rounds"), "{rounds}");
     // The default is Linux's, and sound.
     scenario(
-        "transport = { dctcp = { plb = {} } }\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\nflows = 1",
+        "transport = { dctcp = { plb = {} } }\n[[traffic]]\nsizes.constant = '1KB'\narrivals = 'all_at_once'\n\
+         flows = 1",
     );
 }

@@ -120,16 +120,17 @@ proptest! {
         pyrrha in settings(),
         traffic in storms(),
     ) {
-        // dcPIM takes the core for wide enough. Where links of hosts are six times as fast as the core's, its tokens expire on their way, and
-        // its storms last for tens of milliseconds under any flow control: that they pass in time is not Pyrrha's to show there.
+        // dcPIM takes the core for wide enough. Where links of hosts are six times as fast as the core's, its tokens
+        // expire on their way, and its storms last for tens of milliseconds under any flow control: that they pass in
+        // time is not Pyrrha's to show there.
         let transport = if transport == "dcpim" && fabric.contains("torus") { "udp" } else { transport };
         let result = run_both(&scene(seed, transport, fabric, &pyrrha, "balancing = \"ecmp\"", &traffic));
         assert_calm(&result);
         assert_in_order(&result);
     }
 
-    /// With fewer queues than roots, some share: what is innocent may wait, but nothing overtakes. Where routes themselves depend on
-    /// each other in a circle, shared queues may too, so here they lead up and down.
+    /// With fewer queues than roots, some share: what is innocent may wait, but nothing overtakes. Where routes
+    /// themselves depend on each other in a circle, shared queues may too, so here they lead up and down.
     #[test]
     fn storms_pass_with_few_queues(
         seed: u32,
@@ -195,8 +196,8 @@ fn a_ring_of_flows_goes_round() {
     }
 }
 
-/// With one queue a port, what goes through one root waits for others too: around a ring for ever, which the audit sees and, since it was said
-/// (section 4.5), does not call a fault. With a queue for each root all passes.
+/// With one queue a port, what goes through one root waits for others too: around a ring for ever, which the audit sees
+/// and, since it was said (section 4.5), does not call a fault. With a queue for each root all passes.
 #[test]
 fn roots_that_share_queues_on_a_ring_wait_in_a_circle_and_the_audit_names_it() {
     let storm = "[[traffic]]\nsizes = { constant = \"40KB\" }\narrivals = { poisson = { load = 5.0 } }\nflows = 100\n";
@@ -253,7 +254,8 @@ fn losses_are_made_good() {
     }
 }
 
-/// Host 7 has a flow to host 0, which all others congest, and one from it: the acknowledgements of that one go through the root too.
+/// Host 7 has a flow to host 0, which all others congest, and one from it: the acknowledgements of that one go through
+/// the root too.
 #[test]
 fn acknowledgements_pass_a_root_that_data_wait_for() {
     let flow = |name: &str, senders: &str, receivers: &str, start: &str| {

@@ -210,8 +210,8 @@ fn a_starved_flow_does_not_say_how_its_backlog_grows() {
     let (before, starved, after) = (until(3), until(31), until(60));
     assert!((1..=3).contains(&demands(&before)), "{}", demands(&before));
     assert_eq!(demands(&starved), demands(&before), "all have heard what it can use; it gets nothing of that");
-    // 30 ms at 1 Gbps are 3.75 MB, which it may send at once now: it says so, and takes it back when that is done.
-    // By half of the way each period: up to the 20 Gbps of its host's link within 5% in five, and down to 1 Gbps in nine.
+    // 30 ms at 1 Gbps are 3.75 MB, which it may send at once now: it says so, and takes it back when that is done. By
+    // half of the way each period: up to the 20 Gbps of its host's link within 5% in five, and down to 1 Gbps in nine.
     assert!(demands(&after) > demands(&starved) && demands(&after) <= demands(&starved) + 14, "{}", demands(&after));
     all_completed(&after);
     // Of 6 MB at 1 Gbps the last byte is there after 48 ms: it has caught up long before.
@@ -222,8 +222,9 @@ fn a_starved_flow_does_not_say_how_its_backlog_grows() {
 
 #[test]
 fn a_route_too_long_for_its_packet_is_drawn_again_or_shortened() {
-    // In a ring of 40 each half of VLB's way has 20 hops at most, and a packet has room for 42. Where one link is dead it is a row: from 0 to 1 over
-    // waypoint w it is w there, w - 1 back and one to the host, so that 22 to 39 are too far: 18 of 40.
+    // In a ring of 40 each half of VLB's way has 20 hops at most, and a packet has room for 42. Where one link is dead
+    // it is a row: from 0 to 1 over waypoint w it is w there, w - 1 back and one to the host, so that 22 to 39 are too
+    // far: 18 of 40.
     let packets = 13_650u64;
     let failure = "reroute_delay = '30us'\nfailure = [{ at = '1us', link = ['switch0', 'switch39'] }]";
     let traffic = flow("near", 0, 1, &format!("{}B", packets * 1465));
@@ -273,7 +274,8 @@ fn a_node_s_flows_have_their_rates_though_they_wait_for_each_other_at_its_nic() 
 
 #[test]
 fn an_end_is_heard_at_once_if_rates_are_computed_at_every_event() {
-    // Two flows of one node, and two of different ones: the second has all of the link when the first has sent its last packet.
+    // Two flows of one node, and two of different ones: the second has all of the link when the first has sent its last
+    // packet.
     for src in [0, 1] {
         let flows = flow("short", src, 2, "1465KB") + &flow("long", 0, 2, "2930KB");
         let result = run_alone(&scene("mesh.dims = [3]", "recompute = '0s'", &flows));
@@ -311,7 +313,8 @@ fn rates_oversubscribe_no_link_and_queues_are_as_short_as_flows_are_few() {
         full += u64::from(bytes as f64 >= due * 0.99);
     }
     assert!(full > 0, "a bottleneck is used");
-    // A packet of each flow of a link may come at once, and announcements between them; the link is faster than all together.
+    // A packet of each flow of a link may come at once, and announcements between them; the link is faster than all
+    // together.
     let queues = table(&span.until[1], "queues");
     let settled =
         column(queues, "time_ps").iter().zip(column(queues, "longest_bytes")).filter(|row| *row.0 >= 10_000_000_000);
@@ -344,8 +347,8 @@ fn sprayed_flows_load_links_as_their_weights_say_and_queue_less_than_at_random()
         let packets = bytes[link] as f64 / 1500.0;
         assert!((packets - mean).abs() <= slack, "link {link}: {packets} packets for {mean}, {slack} more or less");
     }
-    // At 0.95 a queue of equal packets that come at random holds 0.95^2 / 2 / 0.05 = 9 on average and beyond that each 10 packets more
-    // are e times as rare. Sprayed flows are smoother; but a switch's longest queue is that of four.
+    // At 0.95 a queue of equal packets that come at random holds 0.95^2 / 2 / 0.05 = 9 on average and beyond that each
+    // 10 packets more are e times as rare. Sprayed flows are smoother; but a switch's longest queue is that of four.
     let queues = table(&span.until[1], "queues");
     let settled =
         column(queues, "time_ps").iter().zip(column(queues, "longest_bytes")).filter(|row| *row.0 >= 20_000_000_000);
@@ -436,7 +439,8 @@ fn views_are_of_what_is_there_whatever_fails_and_comes_back() {
     ] {
         for settings in [BRISK, "recompute = '0s', refresh = '500us'"] {
             // Short flows end while nodes are cut off; what lasts is what all have to know of, and no more.
-            let short = "[[traffic]]\nname = 'short'\nsizes.constant = '20KB'\narrivals.poisson.every = '20us'\nduration = '3ms'";
+            let short = "[[traffic]]\nname = 'short'\nsizes.constant = '20KB'\narrivals.poisson.every = '20us'\n\
+                         duration = '3ms'";
             let toml = format!(
                 "measure.end = '16ms'\nreroute_delay = '100us'\nfailure = {failure}\n{}",
                 scene("torus.dims = [4, 4]", settings, &format!("{ENDLESS}\n{short}"))
@@ -460,7 +464,8 @@ fn a_wrong_bit_is_found_by_the_packet_s_own_checksum_and_its_flow_is_whole_in_th
     all_completed(&result);
     let [corrupted, unnoticed] =
         ["corrupted_packets", "unnoticed_packets"].map(|what| of_link(&result, "switch0", "switch1", what));
-    // All that crosses are full packets, but for some 400 broadcasts and questions of 16 and 40 bytes, of which one may be hit.
+    // All that crosses are full packets, but for some 400 broadcasts and questions of 16 and 40 bytes, of which one may
+    // be hit.
     let sent = of_flows(&result, "resent_packets")[0] + packets;
     let hit = 1.0 - (1.0f64 - 1e-5).powi(12_000);
     let (due, slack) = (sent as f64 * hit, 4.0 * (sent as f64 * hit * (1.0 - hit)).sqrt() + 3.0);
@@ -497,7 +502,8 @@ fn flows_whose_packets_are_lost_with_a_switch_ask_for_them_and_finish() {
 
 #[test]
 fn what_is_sent_again_keeps_to_the_rates_too() {
-    // What the first flow sends for half a millisecond is lost; when it sends that again, the other is there, and the two share.
+    // What the first flow sends for half a millisecond is lost; when it sends that again, the other is there, and the
+    // two share.
     let flows =
         flow("lossy", 0, 1, "2MB") + &flow("other", 0, 2, "1GB").replace("flows = 1", "flows = 1\nstart = '2500us'");
     let toml = scene("mesh.dims = [3]", "recompute = '20us', first_rate = 'alone'", &flows);
@@ -607,7 +613,8 @@ fn packets_of_each_protocol_pass_links_as_often_as_its_weights_say() {
             if fabric.as_switch(of.from).is_none() || fabric.as_switch(of.to).is_none() {
                 continue;
             }
-            // A packet that may pass a link in both phases counts up to two; a start, an end and an acknowledgement are no data.
+            // A packet that may pass a link in both phases counts up to two; a start, an end and an acknowledgement are
+            // no data.
             let mean = packets as f64 * share[link];
             let slack = if share[link] == 1.0 { 3.0 } else { 3.0 + 5.0 * (2.0 * mean).sqrt() };
             assert!((sent[link] as f64 - mean).abs() <= slack, "{name}, link {link}: {} for {mean}", sent[link]);
@@ -630,8 +637,8 @@ fn one_controller_gives_the_rates_that_all_would_compute() {
         let [each, one] = [&each, &one].map(|span| span.gbps(&format!("host{host}"), &format!("switch{host}")));
         assert!(each > 1.0 && (each / one - 1.0).abs() < 0.01, "host {host}: {each} and {one} Gbps");
     }
-    // The controller's own flow it knows of. From every other node a start of 16 bytes, and to it a message of one flow's rate, over as many
-    // links as it is away: 32 for all together.
+    // The controller's own flow it knows of. From every other node a start of 16 bytes, and to it a message of one
+    // flow's rate, over as many links as it is away: 32 for all together.
     assert_eq!(counter(&one.until[1], "rate_messages"), 15);
     assert_eq!(counter(&one.until[1], "unicast_control_bytes"), 2 * 16 * 32);
     assert_eq!((counter(&one.until[1], "broadcasts"), counter(&one.until[1], "broadcast_copies")), (15, 0));
@@ -691,7 +698,8 @@ proptest! {
     /// Every flow ends, one thread as two, and what went well without failures has no flow failed.
     #[test]
     fn whatever_is_set_and_whatever_fails_every_flow_ends(
-        seed: u32, fabric in fabrics(), (routing, first) in (select(Routing::NAMES.to_vec()), select(vec!["fair", "alone"])), recompute in select(vec!["0s", "20us", "500us"]),
+        seed: u32, fabric in fabrics(), (routing, first) in (select(Routing::NAMES.to_vec()), select(vec!["fair",
+            "alone"])), recompute in select(vec!["0s", "20us", "500us"]),
         control in select(vec!["'decentralised'", "'decentralised'", "{ centralised = { controller = 1 } }"]),
         (trees, headroom) in (1u8..6, select(vec!["0.0", "0.05", "0.3"])), failure in proptest::option::of(failures()),
         terms in select(vec!["weight = 200", "priority = 1", "produced_at = '1Gbps'", "routing = 'vlb'"]),
@@ -718,28 +726,33 @@ proptest! {
             "#,
             failure.map_or(String::new(), |failure| format!("reroute_delay = '30us'\nfailure = [{failure}]")),
             scene(fabric, &format!(
-                "routing = '{routing}', first_rate = '{first}', recompute = '{recompute}', control = {control}, trees = {trees}, headroom = {headroom}, \
+                "routing = '{routing}', first_rate = '{first}', recompute = '{recompute}', control = {control}, trees \
+                 = {trees}, headroom = {headroom}, \
                  patience = '50us', probes = 12, refresh = '300us', allocations = [{{ traffic = 'some', {terms} }}]"
             ), ""),
         );
         // What this fabric lacks is left out.
         let plans = |text: &str| run::Plan::new(&crate::scenario(text)).map(|_| ());
-        let failure = failure.filter(|failure| !plans(&scene(Some(failure), "rps")).is_err_and(|problem| problem.key.starts_with("failure")));
+        let failure = failure.filter(|failure| !plans(&scene(Some(failure), "rps"))
+            .is_err_and(|problem| problem.key.starts_with("failure")));
         let routing = if plans(&scene(failure.as_ref(), routing)).is_ok() { routing } else { "rps" };
         let text = scene(failure.as_ref(), routing);
         let (alone, together) = (run_on(1, &text), run_on(2, &text));
         prop_assert_eq!(&alone.info.digest, &together.info.digest, "{}", text);
         for (alone, together) in alone.tables.iter().zip(&together.tables) {
-            prop_assert!(format!("{alone:?}") == format!("{together:?}"), "table {}\n{}\n{:?}\n{:?}", alone.name, text, alone, together);
+            prop_assert!(format!("{alone:?}") == format!("{together:?}"), "table {}\n{}\n{:?}\n\
+                {:?}", alone.name, text, alone, together);
         }
-        prop_assert!(statuses(&alone).iter().all(|status| *status == "completed" || failure.is_some() && *status == "failed"), "{}\n{:?}", text, statuses(&alone));
+        prop_assert!(statuses(&alone).iter().all(|status| *status == "completed" || failure.is_some()
+            && *status == "failed"), "{}\n{:?}", text, statuses(&alone));
         prop_assert_eq!(counter(&alone, "malformed") + counter(&alone, "switch_malformed"), 0, "{}", text);
     }
 }
 
 #[test]
 fn a_flow_that_lasts_is_routed_for_the_good_of_all_and_everybody_knows() {
-    // Between neighbours there is one shortest path, of 9.5 Gbps; over random waypoints there is more while nobody else is there.
+    // Between neighbours there is one shortest path, of 9.5 Gbps; over random waypoints there is more while nobody else
+    // is there.
     for turns in ["token", "random"] {
         let adapt =
             format!("recompute = '100us', adapt = {{ every = '100us', older_than = '300us', turns = '{turns}' }}");

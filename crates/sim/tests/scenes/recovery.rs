@@ -1,11 +1,13 @@
-//! What every transport that promises delivery must do in a network that loses: deliver all of it, on one thread as on two.
+//! What every transport that promises delivery must do in a network that loses: deliver all of it, on one thread as on
+//! two.
 
 use clearway_sim::RunResult;
 
 use crate::{of_links, run_alone, run_on};
 
-/// All of the catalogue but UDP, which promises nothing, and those that refuse what the network has no room for: they say within their
-/// bounds that a message was rejected or has failed, and leave it to the application what then (see the scenes of Harmony).
+/// All of the catalogue but UDP, which promises nothing, and those that refuse what the network has no room for: they
+/// say within their bounds that a message was rejected or has failed, and leave it to the application what then (see
+/// the scenes of Harmony).
 fn reliable() -> impl Iterator<Item = &'static str> {
     catalogue::Transport::NAMES.iter().copied().filter(|&name| name != "udp" && !crate::reserves(name))
 }

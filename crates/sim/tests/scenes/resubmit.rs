@@ -72,18 +72,18 @@ fn entries_are_tried_one_after_another_and_then_it_ends() {
     assert_eq!((result.info.flows_completed, submissions(&result)), (0, &[4; 4][..]));
     assert!(names(table(&result, "flows"), "status").iter().all(|status| *status == "failed"));
     assert!(of_flows(&result, "delivered_ps").iter().all(|at| *at == NONE));
-    // Three times 150 packets of 120 ns, once of 600 ns, each with 1 ms of patience from the last packet's departure; and 3 ms before
-    // the second and the third.
+    // Three times 150 packets of 120 ns, once of 600 ns, each with 1 ms of patience from the last packet's departure;
+    // and 3 ms before the second and the third.
     let last = 3 * (149 * 120_000) + 149 * 600_000 + 4 * 1_000_000_000 + 2 * 3_000_000_000;
     assert!((last..last + 1_000_000).contains(&result.info.end_ps), "{}", result.info.end_ps);
-    // The third begins after 8 ms; by the last, after 9, the link is back and routes lead over it. Four times 20 Gbit/s is less than it
-    // has.
+    // The third begins after 8 ms; by the last, after 9, the link is back and routes lead over it. Four times 20 Gbit/s
+    // is less than it has.
     let result = tried("until = '8.05ms', ");
     assert_eq!((result.info.flows_completed, submissions(&result)), (4, &[4; 4][..]));
 }
 
-/// Host 0's message arrives whole, but the answer to it does not get back through what others send to host 0: so it is submitted
-/// again, and arrives again.
+/// Host 0's message arrives whole, but the answer to it does not get back through what others send to host 0: so it is
+/// submitted again, and arrives again.
 #[test]
 fn what_had_arrived_all_the_same_is_not_delivered_twice() {
     let text = r#"

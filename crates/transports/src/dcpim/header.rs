@@ -88,8 +88,8 @@ pub struct Accept {
     pub channels: u8,
 }
 
-/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
-/// are 0.
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
+/// for are 0.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Packed {

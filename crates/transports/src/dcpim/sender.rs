@@ -315,8 +315,8 @@ impl Sender {
     /// granted later, and there are more than k channels (section 3.5: a sender may "receive tokens from multiple
     /// receivers").
     ///
-    /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data phase
-    /// begins, whatever its clock shows.
+    /// Receivers accept as a stage of theirs begins, so that an accept tells by its coming when the receiver's data
+    /// phase begins, whatever its clock shows.
     pub fn accepted(&mut self, now: Time, receiver: HostId, accept: Accept, terms: &Params) {
         let Accept { phase: label, round, channels } = accept;
         let begins = terms.accepted_data_begins(round, now);

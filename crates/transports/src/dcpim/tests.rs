@@ -483,14 +483,18 @@ proptest::proptest! {
         preset: bool,
         sizes_known: bool,
         k in 1u8..6,
-        offsets in proptest::array::uniform4(proptest::prelude::prop_oneof![0i64..7_000_000, 0i64..70_000_000, i64::MIN / 4..i64::MAX / 4]),
+        offsets in proptest::array::uniform4(proptest::prelude::prop_oneof![0i64..7_000_000, 0i64..70_000_000,
+            i64::MIN / 4..i64::MAX / 4]),
         drifts in proptest::array::uniform4(-200_000i64..200_000),
         rounds in 1u8..6,
     ) {
         let departures = if preset { Departures::published() } else { Departures::default() };
-        let config = Config { rounds, channels: k, sizes_known: sizes_known || preset, departures, ..Config::default() };
-        let clocks: [Clock; 4] = std::array::from_fn(|host| Clock { offset_ps: offsets[host], drift_ppb: drifts[host] });
-        let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site, &NetworkView::star(site)));
+        let config = Config { rounds, channels: k, sizes_known: sizes_known || preset, departures,
+            ..Config::default() };
+        let clocks: [Clock; 4] = std::array::from_fn(|host| Clock { offset_ps: offsets[host],
+            drift_ppb: drifts[host] });
+        let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site,
+            &NetworkView::star(site)));
         let mut state = fates | 1;
         scene.spoil(move |now, packet| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

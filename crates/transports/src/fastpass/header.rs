@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 use node::wire::{Malformed, Reader, Writer};
 use units::{HostId, Time};
 
-/// What a packet says. All but data are control packets. Each says how often the sender had asked for slots when this was
-/// said, modulo 2^16, its `attempt`; answers repeat it.
+/// What a packet says. All but data are control packets. Each says how often the sender had asked for slots when this
+/// was said, modulo 2^16, its `attempt`; answers repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// Sender to arbiter: slots, please.
@@ -92,8 +92,8 @@ pub struct Data {
     pub offset: u64,
 }
 
-/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
-/// are 0.
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
+/// for are 0.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Packed {

@@ -108,7 +108,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn headers_survive_the_wire(
-            kind in 1u8..9, conclusive in 0u8..3, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64, noise: Vec<u8>,
+            kind in 1u8..9, conclusive in 0u8..3, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64,
+                noise: Vec<u8>,
         ) {
             let header = Header { kind, conclusive, attempt, id, bytes, offset, back };
             testing::check_header(header, &noise);

@@ -492,7 +492,8 @@ proptest::proptest! {
         scene.run_until(Time::from_ms(20));
         let ended = scene.events.iter().filter(|event| match event.2 {
             Event::Delivered { .. } | Event::Measured { .. } => false,
-            Event::Completed { flow: of, .. } | Event::Rejected { flow: of } | Event::Failed { flow: of, .. } => of == flow,
+            Event::Completed { flow: of, .. } | Event::Rejected { flow: of } | Event::Failed { flow: of, .. }
+                => of == flow,
         }).count();
         proptest::prop_assert_eq!(ended, 1);
         proptest::prop_assert!(part.lock().unwrap().held(Time::from_ms(20)).all(|(held, links)| held <= links));

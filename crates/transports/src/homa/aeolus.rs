@@ -52,9 +52,11 @@ impl Scheme for Config {
     fn about(&self) -> About {
         About {
             title: "Homa with Aeolus: selective dropping in the first round trip",
-            source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in Datacenters, SIGCOMM 2020",
+            source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in \
+                     Datacenters, SIGCOMM 2020",
             summary: "Homa whose unscheduled packets are lost where others wait, and sent again as scheduled ones.",
-            needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops packets that are not ECN-capable",
+            needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops \
+                    packets that are not ECN-capable",
         }
     }
 

@@ -468,7 +468,8 @@ proptest::proptest! {
     #[test]
     fn senders_send_the_fewest_bytes_left_first(sizes in proptest::collection::vec(1u64..60_000, 2..20)) {
         let mut scene = scene(3, four());
-        let flows: Vec<(FlowId, u64)> = sizes.iter().map(|&bytes| (scene.send(Time::ZERO, 0, 1, bytes), bytes)).collect();
+        let flows: Vec<(FlowId, u64)> = sizes.iter().map(|&bytes| (scene.send(Time::ZERO, 0, 1, bytes), bytes))
+            .collect();
         scene.run_until(Time::from_ms(5));
         // All are unscheduled and there from the first instant on, after the first packet of the first to come.
         let order: Vec<FlowId> = of_kind(&scene, kind::UNSCHEDULED).iter().map(|sent| sent.1.flow).skip(1).collect();

@@ -269,8 +269,9 @@ impl Sender {
         self.settle(slot, terms);
     }
 
-    /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for anything, or if
-    /// most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and the window is smaller by one.
+    /// A packet of ours that a switch has sent back (section 3.2.4). It is sent again at once if no pull is to come for
+    /// anything, or if most packets get through, so that it is a matter of its path; otherwise it waits for a pull, and
+    /// the window is smaller by one.
     pub fn returned(&mut self, now: Time, packet: &Packet, number: u32, terms: &Params, paths: Option<&mut Paths>) {
         let Some(slot) = self.flows.slot(packet.flow) else { return };
         let (_, flow) = self.flows.get_mut(slot).expect("just found");

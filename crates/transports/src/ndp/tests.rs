@@ -131,8 +131,8 @@ fn a_long_message_never_leaves_the_line_idle() {
     let flow = scene.send(Time::ZERO, 0, 1, packets(5_000));
     scene.run_until(ms(10));
     assert_eq!(scene.delivered_at(flow), Some(Time::ZERO + PACKET * 4_999 + DATA_WAY));
-    // A lone sender's pulls go with ACKs (section 3.2), and there is one for each packet that was not pushed, or more by what was on
-    // its way when the sender's last packet left.
+    // A lone sender's pulls go with ACKs (section 3.2), and there is one for each packet that was not pushed, or more
+    // by what was on its way when the sender's last packet left.
     assert_eq!(sent!(scene, Header::Pull(_)).len(), 0);
     let pulls = count(&scene, 1, "pulls");
     assert!((5_000 - WINDOW..5_000).contains(&pulls), "{pulls}");

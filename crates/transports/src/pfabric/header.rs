@@ -41,8 +41,8 @@ pub struct Ack {
     pub acked: u32,
 }
 
-/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use for
-/// are 0.
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
+/// for are 0.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct Packed {

@@ -134,7 +134,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..12, noise: Vec<u8>) {
+        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..12,
+            noise: Vec<u8>) {
             let [rlen, rp, weight, priority, number, version, tree] = bytes;
             let (route, [seq, word]) = (words, halves);
             let header = Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };

@@ -35,7 +35,8 @@ pub(super) fn check(network: &NetworkView, routing: Routing) -> Result<(), Strin
         return Ok(());
     }
     Err(format!(
-        "routes of \"{}\" pass up to {switches} switches of up to {ports} ports; a packet has room for {most} of up to {of}",
+        "routes of \"{}\" pass up to {switches} switches of up to {ports} ports; a packet has room for {most} of up to \
+         {of}",
         routing.name()
     ))
 }
@@ -106,7 +107,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_hop_is_read_as_it_was_written(short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9)) {
+        fn every_hop_is_read_as_it_was_written(short in proptest::collection::vec(0u32..8, 1..43),
+            wide in proptest::collection::vec(0u32..256, 1..9)) {
             proptest::prop_assert_eq!(routed(&short), Some(short));
             proptest::prop_assert_eq!(routed(&wide), Some(wide));
         }

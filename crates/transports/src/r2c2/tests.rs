@@ -298,7 +298,8 @@ proptest::proptest! {
             proptest::prop_assert_eq!(ends.count(), 1);
             proptest::prop_assert!(scene.delivered_at(flow).is_some());
         }
-        let long: Vec<FlowId> = (0..4).map(|src| scene.send(Time::from_ms(200), src, (src + 1) % 4, packets(5_000))).collect();
+        let long: Vec<FlowId> = (0..4).map(|src| scene.send(Time::from_ms(200), src, (src + 1) % 4, packets(5_000)))
+            .collect();
         // What is not there any more is forgotten by nodes that compute; 5,000 packets take 0.6 ms at the least.
         scene.run_until(Time::from_ms(200) + Duration::from_us(400));
         for host in 0..4 {
@@ -308,13 +309,15 @@ proptest::proptest! {
         scene.run_until(Time::from_ms(300));
         proptest::prop_assert!(long.iter().all(|&flow| scene.completed_at(flow).is_some()));
         for host in 0..4 {
-            proptest::prop_assert_eq!((count(&scene, host, "known_at_end"), count(&scene, host, "busy_at_end")), (0, 0));
+            proptest::prop_assert_eq!((count(&scene, host, "known_at_end"), count(&scene, host, "busy_at_end")), (0,
+                0));
         }
     }
 
     #[test]
     fn garbage_from_a_socket_harms_nothing(
-        garbage in proptest::collection::vec((proptest::num::u8::ANY, 0u8..13, proptest::num::u64::ANY, proptest::num::u32::ANY, proptest::num::u64::ANY, 0u32..6), 1..80),
+        garbage in proptest::collection::vec((proptest::num::u8::ANY, 0u8..13, proptest::num::u64::ANY,
+            proptest::num::u32::ANY, proptest::num::u64::ANY, 0u32..6), 1..80),
         seed: u64,
     ) {
         let mut scene = scene(3, Config { recompute: Duration::from_us(20), ..Config::default() }, &[]);
@@ -324,7 +327,8 @@ proptest::proptest! {
             if random.below(3) == 0 && let Some((flags, kind, words, half, label, flow)) = garbage.next() {
                 let [rlen, rp, weight, priority, number, version, tree, _] = words.to_be_bytes();
                 let seq = if half % 2 == 0 { half } else { half % 8 };
-                let header = Header { route: [words, label], seq, word: half, kind, rlen, rp, weight, priority, number, version, tree };
+                let header = Header { route: [words, label], seq, word: half, kind, rlen, rp, weight, priority,
+                    number, version, tree };
                 let mut other = Packet::new(FlowId(flow), HostId(random.below(3) as u32), packet.dst, header);
                 (other.flags, other.label, other.wire_bytes) = (flags, label, 40);
                 *packet = other;

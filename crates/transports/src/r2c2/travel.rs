@@ -182,7 +182,8 @@ pub(super) fn damage(packet: &mut Packet, bits: &[u32]) -> bool {
     let mut bytes = match header.kind {
         kind::DATA | kind::LAST => [&data(packet, &header).emit(&content)[..], &content].concat(),
         kind::ANNOUNCE | kind::FINISH | kind::DROPPED => broadcast(packet, &header).emit(),
-        // Checked whole: a single wrong bit is always found, and the rest of these packets is nothing that could be wrong unnoticed.
+        // Checked whole: a single wrong bit is always found, and the rest of these packets is nothing that could be
+        // wrong unnoticed.
         _ => return false,
     };
     for &bit in bits {
@@ -242,8 +243,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_packet_comes_back_as_it_was(
-            short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9), seq: u32,
-            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), bytes: [u8; 6], words: [u64; 2], kind in kind::ANNOUNCE..=kind::DROPPED_ASSIGN,
+            short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9),
+                seq: u32,
+            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), bytes: [u8; 6], words: [u64; 2],
+                kind in kind::ANNOUNCE..=kind::DROPPED_ASSIGN,
         ) {
             for ports in [&short, &wide] {
                 let packet = data_packet(ports, bytes[0] % (ports.len() as u8 + 1), seq, content.len());
@@ -254,7 +257,8 @@ mod tests {
             let [rp, weight, priority, number, version, tree] = bytes;
             let plain = Header { rp, weight, priority, number, tree, word: seq, ..Header::of(kind) };
             let header = match kind {
-                kind::ANNOUNCE | kind::FINISH | kind::DROPPED => Header { seq: seq % 65_536, version: version % 16, ..plain },
+                kind::ANNOUNCE | kind::FINISH | kind::DROPPED => Header { seq: seq % 65_536, version: version % 16,
+                    ..plain },
                 _ => Header { seq, version, route: words, ..plain },
             };
             let packet = Packet::new(FlowId(7), HostId(1), HostId(2), header);
@@ -291,7 +295,8 @@ mod tests {
             let mut packet = data_packet(&[1, 2, 3], 1, 5, 1_465);
             // ridx is not covered, but says where the packet is.
             prop_assert!(!damage(&mut packet, &[bit]));
-            let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), Header { seq: 3, weight: 1, ..Header::of(kind::ANNOUNCE) });
+            let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), Header { seq: 3, weight: 1,
+                ..Header::of(kind::ANNOUNCE) });
             packet.wire_bytes = 16;
             prop_assert!(!damage(&mut packet, &[broadcast]));
         }

@@ -230,7 +230,8 @@ mod tests {
                 let routing = Routing::from_code(code).unwrap();
                 match ends {
                     true => view.finish(key(src, number), step as u8 % VERSIONS),
-                    false => view.hear(key(src, number), Params { weight, routing, ..TERMS }, step as u8 % VERSIONS, Time::ZERO),
+                    false => view.hear(key(src, number), Params { weight, routing, ..TERMS }, step as u8 % VERSIONS,
+                        Time::ZERO),
                 };
                 if step % 5 == 0 {
                     view.assign(key(src, number), routing);

@@ -216,7 +216,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn packets_survive_the_wire_and_every_hop(
-            flow: u32, ends: [u16; 2], seq: u32, route: u128, rlen in 0u8..43, payload in proptest::collection::vec(proptest::num::u8::ANY, 0..60),
+            flow: u32, ends: [u16; 2], seq: u32, route: u128, rlen in 0u8..43,
+                payload in proptest::collection::vec(proptest::num::u8::ANY, 0..60),
         ) {
             let plen = payload.len() as u16;
             let data = Data { kind: kind::LAST, rlen, ridx: 0, flow, src: ends[0], dst: ends[1], seq, plen, route };
@@ -236,7 +237,8 @@ mod tests {
             // ridx is not covered: what it may be is all that is checked.
             proptest::prop_assert!(Data::parse(&bytes).is_err() || place == RIDX);
             let broadcast = Broadcast {
-                kind: kind::FINISH, version: 1, src: 1, dst: 2, weight: 1, priority: 0, number: 3, demand_kbps: seq, tree: 0, rp: 0,
+                kind: kind::FINISH, version: 1, src: 1, dst: 2, weight: 1, priority: 0, number: 3, demand_kbps: seq,
+                    tree: 0, rp: 0,
             };
             let mut bytes = broadcast.emit();
             bytes[place % 16] ^= flip;

@@ -7,8 +7,8 @@ use units::{Duration, Time};
 /// What an RDMA packet says, in 32 bytes.
 ///
 /// A queue pair carries one message one way, so a packet is either data or an answer, and the fields serve both.
-/// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the network
-/// allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
+/// Offsets in bytes stand for RoCE's packet sequence numbers: every packet but a message's last is as long as the
+/// network allows. Data packets say how long the message is, so that a receiver needs no connection to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// A part of the message.

@@ -64,7 +64,8 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "BBR",
         source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
-        summary: "Paces at the greatest delivery rate that it sees, with two bandwidth-delay products in flight at most.",
+        summary: "Paces at the greatest delivery rate that it sees, with two bandwidth-delay products in flight at \
+                  most.",
         needs: "nothing",
     };
 

@@ -327,7 +327,8 @@ mod tests {
         /// RFC 8257 section 3.2: however acknowledgements are delayed, the sender learns exactly which bytes were
         /// marked.
         #[test]
-        fn no_marked_byte_is_reported_wrongly(packets in 2u32..6, marks in proptest::collection::vec(proptest::bool::ANY, 1..40)) {
+        fn no_marked_byte_is_reported_wrongly(packets in 2u32..6,
+            marks in proptest::collection::vec(proptest::bool::ANY, 1..40)) {
             let delayed_ack = Some(DelayedAck { packets, ..DelayedAck::default() });
             let segments: Vec<(bool, bool)> = marks.iter().map(|&marked| (marked, false)).collect();
             let mut reported = Vec::new();

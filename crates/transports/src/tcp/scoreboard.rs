@@ -286,7 +286,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn edges_and_pipe_are_those_of_the_rfc(steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5), 1..150)) {
+        fn edges_and_pipe_are_those_of_the_rfc(steps in proptest::collection::vec((0u8..8, 0u64..12, 1u64..5),
+            1..150)) {
             let (mut board, mut model) = (Scoreboard::default(), Model::default());
             let now = Time::ZERO;
             for (kind, offset, count) in steps {

@@ -119,7 +119,8 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(flows in proptest::collection::vec((0u32..9, 10u32..19, 1u64.., 0u64..u64::MAX / 4), 0..9)) {
+        fn what_is_written_is_read(flows in proptest::collection::vec((0u32..9, 10u32..19, 1u64..,
+            0u64..u64::MAX / 4), 0..9)) {
             let rows: String = flows.iter().map(|(s, d, b, t)| format!("{s},{d},{b},{t}\n")).collect();
             let trace = parse(&format!("src,dst,size_bytes,start_ps\n{rows}")).unwrap();
             let read: Vec<_> = trace.flows().iter().map(|f| (f.src.0, f.dst.0, f.bytes, f.start.ps())).collect();

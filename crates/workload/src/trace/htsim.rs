@@ -374,7 +374,8 @@ mod tests {
         #[test]
         fn no_text_panics(
             lines in proptest::collection::vec(
-                "Nodes [0-9]|Connections [0-3]|[0-3]->[0-3]( start [0-9]| size [0-9]| trigger [12]| send_done_trigger [12]){0,4}|trigger id [12] (oneshot|multishot)|\\PC{0,9}",
+                "Nodes [0-9]|Connections [0-3]|[0-3]->[0-3]( start [0-9]| size [0-9]| trigger [12]| send_done_trigger \
+                 [12]){0,4}|trigger id [12] (oneshot|multishot)|\\PC{0,9}",
                 0..7,
             )
         ) {

@@ -141,7 +141,8 @@ proptest! {
     #[test]
     fn arbitrary_text_never_panics(text: String, words in prop::collection::vec(
         prop::sample::select(vec!["host", "switch", "link", "a", "b", "0", "1", "2", "4294967295", "1Gbps", "1us", "-1",
-            "\n", "Tier", "Nodes", "Tiers", "Podsize", "Radix_Up", "Radix_Down", "Bundle", "Downlink_speed_gbps"]), 0..60),
+            "\n", "Tier", "Nodes", "Tiers", "Podsize", "Radix_Up", "Radix_Down", "Bundle", "Downlink_speed_gbps"]),
+                0..60),
     ) {
         for format in [FileFormat::Graph, FileFormat::Hpcc, FileFormat::Htsim] {
             let _ = parse(format, &text);

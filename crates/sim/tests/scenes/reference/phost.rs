@@ -2,8 +2,8 @@
 
 use super::{Pair, assert_near, listed, ours};
 
-/// The flows of the list with a transport of ours and that program's column: slowdown is within 5% in the mean and 10% at the tail for short
-/// flows (up to 8 packets), longer ones, and all. Our mean of all.
+/// The flows of the list with a transport of ours and that program's column: slowdown is within 5% in the mean and 10%
+/// at the tail for short flows (up to 8 packets), longer ones, and all. Our mean of all.
 fn compare(file: &str, fct: &str) -> f64 {
     let theirs = listed("phost/reference/imc10_0.6.csv", ["size_bytes", fct]);
     let ours = ours(file, &[]);

@@ -216,7 +216,8 @@ proptest::proptest! {
     #[test]
     fn any_packet_is_survived(
         packets in proptest::collection::vec(
-            (0u8..10, proptest::num::u32::ANY, proptest::num::u64::ANY, 0u8..20, proptest::num::u8::ANY, 0u32..300, 0u32..5),
+            (0u8..10, proptest::num::u32::ANY, proptest::num::u64::ANY, 0u8..20, proptest::num::u8::ANY, 0u32..300,
+                0u32..5),
             1..50,
         ),
     ) {

@@ -92,8 +92,8 @@ fn what_is_in_flight_in_an_incast_is_a_window_a_flow() {
     let mut scene = scene(9, Wire::default(), LineRate::default());
     let flows: Vec<FlowId> = (1..9).map(|src| scene.send(Time::ZERO, src, 0, 200 * MSS)).collect();
     scene.run_until(Time::from_ms(50));
-    // The first queue: 8 windows less what leaves while they come, each of 45 packets (45 x 1,460 B is the first above one
-    // product).
+    // The first queue: 8 windows less what leaves while they come, each of 45 packets (45 x 1,460 B is the first above
+    // one product).
     assert!(BDP.div_ceil(MSS) == 45);
     assert!(scene.queue_bytes_peak[0] <= 8 * 45 * 1500);
     assert!(scene.queue_bytes_peak[0] >= 7 * 45 * 1500);

@@ -47,7 +47,8 @@ fn a_notification_packet_comes_once_an_interval_a_flow() {
 
 #[test]
 fn a_rate_is_kept_packet_by_packet() {
-    // TIMELY on a wire with a round trip beyond its upper threshold shrinks to its least rate, 100 Mbps: 120 us a packet.
+    // TIMELY on a wire with a round trip beyond its upper threshold shrinks to its least rate, 100 Mbps: 120 us a
+    // packet.
     let wire = Wire { delay: Duration::from_us(2_000), ..Wire::default() };
     let mut scene = scene(2, wire, Timely::default());
     let flow = scene.send(Time::ZERO, 0, 1, 1_000_000 * MSS);
@@ -59,7 +60,8 @@ fn a_rate_is_kept_packet_by_packet() {
 
 #[test]
 fn the_window_shrinks_with_the_rate() {
-    // At 100 Mbps of 100 Gbps a variable window of one product is a thousandth of it, and lets one packet go a round trip.
+    // At 100 Mbps of 100 Gbps a variable window of one product is a thousandth of it, and lets one packet go a round
+    // trip.
     let wire = Wire { delay: Duration::from_us(2_000), ..Wire::default() };
     let rounds = |window: Window| {
         let mut scene = scene(2, wire, Timely { window, ..Timely::default() });
@@ -79,7 +81,8 @@ fn the_window_shrinks_with_the_rate() {
 
 #[test]
 fn an_incast_of_dcqcn_marks_and_slows_down() {
-    // 15 senders, marks above 50 KB: alpha is 1 to begin with, so the first cuts are by half every 4 us while marks come.
+    // 15 senders, marks above 50 KB: alpha is 1 to begin with, so the first cuts are by half every 4 us while marks
+    // come.
     let mut scene = scene(16, Wire { mark_bytes: 50_000, ..Wire::default() }, Dcqcn::default());
     let flows: Vec<FlowId> = (1..16).map(|src| scene.send(Time::ZERO, src, 0, 300 * MSS)).collect();
     scene.run_until(Time::from_ms(100));

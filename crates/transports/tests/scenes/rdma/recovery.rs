@@ -97,8 +97,8 @@ fn irn_sends_again_what_is_lost_and_goes_on() {
     lose(&mut scene, &[(10, 1), (12, 1), (13, 1)]);
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(50));
-    // NACKs come with packets 11 and 14, each a round trip after it left. By the second the window of 45 has closed behind 54,
-    // so the link is free.
+    // NACKs come with packets 11 and 14, each a round trip after it left. By the second the window of 45 has closed
+    // behind 54, so the link is free.
     let told = |packet: u64| Time::ZERO + PACKET * packet + RTT;
     let slot = |time: Time| Time::from_ps(time.ps().div_ceil(PACKET.ps()) * PACKET.ps());
     let (first, second) = (slot(told(11)), told(14));
@@ -125,7 +125,8 @@ fn reordering_is_taken_for_loss_by_both() {
         assert!(scene.completed_at(flow).is_some());
         (resent(&scene, flow).len(), counter(&scene, 0, "timeouts"))
     };
-    // IRN's first NACK sends 10 again, once; go-back-N has discarded 11 to 15 when 10 comes, and sends all that it has sent since.
+    // IRN's first NACK sends 10 again, once; go-back-N has discarded 11 to 15 when 10 comes, and sends all that it has
+    // sent since.
     assert_eq!(run(IRN), (1, 0));
     let (again, timeouts) = run(GO_BACK_N);
     assert!(again > 40 && timeouts == 0, "{again} {timeouts}");
@@ -151,7 +152,8 @@ fn a_lost_last_acknowledgement_is_given_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// On a path that keeps the order, IRN sends again nothing that has arrived, but for the first packet after a timeout.
+    /// On a path that keeps the order, IRN sends again nothing that has arrived, but for the first packet after a
+    /// timeout.
     #[test]
     fn irn_sends_only_what_is_lost_again(seed: u64, loss in 0.0..0.2, packets in 1u64..300) {
         let mut scene = scene(2, Wire::default(), with(IRN));

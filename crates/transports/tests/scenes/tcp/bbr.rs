@@ -36,7 +36,8 @@ fn used(scene: &Scene, from: Time, to: Time) -> f64 {
     (by(to) - by(from)) as f64 / (RATE.bytes_in(to - from) as f64 * 1460.0 / 1500.0)
 }
 
-/// For each acknowledgement, how long its data packet has waited at the bottleneck, in packets. Nothing may have been lost.
+/// For each acknowledgement, how long its data packet has waited at the bottleneck, in packets. Nothing may have been
+/// lost.
 fn queues(scene: &Scene, flow: FlowId) -> Vec<(Time, f64)> {
     let sent = data(scene, flow);
     let one_way = Duration::from_ns(25_600);
@@ -48,8 +49,8 @@ fn queues(scene: &Scene, flow: FlowId) -> Vec<(Time, f64)> {
     acks(scene).map(queue).collect()
 }
 
-/// The pacing gains by which a flow has sent from a time on, in units of the bottleneck's rate, each with its duration; but
-/// for the gap within which one changes to the next.
+/// The pacing gains by which a flow has sent from a time on, in units of the bottleneck's rate, each with its duration;
+/// but for the gap within which one changes to the next.
 fn gains(scene: &Scene, flow: FlowId, from: Time) -> Vec<(f64, Duration)> {
     let sent: Vec<Time> = data(scene, flow).iter().map(|sent| sent.0).filter(|&at| at >= from).collect();
     let mut gains: Vec<(f64, Duration)> = Vec::new();
@@ -85,8 +86,8 @@ fn startup_s_queue_is_its_window_s_and_drain_takes_it_back() {
     let window = 2.0 / std::f64::consts::LN_2 * BDP + 3.0;
     let peak = scene.queue_bytes_peak[1] as f64 / 1500.0;
     assert!((peak - (window - BDP)).abs() <= 2.0, "{peak}, {}", window - BDP);
-    // Three round trips without growth end STARTUP, DRAIN takes (2/ln 2 - 1) / (1 - ln 2/2) = 2.9 more; there remain the
-    // three packets, and what the cycle's first phase adds and its second takes.
+    // Three round trips without growth end STARTUP, DRAIN takes (2/ln 2 - 1) / (1 - ln 2/2) = 2.9 more; there remain
+    // the three packets, and what the cycle's first phase adds and its second takes.
     let after = queues(&scene, flow).into_iter().filter(|queue| queue.0 >= Time::from_us(1_100));
     let (most, least) = after.fold((0.0f64, f64::MAX), |(most, least), q| (most.max(q.1), least.min(q.1)));
     assert!(least <= 4.0 && most <= 0.25 * BDP + 5.0, "{least} {most}");

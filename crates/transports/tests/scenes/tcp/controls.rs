@@ -69,7 +69,8 @@ fn illinois_flows_share_a_drop_tail_queue() {
     shares_a_drop_tail_queue(Illinois::default());
 }
 
-/// How much of a link at 25 Gbps a lone flow uses from 10 ms on, with one bandwidth-delay product of buffer: 52 us of it.
+/// How much of a link at 25 Gbps a lone flow uses from 10 ms on, with one bandwidth-delay product of buffer: 52 us of
+/// it.
 fn lone_at_a_bottleneck<A: Algorithm>(config: Config<A>) -> f64 {
     let rate = Rate::from_gbps(25);
     let buffer = rate.bytes_in(Duration::from_us(52));
@@ -109,8 +110,8 @@ fn illinois_and_newreno_live_side_by_side() {
     scene.run_until(end);
     let (before, after) = (received(&scene, 2, begin), received(&scene, 2, end));
     let [illinois, newreno] = [0, 1].map(|flow| (after[flow] - before[flow]) as f64);
-    // Were all losses common to both, Illinois would have less, by the arithmetic beside its code; but the segment that a
-    // full queue loses is often the one that a growing window adds, and near congestion Illinois adds fewer. That
+    // Were all losses common to both, Illinois would have less, by the arithmetic beside its code; but the segment that
+    // a full queue loses is often the one that a growing window adds, and near congestion Illinois adds fewer. That
     // neither starves is what the paper claims.
     let ratio = illinois / newreno;
     assert!(ratio > 0.5 && ratio < 2.0, "{ratio}");

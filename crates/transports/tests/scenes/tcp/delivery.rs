@@ -241,7 +241,8 @@ proptest::proptest! {
             2 => deliver_over_a_bad_wire(Dctcp { handshake, delayed_ack, ..Dctcp::default() }, seed, loss, &sizes),
             _ => {
                 let control = newreno::Config { ecn: true };
-                deliver_over_a_bad_wire(NewReno { handshake, delayed_ack, control, ..NewReno::default() }, seed, loss, &sizes);
+                deliver_over_a_bad_wire(NewReno { handshake, delayed_ack, control, ..NewReno::default() }, seed, loss,
+                    &sizes);
             }
         }
     }
@@ -261,7 +262,8 @@ proptest::proptest! {
             data_rtts: Vec::new(), mtu_bytes: 1500, header_bytes: 40, clock: node::Clock::default(), transport: 0,
         };
         let delayed_ack = Some(DelayedAck::default());
-        let mut endpoint: Box<dyn Endpoint> = Dctcp { delayed_ack, handshake: true, ..Dctcp::default() }.endpoint(&site, &NetworkView::star(&site));
+        let mut endpoint: Box<dyn Endpoint> = Dctcp { delayed_ack, handshake: true,
+            ..Dctcp::default() }.endpoint(&site, &NetworkView::star(&site));
         let (mut random, mut events) = (Stream::new(1, 1, "test"), Vec::new());
         for (step, (flow, bytes, payload_bytes, flags, plausible)) in packets.into_iter().enumerate() {
             let mut cx =
@@ -272,7 +274,8 @@ proptest::proptest! {
                 let plausible = plausible / MSS * MSS;
                 match &mut header {
                     Header::Ack(ack) => ack.sequence = plausible,
-                    Header::Data(data) => (data.sequence, data.bytes) = (plausible, plausible + u64::from(payload_bytes)),
+                    Header::Data(data) => (data.sequence, data.bytes) = (plausible,
+                        plausible + u64::from(payload_bytes)),
                     Header::Syn { .. } | Header::SynAck => {}
                 }
             }

@@ -5,8 +5,8 @@ use super::*;
 /// A message that does not end while a scene lasts.
 const ENDLESS: u64 = 1 << 40;
 
-/// The target that section 3.5 of the paper gives a window of `cwnd` over one switch with default settings, in seconds: on
-/// the virtual wire the base target is a round trip and a quarter, and flow scaling adds three at most.
+/// The target that section 3.5 of the paper gives a window of `cwnd` over one switch with default settings, in seconds:
+/// on the virtual wire the base target is a round trip and a quarter, and flow scaling adds three at most.
 fn target(rtt: f64, cwnd: f64) -> f64 {
     let alpha = 3.0 * rtt / (10f64.sqrt() - 0.1);
     1.25 * rtt + (alpha * (1.0 / cwnd.sqrt() - 0.1)).clamp(0.0, 3.0 * rtt)
@@ -80,7 +80,8 @@ fn a_hundred_flows_with_less_than_a_packet_each_share_a_link_without_loss() {
     // Little's law: the mean delay holds less than a packet a flow.
     let mean = trips.iter().sum::<f64>() / trips.len() as f64;
     assert!(mean / 1.2e-6 < f64::from(flows), "{mean} s");
-    // At rest each would have 0.48 packets. But `ai` is a whole one, so windows swing around that, and the delay with them.
+    // At rest each would have 0.48 packets. But `ai` is a whole one, so windows swing around that, and the delay with
+    // them.
     let (cwnd, delay) = rest(NARROW_RTT, Rate::from_gbps(10), f64::from(flows));
     assert!(cwnd < 0.5 && mean > delay && mean < 1.25 * delay, "{mean} s, at rest {delay}");
     // Each flow's share, from some 400 packets.
@@ -120,8 +121,8 @@ fn tag(scene: &mut Scene, mut delay: impl FnMut(Time, u64) -> Duration + 'static
 
 #[test]
 fn a_window_of_half_a_packet_is_a_packet_every_two_delays() {
-    // The virtual delay is far above the target, so the window stays at its least. On a network of the AQ's rate it would be
-    // part of the round trip.
+    // The virtual delay is far above the target, so the window stays at its least. On a network of the AQ's rate it
+    // would be part of the round trip.
     let control = tcp::swift::Config { min_cwnd: 0.5, ..tcp::swift::Config::default() };
     let mut scene = scene(2, Wire::default(), Swift { initial_window: 1, control, ..Swift::default() });
     tag(&mut scene, |_, _| Duration::from_ms(1));
@@ -211,9 +212,9 @@ fn acknowledgements_tell_the_virtual_delay_of_the_packet_that_came_last() {
     assert!(acks(&untagged).all(|ack| ack.2.virtual_delay().is_none()));
 }
 
-/// `flows` flows over 10 Gbps and 60 us of round trip, every packet tagged where there is an `aq`, whose A-Gap (Theorem 3.2
-/// of the Augmented Queue paper, in time) gives it its virtual delay, and, after the first millisecond, `later` by a queue of others.
-/// Gives their rate in bits per second and the mean virtual delay in seconds, from 30 ms to 60.
+/// `flows` flows over 10 Gbps and 60 us of round trip, every packet tagged where there is an `aq`, whose A-Gap (Theorem
+/// 3.2 of the Augmented Queue paper, in time) gives it its virtual delay, and, after the first millisecond, `later` by
+/// a queue of others. Gives their rate in bits per second and the mean virtual delay in seconds, from 30 ms to 60.
 fn governed(flows: u32, aq: Option<Rate>, later: Duration) -> (f64, f64) {
     let wire = Wire { rate: Rate::from_gbps(10), delay: Duration::from_us(30), ..Wire::default() };
     let mut scene = scene(flows + 1, wire, Swift::default());
