@@ -22,6 +22,10 @@ struct Rule<When> {
 /// What a broken rule has found, as words.
 type Found = Option<Vec<String>>;
 
+type OfRun = fn(&Facts<'_>) -> Found;
+type OfScenario = fn(&Scenario) -> Found;
+type OfFabric = fn(&Fabric) -> Found;
+
 const fn rule<When: Copy>(key: &'static str, when: When, because: &'static str) -> Rule<When> {
     Rule { key, when, because }
 }
@@ -67,7 +71,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Result<(), Problem> {
     refuse_first(RULES, |when| when(facts))
 }
 
-const RULES: &[Rule<fn(&Facts<'_>) -> Found>] = &[
+const RULES: &[Rule<OfRun>] = &[
     rule(
         "{0}",
         two_reserve,
@@ -163,7 +167,7 @@ pub fn check_live(scenario: &Scenario) -> Result<(), Problem> {
     refuse_first(LIVE, |when| when(scenario))
 }
 
-const LIVE: &[Rule<fn(&Scenario) -> Found>] = &[
+const LIVE: &[Rule<OfScenario>] = &[
     rule(
         "failure[{0}].{1}",
         degraded,
@@ -193,7 +197,7 @@ pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
     refuse_first(FLOW_LEVEL_NETWORK, |when| when(fabric))
 }
 
-const FLOW_LEVEL: &[Rule<fn(&Scenario) -> Found>] = &[
+const FLOW_LEVEL: &[Rule<OfScenario>] = &[
     rule("failure", fails, "nothing fails at flow level; run it at packet level, or delete it"),
     rule(
         "sharing",
@@ -207,7 +211,7 @@ const FLOW_LEVEL: &[Rule<fn(&Scenario) -> Found>] = &[
     ),
 ];
 
-const FLOW_LEVEL_NETWORK: &[Rule<fn(&Fabric) -> Found>] =
+const FLOW_LEVEL_NETWORK: &[Rule<OfFabric>] =
     &[rule("fabric", several_links, "{0} has {1} links, and at flow level a host has one: run it at packet level")];
 
 /// The transport that has the first classes for itself.
