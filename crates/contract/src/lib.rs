@@ -108,7 +108,7 @@ impl NetworkView {
         NetworkView::new(fabric, site)
     }
 
-    /// Refuses a network in which a host has several links, for a scheme that `does` something of a host's only link.
+    /// Refuses a network in which a host has several links. `does` says what the scheme does that needs a single link.
     pub fn one_link_a_host(&self, does: &str) -> Result<(), Problem> {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };
         let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());

@@ -17,7 +17,7 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// The run begins now.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place of the house that reads the real clock")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place of the project that reads the real clock")]
     pub fn start() -> Clock {
         Clock::Real(Instant::now())
     }

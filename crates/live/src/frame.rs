@@ -1,7 +1,7 @@
 //! A packet as a datagram.
 //!
 //! Big-endian, in this order: magic and version; the directed link and the datagram's number on it; when it has left
-//! the sender; what every packet of the house carries; its journey so far; the scheme's header in the scheme's own wire
+//! the sender; what every packet carries; its journey so far; the scheme's header in the scheme's own wire
 //! form; what it has gathered, if it is flagged for that; the content; a CRC-32 (IEEE 802.3) over all that. The
 //! checksum is the link's own, as a frame check sequence is: what the application's bytes must be is checked where they
 //! arrive, against [`content`](crate::content).

@@ -246,7 +246,7 @@ impl Site {
         packet
     }
 
-    /// Bandwidth-delay product: what fits into one `data_rtt` at the NIC's rate.
+    /// Bandwidth-delay product: bytes that the NIC sends in one `data_rtt`.
     pub fn bdp_bytes(&self) -> u64 {
         self.nic_rate.bytes_in(self.data_rtt)
     }

@@ -1,4 +1,4 @@
-//! The packet of the house: one cache line, `Copy`, no payload, a typed header of the scheme that made it.
+//! The packet of the project: one cache line, `Copy`, no payload, a typed header of the scheme that made it.
 
 use bytemuck::Pod;
 use units::{FlowId, HostId};

@@ -9,7 +9,7 @@ use units::{Rate, SwitchId, Time};
 
 use crate::wire::{Malformed, Reader, Writer};
 
-/// Hops that a record has room for; what lies beyond says nothing.
+/// Most hops of a record. Later hops report nothing.
 pub const HOPS_MAX: usize = 8;
 
 /// Bytes of a hop on the wire: link rate, time, bytes sent and queue length in 64 bits.
@@ -80,7 +80,7 @@ impl Telemetry {
         Telemetry { echo: true, ..self }
     }
 
-    /// Appends the exact record, for a driver that hands packets from process to process.
+    /// Appends the exact record, for a driver that hands packets between processes.
     pub fn emit(&self, to: &mut Writer<'_>) {
         to.u8(self.count);
         to.u8(u8::from(self.echo));

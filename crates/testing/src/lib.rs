@@ -313,7 +313,7 @@ impl Scene {
         self.sent.iter().filter_map(|&(at, packet)| Some((at, packet, ask(packet.header())?))).collect()
     }
 
-    /// The endpoint of a host, to look at its counters.
+    /// The endpoint of a host, for its counters.
     pub fn endpoint(&self, host: u32) -> &dyn Endpoint {
         self.hosts[host as usize].endpoint.as_ref()
     }

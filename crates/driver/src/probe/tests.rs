@@ -99,7 +99,7 @@ fn a_probe_is_told_of_every_packet() {
 
 #[test]
 fn a_probe_is_told_of_frames_between_neighbours() {
-    let plan = incast("flow_control = 'pfc'\nswitch.buffer.shared.bytes = '600KB'");
+    let plan = incast("flow_control = 'pfc'\nswitch.buffer.shared.bytes = '300KB'");
     let driver = &testing::run(&plan, 1, Count::default)[0];
     // The switch pauses hosts, who are told otherwise; nobody tells the switch anything.
     assert!(sent(driver).sent_frames > 0);

@@ -210,7 +210,7 @@ impl SwitchPart {
             self.holding.remove(&(root, ingress));
             self.counts.resumes += 1;
             cx.send(ingress, Frame::Resume { root });
-            // A NIC sends no frames: its queue for the root is unassigned once it may go on.
+            // A NIC sends no frames: its queue for the root counts as unassigned once it has resumed.
             if self.to_host[ingress.index()] {
                 self.orphan(ingress, root);
             }

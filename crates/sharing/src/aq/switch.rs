@@ -56,7 +56,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// How often arrivals are looked at; zero for never.
+    /// Time between measurements; zero for never.
     fn period(&self) -> Duration {
         match self.work_conserving {
             Some(WorkConserving::Reallocate { period, .. }) => period,

@@ -17,7 +17,7 @@ impl Config {
         self.limit.bytes(link.queue, rate, link.capacity, link.path)
     }
 
-    /// What is amiss for the AQ of the least rate on a link; keys as in the settings.
+    /// The warnings for the AQ of the least rate on a link; keys as in the settings.
     pub fn warnings_at(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let limit = self.limit_of(link, rate);

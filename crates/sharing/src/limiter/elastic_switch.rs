@@ -145,8 +145,8 @@ impl SharingScheme for Config {
 }
 
 impl Config {
-    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry `transport`, which
-    /// must be no other's.
+    /// The hypervisor of the host at `site`, whose VM is guaranteed `hose`. Control packets carry the transport index
+    /// `transport`, which no other transport may use.
     pub fn hypervisor(&self, site: &Site, hose: Hose, transport: u8) -> Box<dyn Shaper> {
         Box::new(hypervisor::Hypervisor::new(self, site, hose, transport))
     }

@@ -6,31 +6,31 @@ use node::wire::{Malformed, Reader, Writer};
 /// What a packet says. All but data are control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// Sender to receiver: a flow has come (section 3.2).
+    /// Sender to receiver: a flow has arrived (section 3.2).
     Notification {
         /// The priority class of a short flow, whose packets follow unasked; 0 for a long flow.
         class: u8,
         /// Packets of the flow; 0 if that is not told.
         packets: u32,
     },
-    /// Receiver to sender: the notification is here.
+    /// Receiver to sender: the notification has arrived.
     Ack,
     /// A part of the message.
     Data(Data),
-    /// Receiver to sender: send this packet.
+    /// Receiver to sender: permission to send this packet.
     Token(Token),
     /// Sender to receiver: every packet has been sent.
     SenderFinish {
         /// Packets of the flow.
         packets: u32,
     },
-    /// Receiver to sender: every packet is here.
+    /// Receiver to sender: every packet has arrived.
     ReceiverFinish,
-    /// Receiver to sender: match with me (section 3.1).
+    /// Receiver to sender: a request to match (section 3.1).
     Request(Proposal),
     /// Sender to receiver: I would. It gives back phase and round of its request.
     Grant(Proposal),
-    /// Receiver to sender: we are matched.
+    /// Receiver to sender: the grant is accepted.
     Accept(Accept),
 }
 

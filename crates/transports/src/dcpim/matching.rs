@@ -40,7 +40,7 @@ pub(super) struct Offers {
 }
 
 impl Offers {
-    /// Takes in an offer that a packet brought; `phase_now` tells which phase its 32 bits mean.
+    /// Adds an offer from a packet; `phase_now` resolves its 32 bits to a phase.
     pub fn push(&mut self, proposal: Proposal, peer: HostId, flow: FlowId, phase_now: i64) {
         let Proposal { phase, round, channels, remaining } = proposal;
         let phase = full_phase(phase, phase_now);

@@ -191,7 +191,7 @@ impl Receiver {
         }
     }
 
-    /// The slot of a packet's flow, made if it is new. `on_the_way`: its packets come unasked.
+    /// The slot of a packet's flow, which is created if it is new. `on_the_way`: its packets arrive without tokens.
     fn learn(&mut self, now: Time, packet: &Packet, packets: u32, on_the_way: bool, terms: &Params) -> u32 {
         if let Some(slot) = self.flows.slot(packet.flow) {
             return slot;
@@ -248,7 +248,7 @@ impl Receiver {
         }
         let slot = match self.flows.slot(packet.flow) {
             Some(slot) => slot,
-            // A short flow's packet that has overtaken its notification, or whose notification is lost.
+            // A short flow's packet that has overtaken its notification, or whose notification was lost.
             None if data.packet < terms.short_packets_max() => self.learn(cx.now, packet, data.packets, true, terms),
             None => return,
         };

@@ -8,35 +8,35 @@ use units::{HostId, Time};
 /// was said, modulo 2^16, its `attempt`; answers repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// Sender to arbiter: slots, please.
+    /// Sender to arbiter: a request for slots.
     Request(Request),
-    /// Arbiter to sender: these slots, this path.
+    /// Arbiter to sender: slots and a path.
     Allocation(Allocation),
-    /// Arbiter to sender: none within delta_admission.
+    /// Arbiter to sender: no slots within delta_admission.
     Reject {
         /// The request's.
         attempt: u16,
     },
-    /// Arbiter to sender: your request is here and waits.
+    /// Arbiter to sender: the request has arrived and waits.
     Wait {
         /// The request's.
         attempt: u16,
     },
     /// A part of the message.
     Data(Data),
-    /// Receiver to sender: every packet is here.
+    /// Receiver to sender: every packet has arrived.
     Complete {
         /// The last packet's.
         attempt: u16,
     },
-    /// Sender to receiver: all has been sent; what is missing?
+    /// Sender to receiver: everything has been sent; what is missing?
     Probe {
         /// The sender's.
         attempt: u16,
         /// Packets of the message.
         packets: u32,
     },
-    /// Receiver to sender: this is missing.
+    /// Receiver to sender: the first missing packet.
     State {
         /// The probe's.
         attempt: u16,
@@ -56,7 +56,7 @@ pub struct Request {
     pub packets: u32,
     /// The receiver.
     pub dst: HostId,
-    /// Parts of the message have been sent: it can't be rejected any more.
+    /// Parts of the message have been sent, so it can no longer be rejected.
     pub admitted: bool,
     /// Packets were lost on the path that was allocated last.
     pub lost: bool,

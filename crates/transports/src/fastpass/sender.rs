@@ -161,10 +161,10 @@ impl Sender {
         let last = flow.granted == flow.packets;
         let (begins, ends) = (flow.due(&grant, 0, terms), flow.due(&grant, grant.packets - 1, terms));
         if begins < now {
-            // The allocation has come too late: others are promised what comes after.
+            // The allocation has arrived too late: later slots are promised to others.
             self.counts.slots_missed += u64::from(packets);
             if last && flow.grants.is_empty() {
-                // Where allocations are late there is too much to say: asking again at once would make it more.
+                // Late allocations mean too much control traffic: asking again at once would add to it.
                 flow.granted = first;
                 flow.silences += 1;
                 self.timers.set(slot, flow.patient(now, terms.ask_again));
@@ -301,7 +301,7 @@ impl Outgoing {
         let header = Header::Data(Data { attempt, packet: number, packets, offset });
         let payload = (self.bytes - offset).min(payload_max) as u16;
         let mut packet = terms.site.data_packet(id, self.dst, header, payload);
-        // A slot is a full packet's: one that were shorter would come to the next links before its time.
+        // A slot holds a full packet. A shorter one would arrive at the next links too early.
         packet.wire_bytes = terms.site.mtu_bytes;
         packet.class = DATA;
         packet.flags = flags::SOURCE_ROUTED;

@@ -14,9 +14,9 @@
 //! begins, each other reservation has at most one turn, and so again between any two of the reservation's packets:
 //! whoever has had a turn stands behind them, and at most n - 1 others stand before. With l packets from m to this one
 //! it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most
-//! (i - 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served last begins
-//! within i (n - 1) q, so that no more than i (n - 1) packets wait. Virtual links that others take meanwhile change
-//! nothing: they stand behind.
+//! (i - 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served
+//! last begins within i (n - 1) q, so that no more than i (n - 1) packets wait. Virtual links that others take
+//! meanwhile change nothing: they stand behind.
 //!
 //! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been
 //! held up already:

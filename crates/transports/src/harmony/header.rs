@@ -48,7 +48,7 @@ pub mod kind {
     pub const FAILURE: u8 = 8;
 }
 
-/// The slot is for some of the message, unless it turns out to be the only one.
+/// The slot is for a part of the message, unless it turns out to be the only one.
 pub const ADDITIONAL: u8 = 2;
 /// The message has ended at its sender; no data of it will arrive.
 pub const ENDED: u8 = 2;

@@ -95,7 +95,7 @@ impl Receiver {
         if flow.src != packet.src || data.packet >= flow.packets {
             return;
         }
-        // What comes a second time was sent unasked, and so brings no pull.
+        // A duplicate was sent without a pull, and so causes none.
         let known = flow.received.next_missing(data.packet) != data.packet;
         let trimmed = packet.has(flags::TRIMMED);
         let pulls = match (known, trimmed) {

@@ -223,7 +223,7 @@ impl Sender {
             return;
         }
         (flow.heard_at, flow.timeouts) = (cx.now, 0);
-        // Cumulative, so that lost and late pulls do no harm (section 3.2.1).
+        // Cumulative, so lost and late pulls do no harm (section 3.2.1).
         let more = progress.pull.saturating_sub(flow.pulled);
         flow.pulled += more;
         flow.credit += more;

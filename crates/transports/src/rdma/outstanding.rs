@@ -52,7 +52,7 @@ impl Outstanding {
         self.next
     }
 
-    /// The first that has never been sent.
+    /// The first packet that has not been sent.
     pub fn sent(&self) -> u64 {
         self.sent
     }

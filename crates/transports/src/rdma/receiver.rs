@@ -99,7 +99,7 @@ impl Receiver {
         self.echoes.remove(&(answer.flow, ack.answer.packet)).unwrap_or_default()
     }
 
-    /// A packet of data has come in, with what it has gathered.
+    /// A data packet has arrived, with its telemetry.
     pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, telemetry: Option<&Telemetry>) {
         if packet.has(flags::TRIMMED) {
             self.counts.trimmed += 1; // as good as lost
@@ -195,7 +195,7 @@ enum Due {
     Nack,
 }
 
-/// Where a packet falls.
+/// The position of an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// It is the expected one.

@@ -178,7 +178,7 @@ impl<A: Algorithm> Sender<A> {
         None
     }
 
-    /// An answer has come in, with what the packet that it answers has gathered.
+    /// An acknowledgement has arrived, with the telemetry of the packet that it acknowledges.
     pub fn receive(&mut self, cx: &mut Cx<'_>, flow: FlowId, header: Header, telemetry: Option<&Telemetry>) {
         let Some(slot) = self.pairs.slot(flow) else { return }; // completed since
         let (flow, pair) = self.pairs.get_mut(slot).expect("just found");
@@ -206,7 +206,7 @@ impl<A: Algorithm> Sender<A> {
                 self.remove(slot);
                 return;
             }
-            // An answer that others have overtaken tells of nothing that is missing now.
+            // An overtaken acknowledgement says nothing about packets that are missing now.
             if nack && upto == pair.outstanding.una() && of > upto {
                 let begins = if let Some(reordering) = self.settings.selective {
                     pair.outstanding.sack(of, reordering)

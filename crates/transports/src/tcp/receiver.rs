@@ -142,7 +142,7 @@ impl Receiver {
         flow.echo = match self.settings.ecn {
             Ecn::Off => false,
             Ecn::Proportional => ce,
-            // RFC 3168 section 6.1.3: from a mark on, until the sender has answered.
+            // RFC 3168 section 6.1.3: from a mark until the sender has responded.
             Ecn::Classic => ce || flow.echo && !data.cwr,
         };
         flow.virtual_delay_ns = (packet.tags() != [0, 0]).then_some(packet.virtual_delay_ns);

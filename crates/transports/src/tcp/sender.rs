@@ -322,7 +322,7 @@ impl<A: Algorithm> Sender<A> {
         self.retransmission.clear(slot);
         self.pacing.clear(slot);
         let flow = self.flows.remove(slot);
-        // Rare: a retransmission that was about to go has become needless.
+        // Rare: a retransmission that was about to be sent has become needless.
         if flow.is_some_and(|flow| flow.queued) {
             self.ready.retain(|&ready| ready != slot);
         }

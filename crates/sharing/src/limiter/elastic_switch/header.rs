@@ -7,14 +7,14 @@ use units::Rate;
 /// next makes up for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// Receiver's hypervisor to sender's.
+    /// From the receiver's hypervisor to the sender's.
     Report {
         /// What the receiver guarantees the pair of its hose.
         guarantee: Rate,
         /// Signs of congestion (marks and losses) that the receiver has seen on the pair since the beginning.
         signs: u64,
     },
-    /// Sender's hypervisor to receiver's.
+    /// From the sender's hypervisor to the receiver's.
     Count {
         /// Packets of VMs that the sender has sent on the pair since the beginning.
         packets: u64,
