@@ -29,13 +29,6 @@ TABLES: dict[str, dict[str, str]] = {
         "queued_up_ps": "uint64", "queued_down_ps": "uint64", "queued_last_ps": "uint64", "serialised_ps": "uint64",
         "propagation_ps": "uint64", "return_ps": "uint64",
     },
-    "queues": {
-        "time_ps": "uint64", "switch": "name", "used_bytes": "uint64", "longest_bytes": "uint64", "up_bytes": "uint64",
-        "down_bytes": "uint64",
-    },
-    "utilisation": {
-        "time_ps": "uint64", "tier": "name", "utilisation": "double", "data_share": "double",
-    },
     "links": {
         "link": "uint32", "from": "name", "to": "name", "tier": "name", "rate_bps": "uint64", "sent_packets": "uint64",
         "sent_bytes": "uint64", "utilisation": "double", "queued_bytes_max": "uint64", "overflow_packets": "uint64",
@@ -46,6 +39,13 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "counters": {
         "transport": "name", "counter": "name", "value": "uint64",
+    },
+    "queues": {
+        "time_ps": "uint64", "switch": "name", "used_bytes": "uint64", "longest_bytes": "uint64", "up_bytes": "uint64",
+        "down_bytes": "uint64",
+    },
+    "utilisation": {
+        "time_ps": "uint64", "tier": "name", "utilisation": "double", "data_share": "double",
     },
     "congestion": {
         "time_ps": "uint64", "link": "uint32", "cause": "name", "root_link": "uint64", "role": "name", "paused": "bool",

@@ -100,7 +100,7 @@ def test_goodput_is_bytes_over_time(result: cw.Result) -> None:
 
 
 def test_an_unknown_table_is_an_attribute_error(result: cw.Result) -> None:
-    with pytest.raises(AttributeError, match="flows, queues"):
+    with pytest.raises(AttributeError, match="flows, links"):
         result.flow  # noqa: B018
 
 
