@@ -54,6 +54,8 @@ hosts_per_rack = 2
 homes = 2
 host_rate = "50Mbps"
 spine_rate = "200Mbps"
+propagation = "400us"
+switch_delay = "900us"
 [measure]
 drain = "5s"
 """
