@@ -247,6 +247,22 @@ impl Scene {
         Scene { part: Some(part), ..self }
     }
 
+    /// Makes the wire bad for the first millisecond. Of all packets one in sixteen is lost, one in thirty-two is late
+    /// by up to 31 us, and one in thirty-two is doubled; `fates` seeds the choice. Packets that `spares` names are
+    /// never lost.
+    pub fn spoil_for_a_millisecond(&mut self, fates: u64, spares: impl Fn(&Packet) -> bool + 'static) {
+        let mut state = fates | 1;
+        self.spoil(move |now, packet| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            match state >> 59 {
+                0 | 1 if now < Time::from_ms(1) && !spares(packet) => PacketFate::Drop,
+                2 if now < Time::from_ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
+                3 if now < Time::from_ms(1) => PacketFate::Duplicate,
+                _ => PacketFate::Pass,
+            }
+        });
+    }
+
     /// From now on `spoil` decides the fate of each packet.
     pub fn spoil(&mut self, spoil: impl FnMut(Time, &Packet) -> PacketFate + 'static) {
         self.spoil = Box::new(spoil);

@@ -495,18 +495,8 @@ proptest::proptest! {
             drift_ppb: drifts[host] });
         let mut scene = Scene::with_clocks(Wire::default(), &clocks, move |site| config.endpoint(site,
             &NetworkView::star(site)));
-        let mut state = fates | 1;
-        scene.spoil(move |now, packet| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // The authors' program has no answer to the loss of a control packet.
-            let control = packet.payload_bytes == 0;
-            match state >> 59 {
-                0 | 1 if now < ms(1) && !(preset && control) => PacketFate::Drop,
-                2 if now < ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < ms(1) => PacketFate::Duplicate,
-                _ => PacketFate::Pass,
-            }
-        });
+        // The authors' program has no answer to the loss of a control packet.
+        scene.spoil_for_a_millisecond(fates, move |packet| preset && packet.payload_bytes == 0);
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {
             scene.send(Time::from_us(at), src, (src + step) % 4, bytes)
         };

@@ -341,16 +341,7 @@ proptest::proptest! {
         let token_window = Some(Bytes(window));
         let config = Config { policy, free_tokens_for, token_window, priorities, ..Config::default() };
         let mut scene = scene(4, config);
-        let mut state = fates | 1;
-        scene.spoil(move |now, _| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            match state >> 59 {
-                0 | 1 if now < ms(1) => PacketFate::Drop,
-                2 if now < ms(1) => PacketFate::Delay(Duration::from_us(state >> 40 & 31)),
-                3 if now < ms(1) => PacketFate::Duplicate,
-                _ => PacketFate::Pass,
-            }
-        });
+        scene.spoil_for_a_millisecond(fates, |_| false);
         let send = |&(bytes, src, step, at): &(u64, u32, u32, u64)| {
             scene.send(Time::from_us(at), src, (src + step) % 4, bytes)
         };
