@@ -18,7 +18,7 @@ NIGHTLY ?= nightly
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench clean
+.PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench bench-against clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -80,8 +80,14 @@ $(TOOLS)/bin/cargo-deny:
 wheel: $(VENV)/.packages
 	$(WITHIN) $(BIN)/maturin build --release --locked $(WHEEL)
 
+# BENCH="storm --repeat 3" chooses lines and options, BENCH=--help lists them. WRITE=1 writes docs/speed.md.
 bench:
-	cargo run --release --locked -p clearway-sim --example bench
+	cargo run --release --locked -p clearway-sim --example bench -- $(if $(WRITE),--json docs/speed.json) $(BENCH)
+	$(if $(WRITE),$(PYTHON) tests/bench_page.py)
+
+# Pairs with the code of a commit: status 1 if this tree is more than 3% slower. AGAINST names lines and options.
+bench-against:
+	$(PYTHON) tests/bench_against.py $(or $(REV),HEAD) $(AGAINST)
 
 $(VENV)/.packages: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or later is needed"; exit 1; }

@@ -1,215 +1,190 @@
-//! How fast the simulator is and how much memory it takes: `cargo run --release -p clearway-sim --example bench`.
+//! How fast the simulator is and how much memory it takes: `make bench`, or
+//! `cargo run --release -p clearway-sim --example bench -- [NAME...] [OPTION...]`.
 //!
 //! Each line is a scenario in a process of its own, so that peak memory is that scenario's and no other's. Speed is in
 //! packet-hops, a packet (data or control) over one link, per second of CPU time (user and system, all threads) from
-//! the scenario to its tables. Everything runs twice and the better time counts, since a machine may be shared.
+//! the scenario to its tables. A machine may be shared, and its caches are shared more often: so what counts is the
+//! ratio to the reference, dcPIM on 144 hosts, which runs again before each group of lines.
 //!
-//! R2C2's rate computation comes last; with the argument `rates`, alone.
+//! R2C2's rate computation comes last; with the name `rates`, alone.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+mod figures;
+mod jobs;
+mod machine;
+mod peer;
 mod rates;
+mod report;
 
-use std::process::Command;
-use std::time::Instant;
+use std::fmt::Display;
+use std::path::PathBuf;
 
-use catalogue::{LinkControl, Transport};
-use nix::sys::resource::{UsageWho, getrusage};
+use figures::{With, best};
+use jobs::{Job, REFERENCE, jobs};
+use machine::Machine;
+use report::{Line, Report};
 
-/// dcPIM section 4.1's default: web search at load 0.6 on 144 hosts.
-const LEAF_SPINE: &str = r#"
-    fabric.leaf_spine = {}
-    [[traffic]]
-    sizes = "websearch"
-    arrivals = { poisson = { load = 0.6 } }
-    flows = 2000
-"#;
+const USAGE: &str = "\
+bench [NAME...] [OPTION...]
+  NAME            lines to run, such as storm, permutation-1024/ndp or rates; all without
+  --list          print the names
+  --quick         fewer and shorter lines, in a minute
+  --repeat N      run each so often; the best counts (default: 2, long ones 1)
+  --threads N     run each with so many threads (default: 1, or what its name says)
+  --set KEY=VALUE set a key of every scenario but the reference (repeatable)
+  --json FILE     write the figures, the machine and the commit
+  --peer PATH     time htsim too: its htsim_ndp, as tests/peers/htsim.sh builds it
+  --one NAME      run one line here and print its figures as JSON";
 
-/// The same on Harmony's 1,024 hosts.
-const FAT_TREE: &str = r#"
-    fabric.fat_tree = { k = 16 }
-    [[traffic]]
-    sizes = "websearch"
-    arrivals = { poisson = { load = 0.6 } }
-    flows = 2000
-"#;
-
-const ONE_FLOW: &str = r#"
-    fabric.fat_tree = { k = 16 }
-    [[traffic]]
-    sizes = { constant = "1460B" }
-    arrivals = "all_at_once"
-    flows = 1
-"#;
-
-const MILLION: &str = r#"
-    fabric.leaf_spine = {}
-    [[traffic]]
-    sizes = { constant = "1460B" }
-    arrivals = { poisson = { load = 0.6 } }
-    flows = 1000000
-"#;
-
-/// An incast among other traffic, for flow controls (Pyrrha section 6, shorter).
-const STORM: &str = r#"
-    fabric.leaf_spine = { racks = 10, hosts_per_rack = 16, spines = 4, propagation = "600ns", switch_delay = "0s" }
-    switch.buffer = { shared = { bytes = "100MB" } }
-    [[traffic]]
-    name = "incast"
-    sizes = { uniform = { min = "43800B", max = "58400B" } }
-    arrivals = "all_at_once"
-    pattern = { incast = { degree = 144, flows_per_sender = 5 } }
-    receivers = "0"
-    flows = 720
-    [[traffic]]
-    name = "other"
-    sizes = "webserver"
-    arrivals = { poisson = { load = 0.8 } }
-    avoid = "0"
-    flows = 10000
-"#;
-
-/// Harmony section 5's default, for transports that admit messages.
-const RPCS: &str = r#"
-    fabric.leaf_spine = {}
-    switch.buffer = { shared = { bytes = "32MB" } }
-    [[traffic]]
-    sizes = { constant = "128KB" }
-    arrivals = { poisson = { load = 0.5 } }
-    admissible = "63us"
-    flows = 15000
-"#;
-
-/// R2C2 section 5.2's default, on which every flow is broadcast twice to 512 nodes.
-const RACK: &str = r#"
-    fabric.torus = {}
-    switch.buffer = { per_port = { bytes = "10MB" } }
-    [[traffic]]
-    sizes.pareto = { shape = 1.05, mean = "100KB" }
-    arrivals.poisson.every = "1us"
-    flows = 5000
-"#;
-
-const SCENARIOS: [(&str, &str); 7] = [
-    ("rack", RACK),
-    ("leaf-spine", LEAF_SPINE),
-    ("fat-tree", FAT_TREE),
-    ("one flow", ONE_FLOW),
-    ("million", MILLION),
-    ("storm", STORM),
-    ("rpcs", RPCS),
-];
+/// What the command line says.
+#[derive(Default)]
+struct Arguments {
+    names: Vec<String>,
+    list: bool,
+    quick: bool,
+    repeat: Option<usize>,
+    threads: Option<usize>,
+    sets: Vec<(String, String)>,
+    json: Option<PathBuf>,
+    peer: Option<PathBuf>,
+    one: Option<String>,
+}
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match &arguments[..] {
-        [scenario, transport, flow_control, threads] => {
-            measure(scenario, transport, flow_control, threads.parse().expect("a number of threads"));
+    let arguments = Arguments::read(std::env::args().skip(1));
+    if arguments.list {
+        jobs().iter().for_each(|job| println!("{}", job.name));
+        return println!("rates");
+    }
+    if let Some(name) = &arguments.one {
+        let jobs = jobs();
+        let job = jobs.iter().find(|job| job.name == *name).unwrap_or_else(|| fail(&format!("no line {name}")));
+        return figures::measure(job, &arguments.with(job));
+    }
+    bench(&arguments);
+}
+
+impl Arguments {
+    fn read(mut words: impl Iterator<Item = String>) -> Arguments {
+        let mut read = Arguments::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().unwrap_or_else(|| fail(&format!("{word} needs a value\n{USAGE}")));
+            match word.as_str() {
+                "--help" | "-h" => {
+                    println!("{USAGE}");
+                    std::process::exit(0)
+                }
+                "--list" => read.list = true,
+                "--quick" => read.quick = true,
+                "--repeat" => read.repeat = Some(number(&value())),
+                "--threads" => read.threads = Some(number(&value())),
+                "--json" => read.json = Some(value().into()),
+                "--peer" => read.peer = Some(value().into()),
+                "--one" => read.one = Some(value()),
+                "--set" => {
+                    let set = value();
+                    let (key, value) = set.split_once('=').unwrap_or_else(|| fail(&format!("{set}: KEY=VALUE")));
+                    read.sets.push((key.to_owned(), value.to_owned()));
+                }
+                _ if word.starts_with('-') => fail(&format!("{word}?\n{USAGE}")),
+                _ => read.names.push(word),
+            }
         }
-        [only] if only == "rates" => rates::bench(),
-        _ => bench(),
+        read
+    }
+
+    /// What a job is run with.
+    fn with(&self, job: &Job) -> With {
+        With { threads: self.threads.unwrap_or(job.threads), quick: self.quick, sets: self.sets.clone() }
+    }
+
+    /// The jobs that were chosen. A name chooses the lines that it is, and those that it begins.
+    fn chosen(&self) -> Vec<Job> {
+        let mut jobs = jobs();
+        let is = |job: &Job, name: &str| job.name == name || job.name.starts_with(&format!("{name}/"));
+        for name in self.names.iter().filter(|name| *name != "rates") {
+            if !jobs.iter().any(|job| is(job, name)) {
+                fail(&format!("no line is called {name}; --list prints the names"));
+            }
+        }
+        jobs.retain(|job| match self.names.is_empty() {
+            true => !self.quick || job.quick.is_some(),
+            false => self.names.iter().any(|name| is(job, name)),
+        });
+        jobs
     }
 }
 
-/// In the child: runs one scenario and prints a line of [`Figures`].
-fn measure(scenario: &str, transport: &str, flow_control: &str, threads: usize) {
-    let (_, traffic) = SCENARIOS.iter().find(|(name, _)| *name == scenario).expect("a scenario of this file");
-    let text = format!("transport = \"{transport}\"\nflow_control = \"{flow_control}\"\n{traffic}");
-    let scenario = scenario::read(&text, "bench", &[]).expect("a sound scenario");
-    let (cpu_before, began) = (cpu_seconds(), Instant::now());
-    let result = clearway_sim::run(&scenario, threads, |_| false).expect("a sound scenario");
-    let (wall, cpu) = (began.elapsed().as_secs_f64(), cpu_seconds() - cpu_before);
-    let sound = result.info.audit.iter().all(|finding| finding.ok);
-    // Linux counts the peak in KiB.
-    let peak_bytes = getrusage(UsageWho::RUSAGE_SELF).expect("every process has its usage").max_rss() * 1024;
-    let info = result.info;
-    println!("{} {} {cpu} {wall} {peak_bytes} {} {sound}", info.packet_hops, info.events, info.flows_completed);
+fn number(word: &str) -> usize {
+    word.parse().ok().filter(|number| *number > 0).unwrap_or_else(|| fail(&format!("{word}: a number from 1 on")))
 }
 
-fn cpu_seconds() -> f64 {
-    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("every process has its usage");
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
-    seconds(usage.user_time()) + seconds(usage.system_time())
+/// Ends with a message.
+fn fail(why: &impl Display) -> ! {
+    eprintln!("bench: {why}");
+    std::process::exit(2)
 }
 
-/// What a child found out.
-#[derive(Clone, Copy)]
-struct Figures {
-    hops: f64,
-    events: f64,
-    cpu: f64,
-    wall: f64,
-    peak_bytes: f64,
-}
-
-/// Runs a scenario in a child process, `times` times, and gives the best.
-fn child(scenario: &str, transport: &str, flow_control: &str, threads: usize, times: usize) -> Figures {
-    let once = |_| {
-        let this = std::env::current_exe().expect("a program knows where it is");
-        let output = Command::new(this)
-            .args([scenario, transport, flow_control, &threads.to_string()])
-            .output()
-            .expect("it starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let line = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut words = line.split_whitespace();
-        let mut number = || words.next().and_then(|word| word.parse::<f64>().ok()).expect("a number");
-        let (hops, events, cpu, wall, peak_bytes, _) = (number(), number(), number(), number(), number(), number());
-        assert_eq!(words.next(), Some("true"), "the audit of {scenario} with {transport}");
-        Figures { hops, events, cpu, wall, peak_bytes }
+fn bench(arguments: &Arguments) {
+    let chosen = arguments.chosen();
+    let mut report = Report {
+        commit: machine::commit(),
+        date: machine::date(),
+        machine: Machine::this(),
+        quick: arguments.quick,
+        reference: REFERENCE,
+        lines: Vec::new(),
+        peers: Vec::new(),
+        conclusions: Vec::new(),
     };
-    (0..times).map(once).min_by(|a, b| a.wall.total_cmp(&b.wall)).expect("at least once")
+    println!("{} of {}, {}", report.commit, report.date, report.machine.cpu);
+    if !chosen.is_empty() {
+        println!("{}", Line::head());
+    }
+    let mut reference = Reference::new();
+    for group in chosen.chunk_by(|a, b| a.group == b.group) {
+        let speed = reference.measure();
+        for job in group {
+            let repeat = arguments.repeat.unwrap_or(if arguments.quick { 1 } else { job.repeat });
+            let line = Line::new(job, best(job, &arguments.with(job), repeat), speed);
+            println!("{}", line.shown());
+            report.lines.push(line);
+        }
+    }
+    for job in chosen.iter().filter(|job| job.peer) {
+        let Some(path) = &arguments.peer else { continue };
+        report.peers.push(peer::measure(path, job, &arguments.with(job).sets_of(job)));
+    }
+    println!();
+    report.conclude();
+    report.conclusions.iter().for_each(|said| println!("{said}"));
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&report).expect("a report is JSON");
+        std::fs::write(path, text + "\n").unwrap_or_else(|error| fail(&format!("{}: {error}", path.display())));
+    }
+    if arguments.names.iter().any(|name| name == "rates") || arguments.names.is_empty() && !arguments.quick {
+        println!();
+        rates::bench();
+    }
 }
 
-fn bench() {
-    println!(
-        "{:<40} {:>7} {:>10} {:>8} {:>8} {:>9} {:>9} {:>8}",
-        "", "threads", "hops", "cpu", "wall", "hops/", "events/", "peak"
-    );
-    println!("{:<40} {:>7} {:>10} {:>8} {:>8} {:>9} {:>9} {:>8}", "", "", "", "s", "s", "cpu s", "hop", "MB");
-    for transport in Transport::NAMES {
-        line(&format!("144 hosts, web search 0.6, {transport}"), 1, child("leaf-spine", transport, "none", 1, 2));
-    }
-    for transport in ["harmony", "fastpass", "dcpim"] {
-        line(&format!("144 hosts, 128 KB RPCs 0.5, {transport}"), 1, child("rpcs", transport, "none", 1, 2));
-    }
-    for transport in ["r2c2", "newreno"] {
-        line(&format!("512 nodes of a rack, flows each us, {transport}"), 1, child("rack", transport, "none", 1, 2));
-    }
-    for flow_control in LinkControl::NAMES {
-        line(
-            &format!("160 hosts, an incast among others, {flow_control}"),
-            1,
-            child("storm", "rdma", flow_control, 1, 2),
-        );
-    }
-    let default = if Transport::NAMES.contains(&"dcpim") { "dcpim" } else { Transport::NAMES[0] };
-    let [one, two] = [1, 2].map(|threads| {
-        let figures = child("fat-tree", default, "none", threads, 2);
-        line(&format!("1,024 hosts, web search 0.6, {default}"), threads, figures);
-        figures
-    });
-    let million = child("million", default, "none", 1, 1);
-    line(&format!("144 hosts, a million small flows, {default}"), 1, million);
-    let idle = child("one flow", default, "none", 1, 1);
-    line(&format!("1,024 hosts, one flow, {default}"), 1, idle);
-    println!();
-    println!("Two threads on 1,024 hosts: {:.2} times as fast by the wall clock.", one.wall / two.wall);
-    println!(
-        "Memory: {:.0} KB a host of an idle fat-tree with its switches, {:.0} B a flow.",
-        idle.peak_bytes / 1024.0 / 1e3,
-        (million.peak_bytes - idle.peak_bytes).max(0.0) / 1e6
-    );
-    println!();
-    rates::bench();
+/// The reference's speed at present: the better of its last two runs.
+struct Reference {
+    job: Option<Job>,
+    before: f64,
 }
 
-fn line(name: &str, threads: usize, figures: Figures) {
-    let Figures { hops, events, cpu, wall, peak_bytes } = figures;
-    let (million, per_cpu) = (hops / 1e6, hops / cpu / 1e6);
-    println!(
-        "{name:<40} {threads:>7} {million:>9.1}M {cpu:>8.2} {wall:>8.2} {per_cpu:>8.2}M {:>9.2} {:>8.0}",
-        events / hops,
-        peak_bytes / 1e6
-    );
+impl Reference {
+    fn new() -> Reference {
+        Reference { job: jobs().into_iter().find(|job| job.name == REFERENCE), before: 0.0 }
+    }
+
+    fn measure(&mut self) -> f64 {
+        let Some(job) = &self.job else { return f64::NAN };
+        let now = best(job, &With { threads: 1, ..With::default() }, 1).hops_per_cpu_s();
+        let better = now.max(self.before);
+        self.before = now;
+        better
+    }
 }

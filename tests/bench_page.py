@@ -1,0 +1,76 @@
+"""Writes docs/speed.md's region of measured numbers from docs/speed.json: `make bench WRITE=1` runs it.
+
+The region stands between `<!-- bench: begin -->` and `<!-- bench: end -->` and is never written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+RECORD, PAGE = DOCS / "speed.json", DOCS / "speed.md"
+REGION = re.compile(r"(<!-- bench: begin -->\n).*?(<!-- bench: end -->\n)", re.DOTALL)
+HEADS = ["scenario", "threads", "packet-hops", "per CPU second", "of the 144-host line", "events a hop", "peak memory"]
+HEADS += ["a host", "a flow"]
+
+
+def filled(page: str, record: Mapping[str, Any]) -> str:
+    """The page with its region as the record has it; ValueError if it has none."""
+    if len(REGION.findall(page)) != 1:
+        raise ValueError("the page needs one region, from <!-- bench: begin --> to <!-- bench: end -->")
+    return REGION.sub(lambda marks: marks[1] + render(record) + marks[2], page)
+
+
+def render(record: Mapping[str, Any]) -> str:
+    """The region's text."""
+    machine = record["machine"]
+    memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
+    said = (
+        f"Measured at commit {record['commit']} on {record['date'][:10]}, on {machine['cores']} cores of "
+        f"{machine['cpu']} with caches of {machine['caches']} and {memory} of memory, Linux {machine['kernel']}."
+    )
+    if record["quick"]:
+        said += " A quick run: scenarios are shorter than they should be."
+    lines = [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
+    lines += [f"| {' | '.join(cells(line))} |" for line in record["lines"]]
+    conclusions = [f"- {said}" for said in record["conclusions"]]
+    parts = [wrapped(said), "\n".join(lines), "\n".join(wrapped(each, "  ") for each in conclusions)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def cells(line: Mapping[str, Any]) -> list[str]:
+    return [
+        line["title"],
+        str(line["threads"]),
+        f"{line['hops'] / 1e6:.1f} M",
+        f"{line['hops_per_cpu_s'] / 1e6:.2f} M",
+        f"{line['ratio']:.2f}",
+        f"{line['events_per_hop']:.2f}",
+        f"{line['peak_bytes'] / 1e6:.0f} MB",
+        f"{line['bytes_a_host'] / 1e3:.0f} KB",
+        f"{line['bytes_a_flow'] / 1e3:.3g} KB",
+    ]
+
+
+def wrapped(text: str, later: str = "") -> str:
+    return textwrap.fill(text, 120, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
+def main(words: list[str]) -> int:
+    record, page = (Path(word) for word in words) if words else (RECORD, PAGE)
+    before = page.read_text(encoding="utf-8")
+    after = filled(before, json.loads(record.read_text(encoding="utf-8")))
+    if after != before:
+        page.write_text(after, encoding="utf-8")
+        print(f"wrote {page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
