@@ -4,6 +4,7 @@ use units::{Duration, PerByte, Rate, Time};
 
 use crate::packet::CLASSES;
 use crate::pool::{Fifo, Hop, PacketId, Pool};
+use crate::prefetch;
 use crate::telemetry::HopRecord;
 
 /// An output port of a switch. The fields that every packet touches come first and take two cache lines: up to the
@@ -21,12 +22,12 @@ pub struct Port {
     paused: u8,
     up: bool,
     hop: Hop,
+    /// Frames to the neighbour, which go before everything else.
+    frames: Fifo,
     round_robin: Option<Box<RoundRobin>>,
     queues: [Queue; CLASSES],
     /// Counters.
     pub stats: PortStats,
-    /// Frames to the neighbour, which go before everything else.
-    frames: Fifo,
     paused_since: Time,
     rate: Rate,
 }
@@ -120,6 +121,14 @@ impl Port {
     /// Transmits at `rate` from the next packet on. The link's nominal rate, which others go by, stays.
     pub fn transmit_at(&mut self, rate: Rate) {
         self.per_byte = self.per_byte.at(rate);
+    }
+
+    /// Asks for what every packet touches of it.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.per_byte);
+        prefetch(&self.queues);
+        prefetch(&self.stats.sent_packets);
     }
 
     /// The kind of hop that its link is.

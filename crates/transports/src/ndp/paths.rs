@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fabric::{Fabric, Route, Routes};
 use node::packet::flags;
-use node::{Packet, Site};
+use node::{Packet, Site, prefetch};
 use rustc_hash::FxHashMap;
 use units::{HostId, PortId, Problem, Stream, SwitchId};
 
@@ -166,6 +166,7 @@ impl Paths {
             index = board.next(order, self.penalty, random, &mut self.left_out);
         }
         packet.label = board.routes[usize::from(index)].route | u64::from(last.0) << board.last_bit();
+        board.prefetch(order);
         packet.flags |= flags::SOURCE_ROUTED | if board.port_bits == 3 { flags::COMPACT_ROUTE } else { 0 };
         Some(PathId { era: self.era, index })
     }
@@ -204,6 +205,14 @@ impl Board {
             switches,
             orders: Default::default(),
             total: Counts::default(),
+        }
+    }
+
+    /// Asks for the route that comes next.
+    fn prefetch(&self, order: Order) {
+        let Permutation { order, next } = &self.orders[order as usize];
+        if let Some(&index) = order.get(*next) {
+            prefetch(&self.routes[usize::from(index)]);
         }
     }
 
