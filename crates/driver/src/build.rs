@@ -7,80 +7,10 @@ use engine::Agenda;
 use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
 use node::pool::{Flight, Pool};
 use run::{HEAD_BYTES, Plan};
-use units::{Duration, HostId, LinkId, NodeId, PerByte, PortId, Rate, Time};
+use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 
 use crate::change::{Change, Timeline};
-use crate::{Carrier, Driver, End, HostPort, HostSlot, Links, Outlet, Pipe, Probe, SwitchSlot};
-
-/// A network cut into parts: where everything is.
-pub struct Cut {
-    parts: usize,
-    /// By node, its part.
-    part_of: Vec<u32>,
-    /// By node, its place among the hosts or the switches of its part.
-    place_of: Vec<u32>,
-    /// By link, the place of its receiving end in the receiver's part.
-    pipe_of: Vec<u32>,
-    /// By link, the place of its sending end in the sender's part.
-    outlet_of: Vec<u32>,
-}
-
-impl Cut {
-    /// Into at most `parts` parts: as many as the fabric has groups of nodes, if those are fewer.
-    pub fn new(fabric: &Fabric, parts: usize) -> Cut {
-        let parts = parts.clamp(1, fabric.groups as usize);
-        // Consecutive groups, so that neighbours stay together.
-        let part = |group: &u32| (*group as usize * parts / fabric.groups as usize) as u32;
-        let part_of: Vec<u32> = fabric.group_of.iter().map(part).collect();
-        let numbered = |part: u32, count: &mut [u32]| {
-            let next = &mut count[part as usize];
-            *next += 1;
-            *next - 1
-        };
-        let mut count = vec![0; parts];
-        let pipe_of = fabric.links.iter().map(|link| numbered(part_of[link.to.index()], &mut count)).collect();
-        // Hosts come first, so outlets are in the order of (node, port) in every part.
-        let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
-        let (mut place_of, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);
-        for node in (0..fabric.nodes()).map(NodeId) {
-            let part = part_of[node.index()];
-            let of_kind = if fabric.as_host(node).is_some() { &mut hosts } else { &mut switches };
-            place_of.push(numbered(part, of_kind));
-            for link in &fabric.ports[node.index()] {
-                outlet_of[link.index()] = numbered(part, &mut outlets);
-            }
-        }
-        Cut { parts, part_of, place_of, pipe_of, outlet_of }
-    }
-
-    /// How many parts.
-    pub fn parts(&self) -> usize {
-        self.parts
-    }
-
-    /// The part of a node.
-    pub fn part_of(&self, node: NodeId) -> usize {
-        self.part_of[node.index()] as usize
-    }
-
-    /// The place of a link's receiving end in the part of the node that it leads to.
-    pub fn pipe_of(&self, link: LinkId) -> u32 {
-        self.pipe_of[link.index()]
-    }
-
-    /// The place of a link's sending end in the part of the node that it comes from.
-    pub fn outlet_of(&self, link: LinkId) -> u32 {
-        self.outlet_of[link.index()]
-    }
-
-    fn end(&self, fabric: &Fabric, node: NodeId, port: PortId) -> End {
-        let index = self.place_of[node.index()];
-        match fabric.as_host(node) {
-            Some(_) => End::Host { index, port },
-            None => End::Switch { index, port },
-        }
-    }
-}
+use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Outlet, Pipe, Probe, SwitchSlot};
 
 /// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
 /// and `receiver` the carrier's parts of a link's ends.
@@ -93,7 +23,7 @@ pub fn drivers<C: Carrier, P: Probe>(
     mut probe: impl FnMut() -> P,
 ) -> Vec<Driver<C, P>> {
     let fabric = &plan.fabric;
-    let mut built: Vec<_> = (0..cut.parts).map(|_| empty(plan, carrier(), probe())).collect();
+    let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe())).collect();
     for node in (0..fabric.nodes()).map(NodeId) {
         let driver = &mut built[cut.part_of(node)];
         let first_outlet = driver.links.outlets.len() as u32;
@@ -145,6 +75,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         probe,
         packet_hops: 0,
         events: 0,
+        busy: false,
         timeline: Timeline::new(interval),
     }
 }
@@ -205,7 +136,7 @@ impl Changes<'_> {
         let mut changes = Changes {
             fabric: &plan.fabric,
             cut,
-            of_parts: (0..cut.parts).map(|_| Vec::new()).collect(),
+            of_parts: (0..cut.parts()).map(|_| Vec::new()).collect(),
             dead: Failures::default(),
             noise: BTreeMap::new(),
             rates: BTreeMap::new(),
@@ -245,7 +176,7 @@ impl Changes<'_> {
 
     /// By part, the places of these switches and of the hosts below them.
     fn told(&self, switches: &[units::SwitchId]) -> Vec<(Vec<u32>, Vec<u32>)> {
-        let mut told = vec![(Vec::new(), Vec::new()); self.cut.parts];
+        let mut told = vec![(Vec::new(), Vec::new()); self.cut.parts()];
         for &switch in switches {
             let node = self.fabric.switch_node(switch);
             told[self.cut.part_of(node)].0.push(self.cut.place_of[node.index()]);

@@ -1,6 +1,6 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
-use node::{Packet, Received};
+use node::{Packet, Received, prefetch};
 use units::{PortId, Time};
 
 use crate::change::Timeline;
@@ -23,6 +23,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// Things that were due and done.
     pub events: u64,
     pub(crate) timeline: Timeline,
+    /// Whether its last window had an event for one in four of its links.
+    pub(crate) busy: bool,
     pub(crate) wants: Wants,
     /// Whether links have a flow control.
     pub(crate) flow_controlled: bool,
@@ -71,6 +73,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     /// Does all that is due before `end`.
     pub fn advance(&mut self, end: Time) {
         let firsts = self.firsts();
+        let events_before = self.events;
+        if self.busy {
+            self.warm_up(end);
+        }
         loop {
             let (now, source) = self.links.agenda.first();
             if now >= end {
@@ -78,6 +84,18 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             }
             self.act_at(now, source, firsts);
         }
+        self.busy = self.events - events_before > self.links.pipes.len() as u64 / 4;
+    }
+
+    /// Asks for what a busy part will need before `end`: other parts have had the cache since its last window.
+    fn warm_up(&self, end: Time) {
+        for pipe in &self.links.pipes {
+            if pipe.packets.next_at() < end {
+                pipe.packets.prefetch_first(&self.links.pool);
+            }
+        }
+        self.links.outlets.iter().for_each(prefetch);
+        self.switches.iter().for_each(|slot| slot.switch.prefetch_ports());
     }
 
     /// Does what is due at one source, and says what it was.

@@ -17,6 +17,7 @@
 
 mod build;
 mod change;
+mod cut;
 mod driver;
 mod links;
 mod nodes;
@@ -26,7 +27,8 @@ mod tally;
 #[cfg(test)]
 mod testing;
 
-pub use build::{Cut, drivers};
+pub use build::drivers;
+pub use cut::Cut;
 pub use driver::{Driver, Due};
 pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};

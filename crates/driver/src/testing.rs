@@ -36,7 +36,7 @@ impl Carrier for Memory {
 
 /// Runs a plan in so many parts until all flows have ended, nothing is left to happen, or its time is over.
 pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P) -> Vec<Driver<Memory, P>> {
-    let cut = Cut::new(&plan.fabric, parts);
+    let cut = Cut::new(plan, parts);
     let mut part = 0..;
     let carrier = || Memory { part: part.next().expect("endless"), outbox: Vec::new() };
     let sender = |link| (cut.part_of(plan.fabric.link(link).to), cut.pipe_of(link));

@@ -19,4 +19,4 @@ mod barrier;
 mod windows;
 
 pub use agenda::Agenda;
-pub use windows::{Ended, Outcome, Partition, run};
+pub use windows::{Bounds, Ended, Outbox, Outcome, Partition, run};

@@ -1,11 +1,11 @@
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use units::{Duration, Time};
 
 use crate::barrier::Barrier;
 
-/// One part of a model, advanced by one thread.
+/// One part of a model. Within a window it is advanced by one thread; in the next window it may be another.
 pub trait Partition: Send {
     /// Messages between partitions.
     type Mail: Send;
@@ -13,9 +13,9 @@ pub trait Partition: Send {
     /// Time of its next event, [`Time::MAX`] if it has none.
     fn next_at(&self) -> Time;
 
-    /// Performs all events before `end`. Mail for partition `p` goes into `outbox[p]` and must not take effect before
+    /// Performs all events before `end`. Mail for other partitions goes into `outbox` and must not take effect before
     /// `end`.
-    fn advance(&mut self, end: Time, outbox: &mut [Vec<Self::Mail>]);
+    fn advance(&mut self, end: Time, outbox: &mut Outbox<Self::Mail>);
 
     /// When a piece of mail takes effect.
     fn effect_at(mail: &Self::Mail) -> Time;
@@ -25,6 +25,38 @@ pub trait Partition: Send {
 
     /// This partition's part of the run's goal so far.
     fn reached(&self) -> u64;
+}
+
+/// Mail from one partition to others, by destination.
+#[derive(Debug)]
+pub struct Outbox<M> {
+    letters: Vec<Vec<M>>,
+    /// Destinations that have mail, so that nobody needs to look at those that have none.
+    used: Vec<usize>,
+}
+
+/// For no partitions: what stands in the place of an outbox that is lent.
+impl<M> Default for Outbox<M> {
+    fn default() -> Self {
+        Outbox::new(0)
+    }
+}
+
+impl<M> Outbox<M> {
+    /// An empty outbox for mail to `partitions` partitions.
+    pub fn new(partitions: usize) -> Outbox<M> {
+        Outbox { letters: (0..partitions).map(|_| Vec::new()).collect(), used: Vec::new() }
+    }
+
+    /// Adds a piece of mail for the partition `to`.
+    #[inline]
+    pub fn post(&mut self, to: usize, mail: M) {
+        let letters = &mut self.letters[to];
+        if letters.is_empty() {
+            self.used.push(to);
+        }
+        letters.push(mail);
+    }
 }
 
 /// Why a run ended.
@@ -51,117 +83,262 @@ pub struct Outcome {
     pub windows: u64,
 }
 
-/// Advances partitions through windows of length `lookahead` until the sum of their progress reaches `goal`, no event
-/// before `horizon` is left, or `watch` returns true. Except for `watch`, the end depends only on the model and not on
-/// the number of threads.
+/// What a run is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The least time from any event to its effect in another partition: the length of a window. More than zero.
+    pub lookahead: Duration,
+    /// No event at this time or later happens.
+    pub horizon: Time,
+    /// The run ends when the partitions have reached so much together.
+    pub goal: u64,
+}
+
+/// Advances partitions through windows until the sum of their progress reaches the goal, no event before the horizon
+/// is left, or `watch` returns true. Except for `watch`, the end depends only on the model, and neither on the number
+/// of partitions nor on that of threads.
 ///
 /// `watch(now, reached)` is called on the calling thread after each window, for progress displays and Ctrl-C.
 ///
-/// A single partition runs on the calling thread. Several get a thread each, the first the calling thread.
+/// The calling thread and `threads - 1` others share the partitions, of which there may be many more than threads: a
+/// thread that advances one small partition after another keeps the state of each in its cache through a window.
+/// Every thread has partitions that it takes first, so that they stay with its cache from window to window, and then
+/// takes those that no thread has begun.
+///
+/// # Panics
+/// If there is no partition or no lookahead, or if a partition panics.
 pub fn run<P: Partition>(
     partitions: &mut [P],
-    lookahead: Duration,
-    horizon: Time,
-    goal: u64,
-    mut watch: impl FnMut(Time, u64) -> bool,
+    threads: usize,
+    bounds: Bounds,
+    watch: impl FnMut(Time, u64) -> bool,
 ) -> Outcome {
-    assert!(lookahead > Duration::ZERO, "partitions with no delay between them can't run side by side");
-    let meeting = Meeting::new(partitions.len(), lookahead, horizon, goal);
-    let (first, others) = partitions.split_first_mut().expect("at least one partition");
+    assert!(bounds.lookahead > Duration::ZERO, "partitions with no delay between them can't run side by side");
+    assert!(!partitions.is_empty(), "a run has at least one partition");
+    let threads = threads.clamp(1, partitions.len());
+    let meeting = Meeting::new(partitions, threads, bounds);
     std::thread::scope(|scope| {
-        for (index, partition) in others.iter_mut().enumerate() {
+        for thread in 1..threads {
             let meeting = &meeting;
-            scope.spawn(move || meeting.attend(index + 1, partition, |_, _| false));
+            scope.spawn(move || meeting.attend(thread, |_, _| false));
         }
-        meeting.attend(0, first, &mut watch)
+        meeting.attend(0, watch)
     })
 }
 
-/// State shared by the threads. There are two boards: a window writes one while the previous one is being read, so that
-/// one barrier for each window is enough.
-struct Meeting<M> {
-    lookahead: Duration,
-    horizon: Time,
-    goal: u64,
+/// What the threads share.
+struct Meeting<'a, P: Partition> {
+    bounds: Bounds,
     barrier: Barrier,
-    boards: [Board<M>; 2],
+    seats: Vec<Seat<'a, P>>,
+    rosters: Vec<Roster>,
+    window: Window,
 }
 
-struct Board<M> {
-    /// By partition: the earliest time that it knows of, from its own events or from mail that it has sent.
-    next_at: Vec<AtomicU64>,
-    /// By partition: its progress.
-    reached: Vec<AtomicU64>,
+/// A partition and its mail.
+struct Seat<'a, P: Partition> {
+    desk: Mutex<Desk<'a, P>>,
+    /// The time of its next event, and its progress: written when it has been advanced, read between windows.
+    next_at: AtomicU64,
+    reached: AtomicU64,
+    /// Two inboxes in turn: one is filled in a window while the other is being read.
+    inboxes: [Inbox<P::Mail>; 2],
+}
+
+/// What only the thread that advances a partition touches.
+struct Desk<'a, P: Partition> {
+    partition: &'a mut P,
+    outbox: Outbox<P::Mail>,
+    /// Empty vectors, kept for their memory.
+    spare: Vec<Vec<P::Mail>>,
+}
+
+struct Inbox<M> {
+    /// Mail by sender.
+    letters: Mutex<Vec<(usize, Vec<M>)>>,
+    /// When the earliest of it takes effect; `NEVER` if there is none.
+    earliest: AtomicU64,
+}
+
+/// The partitions that one thread takes first, and in a window those of them that have anything to do.
+struct Roster {
+    first: usize,
+    end: usize,
+    due: Vec<AtomicUsize>,
+    count: AtomicUsize,
+    /// How many of the due have been taken.
+    taken: AtomicUsize,
+}
+
+/// The window that all threads work on.
+#[derive(Default)]
+struct Window {
+    end: AtomicU64,
+    /// Number of windows so far, this one included.
+    number: AtomicU64,
+    reached: AtomicU64,
+    /// The run is over: the value is 1 + the place in [`ENDS`].
+    ended: AtomicUsize,
     interrupted: AtomicBool,
-    /// Mail by destination and sender.
-    mail: Vec<Vec<Mutex<Vec<M>>>>,
 }
 
-impl<M> Meeting<M> {
-    fn new(parties: usize, lookahead: Duration, horizon: Time, goal: u64) -> Self {
-        let counters = || (0..parties).map(|_| AtomicU64::new(0)).collect();
-        let board = || Board {
-            next_at: counters(),
-            reached: counters(),
-            interrupted: AtomicBool::new(false),
-            mail: (0..parties).map(|_| (0..parties).map(|_| Mutex::new(Vec::new())).collect()).collect(),
-        };
-        Meeting { lookahead, horizon, goal, barrier: Barrier::new(parties), boards: [board(), board()] }
-    }
+const NEVER: u64 = u64::MAX;
+const ENDS: [Ended; 4] = [Ended::Goal, Ended::Horizon, Ended::Quiet, Ended::Interrupted];
 
-    fn attend<P>(&self, me: usize, partition: &mut P, mut watch: impl FnMut(Time, u64) -> bool) -> Outcome
-    where
-        P: Partition<Mail = M>,
-    {
-        let _guard = self.barrier.guard();
-        let mut outbox: Vec<Vec<M>> = self.boards[0].next_at.iter().map(|_| Vec::new()).collect();
-        let mut outcome = Outcome { end: Time::ZERO, ended: Ended::Quiet, windows: 0 };
-        let mut interrupt = false;
-        loop {
-            let board = &self.boards[(outcome.windows & 1) as usize];
-            let mut next_at = partition.next_at();
-            for (to, letters) in outbox.iter_mut().enumerate().filter(|(_, letters)| !letters.is_empty()) {
-                next_at = letters.iter().map(P::effect_at).fold(next_at, Time::min);
-                std::mem::swap(letters, &mut board.mail[to][me].lock().expect("no thread panics with the lock"));
-            }
-            board.next_at[me].store(next_at.ps(), Ordering::Relaxed);
-            board.reached[me].store(partition.reached(), Ordering::Relaxed);
-            if me == 0 {
-                board.interrupted.store(interrupt, Ordering::Relaxed);
-            }
-            if self.barrier.wait().is_err() {
-                return outcome; // the scope passes the other thread's panic on
-            }
-            for letters in &board.mail[me] {
-                let mut letters = letters.lock().expect("no thread panics with the lock");
-                if !letters.is_empty() {
-                    partition.accept(&mut letters);
-                    letters.clear();
-                }
-            }
-            let earliest = board.next_at.iter().map(|at| at.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
-            let reached = board.reached.iter().map(|n| n.load(Ordering::Relaxed)).sum::<u64>();
-            // Every thread draws the same conclusion from the same board.
-            let ended = if board.interrupted.load(Ordering::Relaxed) {
-                Some(Ended::Interrupted)
-            } else if reached >= self.goal {
-                Some(Ended::Goal)
-            } else if earliest == u64::MAX {
-                Some(Ended::Quiet)
-            } else if earliest >= self.horizon.ps() {
-                Some(Ended::Horizon)
-            } else {
-                None
-            };
-            if let Some(ended) = ended {
-                return Outcome { ended, ..outcome };
-            }
-            outcome.windows += 1;
-            outcome.end = Time::from_ps(earliest).saturating_add(self.lookahead).min(self.horizon);
-            partition.advance(outcome.end, &mut outbox);
-            interrupt |= watch(outcome.end, reached);
+impl<'a, P: Partition> Meeting<'a, P> {
+    fn new(partitions: &'a mut [P], threads: usize, bounds: Bounds) -> Self {
+        let parts = partitions.len();
+        let roster = |thread: usize| {
+            let (first, end) = (thread * parts / threads, (thread + 1) * parts / threads);
+            let due = (first..end).map(|_| AtomicUsize::new(0)).collect();
+            Roster { first, end, due, count: AtomicUsize::new(0), taken: AtomicUsize::new(0) }
+        };
+        let seat = |partition: &'a mut P| Seat {
+            next_at: AtomicU64::new(partition.next_at().ps()),
+            reached: AtomicU64::new(partition.reached()),
+            desk: Mutex::new(Desk { partition, outbox: Outbox::new(parts), spare: Vec::new() }),
+            inboxes: [Inbox::new(), Inbox::new()],
+        };
+        Meeting {
+            bounds,
+            barrier: Barrier::new(threads),
+            rosters: (0..threads).map(roster).collect(),
+            seats: partitions.iter_mut().map(seat).collect(),
+            window: Window::default(),
         }
     }
+
+    fn attend(&self, thread: usize, mut watch: impl FnMut(Time, u64) -> bool) -> Outcome {
+        let _guard = self.barrier.guard();
+        let window = &self.window;
+        let mut outcome = Outcome { end: Time::ZERO, ended: Ended::Quiet, windows: 0 };
+        loop {
+            if self.barrier.wait(|| self.open_window()).is_err() {
+                return outcome; // the scope passes the other thread's panic on
+            }
+            if let Some(place) = window.ended.load(Ordering::Relaxed).checked_sub(1) {
+                return Outcome { ended: ENDS[place], ..outcome };
+            }
+            outcome = Outcome {
+                end: Time::from_ps(window.end.load(Ordering::Relaxed)),
+                windows: window.number.load(Ordering::Relaxed),
+                ..outcome
+            };
+            // First its own, then what others have not begun.
+            for turn in 0..self.rosters.len() {
+                let roster = &self.rosters[(thread + turn) % self.rosters.len()];
+                while let Some(part) = roster.take() {
+                    self.advance(part, outcome);
+                }
+            }
+            if watch(outcome.end, window.reached.load(Ordering::Relaxed)) {
+                window.interrupted.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Between two windows, on one thread: whether the run is over, else when the next window ends and which partitions
+    /// have anything to do in it.
+    fn open_window(&self) {
+        let window = &self.window;
+        let number = window.number.load(Ordering::Relaxed) + 1;
+        let (mut earliest, mut reached) = (NEVER, 0);
+        for seat in &self.seats {
+            let mail = seat.inboxes[(number & 1) as usize].earliest.load(Ordering::Relaxed);
+            earliest = earliest.min(seat.next_at.load(Ordering::Relaxed)).min(mail);
+            reached += seat.reached.load(Ordering::Relaxed);
+        }
+        let ended = if window.interrupted.load(Ordering::Relaxed) {
+            Some(Ended::Interrupted)
+        } else if reached >= self.bounds.goal {
+            Some(Ended::Goal)
+        } else if earliest == NEVER {
+            Some(Ended::Quiet)
+        } else if earliest >= self.bounds.horizon.ps() {
+            Some(Ended::Horizon)
+        } else {
+            None
+        };
+        if let Some(ended) = ended {
+            let place = ENDS.iter().position(|&end| end == ended).expect("ENDS has them all");
+            return window.ended.store(1 + place, Ordering::Relaxed);
+        }
+        let end = Time::from_ps(earliest).saturating_add(self.bounds.lookahead).min(self.bounds.horizon);
+        window.number.store(number, Ordering::Relaxed);
+        window.reached.store(reached, Ordering::Relaxed);
+        window.end.store(end.ps(), Ordering::Relaxed);
+        for roster in &self.rosters {
+            let is_due = |&part: &usize| {
+                let seat = &self.seats[part];
+                let mail = &seat.inboxes[(number & 1) as usize];
+                seat.next_at.load(Ordering::Relaxed) < end.ps() || mail.earliest.load(Ordering::Relaxed) != NEVER
+            };
+            roster.fill((roster.first..roster.end).filter(is_due));
+        }
+    }
+
+    /// Hands a partition its mail, advances it through the window, and posts what it sends.
+    fn advance(&self, part: usize, Outcome { end, windows, .. }: Outcome) {
+        let seat = &self.seats[part];
+        let desk = &mut *lock(&seat.desk);
+        let (now, next) = ((windows & 1) as usize, (windows + 1 & 1) as usize);
+        let inbox = &seat.inboxes[now];
+        if inbox.earliest.swap(NEVER, Ordering::Relaxed) != NEVER {
+            let mut letters = lock(&inbox.letters);
+            // In the order of senders, whichever thread was first.
+            letters.sort_unstable_by_key(|&(from, _)| from);
+            for (_, mut mail) in letters.drain(..) {
+                desk.partition.accept(&mut mail);
+                mail.clear();
+                desk.spare.push(mail);
+            }
+        }
+        desk.partition.advance(end, &mut desk.outbox);
+        for to in desk.outbox.used.drain(..) {
+            let mail = std::mem::replace(&mut desk.outbox.letters[to], desk.spare.pop().unwrap_or_default());
+            let earliest = mail.iter().map(|mail| P::effect_at(mail).ps()).min().unwrap_or(NEVER);
+            debug_assert!(earliest >= end.ps(), "mail that takes effect in the window in which it was sent");
+            let inbox = &self.seats[to].inboxes[next];
+            lock(&inbox.letters).push((part, mail));
+            inbox.earliest.fetch_min(earliest, Ordering::Relaxed);
+        }
+        seat.next_at.store(desk.partition.next_at().ps(), Ordering::Relaxed);
+        seat.reached.store(desk.partition.reached(), Ordering::Relaxed);
+    }
+}
+
+impl<M> Inbox<M> {
+    fn new() -> Inbox<M> {
+        Inbox { letters: Mutex::new(Vec::new()), earliest: AtomicU64::new(NEVER) }
+    }
+}
+
+impl Roster {
+    /// Between windows: lists the partitions that are due.
+    fn fill(&self, parts: impl Iterator<Item = usize>) {
+        let mut count = 0;
+        for part in parts {
+            self.due[count].store(part, Ordering::Relaxed);
+            count += 1;
+        }
+        self.count.store(count, Ordering::Relaxed);
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// The next partition that is due and that no thread has taken.
+    fn take(&self) -> Option<usize> {
+        let count = self.count.load(Ordering::Relaxed);
+        if self.taken.load(Ordering::Relaxed) >= count {
+            return None;
+        }
+        let place = self.taken.fetch_add(1, Ordering::Relaxed);
+        (place < count).then(|| self.due[place].load(Ordering::Relaxed))
+    }
+}
+
+/// A thread that panics with a lock breaks the barrier, after which no thread goes on.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]
@@ -209,7 +386,7 @@ mod tests {
         fn next_at(&self) -> Time {
             self.agenda.first().0
         }
-        fn advance(&mut self, end: Time, outbox: &mut [Vec<(usize, u64)>]) {
+        fn advance(&mut self, end: Time, outbox: &mut Outbox<(usize, u64)>) {
             while self.agenda.first().0 < end {
                 let cell = self.first + self.agenda.first().1;
                 let at = self.waiting[cell].pop_first().unwrap();
@@ -222,7 +399,7 @@ mod tests {
                     if self.owner[mail.0] == self.owner[cell] {
                         self.accept(&mut vec![mail]);
                     } else {
-                        outbox[self.owner[mail.0]].push(mail);
+                        outbox.post(self.owner[mail.0], mail);
                     }
                 }
                 let next = self.waiting[cell].first().map_or(Time::MAX, |&at| Time::from_ps(at));
@@ -243,27 +420,32 @@ mod tests {
         }
     }
 
+    fn bounds(goal: u64) -> Bounds {
+        Bounds { lookahead: Duration::from_ps(LOOKAHEAD), horizon: Time::from_ps(20_000), goal }
+    }
+
     #[test]
     fn any_number_of_threads_gives_the_same_history_and_the_same_end() {
-        let run_on = |parts, goal| {
+        let run_on = |parts, threads, goal| {
             let mut rings = Ring::cut(12, parts);
-            let outcome = run(&mut rings, Duration::from_ps(LOOKAHEAD), Time::from_ps(20_000), goal, |_, _| false);
+            let outcome = run(&mut rings, threads, bounds(goal), |_, _| false);
             (outcome, Ring::merged(&rings))
         };
-        let alone = run_on(1, u64::MAX);
+        let alone = run_on(1, 1, u64::MAX);
         assert_eq!(alone.0.ended, Ended::Horizon);
         assert!(alone.1.iter().all(|log| log.len() > 20), "the ring is busy");
-        for parts in [2, 3, 4] {
-            assert_eq!(run_on(parts, u64::MAX), alone);
-            assert_eq!(run_on(parts, 200), run_on(1, 200));
+        let short = run_on(1, 1, 200);
+        assert_eq!(short.0.ended, Ended::Goal);
+        for (parts, threads) in [(2, 1), (2, 2), (3, 2), (4, 4), (12, 1), (12, 3), (12, 5)] {
+            assert_eq!(run_on(parts, threads, u64::MAX), alone, "{parts} parts, {threads} threads");
+            assert_eq!(run_on(parts, threads, 200), short, "{parts} parts, {threads} threads");
         }
-        assert_eq!(run_on(1, 200).0.ended, Ended::Goal);
     }
 
     #[test]
     fn a_watcher_can_interrupt() {
         let mut rings = Ring::cut(12, 2);
-        let outcome = run(&mut rings, Duration::from_ps(LOOKAHEAD), Time::MAX, u64::MAX, |now, _| now.ps() > 2_000);
+        let outcome = run(&mut rings, 2, bounds(u64::MAX), |now, _| now.ps() > 2_000);
         assert_eq!(outcome.ended, Ended::Interrupted);
     }
 
@@ -276,7 +458,7 @@ mod tests {
             fn next_at(&self) -> Time {
                 Time::ZERO
             }
-            fn advance(&mut self, _: Time, _: &mut [Vec<()>]) {
+            fn advance(&mut self, _: Time, _: &mut Outbox<()>) {
                 assert!(self.0 == 0, "the second partition fails");
             }
             fn effect_at(_: &()) -> Time {
@@ -287,6 +469,6 @@ mod tests {
                 0
             }
         }
-        run(&mut [Bomb(0), Bomb(1)], Duration::from_ps(1), Time::MAX, u64::MAX, |_, _| false);
+        run(&mut [Bomb(0), Bomb(1)], 2, bounds(u64::MAX), |_, _| false);
     }
 }

@@ -186,6 +186,20 @@ impl Fabric {
             .min()
     }
 
+    /// By node, a number for all nodes that can't be told apart by a delay of at least `delay`: a host and the switch of
+    /// its first link, and whatever is joined by a link that takes less than `delay`, the receiver's own included.
+    pub fn clumps(&self, delay: Duration) -> Vec<u32> {
+        let mut with = UnionFind::<u32>::new(self.nodes() as usize);
+        for (id, link) in self.links.iter().enumerate() {
+            let id = LinkId::from(id);
+            let first_of_host = link.from_port.0 == 0 && self.as_host(link.from).is_some();
+            if first_of_host || link.propagation + self.delay_after(id) < delay {
+                with.union(link.from.0, link.to.0);
+            }
+        }
+        with.into_labeling()
+    }
+
     /// The node with this name. The error names the nearest name that exists.
     pub fn find(&self, name: &str) -> Result<NodeId, Problem> {
         match self.names.iter().position(|known| known == name) {

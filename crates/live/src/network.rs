@@ -47,7 +47,7 @@ pub(crate) enum Ended {
 
 impl<'a> Network<'a> {
     pub fn new(plan: &'a Plan, sockets: Sockets, clock: Clock) -> Network<'a> {
-        let cut = Cut::new(&plan.fabric, 1);
+        let cut = Cut::new(plan, 1);
         let mut carrier = Some(Datagrams::new(plan, sockets, clock));
         let carrier = || carrier.take().expect("there is one part");
         let mut built = drivers(plan, &cut, carrier, Sent::new, |link| Read::new(cut.outlet_of(link)), || ());

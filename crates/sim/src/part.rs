@@ -5,11 +5,11 @@
 
 use catalogue::Transport;
 use driver::{Carrier, Cut, Departure, Driver, Links, Probe};
-use engine::Partition;
+use engine::{Outbox, Partition};
 use fabric::{Change, LinkNoise};
-use node::Telemetry;
 use node::packet::flags;
 use node::pool::{PacketId, Slot};
+use node::{Telemetry, prefetch};
 use run::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>);
 /// Carries packets in memory.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// For other parts.
-    outbox: Vec<(u32, Crossing)>,
+    /// For other parts: the engine's, lent for the time of a window.
+    outbox: Outbox<Crossing>,
 }
 
 /// A packet that goes from one part to another.
@@ -57,7 +57,7 @@ impl Carrier for Memory {
             PipeRef::There { part, pipe } => {
                 let slot = links.pool.remove(id);
                 let telemetry = slot.packet.has(flags::TELEMETRY).then(|| Box::new(*links.pool.telemetry_mut(id)));
-                links.carrier.outbox.push((part, Crossing { pipe, at, slot, telemetry }));
+                links.carrier.outbox.post(part as usize, Crossing { pipe, at, slot, telemetry });
             }
         }
     }
@@ -86,7 +86,7 @@ fn is_lost_to_noise(links: &mut Links<Memory>, pipe: usize, id: PacketId) -> boo
 /// The network cut into at most `parts` parts, each with a probe of its own.
 pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
-    let cut = Cut::new(fabric, parts);
+    let cut = Cut::new(plan, parts);
     let sender = |link: LinkId| {
         let (ends, pipe) = (fabric.link(link), cut.pipe_of(link));
         let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
@@ -117,11 +117,10 @@ impl<P: Probe> Partition for Part<P> {
         self.0.links.agenda.first().0
     }
 
-    fn advance(&mut self, end: Time, outbox: &mut [Vec<Crossing>]) {
+    fn advance(&mut self, end: Time, outbox: &mut Outbox<Crossing>) {
+        std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
         self.0.advance(end);
-        for (part, crossing) in self.0.links.carrier.outbox.drain(..) {
-            outbox[part as usize].push(crossing);
-        }
+        std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
     }
 
     fn effect_at(mail: &Crossing) -> Time {
@@ -130,6 +129,13 @@ impl<P: Probe> Partition for Part<P> {
 
     fn accept(&mut self, mail: &mut Vec<Crossing>) {
         let links = &mut self.0.links;
+        // All ends are known before the first packet is read.
+        for crossing in mail.iter() {
+            prefetch(&links.pipes[crossing.pipe as usize].packets);
+        }
+        for crossing in mail.iter() {
+            links.pipes[crossing.pipe as usize].packets.prefetch_last(&links.pool);
+        }
         for Crossing { pipe, at, slot, telemetry } in mail.drain(..) {
             let end = &mut links.pipes[pipe as usize];
             if !end.up {

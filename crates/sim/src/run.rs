@@ -1,5 +1,5 @@
-use driver::{Driver, Probe, Probes, Whole, digest};
-use engine::{Ended, Outcome};
+use driver::{Cut, Driver, Probe, Probes, Whole, digest};
+use engine::{Bounds, Ended, Outcome};
 use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
 use serde::Serialize;
@@ -41,6 +41,8 @@ pub struct RunInfo {
     pub end_ps: u64,
     /// Threads that ran it.
     pub threads: usize,
+    /// Parts that its network was cut into, which the threads shared.
+    pub parts: usize,
     /// Windows of the parallel engine.
     pub windows: u64,
     /// Hosts of the fabric.
@@ -59,34 +61,58 @@ pub struct RunInfo {
     pub audit: Vec<Finding>,
 }
 
-/// Runs a scenario on up to `threads` threads (fewer if the fabric has fewer groups of nodes). `watch` is called after
-/// each window; when it returns true the run stops there and the results so far are given.
-pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
+/// How a run uses the machine. Its results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// Most threads; at least one is taken.
+    pub threads: usize,
+    /// Most parts that the network is cut into; `None` lets [`Cut::parts_for`] choose.
+    pub parts: Option<usize>,
+}
+
+/// On so many threads.
+impl From<usize> for Execution {
+    fn from(threads: usize) -> Execution {
+        Execution { threads, parts: None }
+    }
+}
+
+/// Runs a scenario. `watch` is called after each window; when it returns true the run stops there and the results so
+/// far are given. There are no more threads than parts, and no more parts than the fabric has racks.
+pub fn run(
+    scenario: &Scenario,
+    execution: impl Into<Execution>,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> Result<RunResult, Problem> {
+    let execution = execution.into();
     let plan = Plan::new(scenario)?;
     let flows = plan.flows.len() as u64;
     let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
     let probes = || Probes::new(&plan);
     Ok(match probes().is_empty() {
-        true => run_watched(&plan, threads, || (), watch),
-        false => run_watched(&plan, threads, probes, watch),
+        true => run_watched(&plan, execution, || (), watch),
+        false => run_watched(&plan, execution, probes, watch),
     })
 }
 
 /// Runs a plan under some kind of probe.
 fn run_watched<P: Probe>(
     plan: &Plan,
-    threads: usize,
+    Execution { threads, parts }: Execution,
     probe: impl FnMut() -> P,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
-    let mut parts = part::parts(plan, threads, probe);
-    let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, plan.flows.len() as u64, watch);
+    let parts = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
+    let mut parts = part::parts(plan, parts, probe);
+    let threads = threads.clamp(1, parts.len());
+    let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: plan.flows.len() as u64 };
+    let outcome = engine::run(&mut parts, threads, bounds, watch);
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);
-    conclude(plan, &drivers, outcome)
+    conclude(plan, &drivers, threads, outcome)
 }
 
-fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], outcome: Outcome) -> RunResult {
+fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, outcome: Outcome) -> RunResult {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
     let whole = Whole { plan, end: outcome.end, switches: switches().collect(), hosts: hosts().collect() };
@@ -106,7 +132,8 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], outcome: Outcome
             Ended::Interrupted => "interrupted",
         },
         end_ps: outcome.end.ps(),
-        threads: parts.len(),
+        threads,
+        parts: parts.len(),
         windows: outcome.windows,
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,

@@ -4,7 +4,7 @@ use catalogue::{LinkControl, Transport};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::run_on;
+use crate::{Execution, run_on};
 
 fn fabrics() -> impl Strategy<Value = &'static str> {
     select(vec![
@@ -133,6 +133,7 @@ proptest! {
         flow_control in select(LinkControl::NAMES.to_vec()),
         completion in select(vec!["delivered", "acknowledged"]),
         classes in proptest::collection::vec(traffic(), 1..3),
+        parts in 2usize..9,
     ) {
         let mut classes: Vec<String> = classes
             .iter()
@@ -186,7 +187,8 @@ proptest! {
                 Err(problem) => panic!("{problem}\n{text}"),
             }
         };
-        let (alone, together) = (run_on(1, &text), run_on(2, &text));
+        let cut = Execution { threads: 2, parts: Some(parts) };
+        let (alone, together) = (run_on(1, &text), run_on(cut, &text));
         prop_assert_eq!(alone.info.digest, together.info.digest, "{}", text);
         prop_assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{}", text);
     }

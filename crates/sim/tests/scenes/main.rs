@@ -10,6 +10,7 @@ mod arrivals;
 mod bit_errors;
 mod congestion;
 mod convergence;
+mod cuts;
 mod degraded;
 mod digest;
 mod failures;
@@ -39,7 +40,7 @@ mod recovery;
 mod reference;
 mod resubmit;
 
-use clearway_sim::{RunResult, run};
+use clearway_sim::{Execution, RunResult, run};
 use run::{Data, Table};
 use scenario::{Scenario, read};
 
@@ -48,9 +49,9 @@ fn scenario(toml: &str) -> Scenario {
     read(toml, "scene.toml", &[]).unwrap_or_else(|error| panic!("{error}\n{toml}"))
 }
 
-/// Runs a scenario on so many threads, and checks what holds after every run.
-fn run_on(threads: usize, toml: &str) -> RunResult {
-    let result = run(&scenario(toml), threads, |_| false).unwrap_or_else(|problem| panic!("{problem}\n{toml}"));
+/// Runs a scenario on so many threads or parts, and checks what holds after every run.
+fn run_on(execution: impl Into<Execution>, toml: &str) -> RunResult {
+    let result = run(&scenario(toml), execution, |_| false).unwrap_or_else(|problem| panic!("{problem}\n{toml}"));
     check(&result);
     result
 }
@@ -59,9 +60,10 @@ fn run_alone(toml: &str) -> RunResult {
     run_on(1, toml)
 }
 
-/// The same on one thread and on two.
+/// The same on one thread and on two, as a whole and cut into as many parts as it may be.
 fn run_both(toml: &str) -> RunResult {
-    let (alone, together) = (run_alone(toml), run_on(2, toml));
+    let cut = |threads, parts| Execution { threads, parts: Some(parts) };
+    let (alone, together) = (run_on(cut(1, 1), toml), run_on(cut(2, usize::MAX), toml));
     assert_eq!(alone.info.digest, together.info.digest, "{toml}");
     assert!(format!("{:?}", alone.tables) == format!("{:?}", together.tables), "{toml}");
     alone

@@ -1,0 +1,125 @@
+//! How a network is cut into parts: which node is where.
+
+use std::collections::BTreeMap;
+
+use fabric::Fabric;
+use run::Plan;
+use units::{LinkId, NodeId, PortId};
+
+use crate::End;
+
+/// A network cut into parts: where everything is.
+pub struct Cut {
+    parts: usize,
+    /// By node, its part.
+    pub(crate) part_of: Vec<u32>,
+    /// By node, its place among the hosts or the switches of its part.
+    pub(crate) place_of: Vec<u32>,
+    /// By link, the place of its receiving end in the receiver's part.
+    pub(crate) pipe_of: Vec<u32>,
+    /// By link, the place of its sending end in the sender's part.
+    pub(crate) outlet_of: Vec<u32>,
+}
+
+/// How many ends of links a part has at best. A thread that advances a part through a window touches the state of its
+/// ports, links and packets again and again: some 500 bytes an end, so that they fit into the second-level cache of the
+/// processors of today. Smaller parts would only exchange more packets. It was measured in pairs on fat-trees of 1,024
+/// and 8,192 hosts (docs/speed.md).
+const ENDS_OF_A_PART: usize = 800;
+
+impl Cut {
+    /// As many parts as keep each small enough for a cache, and as many as there are threads.
+    pub fn parts_for(plan: &Plan, threads: usize) -> usize {
+        let ends = 2 * plan.fabric.links.len();
+        ends.div_ceil(ENDS_OF_A_PART).max(threads)
+    }
+
+    /// Into at most `parts` parts: fewer if so many would have to be joined by a delay shorter than the lookahead.
+    pub fn new(plan: &Plan, parts: usize) -> Cut {
+        let fabric = &plan.fabric;
+        let (part_of, parts) = part_of_nodes(plan, parts);
+        let numbered = |part: u32, count: &mut [u32]| {
+            let next = &mut count[part as usize];
+            *next += 1;
+            *next - 1
+        };
+        let mut count = vec![0; parts];
+        let pipe_of = fabric.links.iter().map(|link| numbered(part_of[link.to.index()], &mut count)).collect();
+        // Hosts come first, so outlets are in the order of (node, port) in every part.
+        let (mut hosts, mut switches, mut outlets) = (vec![0; parts], vec![0; parts], vec![0; parts]);
+        let (mut place_of, mut outlet_of) = (Vec::new(), vec![0; fabric.links.len()]);
+        for node in (0..fabric.nodes()).map(NodeId) {
+            let part = part_of[node.index()];
+            let of_kind = if fabric.as_host(node).is_some() { &mut hosts } else { &mut switches };
+            place_of.push(numbered(part, of_kind));
+            for link in &fabric.ports[node.index()] {
+                outlet_of[link.index()] = numbered(part, &mut outlets);
+            }
+        }
+        Cut { parts, part_of, place_of, pipe_of, outlet_of }
+    }
+
+    /// How many parts.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// The part of a node.
+    pub fn part_of(&self, node: NodeId) -> usize {
+        self.part_of[node.index()] as usize
+    }
+
+    /// The place of a link's receiving end in the part of the node that it leads to.
+    pub fn pipe_of(&self, link: LinkId) -> u32 {
+        self.pipe_of[link.index()]
+    }
+
+    /// The place of a link's sending end in the part of the node that it comes from.
+    pub fn outlet_of(&self, link: LinkId) -> u32 {
+        self.outlet_of[link.index()]
+    }
+
+    pub(crate) fn end(&self, fabric: &Fabric, node: NodeId, port: PortId) -> End {
+        let index = self.place_of[node.index()];
+        match fabric.as_host(node) {
+            Some(_) => End::Host { index, port },
+            None => End::Switch { index, port },
+        }
+    }
+}
+
+/// By node its part, and how many parts there are.
+///
+/// What must stay together is a clump: a rack's switch with its hosts, and nodes whose links are shorter than the
+/// lookahead. Clumps are taken in the order of the fabric's groups (pods, racks, rows), so that neighbours share a
+/// part: those with hosts fill one part after the other, and switches without hosts are dealt out evenly over the parts
+/// that their group fills, since in a Clos network each of them is as near to one rack as to another.
+fn part_of_nodes(plan: &Plan, parts: usize) -> (Vec<u32>, usize) {
+    let fabric = &plan.fabric;
+    let clump_of = fabric.clumps(plan.lookahead);
+    let mut clumps: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
+    for node in (0..fabric.nodes()).map(NodeId) {
+        clumps.entry(clump_of[node.index()]).or_default().push(node);
+    }
+    // By group: clumps with hosts, and others.
+    let mut groups: BTreeMap<u32, [Vec<Vec<NodeId>>; 2]> = BTreeMap::new();
+    for clump in clumps.into_values() {
+        let bare = clump.iter().all(|&node| fabric.as_host(node).is_none());
+        groups.entry(fabric.group_of[clump[0].index()]).or_default()[usize::from(bare)].push(clump);
+    }
+    let hosted = groups.values().map(|[hosted, _]| hosted.len()).sum::<usize>();
+    let parts = parts.clamp(1, hosted);
+    let mut part_of = vec![0; fabric.nodes() as usize];
+    let mut done = 0;
+    for [hosted_here, bare] in groups.values() {
+        let part = |place: usize| ((done + place) * parts / hosted) as u32;
+        let count = hosted_here.len();
+        let placed = hosted_here.iter().enumerate().map(|(place, clump)| (place, clump));
+        let dealt = bare.iter().enumerate().map(|(place, clump)| (place * count.max(1) / bare.len(), clump));
+        for (place, clump) in placed.chain(dealt) {
+            clump.iter().for_each(|node| part_of[node.index()] = part(place).min(parts as u32 - 1));
+        }
+        done += count;
+    }
+    (part_of, parts)
+}
