@@ -186,8 +186,9 @@ impl Fabric {
             .min()
     }
 
-    /// By node, a number for all nodes that can't be told apart by a delay of at least `delay`: a host and the switch of
-    /// its first link, and whatever is joined by a link that takes less than `delay`, the receiver's own included.
+    /// By node, the number of its clump: nodes that can't be parted where something takes at least `delay` from part to
+    /// part. A host and the switch of its first link are in one, and the ends of a link whose propagation and the
+    /// receiver's own delay take less.
     pub fn clumps(&self, delay: Duration) -> Vec<u32> {
         let mut with = UnionFind::<u32>::new(self.nodes() as usize);
         for (id, link) in self.links.iter().enumerate() {
