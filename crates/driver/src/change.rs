@@ -49,12 +49,15 @@ pub(crate) struct Timeline {
     /// Between samples; zero for none.
     pub interval: Duration,
     pub sample_at: Time,
+    /// Samples that are kept, and how many that may be: an even number.
+    samples: u64,
+    samples_max: u64,
 }
 
 impl Timeline {
-    pub fn new(interval: Duration) -> Timeline {
+    pub fn new(interval: Duration, samples_max: u64) -> Timeline {
         let sample_at = if interval == Duration::ZERO { Time::MAX } else { Time::ZERO + interval };
-        Timeline { changes: Vec::new(), interval, sample_at }
+        Timeline { changes: Vec::new(), interval, sample_at, samples: 0, samples_max: samples_max.max(2) & !1 }
     }
 
     pub fn next_at(&self) -> Time {
@@ -73,6 +76,12 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if self.timeline.sample_at <= now {
             let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
             self.probe.on_sample(now, view);
+            self.timeline.samples += 1;
+            if self.timeline.samples == self.timeline.samples_max {
+                self.timeline.samples /= 2;
+                self.timeline.interval = self.timeline.interval * 2;
+                self.probe.on_thin(self.timeline.interval);
+            }
             self.timeline.sample_at = now + self.timeline.interval;
         }
         let at = self.timeline.next_at();

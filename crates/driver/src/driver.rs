@@ -1,7 +1,7 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
 use node::{Packet, Received, prefetch};
-use units::{PortId, Time};
+use units::{Duration, PortId, Time};
 
 use crate::change::Timeline;
 use crate::links::TIMELINE;
@@ -144,6 +144,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub fn end(&mut self) {
         let view = View { switches: &self.switches, hosts: &self.hosts, pool: &self.links.pool };
         self.probe.end(view);
+    }
+
+    /// Between samples by now: `measure.interval`, or a multiple of it after many samples; zero if none are taken.
+    pub fn sample_interval(&self) -> Duration {
+        self.timeline.interval
     }
 
     /// Flows that have ended at its hosts.

@@ -4,7 +4,7 @@ use fabric::Routes;
 use node::pool::{Pool, Transit};
 use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
-use units::{PortId, Time};
+use units::{Duration, PortId, Time};
 
 use crate::{End, HostSlot, SwitchSlot};
 
@@ -40,6 +40,10 @@ pub trait Probe: Send + Sized {
 
     /// An interval of `measure.interval` ends.
     fn on_sample(&mut self, _now: Time, _view: View<'_>) {}
+
+    /// There are too many samples: from now on one is taken at multiples of `interval`, which is twice what it was.
+    /// Samples at other times are to be dropped, and what they summed over time goes to the next.
+    fn on_thin(&mut self, _interval: Duration) {}
 
     /// Something is about to change.
     fn on_change(&mut self, _now: Time, _change: Upcoming<'_>, _view: View<'_>) {}
@@ -119,6 +123,8 @@ pub struct Whole<'a> {
     pub plan: &'a Plan,
     /// When it ended.
     pub end: Time,
+    /// Between samples.
+    pub sample_interval: Duration,
     /// All switches.
     pub switches: Vec<&'a SwitchSlot>,
     /// All hosts.

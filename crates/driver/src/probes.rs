@@ -10,7 +10,7 @@ mod utilisation;
 use node::pool::{Pool, Transit};
 use node::{Loss, Packet};
 use run::{Finding, Plan, Table};
-use units::{PortId, Time};
+use units::{Duration, PortId, Time};
 
 use crate::{End, HostSlot, Probe, SwitchSlot, Upcoming, View, Wants, Whole};
 
@@ -64,6 +64,10 @@ macro_rules! probes {
 
             fn on_sample(&mut self, now: Time, view: View<'_>) {
                 $(if let Some(probe) = &mut self.$name { probe.on_sample(now, view); })*
+            }
+
+            fn on_thin(&mut self, interval: Duration) {
+                $(if let Some(probe) = &mut self.$name { probe.on_thin(interval); })*
             }
 
             fn on_change(&mut self, now: Time, change: Upcoming<'_>, view: View<'_>) {

@@ -63,5 +63,12 @@ pub(crate) fn run<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P)
 /// All parts of a run that is over.
 pub(crate) fn whole<'a, P: Probe>(plan: &'a Plan, parts: &'a [Driver<Memory, P>]) -> Whole<'a> {
     let switches = parts.iter().flat_map(|part| &part.switches).collect();
-    Whole { plan, end: plan.horizon, switches, hosts: parts.iter().flat_map(|part| &part.hosts).collect() }
+    let sample_interval = plan.scenario.measure.interval;
+    Whole {
+        plan,
+        end: plan.horizon,
+        sample_interval,
+        switches,
+        hosts: parts.iter().flat_map(|part| &part.hosts).collect(),
+    }
 }

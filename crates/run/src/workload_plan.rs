@@ -65,7 +65,6 @@ impl WorkloadPlan {
             Some(end) => Time::ZERO + end,
             None => last_start.saturating_add(scenario.measure.drain),
         };
-        check_samples(scenario, &fabric, last_start.min(horizon))?;
         Ok(WorkloadPlan {
             fabric,
             quotient,
@@ -80,26 +79,6 @@ impl WorkloadPlan {
             horizon,
         })
     }
-}
-
-/// What samples may come to before the last message starts, in rows of switches and tiers: two gigabytes or so.
-const SAMPLES_MAX: u64 = 1 << 26;
-
-/// Refuses a run that would sample an idle network until memory ends, such as one whose traffic starts in a month.
-fn check_samples(scenario: &Scenario, fabric: &Fabric, last_start: Time) -> Result<(), Problem> {
-    let interval = scenario.measure.interval.ps();
-    let rows = u64::from(fabric.switches) + 3;
-    let samples = last_start.ps().checked_div(interval).unwrap_or(0);
-    if samples.saturating_mul(rows) <= SAMPLES_MAX {
-        return Ok(());
-    }
-    let message = format!(
-        "messages start until {last_start}, and by then there would be {samples} samples of {rows} switches and \
-         tiers; take one \
-         of at least {}, or \"0s\" for no samples, or let traffic start earlier",
-        units::Duration::from_ps(last_start.ps() / (SAMPLES_MAX / rows).max(1) + 1),
-    );
-    Err(Problem::new("measure.interval", message))
 }
 
 fn sites(scenario: &Scenario, fabric: &Fabric, quotient: &Quotient) -> Vec<Site> {

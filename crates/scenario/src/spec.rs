@@ -77,8 +77,12 @@ pub struct Measure {
     pub end: Option<Duration>,
     /// Without `end`: how long the run may continue after the last flow's start. Default: 1s.
     pub drain: Duration,
-    /// Time between samples of queues and links; 0 takes no samples. Default: 10us.
+    /// Time between samples of queues and links; 0 takes no samples. It doubles when `rows_max` is reached. Default:
+    /// 10us.
     pub interval: Duration,
+    /// Most rows of samples of switches. When more would be taken, every second sample is dropped and the interval
+    /// doubles, so that a long run takes no more memory than a short one. Default: 2097152.
+    pub rows_max: u64,
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.
     pub arrivals: Vec<String>,
@@ -182,6 +186,7 @@ impl Default for Measure {
             end: None,
             drain: Duration::from_ms(1000),
             interval: Duration::from_us(10),
+            rows_max: 1 << 21,
             arrivals: Vec::new(),
         }
     }

@@ -39,6 +39,8 @@ pub struct RunInfo {
     pub ended: &'static str,
     /// Simulated time at the end, in picoseconds.
     pub end_ps: u64,
+    /// Time between samples, in picoseconds: `measure.interval`, or more if the run was long; 0 without samples.
+    pub sample_interval_ps: u64,
     /// Threads that ran it.
     pub threads: usize,
     /// Parts that its network was cut into, which the threads shared.
@@ -115,7 +117,9 @@ fn run_watched<P: Probe>(
 fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, outcome: Outcome) -> RunResult {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
-    let whole = Whole { plan, end: outcome.end, switches: switches().collect(), hosts: hosts().collect() };
+    let sample_interval = parts[0].sample_interval();
+    let (switch_list, host_list) = (switches().collect(), hosts().collect());
+    let whole = Whole { plan, end: outcome.end, sample_interval, switches: switch_list, hosts: host_list };
     let flows = Flows::gather(plan.flows.len(), hosts().map(|slot| &slot.host));
     let completed = flows.completed();
     let info = RunInfo {
@@ -132,6 +136,7 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
             Ended::Interrupted => "interrupted",
         },
         end_ps: outcome.end.ps(),
+        sample_interval_ps: sample_interval.ps(),
         threads,
         parts: parts.len(),
         windows: outcome.windows,

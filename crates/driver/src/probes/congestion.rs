@@ -258,6 +258,16 @@ impl Probe for Congestion {
         }
     }
 
+    fn on_thin(&mut self, interval: Duration) {
+        self.rows.retain(|row| row.at.is_multiple_of(interval));
+        let waiting = std::mem::take(&mut self.waiting);
+        for row in &mut self.rows {
+            let begin = self.waiting.len();
+            self.waiting.extend_from_slice(&waiting[row.waiting.clone()]);
+            row.waiting = begin..self.waiting.len();
+        }
+    }
+
     fn on_change(&mut self, _: Time, change: Upcoming<'_>, view: View<'_>) {
         match change {
             Upcoming::Routes(routes) => {

@@ -35,6 +35,13 @@ struct Arrived {
     received: u64,
 }
 
+impl Arrived {
+    fn add(&mut self, other: Arrived) {
+        self.delivered += other.delivered;
+        self.received += other.received;
+    }
+}
+
 impl EntityProbe {
     /// None if a run has no entities.
     pub fn new(plan: &Plan) -> Option<EntityProbe> {
@@ -81,6 +88,14 @@ impl Probe for EntityProbe {
         }
     }
 
+    fn on_thin(&mut self, interval: Duration) {
+        let mut sums: BTreeMap<(Time, u16), Arrived> = BTreeMap::new();
+        for (at, entity, arrived) in self.samples.drain(..) {
+            sums.entry((at.next_multiple_of(interval), entity)).or_default().add(arrived);
+        }
+        self.samples.extend(sums.into_iter().map(|((at, entity), arrived)| (at, entity, arrived)));
+    }
+
     /// The tables `entities`, `waits` and `aqs`; none if the run has no entities.
     fn tables(seen: &[&EntityProbe], whole: &Whole<'_>) -> Vec<Table> {
         if seen.is_empty() {
@@ -93,7 +108,7 @@ impl Probe for EntityProbe {
 fn arrivals(seen: &[&EntityProbe], whole: &Whole<'_>) -> Table {
     let (plan, end) = (whole.plan, whole.end);
     let count = plan.entities.names.len();
-    let interval = plan.scenario.measure.interval;
+    let interval = whole.sample_interval;
     let rest = seen.iter().flat_map(|probe| (0u16..).zip(&probe.now).map(|(entity, &arrived)| (end, entity, arrived)));
     let mut cells: BTreeMap<(Time, u16), Arrived> = BTreeMap::new();
     // Every entity has a row in every interval, also where nothing arrived: a mean over rows is a mean over time.
@@ -104,9 +119,7 @@ fn arrivals(seen: &[&EntityProbe], whole: &Whole<'_>) -> Table {
     }
     for (at, entity, arrived) in seen.iter().flat_map(|probe| probe.samples.iter().copied()).chain(rest) {
         if arrived != Arrived::default() || cells.contains_key(&(at, entity)) {
-            let cell = cells.entry((at, entity)).or_default();
-            cell.delivered += arrived.delivered;
-            cell.received += arrived.received;
+            cells.entry((at, entity)).or_default().add(arrived);
         }
     }
     let sum = |value: &dyn Fn(&Arrived) -> u64| Data::U64(cells.values().map(value).collect());

@@ -44,6 +44,10 @@ impl Probe for Queues {
         }
     }
 
+    fn on_thin(&mut self, interval: Duration) {
+        self.samples.retain(|sample| sample.at.is_multiple_of(interval));
+    }
+
     /// The table `queues`; empty without samples.
     fn tables(seen: &[&Queues], whole: &Whole<'_>) -> Vec<Table> {
         let mut samples: Vec<Sample> = seen.iter().flat_map(|seen| seen.samples.iter().copied()).collect();

@@ -55,6 +55,27 @@ impl Probe for Utilisation {
         self.new_bytes.push((now, self.first_time.take_bytes()));
     }
 
+    fn on_thin(&mut self, interval: Duration) {
+        for (at, _) in &mut self.sent {
+            *at = at.next_multiple_of(interval);
+        }
+        for (at, _) in &mut self.new_bytes {
+            *at = at.next_multiple_of(interval);
+        }
+        self.sent.dedup_by(|later, sum| {
+            let same = later.0 == sum.0;
+            if same {
+                sum.1 = std::array::from_fn(|hop| sum.1[hop] + later.1[hop]);
+            }
+            same
+        });
+        self.new_bytes.dedup_by(|later, sum| {
+            let same = later.0 == sum.0;
+            sum.1 += if same { later.1 } else { 0 };
+            same
+        });
+    }
+
     /// The table `utilisation`; empty without samples.
     fn tables(seen: &[&Utilisation], whole: &Whole<'_>) -> Vec<Table> {
         let plan = whole.plan;
@@ -72,7 +93,7 @@ impl Probe for Utilisation {
         for &(at, bytes) in seen.iter().flat_map(|seen| &seen.new_bytes) {
             *first.entry(at).or_default() += bytes;
         }
-        let interval = plan.scenario.measure.interval.secs_f64();
+        let interval = whole.sample_interval.secs_f64();
         let of_capacity = |hop: usize, bytes: u64| bytes as f64 * 8.0 / interval / capacity[hop] as f64;
         let share = |(&(_, hop), &bytes): (&(Time, usize), &u64)| of_capacity(hop, bytes);
         let data_share = |&(at, hop): &(Time, usize)| match hop {

@@ -39,6 +39,7 @@ mod rdma;
 mod recovery;
 mod reference;
 mod resubmit;
+mod samples;
 
 use clearway_sim::{Execution, RunResult, run};
 use run::{Data, Table};

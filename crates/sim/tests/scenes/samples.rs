@@ -1,0 +1,42 @@
+//! Samples of long runs: as many as are kept, at intervals that double, and sums stay sums.
+
+use crate::{RunResult, column, run_both, table};
+
+/// Four messages at the beginning and four at 20 ms; three switches, so a sample has three rows.
+fn idle_between(rows_max: u64) -> RunResult {
+    run_both(&format!(
+        r#"
+        transport = "dcpim"
+        fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 2, spines = 1 }}
+        measure = {{ interval = "10us", rows_max = {rows_max} }}
+        entity = [{{ name = "a", hosts = "0-3" }}]
+        [[traffic]]
+        name = "now"
+        sizes.constant = "300KB"
+        arrivals = "all_at_once"
+        flows = 4
+        [[traffic]]
+        name = "later"
+        sizes.constant = "300KB"
+        arrivals = "all_at_once"
+        start = "20ms"
+        flows = 4
+        "#
+    ))
+}
+
+#[test]
+fn a_run_that_lasts_takes_no_more_samples_at_longer_intervals() {
+    let (all, few) = (idle_between(1 << 21), idle_between(3 * 100));
+    assert_eq!(all.info.sample_interval_ps, 10_000_000);
+    // 2,000 samples and some of 3 switches, of which 100 at most are kept: 10 us, 20, 40, ..., 320 us.
+    assert_eq!(few.info.sample_interval_ps, 320_000_000);
+    let times = |result: &RunResult| column(table(result, "queues"), "time_ps").to_vec();
+    assert!(times(&all).len() > 3 * 2_000);
+    assert!((3 * 50..3 * 100).contains(&times(&few).len()), "{}", times(&few).len());
+    assert!(times(&few).iter().all(|at| at % few.info.sample_interval_ps == 0));
+    // What is summed over intervals is the same in all.
+    let bytes = |result: &RunResult| -> u64 { column(table(result, "entities"), "delivered_bytes").iter().sum() };
+    assert!(bytes(&all) >= 8 * 300_000);
+    assert_eq!(bytes(&few), bytes(&all));
+}
