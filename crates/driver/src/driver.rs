@@ -350,3 +350,6 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.links.launch(outlet, now, last, id);
     }
 }
+
+#[cfg(test)]
+mod tests;
