@@ -257,8 +257,8 @@ mod tests {
         #[test]
         fn every_packet_comes_back_as_it_was(
             short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9),
-                seq: u32,
-            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), hops: u8, other in headers(any::<u32>()),
+                seq: u32, hops: u8,
+            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), other in headers(any::<u32>()),
         ) {
             for ports in [&short, &wide] {
                 let packet = data_packet(ports, hops % (ports.len() as u8 + 1), seq, content.len());
