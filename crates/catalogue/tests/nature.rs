@@ -4,8 +4,9 @@ use clearway_catalogue::{LinkControl, Sharing, Transport};
 use contract::sharing::{Hose, SwitchShares};
 use contract::{Compared, Family, NetworkView, Undelivered};
 use fabric::{FabricSpec, LeafSpine};
-use node::{Clock, Site};
-use units::{Duration, HostId, Rate, Stream, SwitchId};
+use node::{Clock, Event, Site};
+use testing::{PacketFate, Scene, Wire};
+use units::{Duration, HostId, Rate, Stream, SwitchId, Time};
 
 /// Settings that change what a transport has, beside all defaults.
 const OTHER_SETTINGS: [&str; 7] = [
@@ -63,6 +64,25 @@ fn what_rejects_has_classes_of_its_own() {
         let scheme = transport.as_scheme();
         let reserves = scheme.requirements(&network().site).reserved_classes > 0;
         assert_eq!(scheme.nature().undelivered == Undelivered::Rejected, reserves, "{transport:?}");
+    }
+}
+
+/// Nothing arrives of what a host sends, for a second.
+#[test]
+fn a_message_that_nobody_hears_of_ends_where_senders_give_up_and_there_alone() {
+    for transport in transports() {
+        let scheme = transport.as_scheme();
+        let mut scene = Scene::new(2, Wire::default(), |site| scheme.endpoint(site, &NetworkView::star(site)));
+        scene.spoil(|_, packet| if packet.src == HostId(0) { PacketFate::Drop } else { PacketFate::Pass });
+        let flow = scene.send(Time::ZERO, 0, 1, 100_000);
+        scene.run_until(Time::from_ms(1_000));
+        let ends = scene.events.iter().filter(|event| !matches!(event.2, Event::Measured { .. }));
+        let failed: Vec<bool> =
+            ends.map(|event| matches!(event.2, Event::Failed { flow: of, .. } if of == flow)).collect();
+        match scheme.nature().undelivered {
+            Undelivered::Never => assert!(failed.is_empty(), "{transport:?}"),
+            Undelivered::GivenUp | Undelivered::Rejected => assert_eq!(failed, [true], "{transport:?}"),
+        }
     }
 }
 

@@ -373,3 +373,6 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.links.launch(outlet, now, last, id);
     }
 }
+
+#[cfg(test)]
+mod tests;

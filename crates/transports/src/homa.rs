@@ -54,6 +54,7 @@ use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchR
 use terms::Params;
 
 pub use header::Header;
+pub use traffic::Levels;
 
 /// Configuration of Homa. The defaults are the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

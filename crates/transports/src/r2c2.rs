@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, Rate, SwitchId};
 
 pub use adapt::{Adapt, Turns};
-pub use header::{Header, UNLIMITED, kind};
+pub use header::{Header, UNLIMITED};
 pub use route::HOPS_MAX;
 
 use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};

@@ -3,78 +3,221 @@
 use bytemuck::{Pod, Zeroable};
 use node::wire::{Malformed, Reader, Writer};
 
-/// The header of every packet. The kind decides which fields have a meaning; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// 1 in a rsvp whose refusal rejects the message, in a refusal of the message, in a reject by a sender that has
-    /// asked again since, and in a complete after which nothing is left to send; [`ADDITIONAL`] in a rsvp for an
-    /// additional slot; [`ENDED`] in a reject by a sender that no longer has the message; otherwise 0.
-    pub conclusive: u8,
+/// What a packet says (section 3.1, failures 3.2). All but data are control packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Sender to receiver: a message has arrived.
+    Request {
+        /// The sender's attempt at carrying it, see [`Reservation::attempt`].
+        attempt: u16,
+        /// Length of the message.
+        length: u64,
+    },
+    /// Receiver to sender: a slot for the message; each switch on its path reserves a virtual link.
+    Rsvp(Rsvp),
+    /// A part of the message.
+    Data(Data),
+    /// Sender to receiver, after the last data of a slot: slot and virtual links are free.
+    Complete {
+        /// What is free.
+        reservation: Reservation,
+        /// Message bytes that have been sent in the slot.
+        sent: u64,
+        /// Nothing of the message is left to send.
+        last: bool,
+    },
+    /// Receiver to sender, also a *complete* in the paper: every byte has arrived.
+    Delivered,
+    /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
+    Reject {
+        /// What is free.
+        reservation: Reservation,
+        /// How much is refused with it.
+        what: Rejected,
+    },
+    /// Receiver or switch to sender, also a *reject* in the paper: the message is refused.
+    Refusal {
+        /// The sender's attempt that is refused.
+        attempt: u16,
+        /// For good. A switch's refusal is not, where the receiver tries again.
+        conclusive: bool,
+    },
+    /// Receiver to sender: an expected packet is missing. On the path of the data it frees virtual links too.
+    Failure(Reservation),
+}
+
+/// The name of what a receiver has reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
     /// The sender's attempt at carrying the message that this serves, modulo 2^16: grants of an earlier attempt are
     /// void.
     pub attempt: u16,
-    /// The reservation of the receiver that this serves.
+    /// The receiver's own count of its reservations. In failures that free none it has no meaning.
     pub id: u32,
-    /// Request: length of the message. Rsvp: bytes of it that are missing from `offset` on. Complete: bytes that have
-    /// been sent in the slot.
-    pub bytes: u64,
-    /// Data: offset of the first byte. Rsvp: the first byte that is missing.
+}
+
+/// A slot that a receiver gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rsvp {
+    /// What it takes on its way.
+    pub reservation: Reservation,
+    /// What the slot is for.
+    pub slot: Slot,
+    /// Bytes of the message that are missing from `offset` on.
+    pub missing: u64,
+    /// The first byte that is missing.
     pub offset: u64,
-    /// Rsvp, and echoed in data: the path from the receiver to the sender, as output ports like in
-    /// [`node::Packet::label`].
+    /// The path so far from the receiver to the sender, as output ports like in [`node::Packet::label`].
     pub back: u64,
 }
 
-/// The kinds of packets; all but data are control packets.
-pub mod kind {
-    /// Sender to receiver: a message has arrived.
-    pub const REQUEST: u8 = 1;
-    /// Receiver to sender: a slot for the message; each switch on its path reserves a virtual link.
-    pub const RSVP: u8 = 2;
-    /// A part of the message.
-    pub const DATA: u8 = 3;
-    /// Sender to receiver, after the last data of a slot: slot and virtual links are free.
-    pub const COMPLETE: u8 = 4;
-    /// Receiver to sender, also a *complete* in the paper: every byte has arrived.
-    pub const DELIVERED: u8 = 5;
-    /// Sender or switch to receiver: the rsvp is refused; slot and virtual links are free.
-    pub const REJECT: u8 = 6;
-    /// Receiver or switch to sender, also a *reject* in the paper: the message is refused.
-    pub const REFUSAL: u8 = 7;
-    /// Receiver to sender: an expected packet is missing. On the path of the data it frees virtual links too.
-    pub const FAILURE: u8 = 8;
+/// What a slot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The whole rest of the message.
+    Main {
+        /// If it is refused the message is rejected.
+        conclusive: bool,
+    },
+    /// A part of the message, unless it turns out to be the only slot.
+    Additional,
 }
 
-/// The slot is for a part of the message, unless it turns out to be the only one.
-pub const ADDITIONAL: u8 = 2;
-/// The message has ended at its sender; no data of it will arrive.
-pub const ENDED: u8 = 2;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The slot by which it goes.
+    pub reservation: Reservation,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
+    /// The rsvp's whole path.
+    pub back: u64,
+}
 
-impl Header {
-    /// A header of this kind with all other fields 0.
-    pub fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
+/// What is refused to a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// This slot.
+    Slot,
+    /// The attempt that it serves: the sender has asked again since.
+    Attempt,
+    /// The message: it has ended at its sender, and no data of it will arrive.
+    Message,
+}
+
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
+/// for are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    /// How far the kind goes.
+    conclusive: u8,
+    attempt: u16,
+    id: u32,
+    bytes: u64,
+    offset: u64,
+    back: u64,
+}
+
+const REQUEST: u8 = 1;
+const RSVP: u8 = 2;
+const DATA: u8 = 3;
+const COMPLETE: u8 = 4;
+const DELIVERED: u8 = 5;
+const REJECT: u8 = 6;
+const REFUSAL: u8 = 7;
+const FAILURE: u8 = 8;
+
+/// Values of `conclusive`, by kind: of rsvps whose refusal rejects the message, of refusals of it, of rejects of an
+/// attempt, and of the last completes.
+const CONCLUSIVE: u8 = 1;
+/// Of rsvps.
+const ADDITIONAL: u8 = 2;
+/// Of rejects of a message.
+const ENDED: u8 = 2;
+
+impl Reservation {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Reservation { attempt, id } = self;
+        Packed { kind, attempt, id, ..Packed::zeroed() }
+    }
+}
+
+impl Rsvp {
+    #[inline]
+    fn pack(self) -> Packed {
+        let Rsvp { reservation, slot, missing, offset, back } = self;
+        let conclusive = match slot {
+            Slot::Main { conclusive } => u8::from(conclusive),
+            Slot::Additional => ADDITIONAL,
+        };
+        Packed { conclusive, bytes: missing, offset, back, ..reservation.pack(RSVP) }
+    }
+}
+
+impl Rejected {
+    #[inline]
+    fn of(conclusive: u8) -> Rejected {
+        match conclusive {
+            0 => Rejected::Slot,
+            ENDED => Rejected::Message,
+            _ => Rejected::Attempt,
+        }
     }
 }
 
 impl node::Header for Header {
-    type Packed = Header;
+    type Packed = Packed;
 
     #[inline]
-    fn pack(self) -> Header {
-        self
+    fn pack(self) -> Packed {
+        let of = |kind| Packed { kind, ..Packed::zeroed() };
+        match self {
+            Header::Request { attempt, length } => Packed { attempt, bytes: length, ..of(REQUEST) },
+            Header::Rsvp(rsvp) => rsvp.pack(),
+            Header::Data(Data { reservation, offset, back }) => Packed { offset, back, ..reservation.pack(DATA) },
+            Header::Complete { reservation, sent, last } => {
+                Packed { conclusive: u8::from(last), bytes: sent, ..reservation.pack(COMPLETE) }
+            }
+            Header::Delivered => of(DELIVERED),
+            Header::Reject { reservation, what } => {
+                let conclusive = match what {
+                    Rejected::Slot => 0,
+                    Rejected::Attempt => CONCLUSIVE,
+                    Rejected::Message => ENDED,
+                };
+                Packed { conclusive, ..reservation.pack(REJECT) }
+            }
+            Header::Refusal { attempt, conclusive } => {
+                Packed { attempt, conclusive: u8::from(conclusive), ..of(REFUSAL) }
+            }
+            Header::Failure(reservation) => reservation.pack(FAILURE),
+        }
     }
 
     #[inline]
-    fn unpack(packed: Header) -> Header {
-        packed
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, conclusive: far, attempt, id, bytes, offset, back } = packed;
+        let (reservation, conclusive) = (Reservation { attempt, id }, far == CONCLUSIVE);
+        match kind {
+            REQUEST => Header::Request { attempt, length: bytes },
+            RSVP => {
+                let slot = if far == ADDITIONAL { Slot::Additional } else { Slot::Main { conclusive } };
+                Header::Rsvp(Rsvp { reservation, slot, missing: bytes, offset, back })
+            }
+            COMPLETE => Header::Complete { reservation, sent: bytes, last: conclusive },
+            DELIVERED => Header::Delivered,
+            REJECT => Header::Reject { reservation, what: Rejected::of(far) },
+            REFUSAL => Header::Refusal { attempt, conclusive },
+            FAILURE => Header::Failure(reservation),
+            _ => Header::Data(Data { reservation, offset, back }),
+        }
     }
 
     fn emit(self, to: &mut Writer<'_>) {
-        let Header { kind, conclusive, attempt, id, bytes, offset, back } = self;
+        let Packed { kind, conclusive, attempt, id, bytes, offset, back } = self.pack();
         to.bytes(&[kind, conclusive]);
         to.u16(attempt);
         to.u32(id);
@@ -87,39 +230,68 @@ impl node::Header for Header {
         from.begin("Harmony header: shorter than 32 bytes");
         let ([kind, conclusive], attempt, id) = (from.array()?, from.u16()?, from.u32()?);
         let (bytes, offset, back) = (from.u64()?, from.u64()?, from.u64()?);
-        if !(kind::REQUEST..=kind::FAILURE).contains(&kind) {
+        if !(REQUEST..=FAILURE).contains(&kind) {
             return Err(Malformed { what: "Harmony kind" });
         }
         if conclusive > ADDITIONAL {
             return Err(Malformed { what: "Harmony header: conclusive is none of 0, 1 and 2" });
         }
-        Ok(Header { kind, conclusive, attempt, id, bytes, offset, back })
+        Ok(Header::unpack(Packed { kind, conclusive, attempt, id, bytes, offset, back }))
     }
 
     fn payload_offset(self) -> u64 {
-        self.offset
+        if let Header::Data(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use proptest::prelude::*;
+    use testing::check_header;
+
     use super::*;
 
-    proptest::proptest! {
+    /// What these fields are on a wire.
+    pub fn bytes([kind, conclusive]: [u8; 2], attempt: u16, id: u32, words: [u64; 3]) -> Vec<u8> {
+        let first = [&[kind, conclusive][..], &attempt.to_be_bytes(), &id.to_be_bytes()].concat();
+        [first, words.map(u64::to_be_bytes).concat()].concat()
+    }
+
+    /// All that may come from a wire, with these fields.
+    pub fn headers(
+        attempts: impl Strategy<Value = u16>,
+        ids: impl Strategy<Value = u32>,
+        words: impl Strategy<Value = [u64; 3]>,
+    ) -> impl Strategy<Value = Header> {
+        let fields = ([REQUEST..=FAILURE, 0..=ADDITIONAL], attempts, ids, words);
+        fields.prop_map(|(first, attempt, id, words)| {
+            let bytes = bytes(first, attempt, id, words);
+            node::Header::parse(&mut Reader::new(&bytes, "")).expect("all fields are in range")
+        })
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..9, conclusive in 0u8..3, attempt: u16, id: u32, bytes: u64, offset: u64, back: u64,
-                noise: Vec<u8>,
-        ) {
-            let header = Header { kind, conclusive, attempt, id, bytes, offset, back };
-            testing::check_header(header, &noise);
+        fn headers_survive_the_wire(header in headers(any::<u16>(), any::<u32>(), any::<[u64; 3]>()), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
     }
 
     #[test]
     fn bytes_stay_what_they_are() {
-        let header = Header { kind: kind::RSVP, conclusive: 1, attempt: 0x0102, id: 3, bytes: 4, offset: 5, back: 6 };
-        let words = [4u64, 5, 6].map(u64::to_be_bytes).concat();
-        assert_eq!(testing::check_header(header, &[]), [&[2, 1, 1, 2, 0, 0, 0, 3][..], &words].concat());
+        let reservation = Reservation { attempt: 0x0102, id: 3 };
+        let rsvp = |slot| Header::Rsvp(Rsvp { reservation, slot, missing: 4, offset: 5, back: 6 });
+        let main = check_header(rsvp(Slot::Main { conclusive: true }), &[]);
+        assert_eq!(main, bytes([2, 1], 0x0102, 3, [4, 5, 6]));
+        assert_eq!(main[..8], [2, 1, 1, 2, 0, 0, 0, 3]);
+        assert_eq!(check_header(rsvp(Slot::Additional), &[]), bytes([2, 2], 0x0102, 3, [4, 5, 6]));
+        let data = Header::Data(Data { reservation, offset: 5, back: 6 });
+        assert_eq!(check_header(data, &[]), bytes([3, 0], 0x0102, 3, [0, 5, 6]));
+        let complete = Header::Complete { reservation, sent: 4, last: true };
+        assert_eq!(check_header(complete, &[]), bytes([4, 1], 0x0102, 3, [4, 0, 0]));
+        for (conclusive, what) in [(0, Rejected::Slot), (1, Rejected::Attempt), (2, Rejected::Message)] {
+            let reject = Header::Reject { reservation, what };
+            assert_eq!(check_header(reject, &[]), bytes([6, conclusive], 0x0102, 3, [0; 3]));
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 
-use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::Params;
@@ -25,10 +24,9 @@ impl Harmony {
 
     /// A packet has left: starts the timer for its answer.
     fn departed(&mut self, cx: &Cx<'_>, packet: &Packet) {
-        let header: Header = packet.header();
-        match header.kind {
-            kind::REQUEST => self.sender.departed(cx.now, packet, &self.terms),
-            kind::RSVP => self.receiver.departed(cx.now, &header, &self.terms),
+        match packet.header() {
+            Header::Request { .. } => self.sender.departed(cx.now, packet, &self.terms),
+            Header::Rsvp(rsvp) => self.receiver.departed(cx.now, rsvp, &self.terms),
             _ => {}
         }
     }
@@ -40,17 +38,17 @@ impl Endpoint for Harmony {
         match input {
             Input::Send(message) => self.sender.start(message, terms, control),
             Input::Packet(packet) => {
-                let header: Header = packet.header();
                 let site = &terms.site;
                 if packet.src == site.host || packet.src.0 >= site.hosts {
                     self.strangers += 1;
                     return;
                 }
-                match header.kind {
-                    kind::REQUEST | kind::DATA | kind::COMPLETE | kind::REJECT => {
-                        self.receiver.receive(cx, packet, &header, terms, control);
-                    }
-                    _ => self.sender.receive(cx, packet, &header, terms, control),
+                match packet.header() {
+                    header @ (Header::Request { .. }
+                    | Header::Data(_)
+                    | Header::Complete { .. }
+                    | Header::Reject { .. }) => self.receiver.receive(cx, packet, header, terms, control),
+                    header => self.sender.receive(cx, packet, header, terms, control),
                 }
             }
             Input::Deadline => {

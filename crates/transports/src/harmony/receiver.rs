@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use node::{Cx, Event, FlowMap, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::{ADDITIONAL, ENDED, kind};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
 use super::terms::Params;
 use super::{Control, Header, SLOTS_MAX};
 use crate::bits::Bits;
@@ -129,43 +129,54 @@ impl Receiver {
     }
 
     /// A packet from a sender, or a reject from a switch.
-    pub fn receive(
-        &mut self,
-        cx: &mut Cx<'_>,
-        packet: &Packet,
-        header: &Header,
-        terms: &Params,
-        control: &mut Control,
-    ) {
-        match header.kind {
-            kind::REQUEST => self.requested(cx.now, packet, header, terms, control),
-            kind::DATA => return self.data(cx, packet, header, terms, control),
-            kind::COMPLETE => self.slot_complete(cx.now, packet, header, terms, control),
-            _ => self.slot_refused(cx.now, packet, header, terms, control),
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: Header, terms: &Params, control: &mut Control) {
+        match header {
+            Header::Request { attempt, length } => self.requested(cx.now, packet, attempt, length, terms, control),
+            Header::Data(data) => return self.data(cx, packet, data, terms, control),
+            Header::Complete { reservation, sent, last } => {
+                if let Some(held) = self.release(reservation.id, packet.flow).filter(|held| !held.draining) {
+                    self.slot_complete(cx.now, &held, sent, last, terms, control);
+                }
+            }
+            Header::Reject { reservation, what } => {
+                if let Some(held) = self.release(reservation.id, packet.flow).filter(|held| !held.draining) {
+                    self.slot_refused(cx.now, &held, what, terms, control);
+                }
+            }
+            // To senders.
+            Header::Rsvp(_) | Header::Delivered | Header::Refusal { .. } | Header::Failure(_) => return,
         }
         self.assign(cx.now, terms, control);
     }
 
-    fn requested(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
+    fn requested(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        attempt: u16,
+        bytes: u64,
+        terms: &Params,
+        control: &mut Control,
+    ) {
         let flow = packet.flow;
-        let Some(packets) = terms.packets(header.bytes) else {
+        let Some(packets) = terms.packets(bytes) else {
             self.counts.malformed += 1;
             return;
         };
         if self.finished.knows(flow, now, terms.bounds.patience()) {
             // The way that it came is another message's by now, so this goes by the tables.
-            return control.push(terms.control(flow, packet.src, Header::of(kind::DELIVERED)));
+            return control.push(terms.control(flow, packet.src, Header::Delivered));
         }
         if let Some(key) = self.messages.slot(flow) {
             let Some((_, known)) = self.messages.get(key) else { return };
-            if known.src != packet.src || known.bytes != header.bytes {
+            if known.src != packet.src || known.bytes != bytes {
                 self.counts.malformed += 1;
                 return;
             }
-            if header.attempt == known.attempt && known.state == State::Lost {
+            if attempt == known.attempt && known.state == State::Lost {
                 return self.tell_failure(key, terms, control);
             }
-            if header.attempt.wrapping_sub(known.attempt).cast_signed() <= 0 {
+            if attempt.wrapping_sub(known.attempt).cast_signed() <= 0 {
                 return;
             }
             self.retire_slots(key);
@@ -179,10 +190,10 @@ impl Receiver {
         } else {
             let incoming = Incoming {
                 src: packet.src,
-                bytes: header.bytes,
+                bytes,
                 packets,
                 have: Bits::default(),
-                attempt: header.attempt,
+                attempt,
                 arrived: now,
                 order: 0,
                 state: State::Pending,
@@ -196,7 +207,7 @@ impl Receiver {
         self.arrivals += 1;
         let key = self.messages.slot(flow).expect("just inserted or found");
         let (_, incoming) = self.messages.get_mut(key).expect("just inserted or found");
-        incoming.attempt = header.attempt;
+        incoming.attempt = attempt;
         (incoming.arrived, incoming.order, incoming.not_before) = (now, self.arrivals, now);
         incoming.all_sent = false;
         self.wait(key, now, terms);
@@ -286,10 +297,11 @@ impl Receiver {
         });
         message.slots += 1;
         let offset = u64::from(message.have.first_missing) * u64::from(terms.site.payload_max());
-        let bytes = message.bytes.saturating_sub(offset).max(1);
-        let conclusive = if main { u8::from(terms.gives_up && message.slots == 1) } else { ADDITIONAL };
-        let header = Header { attempt: message.attempt, conclusive, id, bytes, offset, ..Header::of(kind::RSVP) };
-        control.push(terms.routed(flow, message.src, header, 0));
+        let missing = message.bytes.saturating_sub(offset).max(1);
+        let conclusive = terms.gives_up && message.slots == 1;
+        let slot = if main { Purpose::Main { conclusive } } else { Purpose::Additional };
+        let rsvp = Rsvp { reservation: Reservation { attempt, id }, slot, missing, offset, back: 0 };
+        control.push(terms.routed(flow, message.src, Header::Rsvp(rsvp), 0));
         self.counts.rsvps += 1;
         if main {
             message.state = State::Active;
@@ -303,11 +315,12 @@ impl Receiver {
     }
 
     /// A rsvp leaves: its first data have until then.
-    pub fn departed(&mut self, now: Time, header: &Header, terms: &Params) {
-        if let Some(held) = self.held(header.id) {
-            held.until = now + terms.bounds.hold(header.bytes);
+    pub fn departed(&mut self, now: Time, rsvp: Rsvp, terms: &Params) {
+        let id = rsvp.reservation.id;
+        if let Some(held) = self.held(id) {
+            held.until = now + terms.bounds.hold(rsvp.missing);
             let expected = if held.draining { held.until } else { now + terms.bounds.first_data() };
-            self.expected.set(header.id % SLOTS_MAX, expected);
+            self.expected.set(id % SLOTS_MAX, expected);
         }
     }
 
@@ -316,15 +329,16 @@ impl Receiver {
         slot.held.as_mut().filter(|held| held.id == id)
     }
 
-    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
+    fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, terms: &Params, control: &mut Control) {
+        let Data { reservation: Reservation { id, .. }, offset, back } = data;
         let payload = u64::from(packet.payload_bytes);
         let mut began = false;
-        if let Some(held) = self.held(header.id).filter(|held| held.flow == packet.flow) {
+        if let Some(held) = self.held(id).filter(|held| held.flow == packet.flow) {
             began = !std::mem::replace(&mut held.began, true) && !held.draining;
             held.got_bytes += payload;
-            held.back = header.back;
+            held.back = back;
             if !held.draining {
-                self.expected.set(header.id % SLOTS_MAX, cx.now + terms.bounds.next_data());
+                self.expected.set(id % SLOTS_MAX, cx.now + terms.bounds.next_data());
             }
         }
         // What comes late, of an earlier attempt, is good too.
@@ -332,17 +346,16 @@ impl Receiver {
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.flowing += u32::from(began);
         let full = u64::from(terms.site.payload_max());
-        let whole = header.offset < message.bytes
-            && header.offset.is_multiple_of(full)
-            && payload == full.min(message.bytes - header.offset);
+        let whole =
+            offset < message.bytes && offset.is_multiple_of(full) && payload == full.min(message.bytes - offset);
         if message.src != packet.src || !whole {
             self.counts.malformed += 1;
             return;
         }
-        if !message.have.insert((header.offset / full) as u32) {
+        if !message.have.insert((offset / full) as u32) {
             self.counts.duplicates += 1;
         } else if message.have.count == message.packets {
-            self.delivered(cx, key, packet, header, terms, control);
+            self.delivered(cx, key, packet, back, terms, control);
         }
     }
 
@@ -351,14 +364,14 @@ impl Receiver {
         cx: &mut Cx<'_>,
         key: u32,
         packet: &Packet,
-        header: &Header,
+        back: u64,
         terms: &Params,
         control: &mut Control,
     ) {
         self.retire_slots(key);
         self.remove(key);
         self.finished.add(packet.flow, cx.now, terms.bounds.patience());
-        control.push(terms.routed(packet.flow, packet.src, Header::of(kind::DELIVERED), header.back));
+        control.push(terms.routed(packet.flow, packet.src, Header::Delivered, back));
         cx.events.push(Event::Delivered { flow: packet.flow });
         self.assign(cx.now, terms, control);
     }
@@ -381,13 +394,12 @@ impl Receiver {
     }
 
     /// The sender has sent all that it will in a slot.
-    fn slot_complete(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
-        let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
-        let Some(key) = self.messages.slot(packet.flow) else { return };
+    fn slot_complete(&mut self, now: Time, held: &Held, sent: u64, last: bool, terms: &Params, control: &mut Control) {
+        let Some(key) = self.messages.slot(held.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
-        message.all_sent |= header.conclusive == 1;
+        message.all_sent |= last;
         // Packets of one slot come in order: what is not here by now is not on the way.
-        if held.got_bytes < header.bytes || (message.all_sent && message.slots == 0) {
+        if held.got_bytes < sent || (message.all_sent && message.slots == 0) {
             return self.fail(now, key, terms, control);
         }
         if held.main && !message.all_sent {
@@ -397,19 +409,18 @@ impl Receiver {
         self.reconsider(now, key, terms, control);
     }
 
-    /// A switch or the sender had nothing free, or (conclusive) the sender has given this attempt up, or has no such
-    /// message any more.
-    fn slot_refused(&mut self, now: Time, packet: &Packet, header: &Header, terms: &Params, control: &mut Control) {
-        let Some(held) = self.release(header.id, packet.flow).filter(|held| !held.draining) else { return };
+    /// A switch or the sender had nothing free, or the sender has given this attempt up, or has no such message any
+    /// more.
+    fn slot_refused(&mut self, now: Time, held: &Held, what: Rejected, terms: &Params, control: &mut Control) {
         self.counts.refused += 1;
-        let Some(key) = self.messages.slot(packet.flow) else { return };
-        match header.conclusive {
-            0 => {}
-            ENDED => {
+        let Some(key) = self.messages.slot(held.flow) else { return };
+        match what {
+            Rejected::Slot => {}
+            Rejected::Attempt => return self.lose(now, key, terms),
+            Rejected::Message => {
                 self.retire_slots(key);
                 return self.remove(key);
             }
-            _ => return self.lose(now, key, terms),
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let gives_up = held.main && terms.gives_up;
@@ -449,8 +460,8 @@ impl Receiver {
             message.not_before = NEVER;
         }
         if message.not_before == NEVER && message.slots == 0 {
-            let header = Header { attempt: message.attempt, conclusive: 1, ..Header::of(kind::REFUSAL) };
-            control.push(terms.control(flow, message.src, header));
+            let refusal = Header::Refusal { attempt: message.attempt, conclusive: true };
+            control.push(terms.control(flow, message.src, refusal));
             self.counts.rejected += 1;
             self.counts.rejected_begun += u64::from(message.have.count > 0);
             self.remove(key);
@@ -475,8 +486,8 @@ impl Receiver {
 
     fn tell_failure(&self, key: u32, terms: &Params, control: &mut Control) {
         if let Some((flow, message)) = self.messages.get(key) {
-            let header = Header { attempt: message.attempt, ..Header::of(kind::FAILURE) };
-            control.push(terms.control(flow, message.src, header));
+            let failure = Header::Failure(Reservation { attempt: message.attempt, id: 0 });
+            control.push(terms.control(flow, message.src, failure));
         }
     }
 
@@ -495,8 +506,8 @@ impl Receiver {
     /// Nothing comes by a slot's way any more, and nobody has said so to the switches on it behind a link that died.
     fn free_way(&self, held: &Held, terms: &Params, control: &mut Control) {
         if held.began {
-            let header = Header { attempt: held.attempt, id: held.id, ..Header::of(kind::FAILURE) };
-            control.push(terms.routed(held.flow, held.src, header, held.back));
+            let failure = Header::Failure(Reservation { attempt: held.attempt, id: held.id });
+            control.push(terms.routed(held.flow, held.src, failure, held.back));
         }
     }
 

@@ -17,7 +17,7 @@ use node::packet::flags;
 use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{FlowId, HostId, Time};
 
-use super::header::{ADDITIONAL, ENDED, kind};
+use super::header::{Data, Rejected, Reservation, Rsvp, Slot as Purpose};
 use super::terms::Params;
 use super::{Control, Header, URGENT};
 use contract::Guarantee;
@@ -74,6 +74,13 @@ struct Load {
     /// For an additional slot: message bytes that it may still send, and has sent.
     granted: u64,
     sent: u64,
+}
+
+/// How a sender gives a slot back.
+#[derive(Clone, Copy)]
+enum End {
+    Complete,
+    Reject,
 }
 
 struct Outgoing {
@@ -146,8 +153,8 @@ impl Sender {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         message.tries += 1;
         self.counts.requests += 1;
-        let header = Header { attempt: message.attempt, bytes: message.bytes, ..Header::of(kind::REQUEST) };
-        control.push(terms.control(flow, message.dst, header));
+        let request = Header::Request { attempt: message.attempt, length: message.bytes };
+        control.push(terms.control(flow, message.dst, request));
     }
 
     /// A request leaves: starts the timer for its answer.
@@ -159,32 +166,38 @@ impl Sender {
     }
 
     /// A control packet from a receiver or a switch.
-    pub fn receive(
-        &mut self,
-        cx: &mut Cx<'_>,
-        packet: &Packet,
-        header: &Header,
-        terms: &Params,
-        control: &mut Control,
-    ) {
+    pub fn receive(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: Header, terms: &Params, control: &mut Control) {
         let known = self.messages.slot(packet.flow);
         let known = known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.dst == packet.src));
         let current =
-            known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.attempt == header.attempt));
-        match (header.kind, known, current) {
-            (kind::RSVP, _, None) => {
-                self.counts.rsvps_stale += 1;
-                // It belongs to an earlier attempt that has been replaced, or to a message that has ended.
-                let conclusive = if known.is_some() { 1 } else { ENDED };
-                let over = Header { conclusive, ..Header::of(kind::REJECT) };
-                answer_rsvp(packet, header, over, terms, control);
+            |attempt| known.filter(|&key| self.messages.get(key).is_some_and(|(_, known)| known.attempt == attempt));
+        match header {
+            Header::Rsvp(rsvp) => match current(rsvp.reservation.attempt) {
+                Some(key) => self.reserved(cx, key, packet, rsvp, terms, control),
+                None => {
+                    self.counts.rsvps_stale += 1;
+                    // It belongs to an earlier attempt that has been replaced, or to a message that has ended.
+                    let what = if known.is_some() { Rejected::Attempt } else { Rejected::Message };
+                    answer_rsvp(packet, Header::Reject { reservation: rsvp.reservation, what }, terms, control);
+                }
+            },
+            Header::Delivered => {
+                if let Some(key) = known {
+                    self.completed(cx, key, packet.flow, terms, control);
+                }
             }
-            (kind::RSVP, _, Some(key)) => self.reserved(cx, key, packet, header, terms, control),
-            (kind::DELIVERED, Some(key), _) => self.completed(cx, key, packet.flow, terms, control),
-            (kind::REFUSAL, _, Some(key)) if header.conclusive == 1 => self.refused(cx, key),
-            (kind::REFUSAL, _, Some(key)) => self.heard(cx.now, key, terms),
-            (kind::FAILURE, _, Some(key)) => self.fail(cx, key, terms, control),
-            _ => {}
+            Header::Refusal { attempt, conclusive } => match current(attempt) {
+                Some(key) if conclusive => self.refused(cx, key),
+                Some(key) => self.heard(cx.now, key, terms),
+                None => {}
+            },
+            Header::Failure(Reservation { attempt, .. }) => {
+                if let Some(key) = current(attempt) {
+                    self.fail(cx, key, terms, control);
+                }
+            }
+            // To receivers.
+            Header::Request { .. } | Header::Data(_) | Header::Complete { .. } | Header::Reject { .. } => {}
         }
     }
 
@@ -193,51 +206,53 @@ impl Sender {
         &mut self,
         cx: &mut Cx<'_>,
         key: u32,
-        rsvp: &Packet,
-        header: &Header,
+        packet: &Packet,
+        rsvp: Rsvp,
         terms: &Params,
         control: &mut Control,
     ) {
+        let reservation = rsvp.reservation;
         let loads = || self.slots.iter().filter_map(|slot| slot.load);
-        if loads().any(|load| load.message == key && load.id == header.id) {
+        if loads().any(|load| load.message == key && load.id == reservation.id) {
             return; // it has come twice
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let payload = u64::from(terms.site.payload_max());
-        let sensible = header.offset < message.bytes && header.offset.is_multiple_of(payload) && header.bytes > 0;
-        if !rsvp.has(flags::SOURCE_ROUTED) || !sensible {
+        let sensible = rsvp.offset < message.bytes && rsvp.offset.is_multiple_of(payload) && rsvp.missing > 0;
+        let reject = Header::Reject { reservation, what: Rejected::Slot };
+        if !packet.has(flags::SOURCE_ROUTED) || !sensible {
             self.counts.malformed += 1;
-            return answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
+            return answer_rsvp(packet, reject, terms, control);
         }
         if message.begun && message.next == message.bytes {
-            let complete = Header { conclusive: 1, ..Header::of(kind::COMPLETE) };
-            return answer_rsvp(rsvp, header, complete, terms, control);
+            let complete = Header::Complete { reservation, sent: 0, last: true };
+            return answer_rsvp(packet, complete, terms, control);
         }
         // The free slot that may send first. An active message leaves one slot for each message that has none yet.
         let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
-            answer_rsvp(rsvp, header, Header::of(kind::REJECT), terms, control);
-            if header.conclusive == 1 {
+            answer_rsvp(packet, reject, terms, control);
+            if rsvp.slot == (Purpose::Main { conclusive: true }) {
                 self.refused(cx, key);
             }
             return;
         };
         if !message.begun {
             message.begun = true;
-            (message.began, message.began_bytes) = (cx.now, message.bytes - header.offset);
+            (message.began, message.began_bytes) = (cx.now, message.bytes - rsvp.offset);
             self.waiting -= 1;
-            message.next = header.offset;
+            message.next = rsvp.offset;
         }
         message.slots += 1;
         self.answers.clear(key);
         self.counts.rsvps_used += 1;
         let slot = &mut self.slots[index as usize];
-        let (label, back) = (rsvp.label, header.back);
-        let main = header.conclusive != ADDITIONAL;
+        let (id, label, back) = (reservation.id, packet.label, rsvp.back);
+        let main = rsvp.slot != Purpose::Additional;
         let granted = terms.additional;
-        slot.load = Some(Load { message: key, id: header.id, given: cx.now, label, back, main, granted, sent: 0 });
+        slot.load = Some(Load { message: key, id, given: cx.now, label, back, main, granted, sent: 0 });
         if slot.due <= cx.now {
             self.due.push_back(index);
         } else {
@@ -246,7 +261,7 @@ impl Sender {
     }
 
     fn completed(&mut self, cx: &mut Cx<'_>, key: u32, flow: FlowId, terms: &Params, control: &mut Control) {
-        self.end_slots(key, kind::COMPLETE, terms, control);
+        self.end_slots(key, End::Complete, terms, control);
         if let Some(message) = self.remove(key) {
             let Outgoing { sent_packets, resent_packets, .. } = message;
             if message.begun {
@@ -286,7 +301,7 @@ impl Sender {
     /// Ends this attempt: releases its reservations, and starts another attempt or none.
     fn fail(&mut self, cx: &mut Cx<'_>, key: u32, terms: &Params, control: &mut Control) {
         self.counts.attempts_failed += 1;
-        self.end_slots(key, kind::REJECT, terms, control);
+        self.end_slots(key, End::Reject, terms, control);
         let attempt = self.next_attempt();
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
@@ -310,22 +325,25 @@ impl Sender {
     }
 
     /// Removes all slots from a message, and tells switches on the paths of its data.
-    fn end_slots(&mut self, key: u32, kind: u8, terms: &Params, control: &mut Control) {
+    fn end_slots(&mut self, key: u32, end: End, terms: &Params, control: &mut Control) {
         for index in 0..self.slots.len() as u32 {
             if self.slots[index as usize].load.is_some_and(|load| load.message == key) {
-                self.end_slot(index, kind, terms, control);
+                self.end_slot(index, end, terms, control);
             }
         }
     }
 
-    fn end_slot(&mut self, index: u32, kind: u8, terms: &Params, control: &mut Control) {
+    fn end_slot(&mut self, index: u32, end: End, terms: &Params, control: &mut Control) {
         let Some(load) = self.slots[index as usize].load.take() else { return };
         self.pacing.clear(index);
         self.due.retain(|&due| due != index);
         let Some((flow, message)) = self.messages.get_mut(load.message) else { return };
         message.slots -= 1;
-        let conclusive = u8::from(kind == kind::COMPLETE && message.next == message.bytes);
-        let header = Header { attempt: message.attempt, conclusive, id: load.id, bytes: load.sent, ..Header::of(kind) };
+        let reservation = Reservation { attempt: message.attempt, id: load.id };
+        let header = match end {
+            End::Complete => Header::Complete { reservation, sent: load.sent, last: message.next == message.bytes },
+            End::Reject => Header::Reject { reservation, what: Rejected::Slot },
+        };
         control.push(terms.routed(flow, message.dst, header, load.label));
     }
 
@@ -381,9 +399,9 @@ impl Sender {
         let (flow, message) = self.messages.get_mut(load.message).expect("a load is of a message that is known");
         let offset = message.next;
         let payload = message.next_payload(terms);
-        let header =
-            Header { attempt: message.attempt, id: load.id, offset, back: load.back, ..Header::of(kind::DATA) };
-        let mut packet = terms.site.data_packet(flow, message.dst, header, payload);
+        let reservation = Reservation { attempt: message.attempt, id: load.id };
+        let data = Header::Data(Data { reservation, offset, back: load.back });
+        let mut packet = terms.site.data_packet(flow, message.dst, data, payload);
         packet.class = URGENT;
         packet.flags = flags::SOURCE_ROUTED;
         packet.label = load.label;
@@ -399,10 +417,10 @@ impl Sender {
         slot.wire_bytes = packet.wire_bytes;
         if all {
             // None of its slots has anything left to send.
-            self.end_slots(key, kind::COMPLETE, terms, control);
+            self.end_slots(key, End::Complete, terms, control);
             self.answers.set(key, now + terms.bounds.completion());
         } else if used_up && !self.goes_on(index) {
-            self.end_slot(index, kind::COMPLETE, terms, control);
+            self.end_slot(index, End::Complete, terms, control);
             if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
                 self.answers.set(key, now + terms.bounds.answer());
             }
@@ -445,9 +463,8 @@ impl Sender {
 }
 
 /// Answers a useless rsvp, so that its reservations are released.
-fn answer_rsvp(rsvp: &Packet, header: &Header, answer: Header, terms: &Params, control: &mut Control) {
+fn answer_rsvp(rsvp: &Packet, answer: Header, terms: &Params, control: &mut Control) {
     if rsvp.has(flags::SOURCE_ROUTED) {
-        let answer = Header { attempt: header.attempt, id: header.id, ..answer };
         control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));
     }
 }

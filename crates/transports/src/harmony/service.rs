@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use units::{HostId, PortId};
 
 use super::bounds::Bounds;
-use super::header::kind;
+use super::header::Data;
 use super::{Header, URGENT};
 use node::flow_queues::{FlowQueues, Order, Taken};
 
@@ -85,8 +85,12 @@ impl Turns {
         if packet.transport != self.transport || packet.class != URGENT {
             return None;
         }
-        let header: Header = packet.header();
-        matches!(header.kind, kind::DATA | kind::COMPLETE).then_some((packet.dst, header.id))
+        match packet.header() {
+            Header::Data(Data { reservation, .. }) | Header::Complete { reservation, .. } => {
+                Some((packet.dst, reservation.id))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use node::{AgentCx, Packet, SwitchAgent};
 use units::{HostId, PortId, Time};
 
 use super::bounds::{Bounds, PORTS_MAX, PortLateness, SWITCHES_MAX};
-use super::header::kind;
+use super::header::{Rejected, Rsvp, Slot};
 use super::{Header, SIGNALS};
 
 /// Harmony's part of a switch.
@@ -112,8 +112,7 @@ impl SwitchPart {
     }
 
     /// Forwards a rsvp towards the sender by a free virtual link, or returns it to the receiver as a reject.
-    fn reserve(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet) -> Option<PortId> {
-        let mut header: Header = packet.header();
+    fn reserve(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, packet: &mut Packet, rsvp: Rsvp) -> Option<PortId> {
         let (receiver, sender) = (packet.src, packet.dst);
         let hops = u32::from(packet.hops);
         if hops >= SWITCHES_MAX || in_port.index() >= PORTS_MAX.min(cx.ports.len()) || sender.0 >= self.hosts {
@@ -122,19 +121,18 @@ impl SwitchPart {
         }
         self.counts.rsvps += 1;
         let here = packet.label << 8 | u64::from(in_port.0);
-        let out =
-            if hops < self.bounds.switches { self.choose(cx, in_port, receiver, sender, header.id) } else { None };
+        let id = rsvp.reservation.id;
+        let out = if hops < self.bounds.switches { self.choose(cx, in_port, receiver, sender, id) } else { None };
         let Some(out) = out else {
-            return Some(self.refuse(cx, in_port, here, packet));
+            return Some(self.refuse(cx, in_port, here, packet, rsvp));
         };
         let port = &mut self.ports[out.index()];
-        if port.find(receiver, header.id).is_none() {
-            port.take(receiver, header.id, cx.now.saturating_add(self.bounds.hold(header.bytes)));
+        if port.find(receiver, id).is_none() {
+            port.take(receiver, id, cx.now.saturating_add(self.bounds.hold(rsvp.missing)));
         }
         // Data take the last switch's port first; the way back is the rsvp's own.
         packet.label = here;
-        header.back |= u64::from(out.0) << (8 * hops);
-        packet.set_header(header);
+        packet.set_header(Header::Rsvp(Rsvp { back: rsvp.back | u64::from(out.0) << (8 * hops), ..rsvp }));
         Some(out)
     }
 
@@ -175,14 +173,13 @@ impl SwitchPart {
     }
 
     /// Turns the rsvp into a reject that returns the way it came, and tells the sender too (section 3.1).
-    fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet) -> PortId {
+    fn refuse(&mut self, cx: &mut AgentCx<'_>, in_port: PortId, route: u64, packet: &mut Packet, rsvp: Rsvp) -> PortId {
         self.counts.refused += 1;
-        let header = packet.header::<Header>();
         packet.class = SIGNALS;
         packet.hops = 0;
-        tell(cx, *packet);
+        tell(cx, *packet, rsvp);
         // For the receiver a switch's refusal is never final.
-        packet.set_header(Header { kind: kind::REJECT, conclusive: 0, back: 0, ..header });
+        packet.set_header(Header::Reject { reservation: rsvp.reservation, what: Rejected::Slot });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port
@@ -197,17 +194,17 @@ impl SwitchPart {
 }
 
 /// Tells the sender of a message that it is refused.
-fn tell(cx: &mut AgentCx<'_>, mut rsvp: Packet) {
-    let candidates = cx.routes.next(cx.switch, rsvp.dst);
+fn tell(cx: &mut AgentCx<'_>, mut packet: Packet, rsvp: Rsvp) {
+    let candidates = cx.routes.next(cx.switch, packet.dst);
     let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
     let choice = cx.random.below(working().count().max(1) as u64) as usize;
     if let Some(&out) = working().nth(choice) {
-        let header: Header = rsvp.header();
         // Whether the slot is additional makes no difference to the sender.
-        rsvp.set_header(Header { kind: kind::REFUSAL, conclusive: header.conclusive & 1, back: 0, ..header });
-        rsvp.flags = 0;
-        rsvp.label = 0;
-        cx.send(out, rsvp);
+        let conclusive = rsvp.slot == Slot::Main { conclusive: true };
+        packet.set_header(Header::Refusal { attempt: rsvp.reservation.attempt, conclusive });
+        packet.flags = 0;
+        packet.label = 0;
+        cx.send(out, packet);
     }
 }
 
@@ -219,15 +216,17 @@ impl SwitchAgent for SwitchPart {
             self.ports = links.map(fresh).collect();
         }
         let header: Header = packet.header();
-        if header.kind == kind::RSVP {
-            return self.reserve(cx, in_port, packet);
+        if let Header::Rsvp(rsvp) = header {
+            return self.reserve(cx, in_port, packet, rsvp);
         }
         let out = packet.label.checked_shr(8 * u32::from(packet.hops)).map(|ports| PortId(ports as u32 & 0xFF));
         let out = out.filter(|out| packet.has(flags::SOURCE_ROUTED) && out.index() < cx.ports.len());
-        match (header.kind, out) {
-            (kind::COMPLETE | kind::REJECT, Some(_)) => self.release(in_port, packet.dst, header.id),
+        match (header, out) {
+            (Header::Complete { reservation, .. } | Header::Reject { reservation, .. }, Some(_)) => {
+                self.release(in_port, packet.dst, reservation.id);
+            }
             // In the other direction: data arrive where this packet leaves.
-            (kind::FAILURE, Some(out)) => self.release(out, packet.src, header.id),
+            (Header::Failure(reservation), Some(out)) => self.release(out, packet.src, reservation.id),
             _ => {
                 self.counts.malformed += 1;
                 return None;

@@ -3,7 +3,6 @@ use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Time};
 
 use super::bounds::Bounds;
-use super::header::kind;
 use super::{Config, Header, Refused, SIGNALS, URGENT};
 
 /// Values derived from configuration and site, computed once.
@@ -62,12 +61,12 @@ impl Params {
     pub fn routed(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {
         let mut packet = self.control(flow, dst, header);
         packet.label = route;
-        packet.flags = match header.kind {
-            kind::DELIVERED => flags::SOURCE_ROUTED,
+        packet.flags = match header {
+            Header::Delivered => flags::SOURCE_ROUTED,
             _ => flags::SOURCE_ROUTED | flags::ROUTER_ALERT,
         };
-        packet.class = match header.kind {
-            kind::RSVP | kind::COMPLETE | kind::DELIVERED => URGENT,
+        packet.class = match header {
+            Header::Rsvp(_) | Header::Complete { .. } | Header::Delivered => URGENT,
             _ => SIGNALS,
         };
         packet

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use fabric::Star;
 use node::{AgentCx, Clock, Event, Packet, Site, SwitchAgent};
-use testing::{PacketFate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::bounds::Bounds;
-use super::header::{ADDITIONAL, kind};
+use super::header::{Rejected, Slot};
 use super::{Config, Header, Refused, SwitchPart, rsvp};
 use contract::{NetworkView, Scheme};
 
@@ -72,17 +72,26 @@ fn ends(scene: &Scene) -> Vec<(Time, Event)> {
     scene.events.iter().filter(end).map(|event| (event.0, event.2)).collect()
 }
 
-/// What hosts began to send of one kind.
-fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet, Header)> {
-    let with_header = |&(at, packet): &(Time, Packet)| (at, packet, packet.header::<Header>());
-    scene.sent.iter().map(with_header).filter(|sent| sent.2.kind == kind).collect()
+/// What hosts began to send of data.
+fn data(scene: &Scene) -> Vec<(Time, Packet, ())> {
+    sent!(scene, Header::Data(_))
 }
 
-/// Loses the packets of one kind that come up in this order.
-fn lose(scene: &mut Scene, kind: u8, which: std::ops::Range<usize>) {
+/// The message bytes of the slots that ended, the last ones of their messages or others.
+fn completed_bytes(scene: &Scene, last_ones: bool) -> Vec<u64> {
+    let ends = sent!(scene, Header::Complete { sent, last, .. } => (sent, last));
+    ends.into_iter().filter(|end| end.2.1 == last_ones).map(|end| end.2.0).collect()
+}
+
+fn is_data(header: Header) -> bool {
+    matches!(header, Header::Data(_))
+}
+
+/// Loses those packets of one kind that come up in this order.
+fn lose(scene: &mut Scene, kind: impl Fn(Header) -> bool + 'static, which: std::ops::Range<usize>) {
     let mut seen = 0;
     scene.spoil(move |_, packet| {
-        let hit = packet.header::<Header>().kind == kind;
+        let hit = kind(packet.header());
         seen += usize::from(hit);
         if hit && which.contains(&(seen - 1)) { PacketFate::Drop } else { PacketFate::Pass }
     });
@@ -98,7 +107,7 @@ fn a_lone_message_takes_a_round_trip_and_then_all_slots() {
         let delivered = Time::ZERO + CONTROL * 2 + last + DATA;
         assert_eq!(scene.delivered_at(flow), Some(delivered), "{count} packets");
         assert_eq!(scene.completed_at(flow), Some(delivered + CONTROL));
-        assert_eq!(of_kind(&scene, kind::DATA).len() as u64, count);
+        assert_eq!(data(&scene).len() as u64, count);
     }
 }
 
@@ -138,21 +147,11 @@ fn a_slot_s_packets_leave_at_least_a_period_apart_whatever_message_has_it() {
     }
     scene.run_until(Time::from_ms(2));
     assert_eq!(ends(&scene).len(), 30);
-    let data = of_kind(&scene, kind::DATA);
+    let data: Vec<Time> = data(&scene).into_iter().map(|sent| sent.0).collect();
     let period = Bounds::uniform(&slots(2), &site()).period(1500);
     // With two slots no three full packets leave within a period.
     for three in data.windows(3) {
-        assert!(three[2].0.since(three[0].0) >= period, "{:?}", three.map_times());
-    }
-}
-
-trait Times {
-    fn map_times(&self) -> Vec<Time>;
-}
-
-impl Times for [(Time, Packet, Header)] {
-    fn map_times(&self) -> Vec<Time> {
-        self.iter().map(|sent| sent.0).collect()
+        assert!(three[2].since(three[0]) >= period, "{three:?}");
     }
 }
 
@@ -203,7 +202,7 @@ fn the_oldest_request_is_next() {
     let config = Config { delta_admission: Duration::from_ms(10), ..slots(2) };
     let mut scene = busy_receiver(Clock::default(), &config, 5);
     scene.run_until(Time::from_ms(5));
-    let rsvps: Vec<u32> = of_kind(&scene, kind::RSVP).iter().map(|rsvp| rsvp.1.flow.0).collect();
+    let rsvps: Vec<u32> = sent!(scene, Header::Rsvp(_)).iter().map(|rsvp| rsvp.1.flow.0).collect();
     let mut first = BTreeMap::new();
     for (place, flow) in rsvps.iter().enumerate() {
         first.entry(*flow).or_insert(place);
@@ -219,15 +218,11 @@ fn additional_slots_are_for_one_bdp_and_only_while_nobody_waits() {
     scene.send(Time::ZERO, 0, 1, packets(2_000));
     scene.send(Time::from_us(100), 2, 1, packets(10));
     scene.run_until(Time::from_ms(3));
-    let rsvps = of_kind(&scene, kind::RSVP);
+    let rsvps = sent!(scene, Header::Rsvp(rsvp) => rsvp);
     // 5.2464 us at 100 Gbps are 65,580 bytes: 45 packets.
-    assert_eq!(rsvps[0].2.bytes, packets(2_000));
-    assert!(rsvps[0].2.conclusive == 0 && rsvps[1..8].iter().all(|rsvp| rsvp.2.conclusive == ADDITIONAL), "{rsvps:?}");
-    let ended = of_kind(&scene, kind::COMPLETE)
-        .iter()
-        .filter(|end| end.2.conclusive == 0)
-        .map(|end| end.2.bytes)
-        .collect::<Vec<_>>();
+    assert_eq!((rsvps[0].2.slot, rsvps[0].2.missing), (Slot::Main { conclusive: false }, packets(2_000)));
+    assert!(rsvps[1..8].iter().all(|rsvp| rsvp.2.slot == Slot::Additional), "{rsvps:?}");
+    let ended = completed_bytes(&scene, false);
     assert!(ended.len() > 7 && ended.iter().all(|&bytes| bytes == packets(45)), "{ended:?}");
     // The second message's rsvp is the first that goes after its request has come: when an additional slot has ended.
     let after: Vec<_> = rsvps.iter().filter(|rsvp| rsvp.0 >= Time::from_us(100) + CONTROL).collect();
@@ -241,9 +236,10 @@ fn a_message_that_has_begun_is_not_rejected_an_additional_slot_becomes_its_main_
     let flow = scene.send(Time::ZERO, 0, 1, packets(2_000));
     // Whatever rsvp is for its main slot comes back as a reject, as by a switch without a free virtual link.
     scene.touch(|_, packet| {
-        let header: Header = packet.header();
-        if header.kind == kind::RSVP && header.conclusive == 0 {
-            packet.set_header(Header { kind: kind::REJECT, ..header });
+        if let Header::Rsvp(rsvp) = packet.header()
+            && rsvp.slot != Slot::Additional
+        {
+            packet.set_header(Header::Reject { reservation: rsvp.reservation, what: Rejected::Slot });
             (packet.src, packet.dst, packet.class, packet.label) = (packet.dst, packet.src, 1, 1);
         }
     });
@@ -253,9 +249,7 @@ fn a_message_that_has_begun_is_not_rejected_an_additional_slot_becomes_its_main_
     assert!(count(&scene, 1, "slots_promoted") > 0 && count(&scene, 1, "rejected_by_receivers") == 0);
     assert_eq!((count(&scene, 0, "busy_at_end"), count(&scene, 1, "busy_at_end")), (0, 0));
     // One went on beyond its 45 packets, and the others ended there, or with the message.
-    let (last, before): (Vec<_>, Vec<_>) =
-        of_kind(&scene, kind::COMPLETE).into_iter().partition(|end| end.2.conclusive == 1);
-    let [last, before] = [last, before].map(|ends| ends.iter().map(|end| end.2.bytes).collect::<Vec<u64>>());
+    let [last, before] = [true, false].map(|last| completed_bytes(&scene, last));
     assert!(before.len() > 7 && before.iter().all(|&bytes| bytes == packets(45)), "{before:?}");
     let beyond: Vec<u64> = last.iter().copied().filter(|&bytes| bytes > packets(45)).collect();
     assert!(matches!(beyond[..], [one] if one > packets(400)), "{last:?}");
@@ -320,7 +314,7 @@ fn or_the_message_is_rejected_at_once() {
 #[test]
 fn a_lost_request_is_sent_again_when_no_answer_can_come_any_more() {
     let mut scene = scene(2, slots(8));
-    lose(&mut scene, kind::REQUEST, 0..1);
+    lose(&mut scene, |header| matches!(header, Header::Request { .. }), 0..1);
     let flow = scene.send(Time::ZERO, 0, 1, packets(1));
     scene.run_until(Time::from_ms(1));
     let answer = Bounds::new(&slots(8), &network(&site())).answer();
@@ -333,7 +327,7 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
     let bounds = Bounds::new(&slots(8), &network(&site()));
     // The rsvp: no data come. The sender asks again as soon as it is told.
     let mut lost_rsvp = scene(2, slots(8));
-    lose(&mut lost_rsvp, kind::RSVP, 0..1);
+    lose(&mut lost_rsvp, |header| matches!(header, Header::Rsvp(_)), 0..1);
     let flow = lost_rsvp.send(Time::ZERO, 0, 1, packets(1));
     lost_rsvp.run_until(Time::from_ms(1));
     let again = Time::ZERO + CONTROL + bounds.first_data() + CONTROL;
@@ -343,7 +337,7 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
     // A packet in the middle: its slot's complete says how much was sent. Nothing that came is sent again but what is
     // behind it.
     let mut lost_data = scene(2, slots(1));
-    lose(&mut lost_data, kind::DATA, 40..41);
+    lose(&mut lost_data, is_data, 40..41);
     let flow = lost_data.send(Time::ZERO, 0, 1, packets(100));
     lost_data.run_until(Time::from_ms(1));
     let Some((_, Event::Completed { sent_packets, resent_packets, .. })) = ends(&lost_data).first().copied() else {
@@ -359,27 +353,22 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
     silence.spoil({
         let mut seen = 0;
         move |now, packet| {
-            let data = packet.header::<Header>().kind == kind::DATA;
+            let data = is_data(packet.header());
             seen += u32::from(data);
-            if data && seen > 40 && now < Time::from_us(20)
-                || packet.header::<Header>().kind == kind::COMPLETE && now < Time::from_us(20)
-            {
-                PacketFate::Drop
-            } else {
-                PacketFate::Pass
-            }
+            let lost = data && seen > 40 || matches!(packet.header(), Header::Complete { .. });
+            if lost && now < Time::from_us(20) { PacketFate::Drop } else { PacketFate::Pass }
         }
     });
     silence.run_until(Time::from_ms(1));
     let one = Bounds::new(&slots(1), &network(&site()));
     let last = Time::ZERO + CONTROL * 2 + Duration::from_ps(121_213) * 39 + DATA;
-    let failure = of_kind(&silence, kind::FAILURE)[0].0;
+    let failure = sent!(silence, Header::Failure(_))[0].0;
     assert_eq!(failure, last + one.next_data());
     assert!(silence.completed_at(flow).is_some());
 
     // The receiver's complete: the sender asks, and hears that it has been delivered.
     let mut lost_end = scene(2, slots(8));
-    lose(&mut lost_end, kind::DELIVERED, 0..1);
+    lose(&mut lost_end, |header| header == Header::Delivered, 0..1);
     let flow = lost_end.send(Time::ZERO, 0, 1, packets(1));
     lost_end.run_until(Time::from_ms(1));
     let asked = Time::ZERO + CONTROL * 2 + bounds.completion();
@@ -390,7 +379,7 @@ fn what_is_lost_is_noticed_within_the_bounds_and_sent_again() {
 #[test]
 fn after_so_many_attempts_it_is_a_failure() {
     let mut scene = scene(2, slots(8));
-    lose(&mut scene, kind::DATA, 0..usize::MAX);
+    lose(&mut scene, is_data, 0..usize::MAX);
     let flow = scene.send(Time::ZERO, 0, 1, packets(3));
     scene.run_until(Time::from_ms(10));
     assert!(matches!(ends(&scene)[..], [(_, Event::Failed { flow: of, .. })] if of == flow), "{:?}", scene.events);
@@ -406,7 +395,7 @@ fn a_closed_gate_lets_nothing_out_and_loses_nothing() {
     scene.run_until(Time::ZERO + CONTROL * 2);
     scene.pause(0, 1);
     scene.run_until(Time::from_us(10));
-    assert!(of_kind(&scene, kind::DATA).len() <= 1);
+    assert!(data(&scene).len() <= 1);
     scene.pause(0, 0);
     scene.run_until(Time::from_ms(1));
     assert!(scene.completed_at(flow).is_some());
@@ -415,11 +404,9 @@ fn a_closed_gate_lets_nothing_out_and_loses_nothing() {
 /// Any packets of any kind at any host or switch: nothing panics, and nothing of it stays.
 fn garbage() -> impl proptest::strategy::Strategy<Value = (u8, Header, u8, u64, u32, u16)> {
     use proptest::prelude::*;
-    let header = (0u8..10, 0u16..3, 0u8..2, 0u32..20_000, any::<u64>(), 0u64..20_000, any::<u64>());
-    let header = header.prop_map(|(kind, attempt, conclusive, id, bytes, offset, back)| {
-        let bytes = if bytes % 2 == 0 { bytes % 5_000 } else { bytes };
-        Header { kind, attempt, conclusive, id, bytes, offset, back }
-    });
+    let bytes = any::<u64>().prop_map(|bytes| if bytes % 2 == 0 { bytes % 5_000 } else { bytes });
+    let words = (bytes, 0u64..20_000, any::<u64>()).prop_map(|(bytes, offset, back)| [bytes, offset, back]);
+    let header = super::header::tests::headers(0u16..3, 0u32..20_000, words);
     (any::<u8>(), header, 0u8..12, any::<u64>(), 0u32..6, 0u16..1461)
 }
 

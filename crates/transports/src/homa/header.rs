@@ -5,97 +5,188 @@ use node::wire::{Malformed, Reader, Writer};
 
 use super::traffic::{LEVELS_MAX, Levels};
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// [`kind`].
-    pub kind: u8,
-    /// Grant and resend: the priority class that scheduled packets shall have.
-    pub class: u8,
-    /// From receivers: how many levels unscheduled packets to it have, 0 if that is not told, and up to what sizes of
-    /// messages each goes but the last (section 3.4).
-    pub levels: u8,
-    /// See `levels`.
-    pub cutoffs: [u8; LEVELS_MAX - 1],
-    pub(super) pad: u8,
-    /// Data and probe: packets that the message begins with unasked.
+/// What a packet says. All but data are control packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A part of the message, sent unasked (section 3.2).
+    Unscheduled(Data),
+    /// A part of the message that was granted, or asked for again (section 3.3).
+    Scheduled(Data),
+    /// Sender to receiver: what you asked for waits for shorter messages (section 3.7).
+    Busy,
+    /// Sender to receiver: what do you have of this message? Aeolus sends one behind the last unscheduled packet (its
+    /// section 3.3).
+    Probe(Announced),
+    /// Receiver to sender.
+    Answer {
+        /// How the receiver divides the levels of unscheduled packets to it, if that is told (section 3.4).
+        levels: Option<Levels>,
+        /// What it says of the message.
+        of: Answer,
+    },
+}
+
+/// What a receiver says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Send up to here (section 3.3).
+    Grant(Granted),
+    /// Send this once more (section 3.7).
+    Resend {
+        /// What has been granted so far, and the class of what is sent again.
+        granted: Granted,
+        /// Offset of the first byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        length: u64,
+    },
+    /// Aeolus: the probe is here, and with it all that was before it.
+    Probed(Granted),
+    /// Aeolus: this unscheduled packet is here.
+    Ack {
+        /// Offset of its first byte.
+        offset: u64,
+    },
+    /// Every byte is here. It stands for the response.
+    Done,
+}
+
+/// What a sender tells of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Packets that it begins with unasked.
     pub unscheduled: u16,
-    /// Grant, resend and probed: scheduled packets of the message that its receiver has granted in all.
-    pub allowed: u32,
-    /// Data and ack: offset of the first byte. Resend: of the first byte asked for.
-    pub offset: u64,
-    /// Data and probe: bytes of the message. Resend: bytes asked for.
+    /// Its bytes.
     pub length: u64,
 }
 
-/// The kinds of packets; all but data are control packets.
-pub mod kind {
-    /// A part of the message, sent unasked.
-    pub const UNSCHEDULED: u8 = 1;
-    /// A part of the message that was granted, or asked for again.
-    pub const SCHEDULED: u8 = 2;
-    /// Receiver to sender: send up to here (section 3.3).
-    pub const GRANT: u8 = 3;
-    /// Receiver to sender: send this once more (section 3.7).
-    pub const RESEND: u8 = 4;
-    /// Sender to receiver: what you asked for waits for shorter messages.
-    pub const BUSY: u8 = 5;
-    /// Sender to receiver: what do you have of this message? Aeolus sends one behind the last unscheduled packet.
-    pub const PROBE: u8 = 6;
-    /// Aeolus, receiver to sender: the probe is here, and with it all that was before it.
-    pub const PROBED: u8 = 7;
-    /// Aeolus, receiver to sender: this unscheduled packet is here.
-    pub const ACK: u8 = 8;
-    /// Receiver to sender: every byte is here. It stands for the response.
-    pub const DONE: u8 = 9;
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The message.
+    pub message: Announced,
+    /// Offset of its first byte in the message.
+    pub offset: u64,
 }
 
-impl Header {
-    /// A header of this kind, all else 0.
-    pub(super) fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
-    }
+/// What a receiver has granted of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The priority class that scheduled packets shall have.
+    pub class: u8,
+    /// Scheduled packets granted in all.
+    pub allowed: u32,
+}
 
-    /// The same, which tells these levels too.
-    pub(super) fn telling(self, levels: Levels) -> Header {
-        Header { levels: levels.count, cutoffs: levels.cutoffs, ..self }
-    }
+/// A header in a packet: the fields of all kinds as they follow each other on the wire. Those that a kind has no use
+/// for are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    kind: u8,
+    class: u8,
+    /// How many levels are told; 0 if none are.
+    levels: u8,
+    cutoffs: [u8; LEVELS_MAX - 1],
+    pad: u8,
+    unscheduled: u16,
+    allowed: u32,
+    offset: u64,
+    length: u64,
+}
 
-    /// The levels that it tells.
-    pub(super) fn told(&self) -> Option<Levels> {
-        (self.levels > 0).then_some(Levels { count: self.levels, cutoffs: self.cutoffs })
+const UNSCHEDULED: u8 = 1;
+const SCHEDULED: u8 = 2;
+const GRANT: u8 = 3;
+const RESEND: u8 = 4;
+const BUSY: u8 = 5;
+const PROBE: u8 = 6;
+const PROBED: u8 = 7;
+const ACK: u8 = 8;
+const DONE: u8 = 9;
+
+impl Announced {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Announced { unscheduled, length } = self;
+        Packed { kind, unscheduled, length, ..Packed::zeroed() }
+    }
+}
+
+impl Granted {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let Granted { class, allowed } = self;
+        Packed { kind, class, allowed, ..Packed::zeroed() }
+    }
+}
+
+impl Answer {
+    #[inline]
+    fn pack(self) -> Packed {
+        match self {
+            Answer::Grant(granted) => granted.pack(GRANT),
+            Answer::Resend { granted, offset, length } => Packed { offset, length, ..granted.pack(RESEND) },
+            Answer::Probed(granted) => granted.pack(PROBED),
+            Answer::Ack { offset } => Packed { kind: ACK, offset, ..Packed::zeroed() },
+            Answer::Done => Packed { kind: DONE, ..Packed::zeroed() },
+        }
     }
 }
 
 impl node::Header for Header {
-    type Packed = Header;
+    type Packed = Packed;
 
     #[inline]
-    fn pack(self) -> Header {
-        self
+    fn pack(self) -> Packed {
+        match self {
+            Header::Unscheduled(Data { message, offset }) => Packed { offset, ..message.pack(UNSCHEDULED) },
+            Header::Scheduled(Data { message, offset }) => Packed { offset, ..message.pack(SCHEDULED) },
+            Header::Busy => Packed { kind: BUSY, ..Packed::zeroed() },
+            Header::Probe(message) => message.pack(PROBE),
+            Header::Answer { levels: None, of } => of.pack(),
+            Header::Answer { levels: Some(Levels { count, cutoffs }), of } => {
+                Packed { levels: count, cutoffs, ..of.pack() }
+            }
+        }
     }
 
     #[inline]
-    fn unpack(packed: Header) -> Header {
-        packed
+    fn unpack(packed: Packed) -> Header {
+        let Packed { kind, class, levels, cutoffs, pad: _, unscheduled, allowed, offset, length } = packed;
+        let message = Announced { unscheduled, length };
+        let granted = Granted { class, allowed };
+        let levels = (levels > 0).then_some(Levels { count: levels, cutoffs });
+        let answer = |of| Header::Answer { levels, of };
+        match kind {
+            UNSCHEDULED => Header::Unscheduled(Data { message, offset }),
+            GRANT => answer(Answer::Grant(granted)),
+            RESEND => answer(Answer::Resend { granted, offset, length }),
+            BUSY => Header::Busy,
+            PROBE => Header::Probe(message),
+            PROBED => answer(Answer::Probed(granted)),
+            ACK => answer(Answer::Ack { offset }),
+            DONE => answer(Answer::Done),
+            _ => Header::Scheduled(Data { message, offset }),
+        }
     }
 
     fn emit(self, to: &mut Writer<'_>) {
-        to.bytes(&[self.kind, self.class, self.levels]);
-        to.bytes(&self.cutoffs);
-        to.u8(0);
-        to.u16(self.unscheduled);
-        to.u32(self.allowed);
-        to.u64(self.offset);
-        to.u64(self.length);
+        let Packed { kind, class, levels, cutoffs, pad, unscheduled, allowed, offset, length } = self.pack();
+        to.bytes(&[kind, class, levels]);
+        to.bytes(&cutoffs);
+        to.u8(pad);
+        to.u16(unscheduled);
+        to.u32(allowed);
+        to.u64(offset);
+        to.u64(length);
     }
 
     fn parse(from: &mut Reader<'_>) -> Result<Header, Malformed> {
         from.begin("Homa header: shorter than 32 bytes");
         let ([kind, class, levels], cutoffs, _) = (from.array()?, from.array()?, from.u8()?);
         let (unscheduled, allowed, offset, length) = (from.u16()?, from.u32()?, from.u64()?, from.u64()?);
-        if !(kind::UNSCHEDULED..=kind::DONE).contains(&kind) {
+        if !(UNSCHEDULED..=DONE).contains(&kind) {
             return Err(Malformed { what: "Homa kind" });
         }
         if class > 7 {
@@ -104,37 +195,65 @@ impl node::Header for Header {
         if usize::from(levels) > LEVELS_MAX {
             return Err(Malformed { what: "Homa levels" });
         }
-        Ok(Header { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length })
+        let packed = Packed { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length };
+        Ok(Header::unpack(packed))
     }
 
     fn payload_offset(self) -> u64 {
-        self.offset
+        if let Header::Unscheduled(data) | Header::Scheduled(data) = self { data.offset } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use testing::check_header;
+
     use super::*;
 
-    proptest::proptest! {
+    fn headers() -> impl Strategy<Value = Header> {
+        let messages = any::<(u16, u64)>().prop_map(|(unscheduled, length)| Announced { unscheduled, length });
+        let data = (messages.clone(), any::<u64>()).prop_map(|(message, offset)| Data { message, offset });
+        let granted = (0u8..8, any::<u32>()).prop_map(|(class, allowed)| Granted { class, allowed });
+        let levels = (1u8..8, any::<[u8; 6]>()).prop_map(|(count, cutoffs)| Levels { count, cutoffs });
+        let answers = prop_oneof![
+            granted.clone().prop_map(Answer::Grant),
+            (granted.clone(), any::<(u64, u64)>()).prop_map(|(granted, (offset, length))| Answer::Resend {
+                granted,
+                offset,
+                length
+            }),
+            granted.prop_map(Answer::Probed),
+            any::<u64>().prop_map(|offset| Answer::Ack { offset }),
+            Just(Answer::Done),
+        ];
+        prop_oneof![
+            data.clone().prop_map(Header::Unscheduled),
+            data.prop_map(Header::Scheduled),
+            Just(Header::Busy),
+            messages.prop_map(Header::Probe),
+            (prop::option::of(levels), answers).prop_map(|(levels, of)| Header::Answer { levels, of }),
+        ]
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(
-            kind in 1u8..10, class in 0u8..8, levels in 0u8..8, cutoffs: [u8; 6],
-            unscheduled: u16, allowed: u32, offset: u64, length: u64, noise: Vec<u8>,
-        ) {
-            let header = Header { kind, class, levels, cutoffs, pad: 0, unscheduled, allowed, offset, length };
-            testing::check_header(header, &noise);
+        fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
     }
 
     #[test]
     fn bytes_stay_what_they_are() {
-        let cutoffs = [1, 2, 3, 4, 5, 6];
-        let (unscheduled, allowed, offset, length) = (0x0708, 9, 10, 11);
-        let header =
-            Header { kind: kind::RESEND, class: 7, levels: 6, cutoffs, pad: 0, unscheduled, allowed, offset, length };
+        let levels = Some(Levels { count: 6, cutoffs: [1, 2, 3, 4, 5, 6] });
+        let granted = Granted { class: 7, allowed: 9 };
+        let resend = Header::Answer { levels, of: Answer::Resend { granted, offset: 10, length: 11 } };
         let words = [10u64, 11].map(u64::to_be_bytes).concat();
-        let bytes = [&[4, 7, 6, 1, 2, 3, 4, 5, 6, 0, 7, 8, 0, 0, 0, 9][..], &words].concat();
-        assert_eq!(testing::check_header(header, &[]), bytes);
+        let bytes = [&[4, 7, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0, 9][..], &words].concat();
+        assert_eq!(check_header(resend, &[]), bytes);
+        let message = Announced { unscheduled: 0x0708, length: 11 };
+        let data = Header::Scheduled(Data { message, offset: 10 });
+        let bytes = [&[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 8, 0, 0, 0, 0][..], &words].concat();
+        assert_eq!(check_header(data, &[]), bytes);
     }
 }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use node::{Cx, Endpoint, Input, Packet, PollAt};
 
 use super::Header;
-use super::header::kind;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::terms::Params;
@@ -29,15 +28,10 @@ impl Endpoint for Homa {
         let (terms, control) = (&self.terms, &mut self.control);
         match input {
             Input::Send(message) => self.sender.start(cx.now, message, terms),
-            Input::Packet(packet) => {
-                let header: Header = packet.header();
-                match header.kind {
-                    kind::UNSCHEDULED | kind::SCHEDULED | kind::BUSY | kind::PROBE => {
-                        self.receiver.receive(cx, packet, &header, terms, control);
-                    }
-                    _ => self.sender.receive(cx, packet, &header, terms, control),
-                }
-            }
+            Input::Packet(packet) => match packet.header() {
+                Header::Answer { levels, of } => self.sender.receive(cx, packet, levels, of, terms, control),
+                header => self.receiver.receive(cx, packet, header, terms, control),
+            },
             Input::Deadline => {
                 self.sender.deadline(cx.now, terms, control);
                 self.receiver.deadline(cx.now, terms, control);

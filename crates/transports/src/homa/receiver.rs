@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::kind;
+use super::header::{Announced, Answer, Data, Granted};
 use super::terms::Params;
 use super::traffic::{Levels, Traffic};
 use crate::bits::Bits;
@@ -73,6 +73,10 @@ impl Incoming {
         self.packets.saturating_sub(self.base + self.allowed)
     }
 
+    fn granted(&self) -> Granted {
+        Granted { class: self.class, allowed: self.allowed }
+    }
+
     fn scheduled(&self) -> u32 {
         self.in_flight().min(self.allowed)
     }
@@ -108,7 +112,7 @@ impl Receiver {
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        header: Header,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
@@ -117,50 +121,55 @@ impl Receiver {
         }
         if self.finished.contains(&packet.flow) {
             self.counts.duplicates += u64::from(packet.payload_bytes > 0);
-            control.push_back(self.answer(packet.flow, packet.src, Header::of(kind::DONE), terms));
+            control.push_back(self.answer(packet.flow, packet.src, Answer::Done, terms));
             return;
         }
         let known = self.flows.slot(packet.flow);
         let slot = match known {
             Some(slot) => slot,
-            None if matches!(header.kind, kind::UNSCHEDULED | kind::PROBE) && header.length > 0 => {
-                self.learn(packet, header, terms)
-            }
-            None => return,
+            None => match header {
+                Header::Unscheduled(Data { message, .. }) | Header::Probe(message) if message.length > 0 => {
+                    self.learn(packet, message, terms)
+                }
+                _ => return,
+            },
         };
         let (_, flow) = self.flows.get(slot).expect("just found");
         if flow.src != packet.src {
             return;
         }
-        match header.kind {
-            kind::UNSCHEDULED | kind::SCHEDULED => {
-                if self.data(cx, slot, header, terms, control) {
+        match header {
+            Header::Unscheduled(Data { offset, .. }) | Header::Scheduled(Data { offset, .. }) => {
+                let scheduled = matches!(header, Header::Scheduled(_));
+                if self.data(cx, slot, offset, scheduled, terms, control) {
                     return;
                 }
                 self.arm(slot, cx.now, terms);
             }
-            kind::PROBE if terms.aeolus.is_some() => self.probes.push_back((cx.now + terms.probe_lag(), packet.flow)),
+            Header::Probe(_) if terms.aeolus.is_some() => {
+                self.probes.push_back((cx.now + terms.probe_lag(), packet.flow))
+            }
             // A probe is no answer: the wait for missing packets does not restart.
-            kind::PROBE => {
+            Header::Probe(_) => {
                 if known.is_none() {
                     self.ask_again(slot, terms, control);
                     self.arm(slot, cx.now, terms);
                 }
-                self.tell(slot, kind::GRANT, terms, control);
+                self.tell(slot, Answer::Grant, terms, control);
             }
-            _ => self.arm(slot, cx.now, terms),
+            Header::Busy | Header::Answer { .. } => self.arm(slot, cx.now, terms),
         }
         self.list(slot, terms);
         self.grant(cx.now, terms, control);
     }
 
-    fn learn(&mut self, packet: &Packet, header: &Header, terms: &Params) -> u32 {
-        let packets = terms.packets(header.length);
-        let unscheduled = u32::from(header.unscheduled).min(packets);
-        self.note(header.length, packets, unscheduled, terms);
+    fn learn(&mut self, packet: &Packet, message: Announced, terms: &Params) -> u32 {
+        let packets = terms.packets(message.length);
+        let unscheduled = u32::from(message.unscheduled).min(packets);
+        self.note(message.length, packets, unscheduled, terms);
         let flow = Incoming {
             src: packet.src,
-            bytes: header.length,
+            bytes: message.length,
             packets,
             unscheduled,
             base: unscheduled,
@@ -193,18 +202,19 @@ impl Receiver {
         &mut self,
         cx: &mut Cx<'_>,
         slot: u32,
-        header: &Header,
+        offset: u64,
+        scheduled: bool,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) -> bool {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
-        let number = header.offset / u64::from(terms.site.payload_max());
+        let number = offset / u64::from(terms.site.payload_max());
         if number >= u64::from(flow.unscheduled.saturating_add(flow.allowed).min(flow.packets)) {
             return false; // nobody asked for it
         }
         if !flow.received.insert(number as u32) {
             self.counts.duplicates += 1;
-            if terms.aeolus.is_some() && header.kind == kind::SCHEDULED {
+            if terms.aeolus.is_some() && scheduled {
                 // A packet taken for lost has arrived twice, and has used another packet's grant.
                 flow.base = flow.base.saturating_sub(1);
             }
@@ -214,9 +224,8 @@ impl Receiver {
             self.complete(cx, slot, terms, control);
             return true;
         }
-        if terms.aeolus.is_some() && header.kind == kind::UNSCHEDULED {
-            let ack = Header { offset: header.offset, ..Header::of(kind::ACK) };
-            control.push_back(self.answer(id, src, ack, terms));
+        if terms.aeolus.is_some() && !scheduled {
+            control.push_back(self.answer(id, src, Answer::Ack { offset }, terms));
         }
         false
     }
@@ -229,7 +238,7 @@ impl Receiver {
             let lost = (0..flow.unscheduled).filter(|&number| flow.received.next_missing(number) == number).count();
             flow.base -= lost as u32;
         }
-        self.tell(slot, kind::PROBED, terms, control);
+        self.tell(slot, Answer::Probed, terms, control);
         if self.timers.get(slot).is_none() {
             self.arm(slot, now, terms);
         }
@@ -238,10 +247,9 @@ impl Receiver {
     }
 
     /// Tells a sender the grants of its message.
-    fn tell(&self, slot: u32, kind: u8, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn tell(&self, slot: u32, how: fn(Granted) -> Answer, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get(slot).expect("the caller has it");
-        let header = Header { class: flow.class, allowed: flow.allowed, ..Header::of(kind) };
-        control.push_back(self.answer(id, flow.src, header, terms));
+        control.push_back(self.answer(id, flow.src, how(flow.granted()), terms));
     }
 
     fn complete(&mut self, cx: &mut Cx<'_>, slot: u32, terms: &Params, control: &mut VecDeque<Packet>) {
@@ -253,7 +261,7 @@ impl Receiver {
         self.timers.clear(slot);
         self.finished.insert(id);
         cx.events.push(Event::Delivered { flow: id });
-        control.push_back(self.answer(id, src, Header::of(kind::DONE), terms));
+        control.push_back(self.answer(id, src, Answer::Done, terms));
         self.grant(cx.now, terms, control);
     }
 
@@ -312,9 +320,8 @@ impl Receiver {
                 }
                 // A fully granted message makes room for another.
                 room |= flow.ungranted() == 0;
-                let (src, class, allowed) = (flow.src, flow.class, flow.allowed);
-                let header = Header { class, allowed, ..Header::of(kind::GRANT) };
-                control.push_back(self.answer(id, src, header, terms));
+                let (src, grant) = (flow.src, Answer::Grant(flow.granted()));
+                control.push_back(self.answer(id, src, grant, terms));
                 self.counts.grants += 1;
                 self.list(slot, terms);
                 self.arm(slot, now, terms);
@@ -337,7 +344,7 @@ impl Receiver {
         let levels = self.traffic.levels();
         let short = flow.packets <= flow.unscheduled;
         let class = if short { terms.unscheduled_class(&levels, flow.bytes) } else { flow.class };
-        let (src, allowed) = (flow.src, flow.allowed);
+        let (src, granted) = (flow.src, Granted { class, ..flow.granted() });
         let mut left = flow.in_flight();
         let mut gaps: Vec<(u32, u32)> = Vec::new();
         let mut number = 0;
@@ -350,10 +357,8 @@ impl Receiver {
             (number, left) = (number + 1, left - 1);
         }
         for (first, end) in gaps {
-            let offset = terms.bytes(first);
-            let header =
-                Header { class, allowed, offset, length: terms.bytes(end - first), ..Header::of(kind::RESEND) };
-            control.push_back(self.answer(id, src, header, terms));
+            let resend = Answer::Resend { granted, offset: terms.bytes(first), length: terms.bytes(end - first) };
+            control.push_back(self.answer(id, src, resend, terms));
             self.counts.resends += 1;
         }
     }
@@ -382,8 +387,8 @@ impl Receiver {
     }
 
     /// A packet to a sender, which also carries this receiver's levels (section 3.4).
-    fn answer(&self, flow: FlowId, to: HostId, header: Header, terms: &Params) -> Packet {
-        let header = if terms.tells() { header.telling(self.traffic.levels()) } else { header };
-        terms.control(flow, to, header)
+    fn answer(&self, flow: FlowId, to: HostId, of: Answer, terms: &Params) -> Packet {
+        let levels = terms.tells().then(|| self.traffic.levels());
+        terms.control(flow, to, Header::Answer { levels, of })
     }
 }

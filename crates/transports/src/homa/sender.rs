@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use units::{FlowId, HostId, Time};
 
 use super::Header;
-use super::header::kind;
+use super::header::{Announced, Answer, Data, Granted};
 use super::terms::Params;
 use super::traffic::Levels;
 use crate::bits::Bits;
@@ -81,6 +81,20 @@ impl Outgoing {
         self.lost.first().map(|&packet| (packet, Reason::Lost)).or(fresh)
     }
 
+    fn announced(&self) -> Announced {
+        Announced { unscheduled: self.unscheduled as u16, length: self.bytes }
+    }
+
+    /// Its receiver has granted so many scheduled packets in all.
+    fn allow(&mut self, granted: Granted) {
+        self.allowed = self.allowed.max(granted.allowed.min(self.packets));
+    }
+
+    fn grant(&mut self, granted: Granted) {
+        self.allow(granted);
+        self.class = granted.class;
+    }
+
     fn bytes_left(&self, terms: &Params) -> u64 {
         let again = (self.again.len() + self.lost.len()) as u32;
         self.bytes.saturating_sub(terms.bytes(self.next)) + terms.bytes(again)
@@ -139,12 +153,13 @@ impl Sender {
         &mut self,
         cx: &mut Cx<'_>,
         packet: &Packet,
-        header: &Header,
+        levels: Option<Levels>,
+        answer: Answer,
         terms: &Params,
         control: &mut VecDeque<Packet>,
     ) {
         if terms.tells()
-            && let Some(levels) = header.told()
+            && let Some(levels) = levels
         {
             self.told.insert(packet.src, levels);
         }
@@ -153,31 +168,28 @@ impl Sender {
         if flow.dst != packet.src {
             return;
         }
-        if header.kind == kind::DONE {
-            self.complete(cx, slot);
-            return;
-        }
-        flow.allowed = flow.allowed.max(header.allowed.min(flow.packets));
-        match header.kind {
-            kind::GRANT => flow.class = header.class,
-            kind::RESEND => {
-                flow.class = header.class;
-                self.resend(slot, header, terms, control);
+        match answer {
+            Answer::Done => return self.complete(cx, slot),
+            Answer::Grant(granted) => flow.grant(granted),
+            Answer::Resend { granted, offset, length } => {
+                flow.grant(granted);
+                self.resend(slot, offset, length, terms, control);
             }
-            kind::ACK => {
-                let number = (header.offset / u64::from(terms.site.payload_max())).min(u64::from(flow.unscheduled));
+            Answer::Ack { offset } => {
+                let number = (offset / u64::from(terms.site.payload_max())).min(u64::from(flow.unscheduled));
                 if number < u64::from(flow.unscheduled) && flow.acked.insert(number as u32) {
                     flow.lost.remove(&(number as u32));
                 }
             }
-            kind::PROBED if !flow.probed => {
-                flow.probed = true;
-                let (end, acked) = (flow.unscheduled.min(flow.next), &flow.acked);
-                let missing = |from: u32| Some(acked.next_missing(from)).filter(|&number| number < end);
-                flow.lost = std::iter::successors(missing(0), |&number| missing(number + 1)).collect();
-                self.counts.lost += flow.lost.len() as u64;
+            Answer::Probed(granted) => {
+                flow.allow(granted);
+                if !std::mem::replace(&mut flow.probed, true) {
+                    let (end, acked) = (flow.unscheduled.min(flow.next), &flow.acked);
+                    let missing = |from: u32| Some(acked.next_missing(from)).filter(|&number| number < end);
+                    flow.lost = std::iter::successors(missing(0), |&number| missing(number + 1)).collect();
+                    self.counts.lost += flow.lost.len() as u64;
+                }
             }
-            _ => {}
         }
         self.list(slot, terms);
         self.timers.set(slot, cx.now + terms.ask_after);
@@ -185,17 +197,17 @@ impl Sender {
 
     /// Section 3.7: its receiver misses packets that should have been sent. If they were sent, they are sent again; if
     /// they wait for shorter messages, the receiver is told so.
-    fn resend(&mut self, slot: u32, header: &Header, terms: &Params, control: &mut VecDeque<Packet>) {
+    fn resend(&mut self, slot: u32, offset: u64, length: u64, terms: &Params, control: &mut VecDeque<Packet>) {
         let (id, flow) = self.flows.get_mut(slot).expect("the caller has it");
         let payload = u64::from(terms.site.payload_max());
-        let end = header.offset.saturating_add(header.length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
+        let end = offset.saturating_add(length).div_ceil(payload).min(u64::from(flow.packets)) as u32;
         // Requested packets count as granted, in case the grants were lost.
         let fresh = end.saturating_sub(flow.next.max(flow.unscheduled));
         if fresh > 0 {
             flow.allowed = flow.allowed.max(flow.spent.saturating_add(flow.lost.len() as u32).saturating_add(fresh));
         }
         let end = end.min(flow.next);
-        let first = (header.offset / payload).min(u64::from(end)) as u32;
+        let first = (offset / payload).min(u64::from(end)) as u32;
         let before = flow.again.len();
         for packet in first..end {
             flow.again.insert(packet);
@@ -203,7 +215,7 @@ impl Sender {
         }
         if flow.again.len() == before && flow.next_packet().is_some() {
             self.counts.busy += 1;
-            control.push_back(terms.control(id, flow.dst, Header::of(kind::BUSY)));
+            control.push_back(terms.control(id, flow.dst, Header::Busy));
         }
     }
 
@@ -242,18 +254,18 @@ impl Sender {
         }
         flow.spent += u32::from(matches!(reason, Reason::Lost | Reason::Granted));
         flow.sent_packets += 1;
-        let kind = if reason == Reason::Unscheduled { kind::UNSCHEDULED } else { kind::SCHEDULED };
-        let (unscheduled, length, offset) = (flow.unscheduled as u16, flow.bytes, terms.bytes(packet));
-        let header = Header { unscheduled, length, ..Header::of(kind) };
+        let (message, offset) = (flow.announced(), terms.bytes(packet));
+        let data = Data { message, offset };
+        let header = if reason == Reason::Unscheduled { Header::Unscheduled(data) } else { Header::Scheduled(data) };
         let payload = (flow.bytes - offset).min(u64::from(terms.site.payload_max())) as u16;
-        let mut data = terms.packet(id, flow.dst, class, Header { offset, ..header });
+        let mut data = terms.packet(id, flow.dst, class, header);
         data.payload_bytes = payload;
         data.wire_bytes += payload;
         if reason == Reason::Unscheduled {
             data.flags &= !flags::ECT;
             if terms.aeolus.is_some() && flow.next == flow.unscheduled {
                 // In the queue of the packets that it must not overtake.
-                control.push_back(terms.packet(id, flow.dst, class, Header { kind: kind::PROBE, ..header }));
+                control.push_back(terms.packet(id, flow.dst, class, Header::Probe(message)));
                 self.counts.probes += 1;
             }
         }
@@ -281,9 +293,7 @@ impl Sender {
             let Some((id, flow)) = self.flows.get(slot) else { continue };
             if flow.next_packet().is_none() {
                 self.counts.probes += 1;
-                let (unscheduled, length) = (flow.unscheduled as u16, flow.bytes);
-                let header = Header { unscheduled, length, ..Header::of(kind::PROBE) };
-                control.push_back(terms.control(id, flow.dst, header));
+                control.push_back(terms.control(id, flow.dst, Header::Probe(flow.announced())));
             }
             self.timers.set(slot, now + terms.ask_after);
         }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use node::packet::flags;
 use node::{Endpoint, Event, Packet, Site};
-use testing::{PacketFate, Scene, Wire};
+use testing::{PacketFate, Scene, Wire, sent};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
-use super::header::kind;
+use super::header::{Answer, Data, Granted};
 use super::{Config, Header, aeolus};
 use contract::{NetworkView, Scheme};
 
@@ -28,17 +28,39 @@ fn aeolus_scene(hosts: u32) -> Scene {
     Scene::new(hosts, Wire::default(), move |site| config.endpoint(site, &NetworkView::star(site)))
 }
 
-fn of_kind(scene: &Scene, kind: u8) -> Vec<(Time, Packet, Header)> {
-    let with_header = |&(at, packet): &(Time, Packet)| (at, packet, packet.header::<Header>());
-    scene.sent.iter().map(with_header).filter(|sent| sent.2.kind == kind).collect()
+/// The unscheduled packets that were sent.
+fn unscheduled(scene: &Scene) -> Vec<(Time, Packet, Data)> {
+    sent!(scene, Header::Unscheduled(data) => data)
+}
+
+/// The scheduled packets that were sent.
+fn scheduled(scene: &Scene) -> Vec<(Time, Packet, Data)> {
+    sent!(scene, Header::Scheduled(data) => data)
+}
+
+fn grants(scene: &Scene) -> Vec<(Time, Packet, Granted)> {
+    sent!(scene, Header::Answer { of: Answer::Grant(granted), .. } => granted)
+}
+
+/// What was asked for again: what had been granted by then, offset and length.
+fn resends(scene: &Scene) -> Vec<(Time, Packet, (Granted, u64, u64))> {
+    sent!(scene, Header::Answer { of: Answer::Resend { granted, offset, length }, .. } => (granted, offset, length))
+}
+
+fn probes(scene: &Scene) -> Vec<(Time, Packet, ())> {
+    sent!(scene, Header::Probe(_))
 }
 
 fn is_data(packet: &Packet) -> bool {
     packet.payload_bytes > 0
 }
 
-fn number(header: &Header) -> u64 {
-    header.offset / 1460
+/// The number of a data packet.
+fn number(header: &Header) -> Option<u64> {
+    match header {
+        Header::Unscheduled(data) | Header::Scheduled(data) => Some(data.offset / 1460),
+        _ => None,
+    }
 }
 
 fn resent(scene: &Scene, flow: FlowId) -> u64 {
@@ -82,12 +104,11 @@ fn a_long_message_is_granted_packet_by_packet_and_fills_the_wire() {
     scene.run_until(Time::from_ms(1));
     assert_eq!(scene.delivered_at(flow), Some(alone(2_000)));
     // Section 3.3: a grant for each packet that comes, until all is granted.
-    let grants = of_kind(&scene, kind::GRANT);
+    let grants = grants(&scene);
     assert_eq!(grants.len() as u64, 2_000 - RTT_PACKETS);
     assert!(grants.iter().zip(1..).all(|(grant, count)| grant.2.allowed == count));
-    let scheduled = of_kind(&scene, kind::SCHEDULED);
     // The only active message has the lowest priority (section 3.4).
-    assert!(scheduled.iter().all(|sent| sent.1.class == 7));
+    assert!(scheduled(&scene).iter().all(|sent| sent.1.class == 7));
 }
 
 #[test]
@@ -98,9 +119,9 @@ fn unscheduled_levels_go_by_the_length_of_the_message() {
     }
     scene.run_until(Time::from_ms(2));
     let classes: Vec<u8> =
-        of_kind(&scene, kind::UNSCHEDULED).iter().filter(|sent| sent.2.offset == 0).map(|sent| sent.1.class).collect();
+        unscheduled(&scene).iter().filter(|sent| sent.2.offset == 0).map(|sent| sent.1.class).collect();
     assert_eq!(classes, [0, 1, 1, 2, 2, 3, 3]);
-    assert!(of_kind(&scene, kind::SCHEDULED).iter().all(|sent| sent.1.class > 3));
+    assert!(scheduled(&scene).iter().all(|sent| sent.1.class > 3));
 }
 
 #[test]
@@ -114,11 +135,12 @@ fn cutoffs_follow_recent_traffic_and_reach_senders() {
     }
     scene.run_until(Time::from_ms(3));
     let late = |bytes: u64| {
-        let sent = of_kind(&scene, kind::UNSCHEDULED);
-        let last = sent.iter().rev().find(|sent| sent.2.length == bytes);
+        let sent = unscheduled(&scene);
+        let last = sent.iter().rev().find(|sent| sent.2.message.length == bytes);
         last.map(|sent| sent.1.class).expect("both were sent")
     };
-    assert_eq!(of_kind(&scene, kind::DONE).last().unwrap().2.levels, 7);
+    let told = sent!(&scene, Header::Answer { levels, of: Answer::Done } => levels.map(|levels| levels.count));
+    assert_eq!(told.last().unwrap().2, Some(7));
     assert_eq!((late(1_000), late(20_000)), (0, 3));
 }
 
@@ -143,7 +165,7 @@ fn the_lowest_levels_are_used_first_and_shorter_messages_go_above() {
     let flows =
         [300, 200, 100].map(|count| (count, scene.send(Time::ZERO, (300 - count as u32) / 100, 3, packets(count))));
     scene.run_until(Time::from_us(20));
-    let last = |flow: FlowId| of_kind(&scene, kind::GRANT).iter().rfind(|sent| sent.1.flow == flow).unwrap().2.class;
+    let last = |flow: FlowId| grants(&scene).iter().rfind(|sent| sent.1.flow == flow).unwrap().2.class;
     assert_eq!(flows.map(|(_, flow)| last(flow)), [7, 6, 5]);
 }
 
@@ -156,7 +178,7 @@ fn no_more_messages_have_grants_than_the_degree_of_overcommitment() {
         }
         // Before any is wholly granted: the shortest have all grants.
         scene.run_until(Time::from_us(60));
-        let mut granted: Vec<u32> = of_kind(&scene, kind::GRANT).iter().map(|sent| sent.1.dst.0).collect();
+        let mut granted: Vec<u32> = grants(&scene).iter().map(|sent| sent.1.dst.0).collect();
         granted.sort_unstable();
         granted.dedup();
         assert_eq!(granted.len(), degree, "{granted:?}");
@@ -174,7 +196,7 @@ fn one_message_of_a_sender_has_grants_and_the_sender_sends_the_shortest_first() 
     assert!(there <= Time::from_us(20) + Duration::from_ns(31 * 120 + 2_620), "{there}");
     assert!(scene.delivered_at(short) < scene.delivered_at(long));
     // While the short one needs grants the long one has none, once what it had been granted has been used.
-    let grants = of_kind(&scene, kind::GRANT);
+    let grants = grants(&scene);
     let of_short: Vec<Time> = grants.iter().filter(|sent| sent.1.flow == short).map(|sent| sent.0).collect();
     let between = |at: Time| of_short[0] < at && at < *of_short.last().unwrap();
     assert!(!grants.iter().any(|sent| sent.1.flow == long && between(sent.0)));
@@ -185,8 +207,8 @@ fn a_lost_packet_is_asked_for_after_the_timeout_and_comes_once_more() {
     for (count, lost_number) in [(20, 3), (20, 19), (400, 10), (400, 300), (400, 399)] {
         let mut scene = scene(2, four());
         let mut losses = 0;
-        lose(&mut scene, move |packet, header| {
-            let hit = is_data(packet) && number(header) == lost_number && losses == 0;
+        lose(&mut scene, move |_, header| {
+            let hit = number(header) == Some(lost_number) && losses == 0;
             losses += u32::from(hit);
             hit
         });
@@ -200,7 +222,7 @@ fn a_lost_packet_is_asked_for_after_the_timeout_and_comes_once_more() {
         let idle = Duration::from_ns(120) * ((count - lost_number) / RTT_PACKETS);
         let latest = quiet + idle + Duration::from_ms(2) + CONTROL_WAY + Duration::from_ns(2_740 + 240);
         assert!(quiet + Duration::from_ms(2) < delivered && delivered <= latest, "{delivered}");
-        assert_eq!(of_kind(&scene, kind::RESEND).len(), 1);
+        assert_eq!(resends(&scene).len(), 1);
     }
 }
 
@@ -214,9 +236,10 @@ fn a_message_of_which_nothing_came_is_asked_about_by_its_sender() {
     scene.run_until(Time::from_ms(10));
     // 2 ms and two round trips after its last packet left, a probe; the receiver asks for everything.
     let probed = Time::from_ns(19 * 120) + Duration::from_ms(2) + Duration::from_ps(2 * 5_246_400);
-    assert_eq!(of_kind(&scene, kind::PROBE)[0].0, probed);
-    let resends = of_kind(&scene, kind::RESEND);
-    assert_eq!((resends.len(), resends[0].2.offset, resends[0].2.length), (1, 0, packets(20)));
+    assert_eq!(probes(&scene)[0].0, probed);
+    let resends = resends(&scene);
+    let (_, offset, length) = resends[0].2;
+    assert_eq!((resends.len(), offset, length), (1, 0, packets(20)));
     let again = probed + CONTROL_WAY * 2;
     let delivered = scene.delivered_at(flow).unwrap();
     assert!(delivered <= again + (alone(20) - Time::ZERO) + Duration::from_ns(10), "{delivered}");
@@ -228,20 +251,22 @@ fn a_lost_answer_is_said_again_and_nothing_is_delivered_twice() {
     let mut scene = scene(2, four());
     let mut losses = 0;
     lose(&mut scene, move |_, header| {
-        losses += u32::from(header.kind == kind::DONE);
-        header.kind == kind::DONE && losses <= 2
+        let done = matches!(header, Header::Answer { of: Answer::Done, .. });
+        losses += u32::from(done);
+        done && losses <= 2
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
     scene.run_until(Time::from_ms(10));
     assert_eq!(resent(&scene, flow), 0);
-    assert_eq!(of_kind(&scene, kind::PROBE).len(), 2);
+    assert_eq!(probes(&scene).len(), 2);
     assert_eq!(scene.events.iter().filter(|said| said.2 == Event::Delivered { flow }).count(), 1);
 }
 
 #[test]
 fn a_lost_grant_is_made_up_for_by_the_next_and_lost_grants_by_a_resend() {
     let mut scene = scene(2, four());
-    lose(&mut scene, |_, header| header.kind == kind::GRANT && header.allowed % 2 == 1);
+    let odd = |granted: &Granted| granted.allowed % 2 == 1;
+    lose(&mut scene, move |_, header| matches!(header, Header::Answer { of: Answer::Grant(grant), .. } if odd(grant)));
     let flow = scene.send(Time::ZERO, 0, 1, packets(400));
     scene.run_until(Time::from_ms(1));
     // Two packets of grants come at once then: a packet later each round trip at worst.
@@ -251,13 +276,14 @@ fn a_lost_grant_is_made_up_for_by_the_next_and_lost_grants_by_a_resend() {
     // All grants for a while: the receiver thinks that RTTbytes are on the way.
     let mut scene = self::scene(2, four());
     scene.spoil(|now, packet| {
-        let grant = packet.header::<Header>().kind == kind::GRANT;
+        let grant = matches!(packet.header(), Header::Answer { of: Answer::Grant(_), .. });
         if grant && now < Time::from_us(100) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(400));
     scene.run_until(Time::from_ms(10));
-    let resends = of_kind(&scene, kind::RESEND);
-    assert_eq!((resends.len(), resends[0].2.allowed), (1, RTT_PACKETS as u32));
+    let resends = resends(&scene);
+    let (granted, ..) = resends[0].2;
+    assert_eq!((resends.len(), granted.allowed), (1, RTT_PACKETS as u32));
     assert_eq!(resent(&scene, flow), 0, "none of what was asked for had been sent");
     assert!(scene.delivered_at(flow).unwrap() < Time::from_ms(3));
 }
@@ -269,7 +295,7 @@ fn a_sender_that_sends_shorter_messages_says_that_it_is_busy() {
     let long = scene.send(Time::ZERO, 0, 1, packets(60_000));
     let other = scene.send(Time::from_us(2), 0, 2, packets(40_000));
     scene.run_until(Time::from_ms(20));
-    assert!(!of_kind(&scene, kind::BUSY).is_empty());
+    assert!(!sent!(&scene, Header::Busy).is_empty());
     assert!(scene.delivered_at(other).unwrap() < scene.delivered_at(long).unwrap());
     assert_eq!(resent(&scene, long) + resent(&scene, other), 0);
 }
@@ -281,11 +307,8 @@ fn a_paused_class_holds_back_no_other() {
     let held = scene.send(Time::ZERO, 0, 1, 20_000);
     let free = scene.send(Time::ZERO, 0, 2, 200_000);
     scene.run_until(Time::from_us(10));
-    assert!(!of_kind(&scene, kind::UNSCHEDULED).iter().any(|sent| sent.1.flow == held));
-    assert_eq!(
-        of_kind(&scene, kind::UNSCHEDULED).iter().filter(|sent| sent.1.flow == free).count() as u64,
-        RTT_PACKETS
-    );
+    assert!(!unscheduled(&scene).iter().any(|sent| sent.1.flow == held));
+    assert_eq!(unscheduled(&scene).iter().filter(|sent| sent.1.flow == free).count() as u64, RTT_PACKETS);
     scene.pause(0, 0);
     scene.run_until(Time::from_ms(1));
     assert!(scene.completed_at(held).is_some() && scene.completed_at(free).is_some());
@@ -303,9 +326,10 @@ fn aeolus_sends_a_probe_behind_the_last_unscheduled_packet() {
             .filter(|sent| sent.1.flow == flow && sent.1.src == HostId(0))
             .map(|sent| (sent.1.header(), sent.1))
             .collect();
-        let probe = sent.iter().position(|sent| sent.0.kind == kind::PROBE).unwrap();
+        let probe = sent.iter().position(|sent| matches!(sent.0, Header::Probe(_))).unwrap();
         let (before, probe) = (sent[probe - 1], sent[probe]);
-        assert_eq!((before.0.kind, number(&before.0)), (kind::UNSCHEDULED, last - 1));
+        assert!(matches!(before.0, Header::Unscheduled(_)));
+        assert_eq!(number(&before.0), Some(last - 1));
         // It must not overtake, and must not be lost as they may.
         assert_eq!(probe.1.class, before.1.class);
         assert_eq!((before.1.has(flags::ECT), probe.1.has(flags::ECT)), (false, true));
@@ -317,10 +341,9 @@ fn aeolus_sends_a_probe_behind_the_last_unscheduled_packet() {
     assert!(end <= delivered && delivered <= end + Duration::from_ns(10), "{delivered} {end}");
     assert_eq!(resent(&scene, short) + resent(&scene, long), 0);
     // Everything else is protected, and each unscheduled packet but a message's last is acknowledged.
-    assert!(
-        scene.sent.iter().all(|sent| sent.1.has(flags::ECT) != (sent.1.header::<Header>().kind == kind::UNSCHEDULED))
-    );
-    assert_eq!(of_kind(&scene, kind::ACK).len() as u64, 19 + RTT_PACKETS);
+    let exposed = |packet: &Packet| matches!(packet.header(), Header::Unscheduled(_));
+    assert!(scene.sent.iter().all(|sent| sent.1.has(flags::ECT) != exposed(&sent.1)));
+    assert_eq!(sent!(&scene, Header::Answer { of: Answer::Ack { .. }, .. }).len() as u64, 19 + RTT_PACKETS);
 }
 
 #[test]
@@ -328,20 +351,22 @@ fn aeolus_sends_lost_unscheduled_packets_first_and_scheduled_within_a_round_trip
     for count in [30, 400] {
         let mut scene = aeolus_scene(2);
         let missing = [2, 3, 17, 29];
-        lose(&mut scene, move |_, header| header.kind == kind::UNSCHEDULED && missing.contains(&number(header)));
+        lose(&mut scene, move |_, header| {
+            matches!(header, Header::Unscheduled(_)) && number(header).is_some_and(|number| missing.contains(&number))
+        });
         let flow = scene.send(Time::ZERO, 0, 1, packets(count));
         scene.run_until(Time::from_ms(1));
-        let again: Vec<(Time, u64)> = of_kind(&scene, kind::SCHEDULED)
+        let again: Vec<(Time, u64)> = scheduled(&scene)
             .iter()
-            .map(|sent| (sent.0, number(&sent.2)))
+            .map(|sent| (sent.0, sent.2.offset / 1460))
             .filter(|sent| sent.1 < RTT_PACKETS)
             .collect();
         assert_eq!(again.iter().map(|sent| sent.1).collect::<Vec<_>>(), missing);
         // Behind the probe by a round trip: its way there, the answer's back, and at most a packet at either end, and
         // what a full packet takes longer than the probe.
-        let probe = of_kind(&scene, kind::PROBE)[0].0;
+        let probe = probes(&scene)[0].0;
         assert!(again[0].0 <= probe + CONTROL_WAY * 2 + Duration::from_ns(720), "{} {probe}", again[0].0);
-        assert_eq!((resent(&scene, flow), of_kind(&scene, kind::RESEND).len()), (4, 0));
+        assert_eq!((resent(&scene, flow), resends(&scene).len()), (4, 0));
         assert!(scene.delivered_at(flow).unwrap() < alone(count) + Duration::from_us(8));
     }
 }
@@ -349,13 +374,12 @@ fn aeolus_sends_lost_unscheduled_packets_first_and_scheduled_within_a_round_trip
 #[test]
 fn aeolus_grants_a_message_whose_every_packet_was_lost() {
     let mut scene = aeolus_scene(2);
-    lose(&mut scene, |_, header| header.kind == kind::UNSCHEDULED);
+    lose(&mut scene, |_, header| matches!(header, Header::Unscheduled(_)));
     let flow = scene.send(Time::ZERO, 0, 1, packets(RTT_PACKETS));
     scene.run_until(Time::from_ms(1));
     // One way and back, and then the message as if it had begun there. A probe waits for what a full packet takes
     // longer.
-    let second =
-        of_kind(&scene, kind::PROBE)[0].0 + CONTROL_WAY * 2 + (Duration::from_ns(240) - Duration::from_ps(6_400));
+    let second = probes(&scene)[0].0 + CONTROL_WAY * 2 + (Duration::from_ns(240) - Duration::from_ps(6_400));
     let expected = second + (alone(RTT_PACKETS) - Time::ZERO);
     let delivered = scene.delivered_at(flow).unwrap();
     assert!(
@@ -368,7 +392,7 @@ fn aeolus_grants_a_message_whose_every_packet_was_lost() {
 fn a_lost_probe_is_sent_again() {
     let mut scene = aeolus_scene(2);
     scene.spoil(|now, packet| {
-        let first = matches!(packet.header::<Header>().kind, kind::UNSCHEDULED | kind::PROBE);
+        let first = matches!(packet.header(), Header::Unscheduled(_) | Header::Probe(_));
         if first && now < Time::from_ms(1) { PacketFate::Drop } else { PacketFate::Pass }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
@@ -381,10 +405,10 @@ fn a_lost_probe_is_sent_again() {
 fn packets_from_nowhere_change_nothing() {
     let mut scene = scene(2, four());
     scene.touch(|_, packet| {
-        let mut header: Header = packet.header();
-        if header.kind == kind::UNSCHEDULED && number(&header) == 5 {
-            header.offset = u64::MAX - 3;
-            packet.set_header(header);
+        if let Header::Unscheduled(data) = packet.header()
+            && data.offset == packets(5)
+        {
+            packet.set_header(Header::Unscheduled(Data { offset: u64::MAX - 3, ..data }));
         }
     });
     let flow = scene.send(Time::ZERO, 0, 1, packets(20));
@@ -399,13 +423,14 @@ fn assert_grants_are_sound(scene: &Scene, sizes: &BTreeMap<FlowId, u64>) {
     // What a receiver had when it granted is at most what had been sent by then.
     let mut sent: BTreeMap<FlowId, std::collections::BTreeSet<u64>> = BTreeMap::new();
     for (_, packet) in &scene.sent {
-        let header: Header = packet.header();
-        match header.kind {
-            kind::UNSCHEDULED | kind::SCHEDULED => _ = sent.entry(packet.flow).or_default().insert(header.offset),
-            kind::GRANT => {
+        match packet.header() {
+            Header::Unscheduled(data) | Header::Scheduled(data) => {
+                sent.entry(packet.flow).or_default().insert(data.offset);
+            }
+            Header::Answer { of: Answer::Grant(grant), .. } => {
                 let allowed = granted.entry(packet.flow).or_default();
-                assert!(u64::from(header.allowed) >= *allowed, "grants never go back");
-                *allowed = u64::from(header.allowed);
+                assert!(u64::from(grant.allowed) >= *allowed, "grants never go back");
+                *allowed = u64::from(grant.allowed);
                 let (all, sent) = (sizes[&packet.flow].div_ceil(1460), sent[&packet.flow].len() as u64);
                 let unscheduled = all.min(RTT_PACKETS);
                 assert!(*allowed + unscheduled <= all);
@@ -472,7 +497,7 @@ proptest::proptest! {
             .collect();
         scene.run_until(Time::from_ms(5));
         // All are unscheduled and there from the first instant on, after the first packet of the first to come.
-        let order: Vec<FlowId> = of_kind(&scene, kind::UNSCHEDULED).iter().map(|sent| sent.1.flow).skip(1).collect();
+        let order: Vec<FlowId> = unscheduled(&scene).iter().map(|sent| sent.1.flow).skip(1).collect();
         let mut left: Vec<(u64, FlowId)> = flows.iter().map(|&(flow, bytes)| (bytes, flow)).collect();
         left[0].0 = left[0].0.saturating_sub(1460);
         for flow in order {

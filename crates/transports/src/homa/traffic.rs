@@ -7,8 +7,10 @@ pub(super) const LEVELS_MAX: usize = 7;
 /// The unscheduled levels by message size: the largest size of each level except for the last. Sizes are reported as
 /// buckets, eight for each doubling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Levels {
+pub struct Levels {
+    /// Their number.
     pub count: u8,
+    /// By level, the highest first: the bucket of its largest size.
     pub cutoffs: [u8; LEVELS_MAX - 1],
 }
 

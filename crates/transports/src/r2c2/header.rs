@@ -4,95 +4,213 @@
 use bytemuck::{Pod, Zeroable};
 use node::Packet;
 use node::wire::{Malformed, Reader, Writer};
+use units::HostId;
 
 use super::travel;
 
-/// The header of every packet. Which fields mean something depends on the kind; the others are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Header {
-    /// Data on a long way: the route, three bits a hop, first hop lowest. Status: which of the 128 packets from `seq`
-    /// on are missing.
-    pub route: [u64; 2],
-    /// Data: the packet's number. Announcements: the flow's destination. Assignments: the batch's number. Probe: how
-    /// many packets it has. Status: the first that is missing. Rates: the flow's destination.
-    pub seq: u32,
-    /// Announcements: the demand in Kbps, [`UNLIMITED`] without one. Rates: the rate in Kbps. Data: message
-    /// bytes in each packet but the last.
-    pub word: u32,
-    /// [`kind`].
-    pub kind: u8,
-    /// Data: hops of the route, with [`WIDE`](super::wire::WIDE) where each has a byte. It is in `route` if it has more
-    /// than 21 hops, and in the packet's label otherwise.
+/// What a packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// A part of a message (section 3.5, Figure 6).
+    Data(Data),
+    /// Broadcast: a flow has started, or something about it has changed, or it is still there (section 3.2, Figure 6).
+    Announce(FlowState),
+    /// Broadcast: a flow has finished (section 3.2, Figure 6).
+    Finish(FlowState),
+    /// To the sender of a broadcast about a flow, from the node that has dropped it (section 3.2).
+    Dropped(FlowState),
+    /// Broadcast: flows shall use other routing protocols (section 3.4).
+    Assign(Batch),
+    /// To the sender of assignments, from the node that has dropped them.
+    DroppedAssign(Batch),
+    /// Controller to a sender, in the centralised design: the rate of one of its flows (section 5.2).
+    Rate(FlowRate),
+    /// Sender to receiver: everything has been sent; is it there?
+    Probe {
+        /// Packets of the flow.
+        packets: u32,
+    },
+    /// Receiver to sender: what is missing.
+    Status(Missing),
+    /// Receiver to sender: every byte is here.
+    Done,
+}
+
+/// What a data packet says beside its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// It is the message's last packet.
+    pub last: bool,
+    /// Hops of the route, with [`WIDE`](super::wire::WIDE) where each has a byte. It is in `route` if it has more than
+    /// 21 hops, and in the packet's label otherwise.
     pub rlen: u8,
-    /// The routing protocol's number.
-    pub rp: u8,
-    /// The flow's weight.
-    pub weight: u8,
-    /// The flow's priority.
-    pub priority: u8,
-    /// Which of the flows between its source and its destination it is.
+    /// A long route, three bits a hop, first hop lowest.
+    pub route: [u64; 2],
+    /// The packet's number.
+    pub seq: u32,
+    /// Message bytes in each packet but the last.
+    pub full: u32,
+}
+
+/// What a broadcast says of a flow. Its sender is the packet's, of a report its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowState {
+    /// The flow's receiver.
+    pub dst: HostId,
+    /// Which of the flows between the two it is.
     pub number: u8,
     /// How often its source has announced it, modulo 16: the later counts.
     pub version: u8,
+    /// Its weight.
+    pub weight: u8,
+    /// Its priority.
+    pub priority: u8,
+    /// Its demand in Kbps, [`UNLIMITED`] without one.
+    pub demand_kbps: u32,
     /// The broadcast tree.
     pub tree: u8,
+    /// The routing protocol's number.
+    pub rp: u8,
+}
+
+/// A packet of assignments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number, by its sender's count.
+    pub number: u32,
+    /// The broadcast tree.
+    pub tree: u8,
+}
+
+/// The rate of one of the receiver's flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRate {
+    /// The flow's receiver.
+    pub dst: HostId,
+    /// Which of the flows to it.
+    pub number: u8,
+    /// The rate in Kbps.
+    pub kbps: u32,
+}
+
+/// What a receiver lacks of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The first packet that is missing.
+    pub first: u32,
+    /// Which of the 128 packets from there on are missing, the first lowest.
+    pub packets: [u64; 2],
 }
 
 /// No demand is known: the flow takes what it can have.
 pub const UNLIMITED: u32 = u32::MAX;
 
-/// The kinds of packets.
-pub mod kind {
-    /// A part of the message.
+/// A header in a packet: the fields of all kinds as they follow each other. Those that a kind has no use for are 0.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+pub struct Packed {
+    /// The route, or what is missing.
+    route: [u64; 2],
+    /// The packet's number, packets of a flow, a batch's number, or the flow's receiver.
+    seq: u32,
+    /// Kbps, or bytes of a packet.
+    word: u32,
+    kind: u8,
+    rlen: u8,
+    rp: u8,
+    weight: u8,
+    priority: u8,
+    number: u8,
+    version: u8,
+    tree: u8,
+}
+
+/// The kinds of packets, which Figure 6 calls types.
+pub(super) mod kind {
     pub const DATA: u8 = 1;
-    /// Its last part.
+    /// The last data packet of a message.
     pub const LAST: u8 = 2;
-    /// Broadcast: a flow has started, or something about it has changed, or it is still there.
     pub const ANNOUNCE: u8 = 3;
-    /// Broadcast: a flow has finished.
     pub const FINISH: u8 = 4;
-    /// Broadcast: flows shall use other routing protocols.
     pub const ASSIGN: u8 = 5;
-    /// To the sender of a broadcast about a flow, from the node that has dropped it.
     pub const DROPPED: u8 = 6;
-    /// Sender to receiver: everything has been sent; is it there?
     pub const PROBE: u8 = 7;
-    /// Receiver to sender: what is missing.
     pub const STATUS: u8 = 8;
-    /// Receiver to sender: every byte is here.
     pub const DONE: u8 = 9;
-    /// Controller to a sender, in the centralised design: the rate of one of its flows.
-    pub const RATES: u8 = 10;
-    /// To the sender of assignments, from the node that has dropped them.
+    pub const RATE: u8 = 10;
     pub const DROPPED_ASSIGN: u8 = 11;
 }
 
 /// Bytes of a header that is none of Figure 6's.
 pub(super) const WIRE_BYTES: usize = 32;
 
-impl Header {
-    /// A header of this kind, all else 0.
-    pub fn of(kind: u8) -> Header {
-        Header { kind, ..Header::zeroed() }
+impl Data {
+    #[inline]
+    fn pack(self) -> Packed {
+        let Data { last, rlen, route, seq, full } = self;
+        let kind = if last { kind::LAST } else { kind::DATA };
+        Packed { kind, rlen, route, seq, word: full, ..Packed::zeroed() }
+    }
+}
+
+impl FlowState {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        let FlowState { dst, number, version, weight, priority, demand_kbps, tree, rp } = self;
+        let (seq, word) = (dst.0, demand_kbps);
+        Packed { kind, seq, word, number, version, weight, priority, tree, rp, ..Packed::zeroed() }
+    }
+}
+
+impl Batch {
+    #[inline]
+    fn pack(self, kind: u8) -> Packed {
+        Packed { kind, seq: self.number, tree: self.tree, ..Packed::zeroed() }
     }
 }
 
 impl node::Header for Header {
-    type Packed = Header;
+    type Packed = Packed;
 
     #[inline]
-    fn pack(self) -> Header {
-        self
+    fn pack(self) -> Packed {
+        let of = |kind| Packed { kind, ..Packed::zeroed() };
+        match self {
+            Header::Data(data) => data.pack(),
+            Header::Announce(state) => state.pack(kind::ANNOUNCE),
+            Header::Finish(state) => state.pack(kind::FINISH),
+            Header::Dropped(state) => state.pack(kind::DROPPED),
+            Header::Assign(batch) => batch.pack(kind::ASSIGN),
+            Header::DroppedAssign(batch) => batch.pack(kind::DROPPED_ASSIGN),
+            Header::Rate(FlowRate { dst, number, kbps }) => Packed { seq: dst.0, number, word: kbps, ..of(kind::RATE) },
+            Header::Probe { packets } => Packed { seq: packets, ..of(kind::PROBE) },
+            Header::Status(Missing { first, packets }) => Packed { seq: first, route: packets, ..of(kind::STATUS) },
+            Header::Done => of(kind::DONE),
+        }
     }
 
     #[inline]
-    fn unpack(packed: Header) -> Header {
-        packed
+    fn unpack(packed: Packed) -> Header {
+        let Packed { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree } = packed;
+        let dst = HostId(seq);
+        let state = FlowState { dst, number, version, weight, priority, demand_kbps: word, tree, rp };
+        let batch = Batch { number: seq, tree };
+        match kind {
+            kind::ANNOUNCE => Header::Announce(state),
+            kind::FINISH => Header::Finish(state),
+            kind::DROPPED => Header::Dropped(state),
+            kind::ASSIGN => Header::Assign(batch),
+            kind::DROPPED_ASSIGN => Header::DroppedAssign(batch),
+            kind::RATE => Header::Rate(FlowRate { dst, number, kbps: word }),
+            kind::PROBE => Header::Probe { packets: seq },
+            kind::STATUS => Header::Status(Missing { first: seq, packets: route }),
+            kind::DONE => Header::Done,
+            _ => Header::Data(Data { last: kind == kind::LAST, rlen, route, seq, full: word }),
+        }
     }
 
     fn emit(self, to: &mut Writer<'_>) {
-        let Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree } = self;
+        let Packed { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree } = self.pack();
         for half in route {
             to.u64(half);
         }
@@ -108,11 +226,12 @@ impl node::Header for Header {
         if !(kind::DATA..=kind::DROPPED_ASSIGN).contains(&kind) {
             return Err(Malformed { what: "R2C2 type" });
         }
-        Ok(Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree })
+        let packed = Packed { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };
+        Ok(Header::unpack(packed))
     }
 
     fn payload_offset(self) -> u64 {
-        u64::from(self.seq) * u64::from(self.word)
+        if let Header::Data(data) = self { u64::from(data.seq) * u64::from(data.full) } else { 0 }
     }
 
     fn emit_with(packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
@@ -129,25 +248,47 @@ impl node::Header for Header {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use proptest::prelude::*;
+    use testing::check_header;
+
     use super::*;
 
-    proptest::proptest! {
+    /// What these fields are as a header's bytes: the last are rlen, rp, weight, priority, number, version and tree.
+    fn bytes(route: [u64; 2], [seq, word]: [u32; 2], kind: u8, rest: [u8; 7]) -> Vec<u8> {
+        let (route, halves) = (route.map(u64::to_be_bytes).concat(), [seq, word].map(u32::to_be_bytes).concat());
+        [&route[..], &halves, &[kind], &rest].concat()
+    }
+
+    /// All headers that there are.
+    pub fn headers(numbers: impl Strategy<Value = u32>) -> impl Strategy<Value = Header> {
+        let fields = (any::<[u64; 2]>(), numbers, any::<u32>(), kind::DATA..=kind::DROPPED_ASSIGN, any::<[u8; 7]>());
+        fields.prop_map(|(route, seq, word, kind, rest)| {
+            let bytes = bytes(route, [seq, word], kind, rest);
+            node::Header::parse(&mut Reader::new(&bytes, "")).expect("its kind is one")
+        })
+    }
+
+    proptest! {
         #[test]
-        fn headers_survive_the_wire(words: [u64; 2], halves: [u32; 2], bytes: [u8; 7], kind in 1u8..12,
-            noise: Vec<u8>) {
-            let [rlen, rp, weight, priority, number, version, tree] = bytes;
-            let (route, [seq, word]) = (words, halves);
-            let header = Header { route, seq, word, kind, rlen, rp, weight, priority, number, version, tree };
-            testing::check_header(header, &noise);
+        fn headers_survive_the_wire(header in headers(any::<u32>()), noise: Vec<u8>) {
+            check_header(header, &noise);
         }
     }
 
     #[test]
     fn bytes_stay_what_they_are() {
-        let header = Header { route: [1, 2], seq: 3, word: 4, rlen: 5, tree: 6, ..Header::of(kind::PROBE) };
-        let (words, halves) = ([1u64, 2].map(u64::to_be_bytes).concat(), [3u32, 4].map(u32::to_be_bytes).concat());
-        let bytes = [&words[..], &halves, &[7, 5, 0, 0, 0, 0, 0, 6]].concat();
-        assert_eq!(testing::check_header(header, &[]), bytes);
+        let data = Header::Data(Data { last: true, rlen: 5, route: [1, 2], seq: 3, full: 4 });
+        assert_eq!(check_header(data, &[]), bytes([1, 2], [3, 4], 2, [5, 0, 0, 0, 0, 0, 0]));
+        let (dst, demand_kbps) = (HostId(3), 4);
+        let state = FlowState { dst, number: 8, version: 9, weight: 6, priority: 7, demand_kbps, tree: 10, rp: 5 };
+        assert_eq!(check_header(Header::Finish(state), &[]), bytes([0, 0], [3, 4], 4, [0, 5, 6, 7, 8, 9, 10]));
+        let batch = Header::DroppedAssign(Batch { number: 3, tree: 10 });
+        assert_eq!(check_header(batch, &[]), bytes([0, 0], [3, 0], 11, [0, 0, 0, 0, 0, 0, 10]));
+        let rate = Header::Rate(FlowRate { dst, number: 8, kbps: 4 });
+        assert_eq!(check_header(rate, &[]), bytes([0, 0], [3, 4], 10, [0, 0, 0, 0, 8, 0, 0]));
+        assert_eq!(check_header(Header::Probe { packets: 3 }, &[]), bytes([0, 0], [3, 0], 7, [0; 7]));
+        let missing = Header::Status(Missing { first: 3, packets: [1, 2] });
+        assert_eq!(check_header(missing, &[]), bytes([1, 2], [3, 0], 8, [0; 7]));
     }
 }

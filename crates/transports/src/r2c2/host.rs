@@ -7,7 +7,7 @@ use node::{Cx, Endpoint, Input, Packet, PollAt};
 use units::{Duration, HostId, Time};
 
 use super::adapt::Turn;
-use super::header::kind;
+use super::header::{Batch, FlowRate, FlowState};
 use super::network::{Calculators, Networks};
 use super::plane::Plane;
 use super::receiver::Receiver;
@@ -59,54 +59,55 @@ impl R2c2 {
         let header: Header = packet.header();
         let plane = &mut self.plane;
         let (host, hosts) = (plane.site.host, plane.site.hosts);
-        let named = header.seq < hosts && header.seq != host.0;
-        let sound = match header.kind {
+        let named = |dst: HostId| dst.0 < hosts && dst != host;
+        let sound = match header {
             // It returns with this node's own announcement of its flow.
-            kind::DROPPED => named,
-            kind::RATES => packet.src != host && named,
+            Header::Dropped(state) => named(state.dst),
+            Header::Rate(rate) => packet.src != host && named(rate.dst),
             // The same holds for assignments, which go to nobody else.
-            kind::DROPPED_ASSIGN => packet.src == host,
+            Header::DroppedAssign(_) => packet.src == host,
             _ => packet.src != host,
         };
         if packet.src.0 >= hosts || !sound {
             self.counts.malformed += 1;
             return;
         }
-        match header.kind {
-            kind::DATA | kind::LAST => self.receiver.data(cx, packet, &header, plane),
-            kind::PROBE => self.receiver.probe(cx, packet, &header, plane),
-            kind::DONE => self.sender.done(cx, packet, plane),
-            kind::STATUS => self.sender.status(cx, packet, &header, plane),
-            kind::DROPPED => self.sender.dropped(cx.now, packet.flow, &header, plane),
-            kind::ANNOUNCE | kind::FINISH => self.heard(cx.now, packet, &header),
-            kind::ASSIGN => self.assigned(packet, &header),
-            kind::DROPPED_ASSIGN => self.counts.assigned_again += u64::from(plane.assign_again(&header)),
-            kind::RATES => self.rates(cx.now, packet, &header),
-            _ => self.counts.malformed += 1,
+        match header {
+            Header::Data(data) => self.receiver.data(cx, packet, data, plane),
+            Header::Announce(state) => self.heard(cx.now, packet, state, false),
+            Header::Finish(state) => self.heard(cx.now, packet, state, true),
+            Header::Dropped(state) => self.sender.dropped(cx.now, packet.flow, state, plane),
+            Header::Assign(batch) => self.assigned(packet, batch),
+            Header::DroppedAssign(batch) => self.counts.assigned_again += u64::from(plane.assign_again(batch)),
+            Header::Rate(rate) => self.rate(cx.now, packet, rate),
+            Header::Probe { packets } => self.receiver.probe(cx, packet, packets, plane),
+            Header::Status(missing) => self.sender.status(cx, packet, missing, plane),
+            Header::Done => self.sender.done(cx, packet, plane),
         }
     }
 
-    /// The protocol of a packet, if this fabric knows it.
-    fn routing(&mut self, header: &Header) -> Option<Routing> {
+    /// The protocol of this number, if this fabric knows it.
+    fn routing(&mut self, rp: u8) -> Option<Routing> {
         let tables = &self.plane.calculator.network.tables;
-        let routing = Routing::from_code(header.rp).filter(|&routing| tables.check(routing).is_ok());
+        let routing = Routing::from_code(rp).filter(|&routing| tables.check(routing).is_ok());
         self.counts.malformed += u64::from(routing.is_none());
         routing
     }
 
     /// Another node's flow has started, changed or finished.
-    fn heard(&mut self, now: Time, packet: &Packet, header: &Header) {
-        let key = Key { src: packet.src, dst: HostId(header.seq), number: header.number };
-        let Some(routing) = self.routing(header) else { return };
-        if key.src == self.plane.site.host || key.dst.0 >= self.plane.site.hosts || header.weight == 0 {
+    fn heard(&mut self, now: Time, packet: &Packet, state: FlowState, finished: bool) {
+        let FlowState { dst, number, version, weight, priority, demand_kbps, rp, .. } = state;
+        let key = Key { src: packet.src, dst, number };
+        let Some(routing) = self.routing(rp) else { return };
+        if key.src == self.plane.site.host || key.dst.0 >= self.plane.site.hosts || weight == 0 {
             self.counts.malformed += 1;
             return;
         }
         self.plane.unicast_bytes += far(packet);
-        let terms = Params { weight: header.weight, priority: header.priority, demand_kbps: header.word, routing };
-        let news = match header.kind {
-            kind::ANNOUNCE => self.plane.view.hear(key, terms, header.version, now),
-            _ => self.plane.view.finish(key, header.version),
+        let terms = Params { weight, priority, demand_kbps, routing };
+        let news = match finished {
+            false => self.plane.view.hear(key, terms, version, now),
+            true => self.plane.view.finish(key, version),
         };
         if !news {
             // A controller that hears a known flow again tells its rates again: they may have been lost, and a flow
@@ -115,10 +116,10 @@ impl R2c2 {
         }
     }
 
-    fn assigned(&mut self, packet: &Packet, header: &Header) {
+    fn assigned(&mut self, packet: &Packet, batch: Batch) {
         let tables = &self.plane.calculator.network.tables;
         let known = |all: &Vec<(Key, Routing)>| all.iter().all(|of| tables.check(of.1).is_ok());
-        let Some(assigned) = self.plane.assigned(packet.src, header.seq).filter(known) else {
+        let Some(assigned) = self.plane.assigned(packet.src, batch.number).filter(known) else {
             self.counts.malformed += 1;
             return;
         };
@@ -130,10 +131,10 @@ impl R2c2 {
     }
 
     /// A controller's rate for one of this node's flows.
-    fn rates(&mut self, now: Time, packet: &Packet, header: &Header) {
+    fn rate(&mut self, now: Time, packet: &Packet, FlowRate { dst, number, kbps }: FlowRate) {
         self.plane.unicast_bytes += far(packet);
-        let key = Key { src: self.plane.site.host, dst: HostId(header.seq), number: header.number };
-        self.sender.set_rate_of(now, key, f64::from(header.word) * 1_000.0, &self.plane);
+        let key = Key { src: self.plane.site.host, dst, number };
+        self.sender.set_rate_of(now, key, f64::from(kbps) * 1_000.0, &self.plane);
     }
 
     /// Something that rates depend on has changed.
@@ -204,7 +205,7 @@ impl R2c2 {
             let first = last.replace(key.src) != Some(key.src);
             self.counts.rate_messages += u64::from(first);
             let kbps = (rate_bps / 1_000.0).min(f64::from(u32::MAX)) as u32;
-            let header = Header { seq: key.dst.0, number: key.number, word: kbps, ..Header::of(kind::RATES) };
+            let header = Header::Rate(FlowRate { dst: key.dst, number: key.number, kbps });
             let packet = self.plane.packet(units::FlowId(0), key.src, header, if first { 16 } else { 4 });
             self.plane.control.push_back(packet);
         }

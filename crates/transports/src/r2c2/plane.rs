@@ -8,7 +8,7 @@ use fabric::Routing;
 use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Rate, Time};
 
-use super::header::kind;
+use super::header::{Batch, FlowState};
 use super::network::Calculator;
 use super::selection::assignments::{self, Assignment, Batches};
 use super::switch::broadcast;
@@ -76,28 +76,21 @@ impl Plane {
     /// A flow of this node has started, has changed, or still exists. The node's own view has it at once.
     pub fn announce(&mut self, now: Time, news: News) {
         self.view.hear(news.key, news.terms, news.version, now);
-        self.say(kind::ANNOUNCE, news);
+        self.say(Header::Announce, news);
     }
 
     /// A flow of this node has finished.
     pub fn finish(&mut self, news: News) {
         self.view.finish(news.key, news.version);
-        self.say(kind::FINISH, news);
+        self.say(Header::Finish, news);
     }
 
-    fn say(&mut self, kind: u8, News { flow, key, terms, version, tree }: News) {
-        let header = Header {
-            seq: key.dst.0,
-            word: terms.demand_kbps,
-            rp: terms.routing.code(),
-            weight: terms.weight,
-            priority: terms.priority,
-            number: key.number,
-            version,
-            tree,
-            ..Header::of(kind)
-        };
-        let mut packet = self.packet(flow, key.dst, header, BROADCAST_BYTES);
+    fn say(&mut self, what: fn(FlowState) -> Header, News { flow, key, terms, version, tree }: News) {
+        let Params { weight, priority, demand_kbps, routing } = terms;
+        let Key { dst, number, .. } = key;
+        let rp = routing.code();
+        let header = what(FlowState { dst, number, version, weight, priority, demand_kbps, tree, rp });
+        let mut packet = self.packet(flow, dst, header, BROADCAST_BYTES);
         match self.config.control {
             Control::Decentralised => broadcast(&mut packet),
             Control::Centralised { controller } if HostId(controller) == self.site.host => return,
@@ -118,7 +111,7 @@ impl Plane {
             let number = self.batch_next;
             self.batch_next = self.batch_next.wrapping_add(1);
             self.batches_open.insert(number);
-            let header = Header { seq: number, tree, ..Header::of(kind::ASSIGN) };
+            let header = Header::Assign(Batch { number, tree });
             // A broadcast has no destination; a host other than its sender stands for all.
             let dst = HostId(u32::from(self.site.host.0 == 0));
             let mut packet = self.packet(FlowId(0), dst, header, bytes.len() as u16);
@@ -138,14 +131,14 @@ impl Plane {
 
     /// A node has dropped this node's assignments: those that still hold are sent again over another tree, once,
     /// however many nodes have dropped them. Returns whether anything was sent.
-    pub fn assign_again(&mut self, header: &Header) -> bool {
-        if !self.batches_open.remove(&header.seq) {
+    pub fn assign_again(&mut self, Batch { number, tree }: Batch) -> bool {
+        if !self.batches_open.remove(&number) {
             return false;
         }
-        let Some(mut said) = self.assigned(self.site.host, header.seq) else { return false };
+        let Some(mut said) = self.assigned(self.site.host, number) else { return false };
         // Another node may have chosen otherwise since, and flows have ended.
         said.retain(|&(key, routing)| self.view.get(key).is_some_and(|known| known.terms.routing == routing));
-        self.assign(&said, header.tree.wrapping_add(1) % self.config.trees);
+        self.assign(&said, tree.wrapping_add(1) % self.config.trees);
         !said.is_empty()
     }
 

@@ -5,7 +5,7 @@ use node::{Cx, Event, FlowMap, Packet};
 use units::{Duration, HostId};
 
 use super::Header;
-use super::header::kind;
+use super::header::{Data, Missing};
 use super::plane::Plane;
 use crate::bits::Bits;
 use crate::finished::Finished;
@@ -30,22 +30,22 @@ struct Incoming {
 const REMEMBERED: Duration = Duration::from_ms(100);
 
 impl Receiver {
-    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+    pub fn data(&mut self, cx: &mut Cx<'_>, packet: &Packet, data: Data, plane: &mut Plane) {
         // A switch may have cut the payload off, which counts as a loss.
-        let (payload, full) = (u32::from(packet.payload_bytes), header.word);
-        let whole = if header.kind == kind::LAST { (1..=full).contains(&payload) } else { payload == full && full > 0 };
+        let (payload, Data { last, seq, full, .. }) = (u32::from(packet.payload_bytes), data);
+        let whole = if last { (1..=full).contains(&payload) } else { payload == full && full > 0 };
         if !whole || packet.has(flags::TRIMMED) {
             return;
         }
         let Some(slot) = self.slot(cx, packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
-        if incoming.packets.is_some_and(|packets| header.seq >= packets) || header.seq == u32::MAX {
+        if incoming.packets.is_some_and(|packets| seq >= packets) || seq == u32::MAX {
             return; // no flow has such a packet
         }
-        if header.kind == kind::LAST && incoming.packets.is_none() {
-            incoming.packets = Some(header.seq + 1);
+        if last && incoming.packets.is_none() {
+            incoming.packets = Some(seq + 1);
         }
-        if !incoming.have.insert(header.seq) {
+        if !incoming.have.insert(seq) {
             self.duplicates += 1;
             return;
         }
@@ -57,16 +57,16 @@ impl Receiver {
             self.finished.add(packet.flow, cx.now, REMEMBERED);
             cx.events.push(Event::Measured { flow: packet.flow, what: "reordered_max_packets", value });
             cx.events.push(Event::Delivered { flow: packet.flow });
-            plane.send(packet.flow, packet.src, Header::of(kind::DONE));
+            plane.send(packet.flow, packet.src, Header::Done);
         }
     }
 
     /// The sender has sent everything: reports what is missing.
-    pub fn probe(&mut self, cx: &mut Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+    pub fn probe(&mut self, cx: &mut Cx<'_>, packet: &Packet, packets: u32, plane: &mut Plane) {
         let Some(slot) = self.slot(cx, packet, plane) else { return };
         let Some((_, incoming)) = self.flows.get_mut(slot) else { return };
-        if incoming.packets.is_none() && header.seq > 0 {
-            incoming.packets = Some(header.seq);
+        if incoming.packets.is_none() && packets > 0 {
+            incoming.packets = Some(packets);
         }
         let first = incoming.have.first_missing;
         let mut missing = [0u64; 2];
@@ -76,7 +76,7 @@ impl Receiver {
             missing[place as usize / 64] |= 1 << (place % 64);
             next = incoming.have.next_missing(next + 1);
         }
-        plane.send(packet.flow, packet.src, Header { seq: first, route: missing, ..Header::of(kind::STATUS) });
+        plane.send(packet.flow, packet.src, Header::Status(Missing { first, packets: missing }));
     }
 
     /// The flow, known or new; `None` if it is complete, which its sender is told again.
@@ -86,7 +86,7 @@ impl Receiver {
         }
         if self.finished.knows(packet.flow, cx.now, REMEMBERED) {
             self.duplicates += 1;
-            plane.send(packet.flow, packet.src, Header::of(kind::DONE));
+            plane.send(packet.flow, packet.src, Header::Done);
             return None;
         }
         let incoming = Incoming { src: packet.src, have: Bits::default(), packets: None, reordered_max: 0 };

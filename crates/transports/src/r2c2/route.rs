@@ -11,7 +11,7 @@ use node::Packet;
 use node::packet::flags;
 use units::PortId;
 
-use super::Header;
+use super::header::Data;
 use super::wire::WIDE;
 use contract::NetworkView;
 
@@ -47,7 +47,7 @@ pub(super) fn fits(ports: &[PortId]) -> bool {
 }
 
 /// Gives a data packet its route. False if it is too long ([`fits`]).
-pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) -> bool {
+pub(super) fn set(packet: &mut Packet, data: &mut Data, ports: &[PortId]) -> bool {
     let bits_of = |ports: &[PortId], bits: u32| {
         ports.iter().rev().try_fold(0u128, |packed, port| {
             (u64::from(port.0) >> bits == 0).then_some(packed << bits | u128::from(port.0))
@@ -57,18 +57,18 @@ pub(super) fn set(packet: &mut Packet, header: &mut Header, ports: &[PortId]) ->
         (Some(route), 0..=COMPACT_MAX) => {
             packet.flags |= flags::SOURCE_ROUTED | flags::COMPACT_ROUTE;
             packet.label = route as u64;
-            header.rlen = ports.len() as u8;
+            data.rlen = ports.len() as u8;
         }
         (Some(route), 0..=HOPS_MAX) => {
             packet.flags |= flags::ROUTER_ALERT;
-            header.route = [route as u64, (route >> 64) as u64];
-            header.rlen = ports.len() as u8;
+            data.route = [route as u64, (route >> 64) as u64];
+            data.rlen = ports.len() as u8;
         }
         (None, 0..=WIDE_MAX) => {
             let Some(route) = bits_of(ports, 8) else { return false };
             packet.flags |= flags::SOURCE_ROUTED;
             packet.label = route as u64;
-            header.rlen = ports.len() as u8 | WIDE;
+            data.rlen = ports.len() as u8 | WIDE;
         }
         _ => return false,
     }
@@ -85,21 +85,21 @@ pub(super) fn port(route: [u64; 2], hops: u8) -> Option<PortId> {
 mod tests {
     use units::{FlowId, HostId};
 
-    use super::super::kind;
+    use super::super::Header;
     use super::*;
 
     fn routed(ports: &[u32]) -> Option<Vec<u32>> {
         let ports: Vec<PortId> = ports.iter().map(|&port| PortId(port)).collect();
-        let mut header = Header::of(kind::DATA);
-        let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), header);
-        if !set(&mut packet, &mut header, &ports) {
+        let mut data = Data { last: false, rlen: 0, route: [0; 2], seq: 0, full: 1 };
+        let mut packet = Packet::new(FlowId(0), HostId(0), HostId(1), Header::Data(data));
+        if !set(&mut packet, &mut data, &ports) {
             return None;
         }
         let mut seen = Vec::new();
         for hops in 0..ports.len() as u8 {
             packet.hops = hops;
             let by_switch = packet.has(flags::SOURCE_ROUTED).then(|| packet.routed_to()).flatten();
-            let long = packet.has(flags::ROUTER_ALERT).then(|| port(header.route, hops).map(|port| port.0)).flatten();
+            let long = packet.has(flags::ROUTER_ALERT).then(|| port(data.route, hops).map(|port| port.0)).flatten();
             seen.push(by_switch.or(long)?);
         }
         Some(seen)

@@ -22,7 +22,7 @@ use node::{Cx, Event, FlowMap, Message, Packet, Timers};
 use units::{Duration, FlowId, HostId, PortId, Rate, Time};
 
 use super::demand::{self, Demand};
-use super::header::{UNLIMITED, kind};
+use super::header::{Data, FlowState, Missing, UNLIMITED};
 use super::plane::{News, Plane};
 use super::view::{Key, Params, next_version};
 use super::wire::DATA_BYTES;
@@ -315,14 +315,14 @@ impl Sender {
         let full = plane.payload_max();
         let number = outgoing.repairs.pop_front().unwrap_or(outgoing.next);
         let offset = u64::from(number) * u64::from(full);
-        let kind = if number + 1 == outgoing.packets { kind::LAST } else { kind::DATA };
-        let mut header = Header { seq: number, word: u32::from(full), ..Header::of(kind) };
+        let last = number + 1 == outgoing.packets;
+        let mut data = Data { last, rlen: 0, route: [0; 2], seq: number, full: u32::from(full) };
         let payload = (outgoing.bytes - offset).min(u64::from(full)) as u16;
-        let mut packet = plane.packet(flow, dst, header, payload + DATA_BYTES as u16);
+        let mut packet = plane.packet(flow, dst, Header::Data(data), payload + DATA_BYTES as u16);
         packet.payload_bytes = payload;
-        let fits = route::set(&mut packet, &mut header, &self.ports);
+        let fits = route::set(&mut packet, &mut data, &self.ports);
         debug_assert!(fits, "a route that was drawn fits");
-        packet.set_header(header);
+        packet.set_header(Header::Data(data));
         outgoing.settle(cx.now);
         outgoing.owed_bits = f64::from(packet.wire_bytes) * 8.0;
         outgoing.sent_packets += 1;
@@ -434,11 +434,11 @@ impl Sender {
 
     /// A node has dropped this node's broadcast about a flow. The present state is announced again over another tree,
     /// once, however many nodes have dropped it. If the state has been announced since, that suffices.
-    pub fn dropped(&mut self, now: Time, flow: FlowId, header: &Header, plane: &mut Plane) {
-        let key = Key { src: plane.site.host, dst: HostId(header.seq), number: header.number };
-        let tree = header.tree.wrapping_add(1) % plane.config.trees;
+    pub fn dropped(&mut self, now: Time, flow: FlowId, state: FlowState, plane: &mut Plane) {
+        let key = Key { src: plane.site.host, dst: state.dst, number: state.number };
+        let tree = state.tree.wrapping_add(1) % plane.config.trees;
         if let Some((flow, outgoing)) = self.flows.slot(flow).and_then(|slot| self.flows.get_mut(slot)) {
-            if outgoing.key != key || outgoing.version != header.version {
+            if outgoing.key != key || outgoing.version != state.version {
                 return;
             }
             outgoing.tree = tree;
@@ -451,7 +451,7 @@ impl Sender {
                 return;
             };
             let Some(version) =
-                numbers.versions.get_mut(usize::from(key.number)).filter(|last| **last == header.version)
+                numbers.versions.get_mut(usize::from(key.number)).filter(|last| **last == state.version)
             else {
                 return;
             };
@@ -501,11 +501,11 @@ impl Sender {
     }
 
     /// The receiver says what is missing.
-    pub fn status(&mut self, cx: &Cx<'_>, packet: &Packet, header: &Header, plane: &mut Plane) {
+    pub fn status(&mut self, cx: &Cx<'_>, packet: &Packet, Missing { first, packets }: Missing, plane: &mut Plane) {
         let Some(slot) = self.of(packet) else { return };
         let Some((_, outgoing)) = self.flows.get_mut(slot).filter(|(_, outgoing)| !outgoing.active) else { return };
-        let missing = |place: u32| header.route[place as usize / 64] >> (place % 64) & 1 == 1;
-        let numbers = (0..128).filter(|&place| missing(place)).map(|place| header.seq.saturating_add(place));
+        let missing = |place: u32| packets[place as usize / 64] >> (place % 64) & 1 == 1;
+        let numbers = (0..128).filter(|&place| missing(place)).map(|place| first.saturating_add(place));
         outgoing.repairs = numbers.filter(|&number| number < outgoing.packets).collect();
         if !outgoing.repairs.is_empty() {
             outgoing.probes = 0;
@@ -569,7 +569,7 @@ impl Sender {
             self.counts.probes += 1;
             let (dst, packets) = (outgoing.key.dst, outgoing.packets);
             self.answers.set(slot, cx.now + plane.patience(outgoing.probes));
-            plane.send(flow, dst, Header { seq: packets, ..Header::of(kind::PROBE) });
+            plane.send(flow, dst, Header::Probe { packets });
         }
     }
 

@@ -11,7 +11,7 @@ use node::packet::flags;
 use node::{AgentCx, Packet, SwitchAgent};
 use units::{HostId, PortId};
 
-use super::header::kind;
+use super::header::{Batch, FlowState};
 use super::network::{Network, Networks};
 use super::{BROADCAST_BYTES, Header, route};
 
@@ -53,12 +53,15 @@ impl SwitchPart {
 
 impl SwitchAgent for SwitchPart {
     fn handle(&mut self, cx: &mut AgentCx<'_>, _: PortId, packet: &mut Packet) -> Option<PortId> {
-        let header: Header = packet.header();
-        let out = match header.kind {
-            kind::ANNOUNCE | kind::FINISH | kind::ASSIGN if packet.src.0 < self.fabric.hosts => {
-                return self.spread(cx, packet, header.tree);
+        let out = match packet.header() {
+            Header::Announce(FlowState { tree, .. })
+            | Header::Finish(FlowState { tree, .. })
+            | Header::Assign(Batch { tree, .. })
+                if packet.src.0 < self.fabric.hosts =>
+            {
+                return self.spread(cx, packet, tree);
             }
-            kind::DATA | kind::LAST if packet.hops < header.rlen => route::port(header.route, packet.hops),
+            Header::Data(data) if packet.hops < data.rlen => route::port(data.route, packet.hops),
             _ => None,
         };
         let out = out.filter(|out| out.index() < cx.ports.len());
@@ -67,10 +70,11 @@ impl SwitchAgent for SwitchPart {
     }
 
     fn lost(&mut self, cx: &mut AgentCx<'_>, port: PortId, packet: &Packet) {
-        let header: Header = packet.header();
-        if !matches!(header.kind, kind::ANNOUNCE | kind::FINISH | kind::ASSIGN) {
-            return;
-        }
+        let report_of = match packet.header() {
+            Header::Announce(state) | Header::Finish(state) => Header::Dropped(state),
+            Header::Assign(batch) => Header::DroppedAssign(batch),
+            _ => return,
+        };
         // A dead link loses every copy until routes change, and then everything is announced again (section 3.2): only
         // overflow is reported.
         if !cx.ports[port.index()].is_up() {
@@ -82,8 +86,7 @@ impl SwitchAgent for SwitchPart {
         let up = |port: &&PortId| cx.ports[port.index()].is_up();
         let Some(&out) = cx.routes.next(cx.switch, to).iter().find(up) else { return };
         let mut report = *packet;
-        let kind = if header.kind == kind::ASSIGN { kind::DROPPED_ASSIGN } else { kind::DROPPED };
-        report.set_header(Header { kind, ..header });
+        report.set_header(report_of);
         report.flags = 0;
         report.hops = 0;
         report.wire_bytes = BROADCAST_BYTES;

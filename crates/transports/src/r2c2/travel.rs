@@ -16,21 +16,21 @@ use node::packet::flags;
 use node::wire::{Malformed, Reader, Writer};
 use units::{HostId, mix};
 
-use super::header::{Header, WIRE_BYTES, kind};
+use super::header::{self, FlowState, Header, WIRE_BYTES, kind};
 use super::route::COMPACT_MAX;
-use super::wire::{BROADCAST_BYTES, Broadcast, DATA_BYTES, Data, WIDE, checksum};
+use super::wire::{BROADCAST_BYTES, Broadcast, DATA_BYTES, Data, Says, WIDE, checksum};
 
 const ROUTES: u8 = flags::SOURCE_ROUTED | flags::COMPACT_ROUTE | flags::ROUTER_ALERT;
 /// Bytes of a packet that is not in Figure 6: the project's header and a checksum.
 pub(super) const OWN_BYTES: usize = WIRE_BYTES + 2;
 
 /// The data packet that this is.
-fn data(packet: &Packet, header: &Header) -> Data {
+fn data(packet: &Packet, header: header::Data) -> Data {
     let long = packet.has(flags::ROUTER_ALERT);
     let route =
         if long { u128::from(header.route[1]) << 64 | u128::from(header.route[0]) } else { packet.label.into() };
     Data {
-        kind: header.kind,
+        last: header.last,
         rlen: header.rlen,
         ridx: packet.hops,
         flow: packet.flow.0,
@@ -43,33 +43,40 @@ fn data(packet: &Packet, header: &Header) -> Data {
 }
 
 /// The broadcast, or the report of one, that this is.
-fn broadcast(packet: &Packet, header: &Header) -> Broadcast {
-    Broadcast {
-        kind: header.kind,
-        version: header.version,
-        src: packet.src.0 as u16,
-        dst: header.seq as u16,
-        weight: header.weight,
-        priority: header.priority,
-        number: header.number,
-        demand_kbps: header.word,
-        tree: header.tree,
-        rp: header.rp,
-    }
+fn broadcast(packet: &Packet, says: Says, state: FlowState) -> Broadcast {
+    let FlowState { dst, number, version, weight, priority, demand_kbps, tree, rp } = state;
+    let (src, dst) = (packet.src.0 as u16, dst.0 as u16);
+    Broadcast { says, version, src, dst, weight, priority, number, demand_kbps, tree, rp }
 }
 
 impl From<Broadcast> for Header {
     fn from(of: Broadcast) -> Header {
-        Header {
-            seq: of.dst.into(),
-            word: of.demand_kbps,
-            rp: of.rp,
-            weight: of.weight,
-            priority: of.priority,
-            number: of.number,
-            version: of.version,
-            tree: of.tree,
-            ..Header::of(of.kind)
+        let Broadcast { says, version, src: _, dst, weight, priority, number, demand_kbps, tree, rp } = of;
+        let dst = HostId(dst.into());
+        let state = FlowState { dst, number, version, weight, priority, demand_kbps, tree, rp };
+        match says {
+            Says::Announce => Header::Announce(state),
+            Says::Finish => Header::Finish(state),
+            Says::Dropped => Header::Dropped(state),
+        }
+    }
+}
+
+/// In which of the wire's formats a packet travels.
+enum Format {
+    Data(header::Data),
+    Broadcast(Says, FlowState),
+    Own,
+}
+
+impl Format {
+    fn of(header: Header) -> Format {
+        match header {
+            Header::Data(data) => Format::Data(data),
+            Header::Announce(state) => Format::Broadcast(Says::Announce, state),
+            Header::Finish(state) => Format::Broadcast(Says::Finish, state),
+            Header::Dropped(state) => Format::Broadcast(Says::Dropped, state),
+            _ => Format::Own,
         }
     }
 }
@@ -77,15 +84,13 @@ impl From<Broadcast> for Header {
 /// Appends a packet but for its content.
 pub(super) fn emit(packet: &Packet, content: &[u8], to: &mut Writer<'_>) {
     let header: Header = packet.header();
-    match header.kind {
-        kind::DATA | kind::LAST => {
-            to.bytes(&data(packet, &header).emit(content));
-            to.u16(header.word as u16);
+    match Format::of(header) {
+        Format::Data(of) => {
+            to.bytes(&data(packet, of).emit(content));
+            to.u16(of.full as u16);
         }
-        kind::ANNOUNCE | kind::FINISH | kind::DROPPED => {
-            to.bytes(&broadcast(packet, &header).emit());
-        }
-        _ => {
+        Format::Broadcast(says, state) => to.bytes(&broadcast(packet, says, state).emit()),
+        Format::Own => {
             let mut own = Vec::with_capacity(WIRE_BYTES);
             node::Header::emit(header, &mut Writer::new(&mut own));
             // The kind first, so that readers know what it is.
@@ -116,13 +121,9 @@ fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
             };
             let whole = [&head[..], content].concat();
             let (read, _) = Data::parse(&whole)?;
-            let mut header = Header {
-                seq: read.seq,
-                word: u16::from_be_bytes(*full).into(),
-                rlen: read.rlen,
-                ..Header::of(read.kind)
-            };
-            let (routes, label) = match read.rlen {
+            let Data { last, rlen, seq, .. } = read;
+            let mut header = header::Data { last, rlen, route: [0; 2], seq, full: u16::from_be_bytes(*full).into() };
+            let (routes, label) = match rlen {
                 wide if wide & WIDE != 0 => (flags::SOURCE_ROUTED, read.route as u64),
                 short if usize::from(short) <= COMPACT_MAX => {
                     (flags::SOURCE_ROUTED | flags::COMPACT_ROUTE, read.route as u64)
@@ -132,10 +133,10 @@ fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
                     (flags::ROUTER_ALERT, 0)
                 }
             };
-            if packet.flags & ROUTES != routes || packet.label != label || data(packet, &header) != read {
+            if packet.flags & ROUTES != routes || packet.label != label || data(packet, header) != read {
                 return Err(other);
             }
-            packet.set_header(header);
+            packet.set_header(Header::Data(header));
             Ok(DATA_BYTES + full.len())
         }
         Some(kind::ANNOUNCE | kind::FINISH | kind::DROPPED) => {
@@ -158,7 +159,7 @@ fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
             header.copy_from_slice(&head[..WIRE_BYTES]);
             header.rotate_left(8);
             let header = <Header as node::Header>::parse(&mut Reader::new(&header, "R2C2 packet"))?;
-            if [kind::DATA, kind::LAST, kind::ANNOUNCE, kind::FINISH, kind::DROPPED].contains(&header.kind) {
+            if !matches!(Format::of(header), Format::Own) {
                 return Err(Malformed { what: "R2C2 type" });
             }
             packet.set_header(header);
@@ -169,41 +170,45 @@ fn parse_bytes(bytes: &[u8], packet: &mut Packet) -> Result<usize, Malformed> {
 
 /// Stands for a simulated packet's payload: arbitrary but constant bytes. Zeros would not do: two of their bits never
 /// flip in opposite directions.
-fn content(packet: &Packet, header: &Header) -> Vec<u8> {
-    let which = u64::from(packet.flow.0) << 32 | u64::from(header.seq);
+fn content(packet: &Packet, seq: u32) -> Vec<u8> {
+    let which = u64::from(packet.flow.0) << 32 | u64::from(seq);
     let words = (0..u64::from(packet.payload_bytes).div_ceil(8)).flat_map(|word| mix(which, word).to_be_bytes());
     words.take(packet.payload_bytes.into()).collect()
 }
 
 /// A link has inverted these bits of a packet: whether its checksum lets it pass, as what it is now.
 pub(super) fn damage(packet: &mut Packet, bits: &[u32]) -> bool {
-    let header: Header = packet.header();
-    let content = content(packet, &header);
-    let mut bytes = match header.kind {
-        kind::DATA | kind::LAST => [&data(packet, &header).emit(&content)[..], &content].concat(),
-        kind::ANNOUNCE | kind::FINISH | kind::DROPPED => broadcast(packet, &header).emit(),
+    match Format::of(packet.header()) {
+        Format::Data(header) => {
+            let (sent, content) = (data(packet, header), content(packet, header.seq));
+            let Some(bytes) = flipped([&sent.emit(&content)[..], &content].concat(), bits) else { return false };
+            let Ok((read, _)) = Data::parse(&bytes) else { return false };
+            let Data { seq, last, .. } = read;
+            // Another way, another flow or another node's: it is lost there.
+            if read != (Data { seq, last, ..sent }) {
+                return false;
+            }
+            packet.set_header(Header::Data(header::Data { seq, last, ..header }));
+        }
+        Format::Broadcast(says, state) => {
+            let Some(bytes) = flipped(broadcast(packet, says, state).emit(), bits) else { return false };
+            let Ok(read) = Broadcast::parse(&bytes) else { return false };
+            packet.src = HostId(read.src.into());
+            packet.set_header(Header::from(read));
+        }
         // Checked whole: a single wrong bit is always found, and the rest of these packets is nothing that could be
         // wrong unnoticed.
-        _ => return false,
-    };
-    for &bit in bits {
-        let Some(byte) = bytes.get_mut(bit as usize / 8) else { return false };
-        *byte ^= 0x80 >> (bit % 8);
-    }
-    if header.kind == kind::DATA || header.kind == kind::LAST {
-        let Ok((read, _)) = Data::parse(&bytes) else { return false };
-        let sent = data(packet, &header);
-        // Another way, another flow or another node's: it is lost there.
-        if read != (Data { seq: read.seq, kind: read.kind, ..sent }) {
-            return false;
-        }
-        packet.set_header(Header { seq: read.seq, kind: read.kind, ..header });
-    } else {
-        let Ok(read) = Broadcast::parse(&bytes) else { return false };
-        packet.src = HostId(read.src.into());
-        packet.set_header(Header::from(read));
+        Format::Own => return false,
     }
     true
+}
+
+/// The bytes with these bits inverted, if they are all there.
+fn flipped(mut bytes: Vec<u8>, bits: &[u32]) -> Option<Vec<u8>> {
+    for &bit in bits {
+        *bytes.get_mut(bit as usize / 8)? ^= 0x80 >> (bit % 8);
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -211,18 +216,26 @@ mod tests {
     use proptest::prelude::*;
     use units::{FlowId, PortId};
 
+    use super::super::header::tests::headers;
     use super::super::route;
     use super::*;
 
     fn data_packet(ports: &[u32], hops: u8, seq: u32, content: usize) -> Packet {
         let ports: Vec<PortId> = ports.iter().map(|&port| PortId(port)).collect();
-        let mut header = Header { seq, word: 1_465, ..Header::of(kind::DATA) };
-        let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), header);
-        assert!(route::set(&mut packet, &mut header, &ports));
-        packet.set_header(header);
+        let mut data = header::Data { last: false, rlen: 0, route: [0; 2], seq, full: 1_465 };
+        let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), Header::Data(data));
+        assert!(route::set(&mut packet, &mut data, &ports));
+        packet.set_header(Header::Data(data));
         (packet.hops, packet.payload_bytes) = (hops, content as u16);
         packet.wire_bytes = (DATA_BYTES + content) as u16;
         packet
+    }
+
+    const STATE: FlowState =
+        FlowState { dst: HostId(3), number: 0, version: 0, weight: 1, priority: 0, demand_kbps: 0, tree: 0, rp: 0 };
+
+    fn packet_of(header: Header) -> Packet {
+        Packet::new(FlowId(7), HostId(1), HostId(2), header)
     }
 
     /// A packet, and the same with its header to be read.
@@ -232,7 +245,7 @@ mod tests {
         let taken = bytes.len();
         bytes.extend_from_slice(content);
         let mut read = *packet;
-        read.set_header(Header::of(0));
+        read.set_header(Header::Done);
         let mut from = Reader::new(&bytes, "");
         let result = parse(&mut from, &mut read);
         assert!(result.is_err() || from.taken() == taken);
@@ -244,24 +257,24 @@ mod tests {
         #[test]
         fn every_packet_comes_back_as_it_was(
             short in proptest::collection::vec(0u32..8, 1..43), wide in proptest::collection::vec(0u32..256, 1..9),
-                seq: u32,
-            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), bytes: [u8; 6], words: [u64; 2],
-                kind in kind::ANNOUNCE..=kind::DROPPED_ASSIGN,
+                seq: u32, hops: u8,
+            content in proptest::collection::vec(proptest::num::u8::ANY, 0..80), other in headers(any::<u32>()),
         ) {
             for ports in [&short, &wide] {
-                let packet = data_packet(ports, bytes[0] % (ports.len() as u8 + 1), seq, content.len());
+                let packet = data_packet(ports, hops % (ports.len() as u8 + 1), seq, content.len());
                 let (wire, read) = there_and_back(&packet, &content);
                 prop_assert_eq!(read, Ok((packet, DATA_BYTES + 2)));
                 prop_assert_eq!(wire.len() - 2, usize::from(packet.wire_bytes), "the size in the simulator");
             }
-            let [rp, weight, priority, number, version, tree] = bytes;
-            let plain = Header { rp, weight, priority, number, tree, word: seq, ..Header::of(kind) };
-            let header = match kind {
-                kind::ANNOUNCE | kind::FINISH | kind::DROPPED => Header { seq: seq % 65_536, version: version % 16,
-                    ..plain },
-                _ => Header { seq, version, route: words, ..plain },
+            let header = match Format::of(other) {
+                Format::Data(_) => return Ok(()),
+                Format::Broadcast(says, state) => {
+                    let (dst, version) = (HostId(state.dst.0 % 65_536), state.version % 16);
+                    Header::from(broadcast(&packet_of(other), says, FlowState { dst, version, ..state }))
+                }
+                Format::Own => other,
             };
-            let packet = Packet::new(FlowId(7), HostId(1), HostId(2), header);
+            let packet = packet_of(header);
             prop_assert_eq!(there_and_back(&packet, &[]).1.map(|read| read.0), Ok(packet));
         }
 
@@ -295,8 +308,7 @@ mod tests {
             let mut packet = data_packet(&[1, 2, 3], 1, 5, 1_465);
             // ridx is not covered, but says where the packet is.
             prop_assert!(!damage(&mut packet, &[bit]));
-            let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), Header { seq: 3, weight: 1,
-                ..Header::of(kind::ANNOUNCE) });
+            let mut packet = packet_of(Header::Announce(STATE));
             packet.wire_bytes = 16;
             prop_assert!(!damage(&mut packet, &[broadcast]));
         }
@@ -326,11 +338,10 @@ mod tests {
     #[test]
     fn what_is_not_found_goes_on_as_what_it_says() {
         // Demand and number: two bits of the same column, one set and one not.
-        let header = Header { seq: 3, weight: 1, number: 0, word: 1, ..Header::of(kind::ANNOUNCE) };
-        let mut packet = Packet::new(FlowId(7), HostId(1), HostId(2), header);
+        let mut packet = packet_of(Header::Announce(FlowState { demand_kbps: 1, ..STATE }));
         packet.wire_bytes = 16;
         // Byte 9 is the number, byte 13 the demand's last: both the lower half of their words.
         assert!(damage(&mut packet, &[9 * 8 + 7, 13 * 8 + 7]));
-        assert_eq!(packet.header::<Header>(), Header { number: 1, word: 0, ..header });
+        assert_eq!(packet.header::<Header>(), Header::Announce(FlowState { number: 1, ..STATE }));
     }
 }

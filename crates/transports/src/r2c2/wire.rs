@@ -17,6 +17,7 @@
 
 use node::wire::{Malformed, Reader, Writer};
 
+use super::header::kind;
 use super::route::{HOPS_MAX, WIDE_MAX};
 
 /// Bytes of a data packet before its payload.
@@ -27,8 +28,8 @@ pub const BROADCAST_BYTES: usize = 16;
 /// What precedes the payload of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// [`kind::DATA`](super::kind::DATA) or [`kind::LAST`](super::kind::LAST).
-    pub kind: u8,
+    /// It is its message's last: that is in the type.
+    pub last: bool,
     /// Hops of the route, with [`WIDE`] where each has a byte.
     pub rlen: u8,
     /// How many have been taken.
@@ -50,12 +51,22 @@ pub struct Data {
 /// In rlen: switches have more than eight ports, and a hop takes a byte.
 pub const WIDE: u8 = 0x80;
 
+/// What a broadcast says of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// It is there.
+    Announce,
+    /// It has finished.
+    Finish,
+    /// A broadcast about it was dropped.
+    Dropped,
+}
+
 /// A broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broadcast {
-    /// [`kind::ANNOUNCE`](super::kind::ANNOUNCE), [`kind::FINISH`](super::kind::FINISH), or the report that one was
-    /// dropped, [`kind::DROPPED`](super::kind::DROPPED): 4 bits.
-    pub kind: u8,
+    /// What it says of its flow: 4 bits of the type.
+    pub says: Says,
     /// Which announcement of the flow, modulo 16.
     pub version: u8,
     /// The flow's sender, which has sent this.
@@ -81,7 +92,8 @@ impl Data {
     pub fn emit(&self, payload: &[u8]) -> Vec<u8> {
         let mut head = Vec::with_capacity(DATA_BYTES);
         let mut to = Writer::new(&mut head);
-        to.bytes(&[self.kind, self.rlen, self.ridx]);
+        let kind = if self.last { kind::LAST } else { kind::DATA };
+        to.bytes(&[kind, self.rlen, self.ridx]);
         to.u32(self.flow);
         to.u16(self.src);
         to.u16(self.dst);
@@ -101,8 +113,8 @@ impl Data {
         let (flow, src, dst, seq) = (from.u32()?, from.u16()?, from.u16()?, from.u32()?);
         let (sum, plen, route) = (from.u16()?, from.u16()?, from.u128()?);
         let payload = from.rest();
-        let data = Data { kind, rlen, ridx, flow, src, dst, seq, plen, route };
-        if ![super::kind::DATA, super::kind::LAST].contains(&kind) {
+        let data = Data { last: kind == kind::LAST, rlen, ridx, flow, src, dst, seq, plen, route };
+        if ![kind::DATA, kind::LAST].contains(&kind) {
             return Err(Malformed { what: "R2C2 data packet: type" });
         }
         let hops = rlen & !WIDE;
@@ -125,7 +137,12 @@ impl Broadcast {
     pub fn emit(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BROADCAST_BYTES);
         let mut to = Writer::new(&mut bytes);
-        to.u8(self.version << 4 | self.kind & 15);
+        let kind = match self.says {
+            Says::Announce => kind::ANNOUNCE,
+            Says::Finish => kind::FINISH,
+            Says::Dropped => kind::DROPPED,
+        };
+        to.u8(self.version << 4 | kind);
         to.u16(self.src);
         to.u16(self.dst);
         to.u16(0);
@@ -149,11 +166,14 @@ impl Broadcast {
         if sum != checksum(bytes.iter().copied(), BROADCAST_CHECKSUM) {
             return Err(Malformed { what: "R2C2 broadcast: checksum" });
         }
-        let (kind, version) = (first & 15, first >> 4);
-        if ![super::kind::ANNOUNCE, super::kind::FINISH, super::kind::DROPPED].contains(&kind) {
-            return Err(Malformed { what: "R2C2 broadcast: type" });
-        }
-        Ok(Broadcast { kind, version, src, dst, weight, priority, number, demand_kbps, tree, rp })
+        let version = first >> 4;
+        let says = match first & 15 {
+            kind::ANNOUNCE => Says::Announce,
+            kind::FINISH => Says::Finish,
+            kind::DROPPED => Says::Dropped,
+            _ => return Err(Malformed { what: "R2C2 broadcast: type" }),
+        };
+        Ok(Broadcast { says, version, src, dst, weight, priority, number, demand_kbps, tree, rp })
     }
 }
 
@@ -181,13 +201,12 @@ pub(super) fn checksum(bytes: impl Iterator<Item = u8>, at: usize) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind;
     use super::*;
 
     #[test]
     fn a_broadcast_takes_sixteen_bytes_and_four_terabits_fit() {
         let broadcast = Broadcast {
-            kind: kind::ANNOUNCE,
+            says: Says::Announce,
             version: 9,
             src: 0x0102,
             dst: 0x0304,
@@ -206,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_data_packet_s_fields_are_where_figure_6_has_them() {
-        let data = Data { kind: kind::DATA, rlen: 3, ridx: 0, flow: 1, src: 2, dst: 3, seq: 4, plen: 5, route: 0o321 };
+        let data = Data { last: false, rlen: 3, ridx: 0, flow: 1, src: 2, dst: 3, seq: 4, plen: 5, route: 0o321 };
         let bytes = [&data.emit(b"hello")[..], b"hello"].concat();
         assert_eq!(bytes.len(), DATA_BYTES + 5);
         assert_eq!(bytes[..15], [1, 3, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 0, 0, 4]);
@@ -220,7 +239,7 @@ mod tests {
                 payload in proptest::collection::vec(proptest::num::u8::ANY, 0..60),
         ) {
             let plen = payload.len() as u16;
-            let data = Data { kind: kind::LAST, rlen, ridx: 0, flow, src: ends[0], dst: ends[1], seq, plen, route };
+            let data = Data { last: true, rlen, ridx: 0, flow, src: ends[0], dst: ends[1], seq, plen, route };
             let mut bytes = [&data.emit(&payload)[..], &payload].concat();
             for ridx in 0..=rlen {
                 // A node on the way counts ridx up, and leaves the checksum alone.
@@ -231,13 +250,13 @@ mod tests {
 
         #[test]
         fn corruption_is_noticed(place in 0usize..41, flip in 1u8..=255, route: u128, seq: u32) {
-            let data = Data { kind: kind::DATA, rlen: 9, ridx: 0, flow: 7, src: 1, dst: 2, seq, plen: 6, route };
+            let data = Data { last: false, rlen: 9, ridx: 0, flow: 7, src: 1, dst: 2, seq, plen: 6, route };
             let mut bytes = [&data.emit(b"abcdef")[..], b"abcdef"].concat();
             bytes[place] ^= flip;
             // ridx is not covered: what it may be is all that is checked.
             proptest::prop_assert!(Data::parse(&bytes).is_err() || place == RIDX);
             let broadcast = Broadcast {
-                kind: kind::FINISH, version: 1, src: 1, dst: 2, weight: 1, priority: 0, number: 3, demand_kbps: seq,
+                says: Says::Finish, version: 1, src: 1, dst: 2, weight: 1, priority: 0, number: 3, demand_kbps: seq,
                     tree: 0, rp: 0,
             };
             let mut bytes = broadcast.emit();

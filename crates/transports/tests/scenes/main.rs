@@ -3,8 +3,12 @@
 mod rdma;
 mod tcp;
 
-use testing::Scene;
-use units::Duration;
+use std::collections::BTreeSet;
+
+use contract::{NetworkView, Scheme};
+use node::{Header, Packet};
+use testing::{PacketFate, Scene, Wire};
+use units::{Duration, FlowId, Time};
 
 /// Message bytes in a full packet.
 const MSS: u64 = 1460;
@@ -19,4 +23,42 @@ const PACKET: Duration = Duration::from_ns(120);
 fn counter(scene: &Scene, host: u32, name: &str) -> u64 {
     let counters = scene.endpoint(host).counters();
     counters.iter().find(|counter| counter.0 == name).unwrap_or_else(|| panic!("no counter {name}")).1
+}
+
+/// Hosts with this scheme on the virtual wire.
+fn scene<C: Scheme + 'static>(hosts: u32, wire: Wire, config: C) -> Scene {
+    assert_eq!(config.check(), Ok(()));
+    Scene::new(hosts, wire, move |site| config.endpoint(site, &NetworkView::star(site)))
+}
+
+/// The number of a data packet: of the full packets before it in its message.
+fn number<H: Header>(packet: &Packet) -> Option<u64> {
+    (packet.payload_bytes > 0).then(|| packet.header::<H>().payload_offset() / MSS)
+}
+
+/// Data packets of a flow: when they left, and their numbers.
+fn data<H: Header>(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
+    let sent = scene.sent.iter().filter(|sent| sent.1.flow == flow);
+    sent.filter_map(|(at, packet)| Some((*at, number::<H>(packet)?))).collect()
+}
+
+/// When each packet that was sent more than once was sent again.
+fn resent<H: Header>(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
+    let mut seen = BTreeSet::new();
+    data::<H>(scene, flow).into_iter().filter(|sent| !seen.insert(sent.1)).collect()
+}
+
+/// Loses the transmissions of flow 0 named by (packet, how often).
+fn lose<H: Header>(scene: &mut Scene, losses: &[(u64, u32)]) {
+    let mut left = losses.to_vec();
+    scene.spoil(move |_, packet| {
+        let mut due = left.iter_mut().filter(|loss| Some(loss.0) == number::<H>(packet) && loss.1 > 0);
+        match due.next() {
+            Some(loss) => {
+                loss.1 -= 1;
+                PacketFate::Drop
+            }
+            None => PacketFate::Pass,
+        }
+    });
 }

@@ -7,12 +7,12 @@ mod recovery;
 use clearway_transports::rdma::control::Algorithm;
 use clearway_transports::rdma::header::Header;
 use clearway_transports::rdma::{Config, GoBackN, Irn, Recovery, Turns, Window, dcqcn, hpcc, line_rate, timely};
-use contract::{NetworkView, Scheme};
+use contract::Scheme;
 use node::{Event, Packet};
 use testing::{PacketFate, Scene, Wire};
 use units::{Bytes, Duration, FlowId, HostId, Time};
 
-use crate::{MSS, PACKET, RTT, counter};
+use crate::{MSS, PACKET, RTT, counter, data, lose, resent, scene};
 
 type Hpcc = Config<hpcc::Config>;
 type LineRate = Config<line_rate::Config>;
@@ -31,40 +31,6 @@ const IRN: Recovery = Recovery::Irn(Irn {
 
 const GO_BACK_N: Recovery =
     Recovery::GoBackN(GoBackN { nack_interval: Duration::from_us(500), timeout: Duration::from_ms(16) });
-
-fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
-    assert_eq!(config.check(), Ok(()));
-    Scene::new(hosts, wire, move |site| config.endpoint(site, &NetworkView::star(site)))
-}
-
-/// Data packets of a flow: when they left, and their numbers.
-fn data(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
-    let is_data = |packet: &Packet| packet.flow == flow && packet.payload_bytes > 0;
-    let number = |packet: &Packet| packet.header::<Header>().sequence() / MSS;
-    scene.sent.iter().filter(|sent| is_data(&sent.1)).map(|sent| (sent.0, number(&sent.1))).collect()
-}
-
-/// When each packet that was sent more than once was sent again.
-fn resent(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
-    let mut seen = std::collections::BTreeSet::new();
-    data(scene, flow).into_iter().filter(|sent| !seen.insert(sent.1)).collect()
-}
-
-/// Loses the transmissions of flow 0 named by (packet, how often).
-fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
-    let mut left = losses.to_vec();
-    scene.spoil(move |_, packet| {
-        let number = packet.header::<Header>().sequence() / MSS;
-        let mut due = left.iter_mut().filter(|loss| loss.0 == number && loss.1 > 0);
-        match due.next().filter(|_| packet.payload_bytes > 0) {
-            Some(loss) => {
-                loss.1 -= 1;
-                PacketFate::Drop
-            }
-            None => PacketFate::Pass,
-        }
-    });
-}
 
 /// What a sender has sent and not heard of, at most, by the packets of a scene: message bytes of each of its flows.
 fn in_flight_peak(scene: &Scene, flow: FlowId) -> u64 {

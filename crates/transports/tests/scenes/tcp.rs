@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use testing::{PacketFate, Scene, Wire, sent};
 use units::{Duration, FlowId, HostId, Problem, Rate, Time};
 
-use crate::{MSS, PACKET, RTT, counter};
+use crate::{MSS, PACKET, RTT, counter, data, lose, resent, scene};
 
 type Bbr = Config<tcp::bbr::Config>;
 type NewReno = Config<newreno::Config>;
@@ -25,42 +25,8 @@ type Dctcp = Config<dctcp::Config>;
 type Swift = Config<tcp::swift::Config>;
 type Illinois = Config<illinois::Config>;
 
-fn scene<A: Algorithm>(hosts: u32, wire: Wire, config: Config<A>) -> Scene {
-    assert_eq!(config.check(), Ok(()));
-    Scene::new(hosts, wire, move |site| config.endpoint(site, &NetworkView::star(site)))
-}
-
-/// Data packets of a flow: when they left, and the number of their segment.
-fn data(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
-    let is_data = |packet: &Packet| packet.flow == flow && packet.payload_bytes > 0;
-    let number = |packet: &Packet| packet.header::<Header>().sequence() / MSS;
-    scene.sent.iter().filter(|sent| is_data(&sent.1)).map(|sent| (sent.0, number(&sent.1))).collect()
-}
-
-/// When each segment that was sent more than once was sent again.
-fn resent(scene: &Scene, flow: FlowId) -> Vec<(Time, u64)> {
-    let mut seen = std::collections::BTreeSet::new();
-    data(scene, flow).into_iter().filter(|sent| !seen.insert(sent.1)).collect()
-}
-
 fn acks(scene: &Scene) -> impl Iterator<Item = (Time, Packet, Acknowledgement)> {
     sent!(scene, Header::Ack(ack) => ack).into_iter()
-}
-
-/// Loses the transmissions of flow 0 named by (segment, how often).
-fn lose(scene: &mut Scene, losses: &[(u64, u32)]) {
-    let mut left = losses.to_vec();
-    scene.spoil(move |_, packet| {
-        let segment = packet.header::<Header>().sequence() / MSS;
-        let mut due = left.iter_mut().filter(|loss| loss.0 == segment && loss.1 > 0);
-        match due.next().filter(|_| packet.payload_bytes > 0) {
-            Some(loss) => {
-                loss.1 -= 1;
-                PacketFate::Drop
-            }
-            None => PacketFate::Pass,
-        }
-    });
 }
 
 /// A congestion control from outside the crate: a window that never changes, and a rate.

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use node::wire::Malformed;
+use node::wire::{Malformed, Reader, Writer};
 use rustc_hash::FxHashMap;
 use units::HostId;
 
@@ -30,9 +30,10 @@ pub const PER_PACKET: usize = PACKET_BYTES_MAX / WIRE_BYTES;
 pub fn pack(assignments: &[Assignment], bytes_max: usize) -> Vec<Vec<u8>> {
     let packet = |some: &[Assignment]| {
         let mut bytes = Vec::with_capacity(some.len() * WIRE_BYTES);
+        let mut to = Writer::new(&mut bytes);
         for assignment in some {
-            bytes.extend_from_slice(&assignment.flow.to_be_bytes());
-            bytes.push(assignment.protocol);
+            to.u32(assignment.flow);
+            to.u8(assignment.protocol);
         }
         bytes
     };
@@ -74,13 +75,9 @@ pub fn parse(packet: &[u8]) -> Result<Vec<Assignment>, Malformed> {
     if packet.is_empty() || packet.len() > PACKET_BYTES_MAX {
         return Err(Malformed { what: "R2C2 assignments: not from 1 to 1,500 bytes" });
     }
-    let (whole, rest) = packet.as_chunks::<WIRE_BYTES>();
-    if !rest.is_empty() {
-        return Err(Malformed { what: "R2C2 assignments: not a multiple of 5 bytes" });
-    }
-    let read =
-        |&[a, b, c, d, protocol]: &[u8; WIRE_BYTES]| Assignment { flow: u32::from_be_bytes([a, b, c, d]), protocol };
-    Ok(whole.iter().map(read).collect())
+    let mut from = Reader::new(packet, "R2C2 assignments: not a multiple of 5 bytes");
+    let one = |_| Ok(Assignment { flow: from.u32()?, protocol: from.u8()? });
+    (0..packet.len().div_ceil(WIRE_BYTES)).map(one).collect()
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn a_new_queue_pair_waits_for_half_of_the_others_by_age_and_for_all_in_line() {
         let late = scene.send(begun, 0, 1, MSS);
         scene.run_until(Time::from_ms(50));
         // The 25th packet is on its way then.
-        let left = data(&scene, late)[0].0;
+        let left = data::<Header>(&scene, late)[0].0;
         assert_eq!(left, Time::ZERO + PACKET * (25 + others), "{turns:?}");
     }
 }
@@ -61,7 +61,7 @@ fn a_lone_flow_goes_at_line_rate_under_any_control() {
         // The window of one product never closes: 1,000 packets, one link and one way more.
         let last = Time::ZERO + PACKET * 1_001 + Duration::from_ns(2_500);
         assert_eq!(scene.delivered_at(flow), Some(last));
-        assert!(data(&scene, flow).windows(2).all(|pair| pair[1].0 - pair[0].0 == PACKET));
+        assert!(data::<Header>(&scene, flow).windows(2).all(|pair| pair[1].0 - pair[0].0 == PACKET));
         assert_eq!(counter(&scene, 0, "retransmissions"), 0);
         assert_eq!(scene.queue_bytes_peak[1], 1_500);
     }
@@ -79,7 +79,7 @@ fn a_window_of_half_a_product_halves_the_rate() {
         let mut scene = scene(2, Wire::default(), LineRate { window, ..LineRate::default() });
         let flow = scene.send(Time::ZERO, 0, 1, 1_000 * MSS);
         scene.run_until(Time::from_ms(50));
-        let sent = data(&scene, flow);
+        let sent = data::<Header>(&scene, flow);
         for round in 0..10u32 {
             assert_eq!(sent[23 * round as usize].0, Time::ZERO + RTT * u64::from(round));
         }
@@ -147,7 +147,7 @@ fn a_paused_class_holds_data_and_lets_acknowledgements_go() {
     scene.pause(0, 1 << 3);
     // Longer than the timeout, which nothing outstanding can run into.
     scene.run_until(Time::from_ms(40));
-    assert!(data(&scene, there).iter().all(|sent| sent.0 <= Time::from_us(20)));
+    assert!(data::<Header>(&scene, there).iter().all(|sent| sent.0 <= Time::from_us(20)));
     assert!(scene.completed_at(back).is_some() && scene.completed_at(there).is_none());
     scene.pause(0, 0);
     scene.run_until(Time::from_ms(50));
@@ -163,7 +163,7 @@ fn a_held_flow_holds_back_no_other() {
     scene.hold(0, flows[0], true);
     scene.hold(0, flows[1], true);
     scene.run_until(Time::from_us(25));
-    assert!(flows[..2].iter().all(|&flow| data(&scene, flow).iter().all(|sent| sent.0 <= Time::from_us(2))));
+    assert!(flows[..2].iter().all(|&flow| data::<Header>(&scene, flow).iter().all(|sent| sent.0 <= Time::from_us(2))));
     assert!(scene.delivered_at(flows[2]).is_some());
     // Let go one after the other, with nothing else that would wake the host.
     for flow in &flows[..2] {

@@ -53,7 +53,7 @@ fn a_rate_is_kept_packet_by_packet() {
     let mut scene = scene(2, wire, Timely::default());
     let flow = scene.send(Time::ZERO, 0, 1, 1_000_000 * MSS);
     scene.run_until(Time::from_ms(200));
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     let last: Vec<Duration> = sent[sent.len() - 50..].windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(last.iter().all(|&gap| gap == Duration::from_us(120)), "{last:?}");
 }
@@ -67,7 +67,7 @@ fn the_window_shrinks_with_the_rate() {
         let mut scene = scene(2, wire, Timely { window, ..Timely::default() });
         let flow = scene.send(Time::ZERO, 0, 1, 1_000_000 * MSS);
         scene.run_until(Time::from_ms(200));
-        let sent = data(&scene, flow);
+        let sent = data::<Header>(&scene, flow);
         (sent.iter().filter(|sent| sent.0 >= Time::from_ms(160)).count(), in_flight_peak(&scene, flow))
     };
     // 40 ms at 100 Mbps: 333 packets, of which 33 are in flight in 4 ms. The variable window is 50 KB, 35 packets.

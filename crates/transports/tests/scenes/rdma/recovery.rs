@@ -14,12 +14,12 @@ fn with(recovery: Recovery) -> LineRate {
 #[test]
 fn go_back_n_sends_all_again_from_the_first_that_is_missing() {
     let mut scene = scene(2, Wire::default(), with(GO_BACK_N));
-    lose(&mut scene, &[(10, 1)]);
+    lose::<Header>(&mut scene, &[(10, 1)]);
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(50));
     // Packet 11 shows that 10 is missing. Its NACK is there a round trip after it left, 11 packets' time in.
     let told = Time::ZERO + PACKET * 11 + RTT;
-    let again = resent(&scene, flow);
+    let again = resent::<Header>(&scene, flow);
     // The NIC is then sending the packet that it began last.
     let from = told.ps().div_ceil(PACKET.ps()) * PACKET.ps();
     assert_eq!(again[0], (Time::from_ps(from), 10));
@@ -37,10 +37,10 @@ fn a_retransmission_that_is_lost_is_missed_again_after_the_interval() {
     let nack_interval = Duration::from_us(10);
     let recovery = Recovery::GoBackN(GoBackN { nack_interval, ..GoBackN::default() });
     let mut scene = scene(2, Wire::default(), with(recovery));
-    lose(&mut scene, &[(10, 2)]);
+    lose::<Header>(&mut scene, &[(10, 2)]);
     let flow = scene.send(Time::ZERO, 0, 1, 200 * MSS);
     scene.run_until(Time::from_ms(50));
-    let tens: Vec<Time> = data(&scene, flow).iter().filter(|sent| sent.1 == 10).map(|sent| sent.0).collect();
+    let tens: Vec<Time> = data::<Header>(&scene, flow).iter().filter(|sent| sent.1 == 10).map(|sent| sent.0).collect();
     assert_eq!(tens.len(), 3);
     // The second NACK leaves with the first packet that is out of order after the interval, a way and a link later.
     let first_nack = Time::ZERO + PACKET * 11 + Duration::from_ns(2_740);
@@ -53,12 +53,12 @@ fn a_retransmission_that_is_lost_is_missed_again_after_the_interval() {
 fn a_lost_tail_waits_for_the_timeout() {
     for (recovery, timeout) in [(GO_BACK_N, Duration::from_ms(16)), (IRN, Duration::from_us(100))] {
         let mut scene = scene(2, Wire::default(), with(recovery));
-        lose(&mut scene, &[(19, 1)]);
+        lose::<Header>(&mut scene, &[(19, 1)]);
         let flow = scene.send(Time::ZERO, 0, 1, 20 * MSS);
         scene.run_until(Time::from_ms(50));
         // Since packet 18 was acknowledged; one packet is in flight then.
         let since = Time::ZERO + PACKET * 18 + RTT;
-        assert_eq!(resent(&scene, flow), [(since + timeout, 19)]);
+        assert_eq!(resent::<Header>(&scene, flow), [(since + timeout, 19)]);
         assert_eq!(scene.completed_at(flow), Some(since + timeout + RTT));
         assert_eq!(counter(&scene, 0, "timeouts"), 1);
     }
@@ -69,14 +69,14 @@ fn irn_waits_longer_while_more_than_three_packets_are_in_flight() {
     for (packets, timeout) in [(3u64, 100), (4, 320)] {
         let mut scene = scene(2, Wire::default(), with(IRN));
         let lost: Vec<(u64, u32)> = (0..packets).map(|packet| (packet, 1)).collect();
-        lose(&mut scene, &lost);
+        lose::<Header>(&mut scene, &lost);
         let flow = scene.send(Time::ZERO, 0, 1, packets * MSS);
         scene.run_until(Time::from_ms(50));
         let first = Time::from_us(timeout);
         // The first alone; when its answer shows that it, and not the original, has arrived, the others.
         let mut wanted = vec![(first, 0)];
         wanted.extend((1..packets).map(|packet| (first + RTT + PACKET * (packet - 1), packet)));
-        assert_eq!(resent(&scene, flow), wanted);
+        assert_eq!(resent::<Header>(&scene, flow), wanted);
     }
 }
 
@@ -87,14 +87,14 @@ fn a_packet_that_is_only_late_is_sent_again_and_no_other() {
     scene.spoil(move |_, packet| if packet.payload_bytes > 0 { PacketFate::Delay(late) } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 3 * MSS);
     scene.run_until(Time::from_ms(50));
-    assert_eq!(resent(&scene, flow), [(Time::from_us(100), 0)]);
+    assert_eq!(resent::<Header>(&scene, flow), [(Time::from_us(100), 0)]);
     assert_eq!(scene.completed_at(flow), Some(Time::ZERO + RTT + PACKET * 2 + late));
 }
 
 #[test]
 fn irn_sends_again_what_is_lost_and_goes_on() {
     let mut scene = scene(2, Wire::default(), with(IRN));
-    lose(&mut scene, &[(10, 1), (12, 1), (13, 1)]);
+    lose::<Header>(&mut scene, &[(10, 1), (12, 1), (13, 1)]);
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(50));
     // NACKs come with packets 11 and 14, each a round trip after it left. By the second the window of 45 has closed
@@ -103,7 +103,7 @@ fn irn_sends_again_what_is_lost_and_goes_on() {
     let slot = |time: Time| Time::from_ps(time.ps().div_ceil(PACKET.ps()) * PACKET.ps());
     let (first, second) = (slot(told(11)), told(14));
     assert_eq!(first, Time::ZERO + PACKET * 55);
-    assert_eq!(resent(&scene, flow), [(first, 10), (second, 12), (second + PACKET, 13)]);
+    assert_eq!(resent::<Header>(&scene, flow), [(first, 10), (second, 12), (second + PACKET, 13)]);
     assert_eq!(counter(&scene, 0, "recoveries"), 1);
     assert_eq!(counter(&scene, 0, "timeouts"), 0);
     assert!(scene.completed_at(flow).is_some());
@@ -123,7 +123,7 @@ fn reordering_is_taken_for_loss_by_both() {
         let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
         scene.run_until(Time::from_ms(50));
         assert!(scene.completed_at(flow).is_some());
-        (resent(&scene, flow).len(), counter(&scene, 0, "timeouts"))
+        (resent::<Header>(&scene, flow).len(), counter(&scene, 0, "timeouts"))
     };
     // IRN's first NACK sends 10 again, once; go-back-N has discarded 11 to 15 when 10 comes, and sends all that it has
     // sent since.

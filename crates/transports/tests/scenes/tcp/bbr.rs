@@ -39,7 +39,7 @@ fn used(scene: &Scene, from: Time, to: Time) -> f64 {
 /// For each acknowledgement, how long its data packet has waited at the bottleneck, in packets. Nothing may have been
 /// lost.
 fn queues(scene: &Scene, flow: FlowId) -> Vec<(Time, f64)> {
-    let sent = data(scene, flow);
+    let sent = data::<Header>(scene, flow);
     let one_way = Duration::from_ns(25_600);
     let queue = |(at, _, ack): (Time, Packet, Acknowledgement)| {
         let (left, segment) = sent[(ack.sequence / MSS - 1) as usize];
@@ -52,7 +52,7 @@ fn queues(scene: &Scene, flow: FlowId) -> Vec<(Time, f64)> {
 /// The pacing gains by which a flow has sent from a time on, in units of the bottleneck's rate, each with its duration;
 /// but for the gap within which one changes to the next.
 fn gains(scene: &Scene, flow: FlowId, from: Time) -> Vec<(f64, Duration)> {
-    let sent: Vec<Time> = data(scene, flow).iter().map(|sent| sent.0).filter(|&at| at >= from).collect();
+    let sent: Vec<Time> = data::<Header>(scene, flow).iter().map(|sent| sent.0).filter(|&at| at >= from).collect();
     let mut gains: Vec<(f64, Duration)> = Vec::new();
     for pair in sent.windows(2) {
         let gap = pair[1] - pair[0];
@@ -71,7 +71,7 @@ fn startup_doubles_the_rate_each_round_trip() {
     // 100 Gbps and 1 ms: 8,375 packets, nine doublings from 10 away.
     let wire = Wire { delay: Duration::from_us(500), ..Wire::default() };
     let (scene, flow) = lone(wire, Time::from_ms(10));
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     let in_round = |round: u64| {
         sent.iter().filter(|s| s.0 >= Time::from_ms(round) && s.0 < Time::from_ms(round + 1)).count() as f64
     };
@@ -126,7 +126,8 @@ fn probe_rtt_has_four_packets_in_flight_for_200_ms_every_10_s() {
         ..Wire::default()
     };
     let (scene, flow) = lone(wire, Time::from_ms(12_000));
-    let sent: Vec<Time> = data(&scene, flow).iter().map(|sent| sent.0).filter(|&at| at >= Time::from_ms(500)).collect();
+    let sent: Vec<Time> =
+        data::<Header>(&scene, flow).iter().map(|sent| sent.0).filter(|&at| at >= Time::from_ms(500)).collect();
     // With four in flight, the fifth packet leaves a round trip after the first.
     let sparse: Vec<Time> = sent.windows(5).filter(|five| five[4] - five[0] >= rtt).map(|five| five[0]).collect();
     let (begin, end) = (sparse[0], *sparse.last().unwrap());
@@ -192,13 +193,13 @@ fn losses_by_chance_do_not_slow_it() {
 #[test]
 fn a_loss_costs_one_retransmission_and_the_window_comes_back() {
     let mut scene = scene(2, wire(), Bbr::default());
-    lose(&mut scene, &[(4_000, 1)]);
+    lose::<Header>(&mut scene, &[(4_000, 1)]);
     let flow = scene.send(Time::ZERO, 0, 1, ENDLESS);
     scene.run_until(Time::from_ms(4));
-    assert_eq!(resent(&scene, flow).iter().map(|sent| sent.1).collect::<Vec<_>>(), [4_000]);
+    assert_eq!(resent::<Header>(&scene, flow).iter().map(|sent| sent.1).collect::<Vec<_>>(), [4_000]);
     assert_eq!((counter(&scene, 0, "recoveries"), counter(&scene, 0, "timeouts")), (1, 0));
     // Nothing but the lost packet's own place is missing.
-    let at = resent(&scene, flow)[0].0;
+    let at = resent::<Header>(&scene, flow)[0].0;
     let from = at + PATH_RTT * 2;
     let busy = used(&scene, at - PATH_RTT * 2, from);
     assert!(busy > 0.98, "{busy}");

@@ -194,7 +194,7 @@ fn dctcp_s_queue_and_alpha_are_as_its_paper_says() {
         let w = (path + k) / n;
         let (mut all, mut marked) = (0.0, 0.0);
         let (mut least, mut most) = (f64::MAX, 0.0f64);
-        let sent: Vec<Vec<(Time, u64)>> = (0..flows).map(|flow| data(&scene, FlowId(flow))).collect();
+        let sent: Vec<Vec<(Time, u64)>> = (0..flows).map(|flow| data::<Header>(&scene, FlowId(flow))).collect();
         for (at, packet, ack) in acks(&scene).filter(|ack| ack.0 >= begin) {
             all += 1.0;
             marked += f64::from(u8::from(ack.ece));
@@ -231,16 +231,16 @@ fn cubic_s_window_follows_its_cubic_after_a_loss() {
     // A path of 835 packets and 100 ms, where the cubic is above what Reno would do. The first of 600 is lost.
     let wire = Wire { rate: Rate::from_bps(100_000_000), delay: Duration::from_ms(50), ..Wire::default() };
     let mut scene = scene(2, wire, Cubic { initial_window: 600, ..Cubic::default() });
-    lose(&mut scene, &[(0, 1)]);
+    lose::<Header>(&mut scene, &[(0, 1)]);
     let flow = scene.send(Time::ZERO, 0, 1, ENDLESS);
     scene.run_until(Time::from_ms(12_000));
     let rtt = Duration::from_ms(100) + Duration::from_ps(246_400_000);
-    let repaired = resent(&scene, flow)[0].0 + rtt;
+    let repaired = resent::<Header>(&scene, flow)[0].0 + rtt;
     // RFC 9438: W_max = 600, K = cbrt(600 x 0.3 / 0.4) s, and no more than 7 packets (3 C K^2 x RTT) a round trip.
     let k = libm::cbrt(600.0 * 0.3 / 0.4);
     for round in 0..110 {
         let (from, to) = (repaired + rtt * round, repaired + rtt * (round + 1));
-        let window = data(&scene, flow).iter().filter(|sent| sent.0 >= from && sent.0 < to).count() as f64;
+        let window = data::<Header>(&scene, flow).iter().filter(|sent| sent.0 >= from && sent.0 < to).count() as f64;
         let t = (from - repaired).secs_f64();
         let cubic = 0.4 * (t - k) * (t - k) * (t - k) + 600.0;
         assert!((window - cubic).abs() <= 8.0, "after {t} s: {window}, the cubic says {cubic}");

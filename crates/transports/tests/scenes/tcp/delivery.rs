@@ -35,7 +35,7 @@ fn slow_start_doubles_the_window_each_round_trip() {
     let mut scene = scene(2, Wire::default(), NewReno::default());
     let flow = scene.send(Time::ZERO, 0, 1, 1_000 * MSS);
     scene.run_until(Time::from_us(100));
-    let round = |n: u64| data(&scene, flow).iter().filter(|sent| sent.0.ps() / RTT.ps() == n).count();
+    let round = |n: u64| data::<Header>(&scene, flow).iter().filter(|sent| sent.0.ps() / RTT.ps() == n).count();
     // The third round's 40 take 4.8 us of its 5.25; from then on the link is full.
     assert_eq!([round(0), round(1), round(2)], [10, 20, 40]);
     assert!(round(3) == 43 || round(3) == 44, "{}", round(3));
@@ -52,7 +52,7 @@ fn lone_flow_fills_its_link<A: Algorithm>() {
     let took = scene.delivered_at(flow).unwrap() - Time::ZERO;
     assert!(took >= least - PACKET && took <= most, "{took} is not between {least} and {most}");
     let (from, to) = (Time::from_us(100), Time::from_us(1_100));
-    let sent = data(&scene, flow).iter().filter(|sent| (from..to).contains(&sent.0)).count() as u64;
+    let sent = data::<Header>(&scene, flow).iter().filter(|sent| (from..to).contains(&sent.0)).count() as u64;
     let goodput = (sent * MSS) as f64 / Rate::from_gbps(100).bytes_in(to - from) as f64;
     assert!((goodput / (1460.0 / 1500.0) - 1.0).abs() < 0.01, "{goodput}");
     assert_eq!((counter(&scene, 0, "timeouts"), counter(&scene, 0, "recoveries")), (0, 0));
@@ -102,7 +102,7 @@ fn a_lost_syn_is_sent_again_and_leaves_a_window_of_one() {
     assert_eq!(syns, [Time::ZERO, Time::from_ms(1), Time::from_ms(3)]);
     assert_eq!(counter(&scene, 0, "syn_retransmissions"), 2);
     // RFC 5681 section 3.1.
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     let first_round = sent.iter().filter(|s| s.0 < sent[0].0 + RTT).count();
     assert_eq!(first_round, 1);
     assert!(scene.completed_at(flow).is_some());
@@ -138,11 +138,11 @@ fn a_paused_class_sends_nothing_and_goes_on_after() {
     scene.pause(0, 1 << 1);
     // Longer than the timeout, which nothing outstanding can run into.
     scene.run_until(Time::from_ms(5));
-    assert!(data(&scene, flow).iter().all(|sent| sent.0 <= Time::from_us(20)));
+    assert!(data::<Header>(&scene, flow).iter().all(|sent| sent.0 <= Time::from_us(20)));
     scene.pause(0, 0);
     scene.run_until(Time::from_ms(10));
     assert!(scene.completed_at(flow).is_some());
-    assert_eq!((resent(&scene, flow), counter(&scene, 0, "timeouts")), (vec![], 0));
+    assert_eq!((resent::<Header>(&scene, flow), counter(&scene, 0, "timeouts")), (vec![], 0));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_paced_control_sends_on_its_clock() {
     let mut scene = scene(2, Wire::default(), config);
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(5));
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     assert_eq!(sent.len(), 100);
     assert!(sent.windows(2).all(|pair| pair[1].0 - pair[0].0 == Duration::from_ns(1_200)), "{sent:?}");
     assert!(scene.completed_at(flow).is_some());
@@ -215,7 +215,7 @@ fn deliver_over_a_bad_wire<A: Algorithm>(config: Config<A>, seed: u64, loss: f64
             }
             _ => None,
         });
-        let (sent, again) = (data(&scene, flow).len() as u64, resent(&scene, flow).len() as u64);
+        let (sent, again) = (data::<Header>(&scene, flow).len() as u64, resent::<Header>(&scene, flow).len() as u64);
         assert_eq!(counted, Some((sent, again)));
         assert_eq!(sent - again, bytes.div_ceil(MSS));
     }

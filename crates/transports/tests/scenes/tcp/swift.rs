@@ -26,7 +26,7 @@ fn rest(rtt: f64, rate: Rate, flows: f64) -> (f64, f64) {
 
 /// Round trips of the packets whose acknowledgements left from `begin` on, in seconds, on a wire that loses nothing.
 fn round_trips(scene: &Scene, flows: u32, begin: Time, back: Duration) -> Vec<f64> {
-    let sent: Vec<Vec<(Time, u64)>> = (0..flows).map(|flow| data(scene, FlowId(flow))).collect();
+    let sent: Vec<Vec<(Time, u64)>> = (0..flows).map(|flow| data::<Header>(scene, FlowId(flow))).collect();
     let trip = |(at, packet, ack): (Time, Packet, Acknowledgement)| {
         let left = sent[packet.flow.index()][(ack.sequence / MSS - 1) as usize].0;
         (at + back - left).secs_f64()
@@ -101,7 +101,7 @@ fn a_second_flow_gets_its_half() {
     scene.run_until(Time::from_ms(10));
     let sent = |flow, from, to| {
         let within = |sent: &&(Time, u64)| (Time::from_us(from)..Time::from_us(to)).contains(&sent.0);
-        data(&scene, FlowId(flow)).iter().filter(within).count() as f64
+        data::<Header>(&scene, FlowId(flow)).iter().filter(within).count() as f64
     };
     let link = Duration::from_ms(1).secs_f64() / PACKET.secs_f64();
     assert!(sent(0, 500, 1_000) > 0.999 * link / 2.0, "alone");
@@ -129,7 +129,7 @@ fn a_window_of_half_a_packet_is_a_packet_every_two_delays() {
     let flow = scene.send(Time::ZERO, 0, 1, 50 * MSS);
     scene.run_until(Time::from_ms(200));
     assert!(scene.completed_at(flow).is_some());
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     let delay = (RTT + Duration::from_ms(1)).secs_f64();
     let gaps: Vec<f64> = sent.windows(2).map(|pair| (pair[1].0 - pair[0].0).secs_f64() / delay).collect();
     assert_eq!(sent.len(), 50);
@@ -143,7 +143,7 @@ fn slower_than_its_timeout(initial_window: u16, losses: &[(u64, u32)]) -> (Scene
     let config = Swift { initial_window, rto_min: Duration::from_us(100), control, ..Swift::default() };
     let mut scene = scene(2, Wire::default(), config);
     tag(&mut scene, |_, _| Duration::from_ms(10));
-    lose(&mut scene, losses);
+    lose::<Header>(&mut scene, losses);
     let flow = scene.send(Time::ZERO, 0, 1, 12 * MSS);
     scene.run_until(Time::from_ms(20_000));
     assert!(scene.completed_at(flow).is_some());
@@ -156,10 +156,10 @@ const GAP: f64 = 50.0 * (5.2464e-6 + 10e-3);
 #[test]
 fn packets_further_apart_than_the_timeout_time_out_only_when_lost() {
     let (scene, flow) = slower_than_its_timeout(1, &[]);
-    assert_eq!((counter(&scene, 0, "timeouts"), resent(&scene, flow).len()), (0, 0));
+    assert_eq!((counter(&scene, 0, "timeouts"), resent::<Header>(&scene, flow).len()), (0, 0));
     let (scene, flow) = slower_than_its_timeout(1, &[(5, 1)]);
     // It times out after 100 us, and what is sent again waits for its turn as anything else does.
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     assert_eq!(sent.iter().map(|sent| sent.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 5, 6, 7, 8, 9, 10, 11]);
     assert!(sent.windows(2).all(|pair| ((pair[1].0 - pair[0].0).secs_f64() / GAP - 1.0).abs() < 1e-4), "{sent:?}");
     assert_eq!(counter(&scene, 0, "timeouts"), 1);
@@ -170,7 +170,7 @@ fn a_retransmission_that_waits_for_its_turn_has_not_timed_out() {
     let (scene, flow) = slower_than_its_timeout(4, &[(0, 1)]);
     // Segments 1 to 3 tell of the loss within a round trip, when the window is below one packet already. Segment 0 goes
     // again a gap after segment 3 left, though the timeout would have come before.
-    let again = resent(&scene, flow);
+    let again = resent::<Header>(&scene, flow);
     assert_eq!(again.len(), 1);
     assert!(((again[0].0.secs_f64() - 3.0 * PACKET.secs_f64()) / GAP - 1.0).abs() < 1e-4, "{again:?}");
     let counts = ["fast_retransmissions", "timeouts", "recoveries"].map(|name| counter(&scene, 0, name));
@@ -184,7 +184,7 @@ fn five_timeouts_in_a_row_leave_the_least_window_and_one_acknowledgement_a_packe
     scene.spoil(|now, _| if now < Time::from_ms(40) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 0, 1, 100 * MSS);
     scene.run_until(Time::from_ms(80));
-    let sent = data(&scene, flow);
+    let sent = data::<Header>(&scene, flow);
     let in_ms =
         |from, to| sent.iter().filter(|sent| sent.0 >= Time::from_ms(from) && sent.0 < Time::from_ms(to)).count();
     // Windows of 10, then half at each timeout; below one packet, a packet. The fifth leaves 0.001: 5.2 ms a packet.
