@@ -94,9 +94,8 @@ fn check_samples(scenario: &Scenario, fabric: &Fabric, last_start: Time) -> Resu
         return Ok(());
     }
     let message = format!(
-        "messages start until {last_start}, and by then there would be {samples} samples of {rows} switches and \
-         tiers; take one \
-         of at least {}, or \"0s\" for no samples, or let traffic start earlier",
+        "is too short: the last message starts at {last_start}, and until then there would be {samples} samples of \
+         {rows} switches and tiers; write at least {}, or \"0s\" for no samples",
         units::Duration::from_ps(last_start.ps() / (SAMPLES_MAX / rows).max(1) + 1),
     );
     Err(Problem::new("measure.interval", message))

@@ -98,7 +98,7 @@ impl HtsimTrace {
         for (name, found) in [("Connections", matrix.flows.len()), ("Triggers", matrix.triggers.len())] {
             match header.get(name) {
                 Some((place, count)) if *count != found as u64 => {
-                    return Err(place.error(name, &count.to_string(), &format!("{found}, as many as there are")));
+                    return Err(place.error(name, &count.to_string(), &format!("{found}, the number that follows")));
                 }
                 None if name == "Connections" => {
                     let place = Place { file: &self.path, line: 1 };
@@ -131,7 +131,7 @@ impl Matrix {
         how: &HtsimTrace,
     ) -> Result<(), TraceError> {
         let Some(nodes) = nodes else {
-            return Err(place.error("line", "a connection", "preceded by a line such as Nodes 16"));
+            return Err(place.error("line", "a connection", "after a line such as Nodes 16"));
         };
         let (src, dst) = ends.split_once("->").unwrap_or((ends, ""));
         let host = |field: &str, text: &str| {
@@ -151,11 +151,12 @@ impl Matrix {
         }
         let Given { start, size, waits } = given;
         let Some(bytes) = size else {
-            return Err(place.error("size", "missing", "given, in bytes"));
+            return Err(place.error("size", "missing", "a number of bytes"));
         };
         match (start, waits) {
-            (None, false) => return Err(place.error("start", "missing", "given, or else a trigger")),
-            (Some(_), true) => return Err(place.error("start", "beside a trigger", "one of the two")),
+            (None, false) => return Err(place.error("start", "missing", "a time, unless a trigger starts the \
+                                                                         connection")),
+            (Some(_), true) => return Err(place.error("start", "given beside a trigger", "the only one of the two")),
             _ => {}
         }
         self.flows.push(place.flow(src, dst, bytes, start.unwrap_or(Time::ZERO)));
@@ -172,7 +173,7 @@ impl Matrix {
         how: &HtsimTrace,
         given: &mut Given,
     ) -> Result<(), TraceError> {
-        let mut value = || words.next().ok_or_else(|| place.error(word, "", "followed by a value"));
+        let mut value = || words.next().ok_or_else(|| place.error(word, "", "a word with a value after it"));
         let twice = || Err(place.error(word, "a second one", "given once"));
         match word {
             "start" => {
@@ -199,7 +200,8 @@ impl Matrix {
                 let text = value()?;
                 let id: u64 = place.number("id", text)?;
                 if let Some(line) = self.ids.insert(id, place.line) {
-                    return Err(place.error("id", text, &format!("new; line {line} has it already")));
+                    return Err(place.error("id", text, &format!("different from those before; line {line} has it \
+                                                                 already")));
                 }
             }
             "trigger" => {
@@ -252,14 +254,15 @@ impl Matrix {
             }
         }
         let Some(id) = id else {
-            return Err(place.error("id", "missing", "given, such as trigger id 1 oneshot"));
+            return Err(place.error("id", "missing", "a number, as in trigger id 1 oneshot"));
         };
         let Some(kind) = kind else {
             return Err(place.error("trigger", "without a kind", "oneshot, multishot or barrier"));
         };
         let trigger = self.triggers.entry(id).or_default();
         if let Some(line) = trigger.declared.replace(place.line) {
-            return Err(place.error("id", &id.to_string(), &format!("new; line {line} has it already")));
+            return Err(place.error("id", &id.to_string(), &format!("different from those before; line {line} has it \
+                                                                    already")));
         }
         trigger.multishot = kind == "multishot";
         Ok(())
