@@ -107,7 +107,7 @@ def test_recomputations_are_of_flows_that_lasted() -> None:
         (lambda: r2c2.throughput(algorithms=["ecmp"]), "algorithm 'ecmp' is none of rps, .*romm"),
         (lambda: r2c2.throughput(patterns=["incast"]), "pattern 'incast' is none of nearest_neighbor"),
         (lambda: r2c2.throughput({"leaf_spine": {}}), "torus or a mesh"),
-        (lambda: r2c2.throughput({"torus": {"dims": [4, 5]}}, patterns=["transpose"]), "equally long"),
+        (lambda: r2c2.throughput({"torus": {"dims": [4, 5]}}, patterns=["transpose"]), "the same length"),
         (lambda: r2c2.link_weights(0, 16, fabric=SQUARE), "no host 16: 16 hosts"),
         (lambda: r2c2.link_weights(0, 1, "wlb", fabric={"mesh": {"dims": [4]}}), "needs a torus"),
         (lambda: r2c2.link_weights(0, 1, fabric={"torus": {"dims": [1]}}), r"fabric.torus.dims\[0\]: "),

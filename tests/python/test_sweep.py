@@ -289,7 +289,7 @@ def test_a_file_crosses_zips_and_skips(file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line", "said"),
     [
-        (("[[zip]]", "[[zap]]"), 8, '"zap" is no key here; did you mean "zip"?'),
+        (("[[zip]]", "[[zap]]"), 8, '"zap" is not a known key here; did you mean "zip"?'),
         (('"udp", {', '"upd", {'), 4, 'did you mean "udp"'),
         (("rounds = 2", "rouns = 2"), 4, 'did you mean "rounds"'),
         (("seed = {", "sed = {"), 6, 'did you mean "seed"'),

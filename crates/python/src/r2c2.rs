@@ -208,7 +208,10 @@ fn network(fabric: &str) -> PyResult<Arc<Network>> {
     let spec: FabricSpec = read("fabric", fabric)?;
     let fabric = spec.build().map_err(|problem| refused(problem.under("fabric")))?;
     if fabric.several_links().is_some() {
-        return Err(refused(Problem::new("fabric", "R2C2 takes a host and its switch for one node, joined by a link")));
+        return Err(refused(Problem::new(
+            "fabric",
+            "fabric: R2C2 treats a host and its switch as one node, joined by one link; give hosts one link each",
+        )));
     }
     let routes = Routes::compute(&fabric, &Failures::default());
     Ok(Networks::default().of(&Arc::new(fabric), &Arc::new(routes)))

@@ -33,7 +33,11 @@ pub fn order(flows: &Flows) -> Finding {
 /// Delivery and completion are said once a flow.
 pub fn once(flows: &Flows) -> Finding {
     let twice = flows.said_twice;
-    Finding { name: "reported once", ok: twice == 0, detail: format!("{twice} deliveries or completions reported twice") }
+    Finding {
+        name: "reported once",
+        ok: twice == 0,
+        detail: format!("{twice} deliveries or completions reported twice"),
+    }
 }
 
 /// A run that was not cut short has no unfinished flow.
@@ -45,7 +49,9 @@ pub fn ends(flows: &Flows, cut_short: bool) -> Finding {
         ok: unfinished == 0 || cut_short,
         detail: match (unfinished, cut_short) {
             (0, _) => "all flows".to_owned(),
-            (some, true) => format!("{some} flows were unfinished when the run was ended; the column `reason` says why"),
+            (some, true) => {
+                format!("{some} flows were unfinished when the run was ended; the column `reason` says why")
+            }
             (some, false) => format!("{some} flows are unfinished, and no event is left that could finish them"),
         },
     }

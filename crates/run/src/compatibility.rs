@@ -95,10 +95,16 @@ const RULES: &[Rule<OfRun>] = &[
         reserved_in_turn,
         "{0} has the classes 0 to {1} for itself, with strict priority; give each of them a level of its own",
     ),
-    rule("switch.overflow", reserved_beside_trimmed, "trims packets and sends their headers in class 0, which {0} has \
-                                                      for itself; drop packets instead"),
-    rule("switch.early_drop", reserved_dropped_early, "would drop packets of {0} too, which guarantees that no packet \
-                                                       is dropped; delete it"),
+    rule(
+        "switch.overflow",
+        reserved_beside_trimmed,
+        "trims packets and sends their headers in class 0, which {0} has for itself; drop packets instead",
+    ),
+    rule(
+        "switch.early_drop",
+        reserved_dropped_early,
+        "would drop packets of {0} too, which guarantees that no packet is dropped; delete it",
+    ),
     rule(
         "{1}",
         tables_one_by_one,
@@ -121,12 +127,21 @@ const RULES: &[Rule<OfRun>] = &[
         two_bring_queues,
         "{1} and {2} both replace the queues of switches, and a switch has one kind of queue; run them separately",
     ),
-    rule("switch.early_drop", early_drop_without_marking, "needs switch.marking, which sets the queue lengths at \
-                                                           which packets are dropped"),
-    rule("switch.marking", marking_for_nobody, "has no effect: no transport of this scenario reacts to marks (dctcp \
-                                                does); delete it"),
-    rule("switch.mark_at", mark_at_for_nobody, "has no effect: no transport of this scenario reacts to marks (dctcp \
-                                                does); delete it"),
+    rule(
+        "switch.early_drop",
+        early_drop_without_marking,
+        "needs switch.marking, which sets the queue lengths at which packets are dropped",
+    ),
+    rule(
+        "switch.marking",
+        marking_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
+    rule(
+        "switch.mark_at",
+        mark_at_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
     rule(
         "failure[{0}].rate",
         slow_heads,

@@ -192,8 +192,9 @@ impl Entities {
             return Err(Problem::new("untagged", message));
         }
         for (switch, place) in places {
-            let id = ids.next_id().ok_or_else(|| Problem::new("untagged", "more than 2^32 - 1 AQs are requested; \
-                                                                           request fewer"))?;
+            let id = ids
+                .next_id()
+                .ok_or_else(|| Problem::new("untagged", "more than 2^32 - 1 AQs are requested; request fewer"))?;
             self.untagged.push((switch, id, place));
         }
         Ok(())
@@ -291,7 +292,10 @@ impl Entities {
         requirements: &[SwitchRequirements],
     ) -> Result<(), Problem> {
         if self.names.contains(&spec.name) {
-            return Err(Problem::new("name", format!("\"{}\" is the name of another entity; give each a different name", spec.name)));
+            return Err(Problem::new(
+                "name",
+                format!("\"{}\" is the name of another entity; give each a different name", spec.name),
+            ));
         }
         self.names.push(spec.name.clone());
         if spec.end.is_some_and(|end| end <= spec.start) {
@@ -303,7 +307,8 @@ impl Entities {
                 let class = |(index, name): (usize, &String)| {
                     scenario.traffic.iter().position(|class| class.name == *name).ok_or_else(|| {
                         let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
-                        let message = format!("there is no traffic class \"{name}\"; the scenario has {}", known.join(", "));
+                        let message =
+                            format!("there is no traffic class \"{name}\"; the scenario has {}", known.join(", "));
                         Problem::new(format!("traffic[{index}]"), message)
                     })
                 };
@@ -355,8 +360,11 @@ impl Entities {
             .map_err(|problem| problem.under("hosts"))?;
         for host in &hosts {
             if let Some(other) = self.of_host[host.index()].replace(entity) {
-                let message =
-                    format!("host {} belongs to the entity \"{}\" already; leave it out of one of them", host.0, scenario.entity[usize::from(other)].name);
+                let message = format!(
+                    "host {} belongs to the entity \"{}\" already; leave it out of one of them",
+                    host.0,
+                    scenario.entity[usize::from(other)].name
+                );
                 return Err(Problem::new("hosts", message));
             }
         }
@@ -366,10 +374,10 @@ impl Entities {
                 let member = |host| Member { part: Part::Host(host), flows: Vec::new(), hosts: vec![host] };
                 Ok(hosts.into_iter().map(member).collect())
             }
-            Each::Flow => {
-                Err(Problem::new("each", "\"flow\" needs an entity of `traffic` or `transports`; for `hosts` write \
-                                          \"entity\" or \"host\""))
-            }
+            Each::Flow => Err(Problem::new(
+                "each",
+                "\"flow\" needs an entity of `traffic` or `transports`; for `hosts` write \"entity\" or \"host\"",
+            )),
         }
     }
 
@@ -385,8 +393,10 @@ impl Entities {
         for &class in classes {
             if let Some(other) = self.of_class[class].replace(entity) {
                 let (name, other) = (&scenario.traffic[class].name, &scenario.entity[usize::from(other)].name);
-                return Err(Problem::new(key, format!("class \"{name}\" belongs to the entity \"{other}\" already; \
-                                                      leave it out of one of them")));
+                return Err(Problem::new(
+                    key,
+                    format!("class \"{name}\" belongs to the entity \"{other}\" already; leave it out of one of them"),
+                ));
             }
         }
         let mine = |flow: &FlowId| self.of_class[usize::from(flows.get(*flow).class)] == Some(entity);
@@ -425,8 +435,9 @@ impl Entities {
             let under = |problem: Problem| problem.under(format!("request[{index}]"));
             let position = request.position as usize;
             if tags[position] == 0 {
-                let id = ids.next_id().ok_or_else(|| under(Problem::new("", "more than 2^32 - 1 AQs are requested; \
-                                                                             request fewer")))?;
+                let id = ids
+                    .next_id()
+                    .ok_or_else(|| under(Problem::new("", "more than 2^32 - 1 AQs are requested; request fewer")))?;
                 tags[position] = id.tag();
                 self.owners.push((entity, request.position));
             }
@@ -447,8 +458,7 @@ impl Entities {
                     let name = &fabric.names[fabric.switch_node(switch).index()];
                     let message = format!(
                         "two requests meet in the {} pipeline of {name}, and a packet has one AQ in each; name one \
-                         link, \
-                         or let each host ask for itself (each = \"host\")",
+                         link, or let each host ask for itself (each = \"host\")",
                         request.position.name(),
                     );
                     return Err(under(Problem::new("", message)));
@@ -494,8 +504,7 @@ impl Entities {
                 if let (Some((group, _)), Some((of_host, position))) = (self.owner(group), self.owner(of_host)) {
                     let message = format!(
                         "\"{}\" and \"{}\" both ask for the flow from host {} to host {} at {}; a packet has one AQ \
-                         in each \
-                         pipeline",
+                         in each pipeline",
                         self.names[usize::from(group)],
                         self.names[usize::from(of_host)],
                         info.src.0,
@@ -536,9 +545,8 @@ fn default_feedback(
 fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<LinkId>, Problem> {
     let Some([from, to]) = &request.link else {
         if member.hosts.is_empty() {
-            let message =
-                "is needed for a group of flows; name the two ends of the link that it shares, such as [\"left\", \
-                 \"right\"]";
+            let message = "is needed for a group of flows; name the two ends of the link that it shares, such as \
+                           [\"left\", \"right\"]";
             return Err(Problem::new("link", message));
         }
         if let Some(&host) = member.hosts.iter().find(|&&host| fabric.uplinks(host).len() > 1) {
@@ -567,8 +575,13 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
     match links.len() {
         1 => Ok(links),
         0 => Err(Problem::new("link", format!("there is no link from {from} to {to}; name two neighbours"))),
-        several => Err(Problem::new("link", format!("there are {several} links from {from} to {to}, and an AQ \
-                                                     controls one; name two nodes with one link between them"))),
+        several => Err(Problem::new(
+            "link",
+            format!(
+                "there are {several} links from {from} to {to}, and an AQ controls one; name two nodes with one link \
+                 between them"
+            ),
+        )),
     }
 }
 

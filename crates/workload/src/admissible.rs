@@ -38,8 +38,12 @@ pub(crate) fn spread(flows: &mut [Flow], window: Duration, factor: f64, view: &F
             flow.start = free;
         }
         if flow.start > LATEST {
-            return Err(Problem::new("admissible", format!("the last message would arrive after {LATEST}, which is the \
-                                                           latest time possible; write fewer flows")));
+            return Err(Problem::new(
+                "admissible",
+                format!(
+                    "the last message would arrive after {LATEST}, which is the latest time possible; write fewer flows"
+                ),
+            ));
         }
         sender.add(flow.start, flow.bytes);
         receiver.add(flow.start, flow.bytes);

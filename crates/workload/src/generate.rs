@@ -28,7 +28,8 @@ pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Resu
             let message = format!("\"{}\" is also the name of class [{twin}]; give each a different name", class.name);
             return Err(here(Problem::new("name", message)));
         }
-        let number = u16::try_from(index).map_err(|_| here(Problem::new("", "is one class too many; at most 65,536")))?;
+        let number =
+            u16::try_from(index).map_err(|_| here(Problem::new("", "is one class too many; at most 65,536")))?;
         class.check().map_err(here)?;
         let begin = flows.len();
         match &class.loaded {
@@ -305,8 +306,12 @@ impl<'a> Output<'a> {
         }
         let instant = self.start.saturating_add(Duration::from_ps(passed));
         if instant > LATEST {
-            return Err(Problem::new("flows", format!("the last message would arrive after {LATEST}, which is the \
-                                                      latest time possible; write fewer flows")));
+            return Err(Problem::new(
+                "flows",
+                format!(
+                    "the last message would arrive after {LATEST}, which is the latest time possible; write fewer flows"
+                ),
+            ));
         }
         Ok(Some(instant))
     }
@@ -324,8 +329,10 @@ impl<'a> Output<'a> {
 }
 
 fn too_many(key: &str, what: &str) -> Problem {
-    Problem::new(key, format!("{what} would have more than {FLOWS_MAX} flows, which is the most; write a smaller \
-                               number"))
+    Problem::new(
+        key,
+        format!("{what} would have more than {FLOWS_MAX} flows, which is the most; write a smaller number"),
+    )
 }
 
 /// The flows of a class with a trace.

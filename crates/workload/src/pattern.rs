@@ -145,8 +145,10 @@ impl<'a> Picker<'a> {
         mut stream: Stream,
     ) -> Result<Picker<'a>, Problem> {
         if receivers.is_empty() {
-            return Err(Problem::new("receivers", "leaves no receiver once the hosts of `avoid` are taken out; name \
-                                                  more"));
+            return Err(Problem::new(
+                "receivers",
+                "leaves no receiver once the hosts of `avoid` are taken out; name more",
+            ));
         }
         if let [lone] = receivers[..] {
             senders.retain(|sender| *sender != lone);
@@ -168,7 +170,10 @@ impl<'a> Picker<'a> {
                 let most = senders.len() - usize::from(receivers.iter().any(|r| senders.binary_search(r).is_ok()));
                 degree("incast", incast.degree, most, "senders")?;
                 if incast.flows_per_sender == 0 {
-                    return Err(Problem::new("pattern.incast.flows_per_sender", "0 would send nothing; write at least 1"));
+                    return Err(Problem::new(
+                        "pattern.incast.flows_per_sender",
+                        "0 would send nothing; write at least 1",
+                    ));
                 }
                 Kind::Incast(*incast)
             }
@@ -181,8 +186,10 @@ impl<'a> Picker<'a> {
             Pattern::RackShuffle(RackShuffle { by }) => {
                 let racks = view.rack_of.iter().max().map_or(0, |last| last + 1);
                 if by.checked_rem(racks) == Some(0) {
-                    let message = format!("{by} is a multiple of {racks}, the number of racks, so that a rack would \
-                                           send to itself; write another number");
+                    let message = format!(
+                        "{by} is a multiple of {racks}, the number of racks, so that a rack would send to itself; \
+                         write another number"
+                    );
                     return Err(Problem::new("pattern.rack_shuffle.by", message));
                 }
                 let target = (0..racks).map(|rack| ((u64::from(rack) + u64::from(*by)) % u64::from(racks)) as u32);
@@ -192,8 +199,10 @@ impl<'a> Picker<'a> {
                 share("moe", moe.share)?;
                 degree_named("pattern.moe.hot", moe.hot, receivers.len() - 1, "number of receivers less one")?;
                 if moe.redraw_every == Some(0) {
-                    return Err(Problem::new("pattern.moe.redraw_every", "0 rounds make no sense; leave it out to draw \
-                                                                         only once"));
+                    return Err(Problem::new(
+                        "pattern.moe.redraw_every",
+                        "0 rounds make no sense; leave it out to draw only once",
+                    ));
                 }
                 Kind::Moe { moe: *moe, hot: vec![false; view.rack_of.len()], rounds: 0 }
             }
@@ -350,7 +359,8 @@ fn weighted(host: HostId, weights: &[f64], hosts: &[HostId], stream: &mut Stream
 fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> Result<(), Problem> {
     let key = "pattern.weighted";
     if weights.len() != receivers.len() {
-        let message = format!("has {} weights for {} receivers; write one for each receiver", weights.len(), receivers.len());
+        let message =
+            format!("has {} weights for {} receivers; write one for each receiver", weights.len(), receivers.len());
         return Err(Problem::new(key, message));
     }
     if let Some(weight) = weights.iter().find(|weight| !(**weight >= 0.0 && **weight <= 1e12)) {
@@ -359,8 +369,13 @@ fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> R
     let alone =
         |sender: &&HostId| receivers.iter().zip(weights).all(|(host, weight)| host == *sender || *weight == 0.0);
     match senders.iter().find(alone) {
-        Some(sender) => Err(Problem::new(key, format!("host {sender} has nobody to send to: all other receivers have \
-                                                       weight 0; give one of them a weight above 0"))),
+        Some(sender) => Err(Problem::new(
+            key,
+            format!(
+                "host {sender} has nobody to send to: all other receivers have weight 0; give one of them a weight \
+                 above 0"
+            ),
+        )),
         None => Ok(()),
     }
 }
@@ -385,8 +400,12 @@ fn permutation(
     stream: &mut Stream,
 ) -> Result<Vec<HostId>, Problem> {
     if receivers.len() < senders.len() {
-        let message = format!("a permutation needs a receiver for each sender, and there are {} senders for {} \
-                               receivers; name more receivers", senders.len(), receivers.len());
+        let message = format!(
+            "a permutation needs a receiver for each sender, and there are {} senders for {} receivers; name more \
+             receivers",
+            senders.len(),
+            receivers.len()
+        );
         return Err(Problem::new("receivers", message));
     }
     let mut order = receivers.to_vec();
@@ -404,8 +423,11 @@ impl Stride {
     fn targets(self, senders: &[HostId], receivers: &[HostId], view: &FabricView) -> Result<Vec<HostId>, Problem> {
         let hosts = u64::from(view.hosts());
         if u64::from(self.by) % hosts == 0 {
-            let message = format!("{} is a multiple of {hosts}, the number of hosts, so that a host would send to \
-                                   itself; write another number", self.by);
+            let message = format!(
+                "{} is a multiple of {hosts}, the number of hosts, so that a host would send to itself; write another \
+                 number",
+                self.by
+            );
             return Err(Problem::new("pattern.stride.by", message));
         }
         let mut target: Vec<HostId> = (0..view.hosts()).map(HostId).collect();
@@ -429,7 +451,10 @@ impl HotSpots {
         }
         let cold: Vec<HostId> = receivers.iter().copied().filter(|host| hot.binary_search(host).is_err()).collect();
         if cold.is_empty() {
-            return Err(Problem::new("pattern.hot_spots.hosts", "every receiver is hot; leave some out of the hot ones"));
+            return Err(Problem::new(
+                "pattern.hot_spots.hosts",
+                "every receiver is hot; leave some out of the hot ones",
+            ));
         }
         Ok(Kind::HotSpots { hot, cold, share: self.share })
     }

@@ -303,8 +303,10 @@ impl<T> Traffic<T> {
             return problem("phases", "on and off must both be above 0; delete phases for traffic without breaks");
         }
         if self.admissible == Some(Duration::ZERO) {
-            return problem("admissible", "at 0 no message fits; write a time above 0, such as \"63us\", or leave it \
-                                          out");
+            return problem(
+                "admissible",
+                "at 0 no message fits; write a time above 0, such as \"63us\", or leave it out",
+            );
         }
         if self.admissible.is_some() && matches!(arrivals, Arrivals::ClosedLoop(_)) {
             let message = "has no effect on a closed loop, whose messages arrive when others complete; delete it";
@@ -329,8 +331,10 @@ impl<T> Traffic<T> {
             ("admissible", self.admissible.is_some()),
         ];
         if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
-            return problem(key, "has no effect beside a trace, which sets sizes, times and hosts itself; delete one \
-                                 of them");
+            return problem(
+                key,
+                "has no effect beside a trace, which sets sizes, times and hosts itself; delete one of them",
+            );
         }
         match self.loaded {
             Some(_) => Ok(()),
@@ -382,12 +386,13 @@ impl<T> Traffic<T> {
 fn pace(load: &Option<f64>, every: &Option<Duration>) -> Result<(), Problem> {
     match (load, every) {
         // NaN fails the comparison. Overload is allowed, since it is worth studying.
-        (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => {
-            Err(Problem::new("load", format!("{load} is not a load; write a share of the link rate above 0, such as \
-                                              0.6")))
+        (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => Err(Problem::new(
+            "load",
+            format!("{load} is not a load; write a share of the link rate above 0, such as 0.6"),
+        )),
+        (None, Some(Duration::ZERO)) => {
+            Err(Problem::new("every", "at 0 all messages would arrive at once; write a time above 0, such as \"1us\""))
         }
-        (None, Some(Duration::ZERO)) => Err(Problem::new("every", "at 0 all messages would arrive at once; write a \
-                                                                   time above 0, such as \"1us\"")),
         (Some(_), None) | (None, Some(_)) => Ok(()),
         (Some(_), Some(_)) => Err(Problem::new("load", "given beside every, which already sets it; remove one")),
         (None, None) => Err(Problem::new("load", "missing: set load, such as 0.6, or every, such as \"1us\"")),

@@ -238,7 +238,7 @@ class _File:
             if key not in keys:
                 near = difflib.get_close_matches(key, keys, 1)
                 hint = f'; did you mean "{near[0]}"? Known: ' if near else ". Known: "
-                raise self.error((*path, key), f'"{key}" is no key here{hint}{", ".join(keys)}')
+                raise self.error((*path, key), f'"{key}" is not a known key here{hint}{", ".join(keys)}')
 
     def at(self, path: Path_) -> Any:
         """What stands there; none if nothing does."""

@@ -32,8 +32,11 @@ impl Scenario {
             return Err(Problem::new("traffic", "has more than 65,535 classes; merge some"));
         }
         if self.carriers().transports.len() > 255 {
-            return Err(Problem::new("traffic", "the scenario has more than 255 transports with different settings; \
-                                                let more classes share their settings"));
+            return Err(Problem::new(
+                "traffic",
+                "the scenario has more than 255 transports with different settings; let more classes share their \
+                 settings",
+            ));
         }
         let used = self.traffic.iter().any(|class| class.transport.is_none());
         if !used && self.transport != Transport::default() {
@@ -45,8 +48,10 @@ impl Scenario {
 
     fn check_mechanisms(&self) -> Result<(), Problem> {
         if self.entity.len() > usize::from(u16::MAX) {
-            return Err(Problem::new("entity", "has more than 65535 entries; let one entry stand for many, by each = \
-                                               \"flow\" or each = \"host\""));
+            return Err(Problem::new(
+                "entity",
+                "has more than 65535 entries; let one entry stand for many, by each = \"flow\" or each = \"host\"",
+            ));
         }
         self.sharing.check().map_err(|problem| problem.under("sharing"))?;
         if self.sharing.as_scheme().is_some() && self.entity.iter().all(|entity| entity.request.is_empty()) {
@@ -67,12 +72,16 @@ impl Scenario {
             return Err(Problem::new("host.mtu", message));
         }
         if self.host.intake_rate == Some(Rate::ZERO) {
-            return Err(Problem::new("host.intake_rate", "at 0 a host would take in nothing; leave it out for the rate \
-                                                         of the link"));
+            return Err(Problem::new(
+                "host.intake_rate",
+                "at 0 a host would take in nothing; leave it out for the rate of the link",
+            ));
         }
         if self.host.intake_rate.is_none() && self.host.intake_buffer != HostSpec::default().intake_buffer {
-            return Err(Problem::new("host.intake_buffer", "has no effect without host.intake_rate; set that or delete \
-                                                           this"));
+            return Err(Problem::new(
+                "host.intake_buffer",
+                "has no effect without host.intake_rate; set that or delete this",
+            ));
         }
         if self.host.intake_buffer.get() < 9_216 {
             let message = format!("{} can't hold a packet; write at least 9216B", self.host.intake_buffer);
@@ -123,8 +132,10 @@ impl Scenario {
 
     fn check_end(&self) -> Result<(), Problem> {
         if self.measure.end == Some(Duration::ZERO) {
-            return Err(Problem::new("measure.end", "at 0 nothing would run; leave it out to run until every flow has \
-                                                    ended"));
+            return Err(Problem::new(
+                "measure.end",
+                "at 0 nothing would run; leave it out to run until every flow has ended",
+            ));
         }
         if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
             return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));

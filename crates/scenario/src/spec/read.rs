@@ -226,7 +226,8 @@ fn advise(message: &str) -> String {
         .min()
         .filter(|(distance, name)| *distance <= 1 + name.len().max(unknown.len()) / 3);
     let hint = nearest.map_or(String::new(), |(_, name)| format!("; did you mean \"{name}\"?"));
-    format!("\"{unknown}\" is not a known {what} here{hint} Known: {}", known.join(", ")).replace("here Known", "here. Known")
+    format!("\"{unknown}\" is not a known {what} here{hint} Known: {}", known.join(", "))
+        .replace("here Known", "here. Known")
 }
 
 /// Sets a dotted key in a document and creates the tables on its path.

@@ -69,8 +69,9 @@ impl Scenario {
             }
             all = all.saturating_add(*times);
             if *times == 0 || all > TIMES_MAX {
-                let message = format!("{times} is not between 1 and {TIMES_MAX}, or all entries together have more \
-                                       than {TIMES_MAX}");
+                let message = format!(
+                    "{times} is not between 1 and {TIMES_MAX}, or all entries together have more than {TIMES_MAX}"
+                );
                 return Err(under(Problem::new("times", message)));
             }
             let day = Duration::from_ms(86_400_000);

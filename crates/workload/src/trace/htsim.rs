@@ -154,8 +154,9 @@ impl Matrix {
             return Err(place.error("size", "missing", "a number of bytes"));
         };
         match (start, waits) {
-            (None, false) => return Err(place.error("start", "missing", "a time, unless a trigger starts the \
-                                                                         connection")),
+            (None, false) => {
+                return Err(place.error("start", "missing", "a time, unless a trigger starts the connection"));
+            }
             (Some(_), true) => return Err(place.error("start", "given beside a trigger", "the only one of the two")),
             _ => {}
         }
@@ -200,8 +201,11 @@ impl Matrix {
                 let text = value()?;
                 let id: u64 = place.number("id", text)?;
                 if let Some(line) = self.ids.insert(id, place.line) {
-                    return Err(place.error("id", text, &format!("different from those before; line {line} has it \
-                                                                 already")));
+                    return Err(place.error(
+                        "id",
+                        text,
+                        &format!("different from those before; line {line} has it already"),
+                    ));
                 }
             }
             "trigger" => {
@@ -261,8 +265,11 @@ impl Matrix {
         };
         let trigger = self.triggers.entry(id).or_default();
         if let Some(line) = trigger.declared.replace(place.line) {
-            return Err(place.error("id", &id.to_string(), &format!("different from those before; line {line} has it \
-                                                                    already")));
+            return Err(place.error(
+                "id",
+                &id.to_string(),
+                &format!("different from those before; line {line} has it already"),
+            ));
         }
         trigger.multishot = kind == "multishot";
         Ok(())
@@ -354,8 +361,8 @@ mod tests {
         assert_eq!(with("0->1 trigger 1 size 5\ntrigger id 1 oneshot"), (4, "trigger".into()));
         let others = "0->1 start 0 size 5 send_done_trigger 1\n2->1 trigger 1 size 5\ntrigger id 1 oneshot";
         assert_eq!(with(others), (4, "trigger".into()));
-        let barrier = "0->1 start 0 size 5 send_done_trigger 1\n0->2 start 0 size 5 send_done_trigger 1\n\
-                       0->3 trigger 1 size 5\ntrigger id 1 barrier count 2";
+        let barrier = "0->1 start 0 size 5 send_done_trigger 1\n0->2 start 0 size 5 send_done_trigger 1\n0->3 trigger \
+                       1 size 5\ntrigger id 1 barrier count 2";
         assert_eq!(with(barrier), (6, "count".into()));
         let circle = "0->1 trigger 1 size 5 send_done_trigger 2\n0->2 trigger 2 size 5 send_done_trigger 1\n\
                       trigger id 1 oneshot\ntrigger id 2 oneshot";

@@ -84,7 +84,8 @@ impl Tenants {
                     return Err(Problem::new(key(), format!("is host {host}; the fabric has {hosts}, counted from 0")));
                 };
                 if let Some(other) = owner.replace(tenant) {
-                    let message = format!("is host {host}, which hosts[{other}] has; a host is one tenant's");
+                    let message =
+                        format!("is host {host}, which hosts[{other}] names too; give each host to one tenant");
                     return Err(Problem::new(key(), message));
                 }
             }
