@@ -255,7 +255,7 @@ fn queues(plan: &Plan, seen: &Seen) -> Table {
             Column::new(
                 "link",
                 "",
-                "the directed link's number",
+                "number of the directed link",
                 Data::U32(links.iter().map(|link| link.index() as u32).collect()),
             ),
             Column::new("from", "", "sending switch", name(&|link| link.from)),
