@@ -231,12 +231,12 @@ def compare(
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
     if all_:
         if scenarios or flow_control:
-            raise ValueError("--all has scenarios and flow controls of its own: name none")
+            raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
         _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, _Said(json_))
         return
     for option, value in of_all.items():
         if value:
-            raise ValueError(f"{option} goes with --all")
+            raise ValueError(f"{option} needs --all")
     if not scenarios:
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
@@ -383,7 +383,7 @@ def sustain(
     if found.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if not found.runs["audit"].all():
-        typer.echo("AUDIT: a run is not in order; `clearway run` on its load and seed says why", err=True)
+        typer.echo("AUDIT: the audit of a run found a fault; `clearway run` at its load and seed says which", err=True)
         raise typer.Exit(EXIT_AUDIT)
 
 
@@ -558,9 +558,9 @@ def init(
         with file.open("x", encoding="utf-8") as new:
             new.write(text.replace("scenario.toml", str(file)))
     except FileExistsError:
-        raise FileExistsError(f"{file}: exists; name another file") from None
+        raise FileExistsError(f"{file} exists already; name another file") from None
     except OSError as error:
-        raise type(error)(f"{file}: can't be written: {error.strerror}") from None
+        raise type(error)(f"{file} cannot be written: {error.strerror}; name another file") from None
     typer.echo(f"{file}: written. Next: clearway run {file}")
 
 
@@ -580,7 +580,7 @@ def report(
         # The columns and types are right but the content can't come from a run: somebody else has written it.
         places = ", ".join(map(str, results))
         raise ValueError(
-            f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})"
+            f"{places}: damaged: no report can be made from its tables ({type(error).__name__}: {error})"
         ) from None
     typer.echo(page)
 

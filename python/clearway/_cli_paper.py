@@ -84,7 +84,7 @@ def paper(
     else:
         of = papers.paper(name)
         if all_ and figures:
-            raise ValueError(f"--all is all figures of {name}: name none")
+            raise ValueError(f"--all runs all figures of {name}; name none beside it")
         if not (figures or all_ or write):
             _list([of])
             return

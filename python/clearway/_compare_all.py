@@ -112,11 +112,11 @@ def compare_all(
     who = [one for one in known if not only or any(word in one.name.split() for word in only)]
     lost = [word for word in only if not any(word in one.name.split() for one in known)]
     if lost:
-        raise ValueError(f"{lost[0]!r} is none of {', '.join(one.name for one in known)}")
+        raise ValueError(f"{lost[0]!r} is not a contender; those are {', '.join(one.name for one in known)}")
     absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
     unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
+        raise ValueError(f"{unknown[0]!r} is not a fabric of this comparison; those are {', '.join(FABRICS)}")
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
         """A row for each run. Contenders that can't run under these conditions are left out from now on.
@@ -135,7 +135,7 @@ def compare_all(
                 absent[one.name] = f"{error.key}: {error.message}"
         runs = [point for point in runs if point.labels["scheme"] not in absent]
         if not runs:
-            raise ValueError("; ".join(f"{name} can't run on this ground: {why}" for name, why in absent.items()))
+            raise ValueError("; ".join(f"{name} cannot run on this fabric: {why}" for name, why in absent.items()))
         result = Sweep(runs, folder).run(workers=workers, dask=dask, progress=progress)
         if result.interrupted:
             raise KeyboardInterrupt

@@ -121,12 +121,13 @@ def sustain(
     scenario = scenario_of(scenario)
     if not (resolution > 0 and 0 < low <= high < math.inf):
         raise ValueError(
-            f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high, in steps above 0"
+            f"low={low}, high={high}, resolution={resolution}: low must be above 0, high at least low, resolution "
+            "above 0"
         )
     if (high - low) / resolution >= MOST_LOADS:
         raise ValueError(
-            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, "
-            f"and at most {MOST_LOADS:,} are possible"
+            f"low={low:g}, high={high:g}, resolution={resolution:g} give {(high - low) / resolution + 1:,.0f} loads, "
+            f"and at most {MOST_LOADS:,} can be searched; choose a larger resolution"
         )
     key, name = _class(scenario, traffic)
     loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
@@ -209,11 +210,16 @@ def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
     classes = scenario.to_dict()["traffic"]
     keys = {classes[int(key.split(".")[1])]["name"]: key for key in scenario._load_keys()}
     if not keys:
-        raise ValueError("no traffic class of this scenario has arrivals by load")
+        raise ValueError(
+            "no traffic class of this scenario has arrivals by load; set one, such as arrivals = "
+            "{ poisson = { load = 0.5 } }"
+        )
     if traffic is None:
         traffic = next(iter(keys))
     if traffic not in keys:
-        raise ValueError(f"traffic={traffic!r}: the classes that arrive by load are {', '.join(map(repr, keys))}")
+        raise ValueError(
+            f"traffic={traffic!r} is not a class with arrivals by load; those are {', '.join(map(repr, keys))}"
+        )
     return keys[traffic], traffic
 
 
@@ -274,8 +280,8 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
     lasted = float(np.ptp(start)) if len(start) else 0.0
     if not lasted:
         raise ValueError(
-            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give "
-            "it more flows, or a longer duration"
+            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to judge a load; give it more "
+            "flows or a longer duration"
         )
     under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
     return max(1.0, under_way / (1 - keeps_up))
@@ -283,9 +289,10 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
 
 def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
     return (
-        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more "
-        f"than {1 - keeps_up:.2g} of what arrives: what is under way in an empty network is more than that. They must "
-        f"last about {longer:,} times as long: set its flows or duration, or judge by --all-complete (keeps_up=None)"
+        f"traffic {name!r}: at load {load:g} its arrivals do not last long enough to tell whether unfinished work "
+        f"grows by more than {1 - keeps_up:.2g} of the bytes that arrive, because more than that is in flight even in "
+        f"an empty network. Let them last about {longer:,} times as long, by flows or duration, or judge by "
+        "--all-complete (keeps_up=None)"
     )
 
 
@@ -295,8 +302,8 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
         raise ValueError(
-            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from "
-            f"lasting {times:,} times as long; leave it out"
+            f"traffic {name!r}: its arrivals must last {times:,} times as long to judge the load, and measure.end = "
+            f"{end!r} cuts them off; leave measure.end out"
         )
     keys: dict[str, Value] = {}
     for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:

@@ -20,7 +20,8 @@ ROWS = {
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",
     "congestion": (
-        "one row a sample, port and queue, of queues that are paused, in a hotspot or a root's, if the scenario has a flow control"
+        "one row a sample, port and queue, of queues that are paused, in a hotspot or a root's, if the scenario has a "
+        "flow control"
     ),
     "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",

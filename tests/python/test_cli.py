@@ -112,7 +112,7 @@ def test_other_peoples_files_are_left_alone(tiny_file: Path, tmp_path: Path) -> 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
     done = clearway("run", tiny_file, "--out", tmp_path / "mine")
-    assert done.returncode == 2 and "holds no result" in done.stderr
+    assert done.returncode == 2 and "no result of a run" in done.stderr
     assert os.listdir(tmp_path / "mine") == ["thesis.txt"]
 
 

@@ -131,7 +131,7 @@ def test_a_page_has_what_its_records_say_and_says_what_has_not_run() -> None:
     written = records.filled(text, {("pyrrha", "figure-11"): record})
     assert written.startswith("a\n<!-- ") and written.endswith(" -->\nb\n") and "1.3" in written
     assert records.filled(written, {("pyrrha", "figure-11"): record}) == written
-    with pytest.raises(ValueError, match="which there is not"):
+    with pytest.raises(ValueError, match="there is no such figure"):
         records.filled(empty.replace("figure-11", "figure-99"), {})
 
 

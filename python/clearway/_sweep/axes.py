@@ -71,8 +71,8 @@ def too_many(bases: int, axes: Sequence[Axis]) -> str:
         return ""
     product = " x ".join(f"{count:,}" for count in ([bases] if bases > 1 else []) + counts)
     return (
-        f"{product} are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), or by larger "
-        "steps"
+        f"{product} combinations are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), "
+        "or in larger steps"
     )
 
 

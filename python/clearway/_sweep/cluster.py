@@ -116,14 +116,16 @@ def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
         known = ", ".join(sorted(LAUNCHERS))
         return (
             "launcher",
-            f"{name!r} is no launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: {known}",
+            f"{name!r} is not a launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: "
+            f"{known}",
         )
     for key, value in arguments.items():
         if key not in ARGUMENTS:
             hint = "start a scheduler of your own and name it by --dask for what needs more"
             return (
                 "arguments",
-                f"{key!r} is no argument that a sweep's file may give; {hint}. Known: {', '.join(sorted(ARGUMENTS))}",
+                f"{key!r} is not an argument that a sweep's file may give; {hint}. Known: "
+                f"{', '.join(sorted(ARGUMENTS))}",
             )
         odd = next((word for word in _words(value) if not PLAIN.fullmatch(word)), None)
         if odd is not None:
@@ -171,7 +173,8 @@ class Launcher:
         )
         if launcher is None:
             raise ValueError(
-                f"cluster.launcher {self.name!r}: there is no such class; it is written as dask_jobqueue.SLURMCluster"
+                f"cluster.launcher {self.name!r}: there is no such class; write module and class, such as "
+                "dask_jobqueue.SLURMCluster"
             )
         try:
             cluster = launcher(**self.arguments)
@@ -236,7 +239,8 @@ class Cluster:
                     self._futures.pop(event.key, None)
                 if isinstance(event, Died) and self._client.status != "running":
                     raise ConnectionError(
-                        f"the Dask scheduler at {self._client.scheduler.address} is gone; what has ended is kept"
+                        f"the Dask scheduler at {self._client.scheduler.address} is gone; results of runs that have "
+                        "ended are kept"
                     )
                 yield event
                 event = self._said.get_nowait()
@@ -286,7 +290,8 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
     worker: Any = get_worker()
     if build != _build():
         raise RuntimeError(
-            f"the worker {worker.address} has Clearway {_build()}, and the driver {build}: both must be of one build"
+            f"the worker {worker.address} has Clearway {_build()}, and the driver has {build}; install the same build "
+            "on both"
         )
     name = worker.get_current_task()
     worker.log_event(topic, {"key": key, "begun": f"{worker.address}, process {os.getpid()}"})

@@ -159,7 +159,7 @@ class Point:
 def _content(key: str, path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise ScenarioError(str(path), None, key, "could not be read: it is no file")
+            raise ScenarioError(str(path), None, key, "could not be read: it is not a file")
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise ScenarioError(str(path), None, key, f"could not be read: {error.strerror}") from None

@@ -80,7 +80,7 @@ class SweepResult:
         point = next((point for point in self.points if point.name == name), None)
         if point is None:
             raise KeyError(
-                f"{name!r} is none of the {len(self.points)} points: {', '.join(list(self.status)[:8])}, ..."
+                f"there is no point {name!r}; the {len(self.points)} points are {', '.join(list(self.status)[:8])}, ..."
             )
         return self._load(point)
 

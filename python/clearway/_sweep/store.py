@@ -194,8 +194,8 @@ class Driver(Store):
     def _assert_mine(self) -> None:
         if not self.home.exists():
             raise Lost(
-                f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not "
-                "kept"
+                f"{self.folder}: this driver did not respond for so long that another one took over; runs that this "
+                "one had begun are lost"
             )
 
     def _beat(self) -> None:

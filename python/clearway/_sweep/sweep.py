@@ -53,9 +53,9 @@ class Sweep:
         names = [point.name for point in self.points]
         twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
         if twice is not None:
-            raise ValueError(f"two points are called {twice!r}; give them labels that differ")
+            raise ValueError(f"two points have the name {twice!r}; give them different labels")
         self.launcher = launcher
-        """Starts the cluster on which it runs if nothing else is said; none: this machine."""
+        """The cluster on which it runs by default; none for this machine."""
         self.located: Callable[[Point, ScenarioError], ScenarioError] = named
 
     @staticmethod
@@ -79,7 +79,7 @@ class Sweep:
         axes = [Axis.of(name, key, vary[key]) for key, name in short_names(vary).items()]
         bases = {scenario.name: scenario for scenario in given}
         if len(bases) < len(given):
-            raise ValueError("two scenarios have one name; give them names that differ")
+            raise ValueError("two scenarios have the same name; give each a different one")
         crowded = too_many(len(bases), axes)
         if crowded:
             raise ValueError(crowded)

@@ -61,8 +61,8 @@ def run(name: str, figure: str, options: Options | None = None) -> Shown:
 
 
 def unknown(name: str, known: list[str], kind: str) -> str:
-    """What is said of a name that there is not, with the nearest that there is."""
+    """The message about an unknown name, with the nearest known one."""
     near = difflib.get_close_matches(name, known, 1)
     return (
-        f"{name!r} is no {kind}: " + (f"did you mean {near[0]!r}? " if near else "") + f"There are {', '.join(known)}"
+        f"{name!r} is not a {kind}; " + (f"did you mean {near[0]!r}? " if near else "") + f"known: {', '.join(known)}"
     )

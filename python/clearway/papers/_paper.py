@@ -85,11 +85,13 @@ class Paper:
         for one in fields(options):
             if one.name != "out" and one.name not in self.takes and getattr(options, one.name) != one.default:
                 taken = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(self.takes)) or "none"
-                raise ValueError(f"--{one.name.replace('_', '-')} changes nothing of {self.name}; its options: {taken}")
+                raise ValueError(
+                    f"--{one.name.replace('_', '-')} has no effect on {self.name}; its options are {taken}"
+                )
         if not options.scale > 0:
-            raise ValueError(f"--scale {options.scale:g}: above 0")
+            raise ValueError(f"--scale {options.scale:g}: must be above 0")
         if options.seeds < 1:
-            raise ValueError(f"--seeds {options.seeds}: at least 1")
+            raise ValueError(f"--seeds {options.seeds}: must be at least 1")
         out = options.out or self.out
         self.apply(options, out)
         return out / "in-turn" if options.in_turn else out

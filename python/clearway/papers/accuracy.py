@@ -51,10 +51,13 @@ def record(paper: str, figure: str, held: Sequence[Held], command: str, at: Path
 
 
 def records(at: Path) -> pd.DataFrame:
-    """All that was compared, a row a number."""
+    """All comparisons, one row for each number."""
     parts = [pd.read_csv(path) for path in sorted((at / FOLDER).glob("*.csv"))]
     if not parts:
-        raise ValueError(f"{at / FOLDER} holds no record: run a figure that compares first, such as pyrrha reference")
+        raise ValueError(
+            f"{at / FOLDER} holds no record; first run a figure that compares, such as `clearway paper pyrrha "
+            "reference`"
+        )
     return pd.concat(parts, ignore_index=True)
 
 

@@ -153,7 +153,7 @@ def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
     for _, row in found.runs.iterrows():
         of = f"{wanted.name}, load {row['load']:g}, seed {row['seed']}"
         if not row["audit"]:
-            raise ValueError(f"{of}: the audit found something")
+            raise ValueError(f"{of}: the audit of this run found a fault; its run.json says which")
         kept = out / "runs" / slug(of) / "run.json"
         if kept.exists():
             heard(json.loads(kept.read_text()))

@@ -35,8 +35,8 @@ def root() -> Path:
     found = Path(__file__).resolve().parents[3]
     if not ((found / "papers").is_dir() and (found / "docs").is_dir() and (found / "python" / "clearway").is_dir()):
         raise ValueError(
-            "--write writes the pages of the repository, and this Clearway is installed without it: "
-            "clone it, and run `clearway paper` from its environment"
+            "--write writes pages of the repository, and this Clearway is installed without it; clone the repository, "
+            "and run `clearway paper` from its environment"
         )
     return found
 
@@ -235,7 +235,7 @@ def filled(text: str, records: Mapping[tuple[str, str], Record]) -> str:
     def region(match: re.Match[str]) -> str:
         of, figure = match[1], match[2]
         if figure not in paper(of).figures:
-            raise ValueError(f"a page has a region of {of} {figure}, which there is not")
+            raise ValueError(f"a page has a region of {of} {figure}, and there is no such figure; delete the region")
         inner = render(records.get((of, figure)), of, figure)
         return f"<!-- {of} {figure}: begin -->\n{inner}<!-- {of} {figure}: end -->\n"
 

@@ -270,7 +270,7 @@ def counterexample() -> Shown:
         queues = result.tables["queues"].to_pandas()
         over_time[service] = queues[queues["switch"] == "leaf9"]
         if (result.flows["status"] != "completed").any():
-            raise ValueError("a message was not delivered")
+            raise ValueError(f"{result.name}: a message was not delivered")
     table = table_of(rows, ["service", "switch"]).astype(float)
     fifo, in_turn = table.loc["fifo"], table.loc["round_robin"]
     # Control packets wait beside data: a few of 40 bytes.
