@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 from called import call
 from clearway import papers
+from clearway._cli import app
 from clearway.papers import accuracy, figures, records
 from clearway.papers._paper import Options, Paper
 
@@ -120,6 +123,21 @@ def test_a_record_says_what_ran_and_what_came_out(tmp_path: Path) -> None:
     for digest in ("d2", "d1", "d2"):
         other.add({"digest": digest})
     assert other.digest == record["digest"] != ""
+
+
+def test_the_command_of_every_record_runs_its_figure_with_its_options() -> None:
+    command = typer.main.get_command(app).commands["paper"]
+    for (name, figure), record in records.load(ROOT).items():
+        words = shlex.split(records.command(record))
+        assert words[:2] == ["clearway", "paper"]
+        given = command.make_context("paper", words[2:]).params
+        assert (given["name"], given["figures"]) == (name, [figure])
+        of, only = papers.paper(name), tuple(given["only"] or ())
+        options = Options(given["scale"], given["seeds"], only, given["in_turn"])
+        assert options.words == record["options"]
+        # A scheme that the figures do not have is an error.
+        of.use(options)
+        of.use(Options())
 
 
 def test_a_page_has_what_its_records_say_and_says_what_has_not_run() -> None:
