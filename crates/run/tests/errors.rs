@@ -486,7 +486,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
         "traffic[1].transport",
         &["ndp and pfabric both replace the queues", "run them separately"],
     );
-    said(beside("ndp", "harmony"), "transport", &["ndp brings queues", "keep no buffer space for harmony"]);
+    said(beside("ndp", "harmony"), "transport", &["ndp replaces the queues", "keep no buffer space for harmony"]);
 }
 
 #[test]
@@ -550,7 +550,7 @@ fn flow_controls_that_can_t_be() {
         &["0", "1 to 7"],
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
-    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["lacks 7"]);
+    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
         refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
     };

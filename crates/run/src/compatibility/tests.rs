@@ -41,7 +41,7 @@ const BROKEN: [Broken; RULES.len()] = [
         "harmony with the settings of traffic[0].transport",
     ),
     broken(HARMONY, LIMITED, "sharing", "change their pacing"),
-    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1; harmony has the classes 0 to 1"),
+    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1, and harmony has the classes 0 to 1"),
     broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "strict priority"),
     broken(HARMONY, TRIM, "switch.overflow", "class 0"),
     broken(HARMONY, DROP, "switch.early_drop", "guarantees that no packet is dropped"),
@@ -82,7 +82,7 @@ const BROKEN: [Broken; RULES.len()] = [
     broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "flow control cannot work on those"),
     broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "keep no buffer space for harmony"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
-    broken(&["'ndp'"], DROP, "switch.early_drop", "ndp brings queues"),
+    broken(&["'ndp'"], DROP, "switch.early_drop", "ndp replaces the queues"),
 ];
 
 const BROKEN_LIVE: [Broken; LIVE.len()] = [

@@ -60,10 +60,10 @@ fn a_malformed_graph_is_named_by_line_and_field() {
     says("link a tops 1Gbps 1us", "did you mean \"top\"");
     says("link left right 1Gbs 1us", "\"1Gbs\"");
     says("link left right 1Gbps", "its propagation is missing");
-    says("link left right 1Gbps 1us 0", "\"0\" is too much");
+    says("link left right 1Gbps 1us 0", "should end before \"0\"");
     says("host c", "already a node \"c\"");
     says("swich x", "did you mean \"switch\"");
-    assert!(wrong("switch alone").contains("no way from a to alone"));
+    assert!(wrong("switch alone").contains("no path from a to alone"));
 }
 
 #[test]
