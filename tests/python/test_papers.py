@@ -50,9 +50,9 @@ def test_a_figure_is_run_drawn_and_checked(tmp_path: Path, monkeypatch: pytest.M
     [
         (("harmny",), "did you mean 'harmony'?"),
         (("harmony", "figure-5x"), "did you mean 'figure-5d'?"),
-        (("harmony", "theory", "--only", "HPCC"), "its options: --in-turn, --scale"),
+        (("harmony", "theory", "--only", "HPCC"), "its options are --in-turn, --scale"),
         (("dcpim", "figure-7", "--only", "HPC"), "did you mean 'HPCC'?"),
-        (("harmony", "theory", "--scale", "0"), "--scale 0: above 0"),
+        (("harmony", "theory", "--scale", "0"), "--scale 0: must be above 0"),
         (("harmony", "theory", "--all"), "name none"),
     ],
 )
