@@ -66,8 +66,8 @@ class Sweep:
         *,
         store: str | Path | None = None,
     ) -> Sweep:
-        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`; `level`
-        is `run`'s.
+        """All combinations of the scenarios and the values of the keys. `load` is that of every class, as in
+        `Scenario.with_`; `level` is that of `run`.
 
         >>> import clearway as cw
         >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -96,7 +96,7 @@ class Sweep:
         return load(Path(path), folder, store)
 
     def check(self) -> None:
-        """Works every run out without running it: raises `ScenarioError` for the first that can't be run."""
+        """Checks every run without running it; raises `ScenarioError` for the first that cannot be run."""
         store = Store(self.store)
 
         def problem(point: Point) -> ScenarioError | None:
@@ -122,7 +122,7 @@ class Sweep:
         retry_failed: bool = False,
         progress: bool | None = None,
     ) -> SweepResult:
-        """Runs what the store does not have yet, after every point has been checked.
+        """Checks every point, then runs those that the store does not have.
 
         On `workers` processes of this machine, as many as it has cores if not given; or on Dask: `dask` is the address
         of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. A run that fails stops no other; it is run again
@@ -148,7 +148,7 @@ class Sweep:
         return SweepResult(self.points, self.store, self.folder, self.name, interrupted)
 
     def result(self) -> SweepResult:
-        """What there is so far; runs nothing."""
+        """The results so far; runs nothing."""
         return SweepResult(self.points, self.store, self.folder, self.name)
 
     def _executor(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Executor:
@@ -179,5 +179,5 @@ def sweep(
 
 
 def named(point: Point, error: ScenarioError) -> ScenarioError:
-    """An error with the point that it is of."""
+    """An error with the name of its point."""
     return ScenarioError(error.file, error.line, error.key, f"{error.message} (in the run {point.name!r})")
