@@ -198,7 +198,7 @@ mod tests {
         );
         assert_eq!(
             problem(tenants(vec![vec![0], vec![1, 0]])),
-            "tenants.hosts[1][1]: is host 0, which hosts[0] has; a host is one tenant's"
+            "tenants.hosts[1][1]: is host 0, which hosts[0] names too; give each host to one tenant"
         );
         assert_eq!(tenants(vec![vec![0, 3], vec![]]).check(4), Ok(()));
     }
