@@ -111,7 +111,7 @@ class Board:
     """How many runs were done before."""
 
     def seconds_left(self) -> float | None:
-        """The time left, by the mean of the runs that have ended and the progress of those that run; none if unknown."""
+        """The time left, by the mean of ended runs and the progress of running ones; none if unknown."""
         now = time.monotonic()
         spent = {key: now - run.began for key, run in self.running.items() if run.began is not None}
         guesses = {

@@ -160,6 +160,12 @@ def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
     return found
 
 
+def cell(table: pd.DataFrame, row: Any, column: Any) -> float:
+    """A number of a table. The stubs of pandas say that a cell may be anything."""
+    found: Any = table.loc[row, column]
+    return float(found)
+
+
 def by_size(
     ours: pd.Series[float],
     theirs: pd.Series[float],

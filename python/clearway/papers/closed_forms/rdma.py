@@ -53,7 +53,7 @@ def dcqcn_rests_at(
 
 
 def jain(result: cw.Result, flows: int) -> float:
-    """Jain's index of what hosts 1 to n have sent: 1 where all are equal."""
+    """Jain's index of the bytes that hosts 1 to n have sent: 1 if all are equal."""
     sent = np.array(
         [float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)]
     )

@@ -106,7 +106,7 @@ def window_under_loss(growth: Growth, decrease: float, probability: float, first
 
 
 def aimd(increase: float) -> Growth:
-    """So many packets a round trip."""
+    """A window that grows by this many packets in each round trip."""
     return lambda after, before, t: after + increase * t
 
 

@@ -166,7 +166,7 @@ NEAR_PS = 2 * (3_200 + 200_000) + 450_000
 
 
 def lone_ps(scheme: str, packets: int) -> int:
-    """What a lone message of full packets to another rack takes."""
+    """The time of a lone message of full packets to another rack."""
     last = packets - 1
     if scheme == "fastpass":
         # A slot has 1% for control, and is a multiple of the four lanes of a spine's links; the first begins behind the

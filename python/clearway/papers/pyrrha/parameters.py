@@ -1,4 +1,4 @@
-"""What Pyrrha's thresholds do, and what it takes of a switch (NSDI 2025, figures 27 to 31 and tables 4 to 7)."""
+"""Pyrrha's thresholds, and its use of a switch's memory (NSDI 2025, figures 27 to 31 and tables 4 to 7)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Core:
 
 
 class Packets(NamedTuple):
-    """What came to one host, in order of time."""
+    """The arrivals at one host, in order of time."""
 
     us: npt.NDArray[np.float64]
     connection: npt.NDArray[np.int64]
@@ -201,7 +201,7 @@ def networks(traffic: Traffic) -> dict[str, Network]:
 
 
 def timeout_of(bound: Bound, core: Core) -> float:
-    """What is enough for a batch of one slot's packets, and 1 us for the host."""
+    """The time for a batch of one slot's packets, and 1 us for the host."""
     return (core.batch - 1) * bound.period + bound.wait + HOST_US
 
 

@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Client:
-    """What the client's core and the device take, in microseconds."""
+    """The times of the client's core and of the device, in microseconds."""
 
     # A ring and a doorbell in user space, and a PDU to make or to check: assumed, well below a system call's path
     # through the kernel.
@@ -91,7 +91,7 @@ class Design(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What came of reads on one core."""
+    """The results of reads on one core."""
 
     latency: Floats
     busy: float
@@ -140,7 +140,7 @@ class Reads:
 
 
 def simulate(client: Client, design: Design, reads: Reads, apps: int, count: int = COUNT, seed: int = 1) -> Load:
-    """So many reads on one core, by so many applications."""
+    """This many reads on one core, by this many applications."""
     random = np.random.default_rng([seed, apps])
     delays = [reads.of(client, random) for _ in range(apps)]
     # All begin at once, which is no steady state.
@@ -281,7 +281,7 @@ def designs(client: Client) -> dict[str, tuple[Design, Reads]]:
 
 
 def p999(client: Client, reads: Reads) -> float:
-    """What all but one read in a thousand take."""
+    """The 99.9th percentile of a read's time."""
     random = np.random.default_rng(2)
     return float(np.quantile(list(islice(reads.of(client, random), 4 * len(reads.reads))), 0.999))
 
