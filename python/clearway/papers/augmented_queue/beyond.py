@@ -101,7 +101,7 @@ def threshold() -> Shown:
         }
         marked = {f"{kb} KB": {"ecn": {"step": {"threshold": f"{kb}KB"}}} for kb in THRESHOLDS_KB}
         settings: dict[str, Keys] = {
-            **{name: {**keys, "entity.0.request.0.feedback": feedback} for name, feedback in marked.items()},
+            **{name: {**keys, "entity.0.feedback": feedback} for name, feedback in marked.items()},
             "derived": keys,
         }
         rows[case] = {

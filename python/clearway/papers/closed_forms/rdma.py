@@ -43,7 +43,7 @@ def dcqcn_rests_at(
         recoveries = p / ((1 - p) ** (-timer_s * rate) - 1)
         growths = (1 - p) ** (5 * timer_s * rate) * recoveries
         alpha = 1 - (1 - p) ** (alpha_s * rate)
-        return cuts * cuts * alpha / (recoveries * growths) - cnp_s * cnp_s * additive * rate
+        return float(cuts * cuts * alpha / (recoveries * growths) - cnp_s * cnp_s * additive * rate)
 
     low, high = 1e-9, 0.5
     for _ in range(100):

@@ -122,7 +122,7 @@ def cubic(round_trip_s: float) -> Growth:
         last["top"] = top
         k = ((top - after) / 0.4) ** (1 / 3)
         friendly = after + 3 * (1 - 0.7) / (1 + 0.7) * t
-        return np.maximum(0.4 * (t * round_trip_s - k) ** 3 + top, friendly)
+        return np.asarray(np.maximum(0.4 * (t * round_trip_s - k) ** 3 + top, friendly))
 
     return growth
 

@@ -218,5 +218,7 @@ def settings() -> Shown:
             result = run("reference", f"{name} {label}", {**them.keys(without), "seed": 1})
             rows[name, label] = (statistics(ours(result)) / theirs)[wanted]
     table = pd.DataFrame(rows).T
-    table.columns = [f"{group} {statistic.partition(' ')[0]}" for group, statistic in table.columns]
+    table.columns = [
+        f"{group} {statistic.partition(' ')[0]}" for group, statistic in list[tuple[str, str]](table.columns)
+    ]
     return Shown(table)
