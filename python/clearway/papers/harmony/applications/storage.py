@@ -305,7 +305,7 @@ def storage() -> Shown:
     full = table.xs(APPS[-1], level="applications")
     rivals = [name for name in chosen if name not in timers]
     sleeping = [name for name in rivals if name.startswith(("interrupt", "coalesce"))]
-    best = max(timers, key=lambda name: -cell(shared, name, "p99.9 us"))
+    best = max(timers, key=lambda name: -cell(pd.DataFrame(shared), name, "p99.9 us"))
     gain = full.loc[best, "kIOPS"] / full.loc[sleeping, "kIOPS"].max()
     tail = full.loc[best, "p99.9 us"] / full.loc[sleeping, "p99.9 us"].min()
     polls = [name for name in rivals if name.startswith("poll")]
