@@ -218,7 +218,5 @@ def settings() -> Shown:
             result = run("reference", f"{name} {label}", {**them.keys(without), "seed": 1})
             rows[name, label] = (statistics(ours(result)) / theirs)[wanted]
     table = pd.DataFrame(rows).T
-    table.columns = [
-        f"{group} {statistic.partition(' ')[0]}" for group, statistic in list[tuple[str, str]](table.columns)
-    ]
+    table.columns = [f"{group} {statistic.partition(' ')[0]}" for group, statistic in map(tuple, table.columns)]
     return Shown(table)
