@@ -38,7 +38,7 @@ app = typer.Typer(
 
 
 def _names(*kinds: str) -> Any:
-    """Completes the names of schemes."""
+    """A completion with the names of schemes."""
     return lambda incomplete: [
         row["name"] for row in _core.schemes() if row["kind"] in kinds and row["name"].startswith(incomplete)
     ]
@@ -61,6 +61,22 @@ FlowControl = Annotated[
     typer.Option(
         help="The flow control between switches, such as pfc, instead of the scenario's.",
         autocompletion=_names("flow control"),
+    ),
+]
+Transports = Annotated[
+    list[str] | None,
+    typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=_names("transport")),
+]
+FlowControls = Annotated[
+    list[str] | None,
+    typer.Option(help="A flow control to run each of them with (repeatable).", autocompletion=_names("flow control")),
+]
+KeepsUp = Annotated[
+    float,
+    typer.Option(
+        help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
+        min=0.0,
+        max=1.0,
     ),
 ]
 Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all cores.", min=1)]
@@ -177,16 +193,8 @@ def compare(
     scenarios: Annotated[
         list[Path] | None, typer.Argument(help="Scenarios in TOML; none with --all.", metavar="SCENARIO.toml...")
     ] = None,
-    transport: Annotated[
-        list[str] | None,
-        typer.Option(help="A transport to run each scenario with (repeatable).", autocompletion=_names("transport")),
-    ] = None,
-    flow_control: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A flow control to run each of them with (repeatable).", autocompletion=_names("flow control")
-        ),
-    ] = None,
+    transport: Transports = None,
+    flow_control: FlowControls = None,
     level: Annotated[
         list[str] | None, typer.Option(help="The level of each run (repeat for both side by side). Default: packet.")
     ] = None,
@@ -231,12 +239,12 @@ def compare(
     of_all = {"--fabric": fabric, "--workload": workload, "--duration": duration, "--sustained": sustained}
     if all_:
         if scenarios or flow_control:
-            raise ValueError("--all has scenarios and flow controls of its own: name none")
+            raise ValueError("--all uses scenarios and flow controls of its own; name none beside it")
         _compare_all(transport, fabric, workload, load, duration, sustained, set_, seed, threads, out, _Said(json_))
         return
     for option, value in of_all.items():
         if value:
-            raise ValueError(f"{option} goes with --all")
+            raise ValueError(f"{option} needs --all")
     if not scenarios:
         raise ValueError("name a scenario, such as examples/dcpim-vs-tcp.toml, or use --all")
     folder = out or Path("out") / slug("-".join(path.stem for path in scenarios))
@@ -295,7 +303,7 @@ def _compare_all(
     said.facts({"absent": dict(found.absent), "ok": found.ok})
     said.end()
     if not found.ok:
-        typer.echo("AUDIT: a run is not in order; the column audit of the runs says which", err=True)
+        typer.echo("AUDIT: the audit of a run found a fault; the column `audit` of the runs says which", err=True)
         raise typer.Exit(EXIT_AUDIT)
 
 
@@ -313,14 +321,7 @@ def sustain(
     resolution: Annotated[float, typer.Option(help="Step between loads.")] = 0.01,
     slowdown: Annotated[float | None, typer.Option(help="No completed message may have a higher slowdown.")] = None,
     delay_us: Annotated[float | None, typer.Option(help="No completed message may take longer.")] = None,
-    keeps_up: Annotated[
-        float,
-        typer.Option(
-            help="Share of the arriving bytes that must be delivered, so that unfinished work does not grow.",
-            min=0.0,
-            max=1.0,
-        ),
-    ] = KEEPS_UP,
+    keeps_up: KeepsUp = KEEPS_UP,
     all_complete: Annotated[
         bool,
         typer.Option("--all-complete", help="Instead of that: every message must complete, as in Harmony's paper."),
@@ -374,7 +375,7 @@ def sustain(
     )
     if found.longer > 1:
         said.line(
-            f"the scenario's arrivals are too short to tell; runs lasted up to {found.longer:,} times as long",
+            f"the scenario's arrivals are too short to judge a load; runs lasted up to {found.longer:,} times as long",
             {"times as long": found.longer},
         )
     if out is not None:
@@ -383,7 +384,7 @@ def sustain(
     if found.interrupted:
         raise typer.Exit(EXIT_INTERRUPTED)
     if not found.runs["audit"].all():
-        typer.echo("AUDIT: a run is not in order; `clearway run` on its load and seed says why", err=True)
+        typer.echo("AUDIT: the audit of a run found a fault; `clearway run` at its load and seed says which", err=True)
         raise typer.Exit(EXIT_AUDIT)
 
 
@@ -558,9 +559,9 @@ def init(
         with file.open("x", encoding="utf-8") as new:
             new.write(text.replace("scenario.toml", str(file)))
     except FileExistsError:
-        raise FileExistsError(f"{file}: exists; name another file") from None
+        raise FileExistsError(f"{file} exists already; name another file") from None
     except OSError as error:
-        raise type(error)(f"{file}: can't be written: {error.strerror}") from None
+        raise type(error)(f"{file} cannot be written: {error.strerror}; name another file") from None
     typer.echo(f"{file}: written. Next: clearway run {file}")
 
 
@@ -580,7 +581,7 @@ def report(
         # The columns and types are right but the content can't come from a run: somebody else has written it.
         places = ", ".join(map(str, results))
         raise ValueError(
-            f"{places}: damaged: what is in its tables makes no report ({type(error).__name__}: {error})"
+            f"{places}: damaged: no report can be made from its tables ({type(error).__name__}: {error})"
         ) from None
     typer.echo(page)
 

@@ -1,4 +1,4 @@
-"""The command `clearway paper`: what papers show, run, drawn and checked."""
+"""The command `clearway paper`: runs, draws and checks the figures of papers."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ def paper(
         ),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="All figures of the paper; of all papers, if none is named.")
+        bool, typer.Option("--all", help="All figures of the paper, or of all papers if none is named.")
     ] = False,
     write: Annotated[
         bool,
         typer.Option(
             "--write",
-            help="Write what comes out into the pages of the repository, with commit, seeds and digest; all figures of "
+            help="Write the results into the pages of the repository, with commit, seeds and digest; all figures of "
             "the paper if none is named.",
         ),
     ] = False,
     scale: Annotated[
-        float, typer.Option(help="So many times the flows, or the time for which they arrive.", metavar="FACTOR")
+        float,
+        typer.Option(help="Factor on the number of flows, or on the time for which they arrive.", metavar="FACTOR"),
     ] = 1.0,
-    seeds: Annotated[int, typer.Option(help="Seeds of what is given with confidence.", metavar="N")] = 3,
+    seeds: Annotated[int, typer.Option(help="Number of seeds of results with confidence intervals.", metavar="N")] = 3,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Of the schemes only this one, beside the paper's own (again for more).", metavar="SCHEME"),
+        typer.Option(help="Of the other schemes run only this one (repeatable).", metavar="SCHEME"),
     ] = None,
     in_turn: Annotated[bool, typer.Option("--in-turn", help="Harmony: links serve virtual links in turn.")] = False,
     out: Annotated[
@@ -66,9 +67,9 @@ def paper(
         typer.Option(help="Folder for runs, tables and pictures; out/PAPER if not given.", metavar="DIR"),
     ] = None,
 ) -> None:
-    """Run, draw and check figures and tables of the papers, the papers' numbers beside ours.
+    """Run, draw and check figures and tables of the papers, with the papers' numbers beside ours.
 
-    What this build has run before is not run again. Exits with 1 if something that a paper says does not come out.
+    Runs that this build has finished are kept. Exits with 1 if a statement of a paper does not hold.
     """
     from clearway import papers
     from clearway.papers._paper import Options
@@ -79,12 +80,12 @@ def paper(
             _list([papers.paper(each) for each in papers.PAPERS], [papers.paper(each) for each in papers.RIVALS])
             return
         wanted = [papers.paper(each) for each in [*papers.PAPERS, *papers.RIVALS]]
-        # An option goes to those that take it.
+        # Each paper gets the options that it takes.
         chosen = [(of, _fitting(of, options), list(of.figures)) for of in wanted]
     else:
         of = papers.paper(name)
         if all_ and figures:
-            raise ValueError(f"--all is all figures of {name}: name none")
+            raise ValueError(f"--all runs all figures of {name}; name none beside it")
         if not (figures or all_ or write):
             _list([of])
             return
@@ -94,7 +95,7 @@ def paper(
 
 
 def _fitting(of: Paper, options: Options) -> Options:
-    """The options that a paper takes, in a folder of its own."""
+    """The options that a paper takes, with a folder of its own."""
     default = type(options)()
     kept = {key: getattr(options if key in of.takes else default, key) for key in ("scale", "seeds", "only", "in_turn")}
     return replace(options, **kept, out=None if options.out is None else options.out / of.name)
@@ -115,7 +116,7 @@ def _list(*groups: list[Paper]) -> None:
 
 
 def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> bool:
-    """Whether all that was run shows what the papers say."""
+    """Runs figures; whether all statements of the papers hold."""
     from clearway.papers import figures, records
 
     root = records.root() if write else None
@@ -136,7 +137,7 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
                     typer.secho(f"error: {of.name} {name}: {error}", err=True, fg=typer.colors.RED)
                     ok = False
     finally:
-        # Of what there is, if this is interrupted too: a page must say what its records say.
+        # After an interruption too: pages must agree with the records that were written.
         if root is not None:
             _write_pages(root)
     if total > 1:
@@ -145,7 +146,7 @@ def _run_all(chosen: list[tuple[Paper, Options, list[str]]], write: bool) -> boo
 
 
 def _run(of: Paper, name: str, options: Options, folder: Path, root: Path | None) -> bool:
-    """One figure or table; whether it shows what the paper says."""
+    """Runs one figure or table; whether the paper's statements hold."""
     from clearway.papers import accuracy, figures, records
     from clearway.papers._paper import title
 

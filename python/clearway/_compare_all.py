@@ -66,7 +66,7 @@ def contenders() -> list[Contender]:
 
 
 def _contender(name: str, of: pd.Series[Any]) -> Contender:
-    """As the scheme says that it is to be run."""
+    """The contender that a row of the catalogue describes."""
     if beside := of["beside"]:
         transport, flow_control = (name, beside) if of["kind"] == "transport" else (beside, name)
         keys = {"transport": transport, "flow_control": flow_control, **_SHARED}
@@ -108,18 +108,11 @@ def compare_all(
     in `folder` are not repeated; after Ctrl-C the comparison resumes. `workers`, `dask` and `progress` are as for a
     sweep.
     """
-    known = contenders()
-    who = [one for one in known if not only or any(word in one.name.split() for word in only)]
-    lost = [word for word in only if not any(word in one.name.split() for one in known)]
-    if lost:
-        raise ValueError(f"{lost[0]!r} is none of {', '.join(one.name for one in known)}")
+    who = _chosen(only, fabrics)
     absent, checked, folder = dict[str, str](), set[tuple[str, str]](), Path(folder)
-    unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is no fabric of this comparison: {', '.join(FABRICS)}")
 
     def run(wanted: Iterable[tuple[Contender, dict[str, Any], Scenario]]) -> pd.DataFrame:
-        """A row for each run. Contenders that can't run under these conditions are left out from now on.
+        """One row for each run. Contenders that cannot run under these conditions are left out of all later runs.
 
         The sweep checks each run; here there is one check for each set of conditions.
         """
@@ -135,7 +128,7 @@ def compare_all(
                 absent[one.name] = f"{error.key}: {error.message}"
         runs = [point for point in runs if point.labels["scheme"] not in absent]
         if not runs:
-            raise ValueError("; ".join(f"{name} can't run on this ground: {why}" for name, why in absent.items()))
+            raise ValueError("; ".join(f"{name} cannot run on this fabric: {why}" for name, why in absent.items()))
         result = Sweep(runs, folder).run(workers=workers, dask=dask, progress=progress)
         if result.interrupted:
             raise KeyboardInterrupt
@@ -171,6 +164,18 @@ def compare_all(
         + f", seed {seed}"
         + (", fairness on the whole leaf-spine" if smaller else ""),
     )
+
+
+def _chosen(only: Sequence[str], fabrics: Sequence[str]) -> list[Contender]:
+    """The contenders whose name contains one of these words; all if there are none."""
+    known = contenders()
+    lost = [word for word in only if not any(word in one.name.split() for one in known)]
+    if lost:
+        raise ValueError(f"{lost[0]!r} is not a contender; those are {', '.join(one.name for one in known)}")
+    unknown = [fabric for fabric in fabrics if fabric not in FABRICS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not a fabric of this comparison; those are {', '.join(FABRICS)}")
+    return [one for one in known if not only or any(word in one.name.split() for word in only)]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ class ScenarioError(ValueError):
     >>> import clearway as cw
     >>> cw.Scenario.from_toml("seeed = 1")
     Traceback (most recent call last):
-    clearway._errors.ScenarioError: scenario:1: seeed: "seeed" is no key here; did you mean "seed"? ...
+    clearway._errors.ScenarioError: scenario:1: seeed: "seeed" is not a known key here; did you mean "seed"? ...
     """
 
     def __init__(self, file: str, line: int | None, key: str, message: str) -> None:

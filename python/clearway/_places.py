@@ -36,21 +36,22 @@ def check_result(folder: Path) -> Path:
     """The folder for a result, with links followed. `FileExistsError` names what is in the way."""
     if folder.is_symlink():
         if not folder.exists():
-            raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
+            raise FileExistsError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; name a folder")
         folder = folder.resolve()
     if not folder.exists():
         check_folder(folder)
         return folder
     if not folder.is_dir():
-        raise FileExistsError(f"{folder}: a file, where a folder for the result is to be; choose another place")
+        raise FileExistsError(f"{folder} is a file, and a result needs a folder; choose another place")
     inside = sorted(path.name for path in folder.iterdir())
     if inside and "run.json" not in inside:
-        raise FileExistsError(f"{folder} exists and holds no result of a run, but {inside[0]!r}; choose another place")
+        raise FileExistsError(f"{folder} holds {inside[0]!r} and no result of a run; choose another place")
     ours = FILES | _named(folder / "run.json")
     foreign = [name for name in inside if name not in ours or (folder / name).is_dir()]
     if foreign:
         raise FileExistsError(
-            f"{folder}: holds {foreign[0]!r}, which would be lost with the old result; move it, or choose another place"
+            f"{folder} holds {foreign[0]!r}, which would be deleted with the old result; move it, or choose another "
+            "place"
         )
     return folder
 
@@ -91,14 +92,16 @@ def held(folder: str | Path, *, result: bool = False) -> Iterator[Path]:
 def check_folder(folder: Path) -> Path:
     """An existing or new folder for results."""
     if folder.is_symlink() and not folder.exists():
-        raise FileExistsError(f"{folder}: a link to {os.readlink(folder)}, which does not exist; name a folder")
+        raise FileExistsError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; name a folder")
     if folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{folder}: a file, where a folder for the results is to be; choose another place")
+        raise FileExistsError(f"{folder} is a file, and results need a folder; choose another place")
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
-        raise NotADirectoryError(f"{folder}: {there} is a file, and can hold no folder; choose another place")
+        raise NotADirectoryError(
+            f"{folder}: {there} is a file, so that no folder can be made in it; choose another place"
+        )
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"{folder}: nothing can be written to {there}; choose another place")
+        raise PermissionError(f"{folder}: {there} is not writable; choose another place")
     return folder.resolve()
 
 
@@ -108,7 +111,9 @@ def _parents(folder: Path, given: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise type(error)(f"{given}: {folder} can't be made: {error.strerror}") from None
+        raise type(error)(
+            f"{given}: the folder {folder} cannot be made: {error.strerror}; choose another place"
+        ) from None
     return missing
 
 
@@ -118,7 +123,7 @@ def _locked(lock: Path, given: Path) -> int:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise type(error)(
-                f"{given}: nothing can be written to {lock.parent}: {error.strerror}; choose another place"
+                f"{given}: {lock.parent} is not writable: {error.strerror}; choose another place"
             ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +131,8 @@ def _locked(lock: Path, given: Path) -> int:
             who = os.pread(handle, 200, 0).decode(errors="replace").strip()
             os.close(handle)
             raise FileExistsError(
-                f"{given}: {who or 'another command'} writes there now; wait for its end, or choose another place"
+                f"{given}: {who or 'another command'} is writing there; wait until it has ended, or choose another "
+                "place"
             ) from None
         except OSError:
             pass  # A file system without locks: results are still complete or absent.
@@ -164,11 +170,11 @@ def undisturbed() -> Iterator[None]:
 
 
 def check_page(path: Path) -> None:
-    """Refuses to write a page over a file that is no page."""
+    """Refuses to overwrite a file that is not a page of a report."""
     if path.is_dir():
-        raise IsADirectoryError(f"{path}: a folder; name a file for the page, such as {path / 'report.html'}")
+        raise IsADirectoryError(f"{path} is a folder; name a file for the page, such as {path / 'report.html'}")
     if path.exists():
         with path.open("rb") as file:
             head = file.read(64)
         if head and not head.lower().startswith(b"<!doctype html"):
-            raise FileExistsError(f"{path}: exists and is no page of a report; choose another place")
+            raise FileExistsError(f"{path} exists and is not a page of a report; choose another place")

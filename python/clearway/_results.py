@@ -68,7 +68,7 @@ class Table:
 
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
         if column not in self._arrow.column_names:
-            raise KeyError(f"{column!r} is none of the columns {', '.join(self.columns)}")
+            raise KeyError(f"there is no column {column!r}; the columns are {', '.join(self.columns)}")
         values = self._arrow[column]
         if pa.types.is_dictionary(values.type):
             return np.asarray(values.cast(pa.string()).to_numpy(zero_copy_only=False))
@@ -216,7 +216,7 @@ class Result:
         elif by in ("class", "transport"):
             groups = pd.Series(flows[by], index=slowdown.index).astype("category")
         else:
-            raise ValueError(f"by={by!r}: slowdown can be told by size, class or transport")
+            raise ValueError(f"by={by!r}: slowdown can be grouped by size, class or transport")
         return _statistics(slowdown, groups)
 
     def size_classes(self, bins: Sequence[float] | None = None) -> pd.Series[Any]:
@@ -289,7 +289,7 @@ class Result:
         `received`: what arrived at an entity's hosts, instead of what it has sent.
         """
         if "entities" not in self.tables:
-            raise ValueError(f"{self.name!r} has no entities: its scenario names none")
+            raise ValueError(f"{self.name!r} has no entities, because its scenario has no [[entity]]")
         frame = self.entities.to_pandas()
         column = "received_bytes" if received else "delivered_bytes"
         sent = frame.pivot(index="time_ps", columns="entity", values=column).astype(float)
@@ -339,11 +339,11 @@ class Result:
             for path in (folder / "run.json", folder / "scenario.toml", *folder.glob("*.parquet")):
                 # A pipe or a device might never end.
                 if path.exists() and not path.is_file():
-                    raise ValueError(f"{path.name} is no file")
+                    raise ValueError(f"{path.name} is not a file")
             info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
             toml = (folder / "scenario.toml").read_text(encoding="utf-8")
         except (OSError, ValueError, RecursionError) as error:
-            raise ValueError(f"{folder} is no result of a run: {error}") from None
+            raise ValueError(f"{folder} is not the result of a run: {error}") from None
         try:
             _check_info(info)
             _check_scenario(toml)
@@ -388,7 +388,8 @@ def _read_table(path: Path, sums: dict[str, str]) -> pa.Table:
     """A table of a result, if it is unchanged: the footer of a Parquet file has no checksum of its own."""
     if path.is_file() and sums.get(path.name, found := _sum(path)) != found:
         raise ValueError(
-            f"{path.name}: its checksum is {found}, and {sums[path.name]} when it was written (checksums of run.json)"
+            f"{path.name}: its checksum is {found}, but was {sums[path.name]} when it was written (checksums of "
+            "run.json)"
         )
     return read_table(path)
 
@@ -403,7 +404,7 @@ _INFO: dict[str, type | tuple[type, ...]] = {
 
 def _check_info(info: Any) -> None:
     if not isinstance(info, dict):
-        raise ValueError(f"run.json: {json.dumps(info)[:40]} is no table of keys")
+        raise ValueError(f"run.json: {json.dumps(info)[:40]} is not a JSON object")
     for key, kind in _INFO.items():
         if key not in info:
             raise ValueError(f"run.json: {key} is missing")
@@ -424,11 +425,11 @@ def _check_info(info: Any) -> None:
             isinstance(finding, dict) and isinstance(finding.get("ok"), bool) and {"name", "detail"} <= set(finding)
         ):
             raise ValueError(
-                f"run.json: audit has {json.dumps(finding)[:40]}, which is no finding with name, ok and detail"
+                f"run.json: audit has {json.dumps(finding)[:40]}, but should have objects with name, ok and detail"
             )
     sums, level = info.get("checksums", {}), info.get("level", "packet")
     if not isinstance(sums, dict) or not all(isinstance(value, str) for value in sums.values()):
-        raise ValueError("run.json: checksums is no table of words")
+        raise ValueError("run.json: checksums should be an object of texts")
     if level not in ("packet", "flow"):
         raise ValueError(f"run.json: level is {json.dumps(level)[:40]}, but should be packet or flow")
 
@@ -440,7 +441,7 @@ def _check_scenario(toml: str) -> None:
         raise ValueError(f"scenario.toml: {error}") from None
     if not isinstance(read.get("fabric"), dict) or not isinstance(read.get("traffic", []), list):
         raise ValueError(
-            "scenario.toml: is no scenario of a run: it has no [fabric], or a traffic that is no list of tables"
+            "scenario.toml: is not the scenario of a run: it needs a [fabric], and traffic must be a list of tables"
         )
 
 
@@ -456,7 +457,9 @@ def _check_tables(tables: dict[str, pa.Table], level: str) -> None:
             columns = {column: columns[column] for column in FLOW_LEVEL[name]}
         for column, kind in columns.items():
             if column not in table.column_names:
-                raise ValueError(f"{name}.parquet has no column {column}: damaged, or of another version of Clearway")
+                raise ValueError(
+                    f"{name}.parquet has no column {column}: it is damaged, or of another version of Clearway"
+                )
             found = table.schema.field(column).type
             if kind != (
                 "name" if pa.types.is_dictionary(found) and pa.types.is_string(found.value_type) else str(found)

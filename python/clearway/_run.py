@@ -69,9 +69,9 @@ def run(
     """
     scenario = scenario_of(scenario)
     if level not in LEVELS:
-        raise ValueError(f"level={level!r}: one of {', '.join(LEVELS)}")
+        raise ValueError(f"level={level!r}: must be one of {', '.join(LEVELS)}")
     if threads is not None and threads < 1:
-        raise ValueError(f"threads={threads}: at least 1")
+        raise ValueError(f"threads={threads}: must be at least 1")
     cores = _cores()
     count = min(threads or cores, cores)
     label, core = name if name is not None else scenario.name, scenario._core

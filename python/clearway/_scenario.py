@@ -26,11 +26,11 @@ def scenario_of(given: Scenario | str | Path) -> Scenario:
     if isinstance(given, Scenario):
         return given
     if isinstance(given, str) and "\n" in given:
-        raise TypeError("a scenario's text is no file: Scenario.from_toml(text) reads it")
+        raise TypeError("this is the text of a scenario and not a file's name; read it by Scenario.from_toml(text)")
     if not isinstance(given, str | Path):
         raise TypeError(
-            f"{type(given).__name__} {given!r:.60} is no scenario: give a Scenario, or the file that it is in, such as "
-            "'x.toml'"
+            f"{type(given).__name__} {given!r:.60} is not a scenario; give a Scenario, or the name of its file, such "
+            "as 'x.toml'"
         )
     return Scenario.load(given)
 
@@ -95,7 +95,9 @@ class Scenario:
         if load is not None:
             keyed = list(self._load_keys())
             if not keyed:
-                raise ValueError("load: no traffic class of this scenario has arrivals by load")
+                raise ValueError(
+                    "load: no traffic class of this scenario has arrivals by load; set the key that it has instead"
+                )
             sets += [(key, _toml(float(load))) for key in keyed]
         sets += [(key, _toml(value)) for key, value in (keys or {}).items()]
         return Scenario(self._core.with_sets(sets), self._folder)
@@ -164,12 +166,15 @@ def read_text(path: Path) -> str:
         # A pipe from a shell, as in `clearway run <(...)`, has a writer.
         handed = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/")) and not path.is_char_device()
         if path.exists() and not path.is_file() and not path.is_dir() and not handed:
-            raise ScenarioError(str(path), None, "", "could not be read: it is a pipe or a device, and no file")
+            raise ScenarioError(str(path), None, "", "could not be read: it is a pipe or a device; name a file")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise ScenarioError(
-                str(path), None, "", f"could not be read: it has more than {MOST_BYTES:,} bytes, which no scenario has"
+                str(path),
+                None,
+                "",
+                f"could not be read: it has more than {MOST_BYTES:,} bytes, which is too long for a scenario",
             )
         return content.decode("utf-8")
     except (OSError, ValueError) as error:

@@ -21,34 +21,32 @@ COLUMNS = [
 ]  # fmt: skip
 
 MOST_LOADS = 10_000
-"""Loads of a search."""
+"""The most loads of a search."""
 
 MOST_LONGER = 1_000
-"""How many times as long as its scenario says a run may last."""
+"""How many times as long as in its scenario a run may last."""
 
 
 @dataclass(frozen=True)
 class Sustained:
-    """The highest load at which a criterion holds, and the runs that show it."""
+    """The highest load that holds, and the runs that were made to find it."""
 
     load: float | None
-    """The highest load that holds; none if even the lowest does not, or while nobody knows."""
+    """The highest load that holds; none if even the lowest does not, or if none is known yet."""
     fails: float | None
-    """The lowest load known to fail; none if the highest holds, or while nobody knows."""
+    """The lowest load known to fail; none if the highest holds, or if none is known yet."""
     runs: pd.DataFrame
-    """A row a run: what became of the class's messages, and whether the criterion holds."""
+    """One row for each run: what happened to the messages of the class, and whether the load holds."""
     low: float
     """The lowest load that could be the answer."""
     high: float
     """The highest."""
     interrupted: bool = False
-    """Whether somebody ended the search: the answer is then between `load` and `fails`."""
+    """Whether the search was ended before it had an answer, which then lies between `load` and `fails`."""
 
     @property
     def longer(self) -> int:
-        """How many times longer than in the scenario the longest run lasted, because that was too short for the rule; 1
-        if it was not.
-        """
+        """How many times as long as in the scenario the longest run lasted; 1 if the scenario's arrivals sufficed."""
         return int(self.runs["times as long"].max()) if len(self.runs) else 1
 
     def __str__(self) -> str:
@@ -81,29 +79,25 @@ def sustain(
     folder: str | Path | None = None,
     keep: bool = False,
 ) -> Sustained:
-    """The maximum sustainable load of a class of traffic, by bisection over `low`, `low + resolution`, ... up to
-    `high`.
+    """The highest load of a class of traffic that holds, by bisection over `low`, `low + resolution`, ..., `high`.
 
     `traffic` is the class whose load is varied and whose messages are judged, by default the first that has a load. A
     load holds if it holds with each of the `seeds` (by default the scenario's own): no message of the class is rejected
     or fails, and
 
     - unfinished work does not grow. Unfinished work is the bytes of messages that have arrived and are not delivered.
-      Averaged over the last quarter of the arrival time it must not exceed that of the quarter before by more than a
-      share of 1 - `keeps_up` of the bytes that arrive in a quarter. Then a share of `keeps_up` of the arrivals is
-      delivered. The rule works for any scheme, even if its long messages are in progress when a run ends. Traffic must
-      last long enough that the work in progress in an empty network, each message for its ideal time, is at most that
-      share of a quarter's arrivals: otherwise a single message decides. If it does not, the run is repeated with a
-      multiple of the `flows`, `duration`, or both of every class that has a load (`times as long` of `runs`); with
-      `lengthen=False` that is a `ValueError`;
+      Its average over the last quarter of the arrival time may exceed that over the quarter before by at most a share
+      of 1 - `keeps_up` of the bytes that arrive in a quarter. The rule works for any scheme, even if long messages are
+      in progress when a run ends. To decide, it needs arrivals that last long enough (`too_short`). If they do not, the
+      run is repeated with a multiple of the `flows` and `duration` of every class that has a load (`times as long` of
+      `runs`); with `lengthen=False` that is a `ValueError`;
     - or, with `keeps_up=None`, every message completes. Harmony's paper calls this sustainable;
     - with `slowdown` or `delay_us`, no completed message is slower than that either.
 
-    Unfinished work fluctuates, the more so the more sizes differ: a run in which it happens to fall holds at a load
-    that fails with another seed. If that matters, give several `seeds` and more flows. A load below one that holds is
-    assumed to hold. The lowest and highest loads are tried only if the search reaches them. `told` is called with the
-    row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with `interrupted` set. `folder`
-    and `keep` are as for `compare`: an interrupted search resumes.
+    Unfinished work fluctuates, the more so the more sizes differ, so that a load can hold with one seed and fail with
+    another. If that matters, give several `seeds` and more flows. A load below one that holds is assumed to hold.
+    `told` is called with the row of each run as it ends. Ctrl-C ends the search: the result so far is returned, with
+    `interrupted` set. `folder` and `keep` are as for `compare`: an interrupted search resumes.
 
     >>> import clearway as cw
     >>> s = cw.Scenario.from_toml('''
@@ -118,21 +112,11 @@ def sustain(
     >>> print(cw.sustain(s, slowdown=1.01))  # 1,460 of 1,500 bytes are payload
     sustains 0.97; 0.98 does not hold
     """
-    scenario = scenario_of(scenario)
-    if not (resolution > 0 and 0 < low <= high < math.inf):
-        raise ValueError(
-            f"low={low}, high={high}, resolution={resolution}: loads are above 0, from low up to high, in steps above 0"
-        )
-    if (high - low) / resolution >= MOST_LOADS:
-        raise ValueError(
-            f"low={low:g}, high={high:g}, resolution={resolution:g} are {(high - low) / resolution + 1:,.0f} loads, "
-            f"and at most {MOST_LOADS:,} are possible"
-        )
+    scenario, loads = scenario_of(scenario), _loads(low, high, resolution)
     key, name = _class(scenario, traffic)
-    loads = [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
-    rows: list[pd.Series[Any]] = []
+    rule, rows = _Rule(name, slowdown, delay_us, keeps_up, lengthen), list[pd.Series[Any]]()
 
-    def ran(variant: Scenario) -> Result:
+    def run(variant: Scenario) -> Result:
         [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results
         if result.interrupted:
             raise KeyboardInterrupt
@@ -141,18 +125,10 @@ def sustain(
     def holds(load: float) -> bool:
         for seed in list(seeds) or [scenario.to_dict()["seed"]]:
             variant = scenario.with_({key: load}, seed=seed, name=f"{scenario.name}, load {load:g}, seed {seed}")
-            result, longer = ran(variant), 1
-            if keeps_up is not None and keeps_up < 1:
-                while (more := too_short(result, name, keeps_up)) > 1:
-                    longer = math.ceil(longer * more * 1.1)
-                    if not lengthen or longer > MOST_LONGER:
-                        raise ValueError(_said_short(name, load, keeps_up, longer))
-                    result = ran(_longer(variant, longer, name))
-            row = _judge(result, name, load, seed, slowdown, delay_us, keeps_up, longer)
-            rows.append(row)
+            rows.append(rule.judged(variant, run, load, seed))
             if told is not None:
-                told(row)
-            if not row["holds"]:
+                told(rows[-1])
+            if not rows[-1]["holds"]:
                 return False
         return True
 
@@ -162,14 +138,23 @@ def sustain(
             search.tell(load, holds(load))
     except KeyboardInterrupt:
         interrupted = True
-    return Sustained(
-        load=search.load,
-        fails=search.fails,
-        runs=pd.DataFrame(rows, columns=COLUMNS).reset_index(drop=True).convert_dtypes(),
-        low=loads[0],
-        high=loads[-1],
-        interrupted=interrupted,
-    )
+    runs = pd.DataFrame(rows, columns=COLUMNS).reset_index(drop=True).convert_dtypes()
+    return Sustained(search.load, search.fails, runs, loads[0], loads[-1], interrupted)
+
+
+def _loads(low: float, high: float, resolution: float) -> list[float]:
+    """The loads among which is searched."""
+    if not (resolution > 0 and 0 < low <= high < math.inf):
+        raise ValueError(
+            f"low={low}, high={high}, resolution={resolution}: low must be above 0, high at least low, resolution "
+            "above 0"
+        )
+    if (high - low) / resolution >= MOST_LOADS:
+        raise ValueError(
+            f"low={low:g}, high={high:g}, resolution={resolution:g} give {(high - low) / resolution + 1:,.0f} loads, "
+            f"and at most {MOST_LOADS:,} can be searched; choose a larger resolution"
+        )
+    return [round(low + step * resolution, 9) for step in range(int((high - low) / resolution + 1e-6) + 1)]
 
 
 class Bisection:
@@ -209,55 +194,71 @@ def _class(scenario: Scenario, traffic: str | None) -> tuple[str, str]:
     classes = scenario.to_dict()["traffic"]
     keys = {classes[int(key.split(".")[1])]["name"]: key for key in scenario._load_keys()}
     if not keys:
-        raise ValueError("no traffic class of this scenario has arrivals by load")
+        raise ValueError(
+            "no traffic class of this scenario has arrivals by load; set one, such as arrivals = "
+            "{ poisson = { load = 0.5 } }"
+        )
     if traffic is None:
         traffic = next(iter(keys))
     if traffic not in keys:
-        raise ValueError(f"traffic={traffic!r}: the classes that arrive by load are {', '.join(map(repr, keys))}")
+        raise ValueError(
+            f"traffic={traffic!r} is not a class with arrivals by load; those are {', '.join(map(repr, keys))}"
+        )
     return keys[traffic], traffic
 
 
-def _judge(
-    result: Result,
-    name: str,
-    load: float,
-    seed: int,
-    slowdown: float | None,
-    delay_us: float | None,
-    keeps_up: float | None,
-    longer: int,
-) -> pd.Series[Any]:
-    """The row of a run."""
-    flows = result.flows
-    of_class = flows["class"] == name
-    status, fct = flows["status"][of_class], flows["fct_ps"][of_class].astype(float)
-    rejected, failed = int((status == "rejected").sum()), int((status == "failed").sum())
-    unfinished = int(np.isnan(fct).sum()) - rejected - failed
-    done = ~np.isnan(fct)
-    slowest = float(np.max(flows["slowdown"][of_class][done], initial=0.0))
-    longest_us = float(np.max(fct[done], initial=0.0)) / 1e6
-    kept = kept_up(*(flows[column][of_class].astype(float) for column in ("start_ps", "delivered_ps", "bytes")))
-    held = [
-        rejected + failed == 0,
-        unfinished == 0 if keeps_up is None else kept >= keeps_up,
-        slowdown is None or slowest <= slowdown,
-        delay_us is None or longest_us <= delay_us,
-    ]
-    values = [
-        load,
-        seed,
-        all(held),
-        int(of_class.sum()),
-        rejected,
-        failed,
-        unfinished,
-        slowest,
-        longest_us,
-        kept,
-        result.ok,
-        longer,
-    ]
-    return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
+@dataclass(frozen=True)
+class _Rule:
+    """What a class's messages must do for a load to hold. The fields are those of `sustain`."""
+
+    name: str
+    slowdown: float | None
+    delay_us: float | None
+    keeps_up: float | None
+    lengthen: bool
+
+    def judged(self, variant: Scenario, run: Callable[[Scenario], Result], load: float, seed: int) -> pd.Series[Any]:
+        """The row of a run, after runs for longer if its arrivals are too short to decide."""
+        result, longer = run(variant), 1
+        if self.keeps_up is not None and self.keeps_up < 1:
+            while (more := too_short(result, self.name, self.keeps_up)) > 1:
+                longer = math.ceil(longer * more * 1.1)
+                if not self.lengthen or longer > MOST_LONGER:
+                    raise ValueError(_said_short(self.name, load, self.keeps_up, longer))
+                result = run(_longer(variant, longer, self.name))
+        return self._row(result, load, seed, longer)
+
+    def _row(self, result: Result, load: float, seed: int, longer: int) -> pd.Series[Any]:
+        flows = result.flows
+        of_class = flows["class"] == self.name
+        status, fct = flows["status"][of_class], flows["fct_ps"][of_class].astype(float)
+        rejected, failed = int((status == "rejected").sum()), int((status == "failed").sum())
+        unfinished = int(np.isnan(fct).sum()) - rejected - failed
+        done = ~np.isnan(fct)
+        slowest = float(np.max(flows["slowdown"][of_class][done], initial=0.0))
+        longest_us = float(np.max(fct[done], initial=0.0)) / 1e6
+        kept = kept_up(*(flows[column][of_class].astype(float) for column in ("start_ps", "delivered_ps", "bytes")))
+        held = [
+            rejected + failed == 0,
+            unfinished == 0 if self.keeps_up is None else kept >= self.keeps_up,
+            self.slowdown is None or slowest <= self.slowdown,
+            self.delay_us is None or longest_us <= self.delay_us,
+        ]
+        values = [
+            load,
+            seed,
+            all(held),
+            int(of_class.sum()),
+            rejected,
+            failed,
+            unfinished,
+            slowest,
+            longest_us,
+            kept,
+            result.ok,
+            longer,
+        ]
+        return pd.Series(dict(zip(COLUMNS, values, strict=True)), dtype=object)
 
 
 def too_short(result: Result, name: str, keeps_up: float) -> float:
@@ -274,8 +275,8 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
     lasted = float(np.ptp(start)) if len(start) else 0.0
     if not lasted:
         raise ValueError(
-            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to tell what is sustained; give "
-            "it more flows, or a longer duration"
+            f"traffic {name!r}: {len(start)} of its messages arrive, which is too few to judge a load; give it more "
+            "flows or a longer duration"
         )
     under_way = 4 * float((size * ideal).sum() / size.sum()) / lasted
     return max(1.0, under_way / (1 - keeps_up))
@@ -283,9 +284,10 @@ def too_short(result: Result, name: str, keeps_up: float) -> float:
 
 def _said_short(name: str, load: float, keeps_up: float, longer: int) -> str:
     return (
-        f"traffic {name!r}: at load {load:g} its arrivals are too short to tell whether unfinished work grows by more "
-        f"than {1 - keeps_up:.2g} of what arrives: what is under way in an empty network is more than that. They must "
-        f"last about {longer:,} times as long: set its flows or duration, or judge by --all-complete (keeps_up=None)"
+        f"traffic {name!r}: at load {load:g} its arrivals do not last long enough to tell whether unfinished work "
+        f"grows by more than {1 - keeps_up:.2g} of the bytes that arrive, because more than that is in flight even in "
+        f"an empty network. Let them last about {longer:,} times as long, by flows or duration, or judge by "
+        "--all-complete (keeps_up=None)"
     )
 
 
@@ -295,8 +297,8 @@ def _longer(scenario: Scenario, times: int, name: str) -> Scenario:
     if said.get("measure", {}).get("end") is not None:
         end = said["measure"]["end"]
         raise ValueError(
-            f"traffic {name!r}: its arrivals are too short for the rule, and measure.end = {end!r} keeps them from "
-            f"lasting {times:,} times as long; leave it out"
+            f"traffic {name!r}: its arrivals must last {times:,} times as long to judge the load, and measure.end = "
+            f"{end!r} cuts them off; leave measure.end out"
         )
     keys: dict[str, Value] = {}
     for index in {int(key.split(".")[1]) for key in scenario._load_keys()}:

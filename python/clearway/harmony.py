@@ -94,7 +94,7 @@ def message_delay_max_us(
     20.2
     """
     if k < 1:
-        raise ValueError(f"k={k}: a link has at least one virtual link")
+        raise ValueError(f"k={k}: must be at least 1, since a link has at least one virtual link")
     slot_bps = round((1 - control_share) * rate_gbps * 1e9 / k)
     queueing = _core.harmony_queueing_delay_max(switches, k, packet_bytes, _bps(rate_gbps))
     if service is not None:

@@ -191,7 +191,7 @@ def select_routing(
     current = current if current is not None else [routings[0]] * len(pairs)
     unknown = [routing for routing in current if routing not in routings]
     if unknown:
-        raise ValueError(f"current: {unknown[0]!r} is none of {', '.join(routings)}")
+        raise ValueError(f"current: {unknown[0]!r} is not one of the routings {', '.join(routings)}")
     found, gbps, before_gbps, generations, evaluations = _core.r2c2_select(
         json.dumps(fabric),
         headroom,

@@ -20,16 +20,17 @@ ROWS = {
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",
     "congestion": (
-        "one row a sample, port and queue that is paused, in a hotspot, or a root's, if the scenario has a flow control"
+        "one row a sample, port and queue, of queues that are paused, in a hotspot or a root's, if the scenario has a "
+        "flow control"
     ),
     "entities": "one row an entity and interval of `measure.interval`, if the scenario names entities",
     "waits": "one row an entity and kind of queue, over the whole run, if there are entities",
-    "guarantees": "one row a link that a switch sends on, over the whole run, if a transport guarantees something",
+    "guarantees": "one row a link from a switch, over the whole run, if a transport guarantees something",
     "guaranteed_waits": (
         "one row a quantile of the waits of data packets, over the whole run, if a transport guarantees something"
     ),
-    "arrivals": "one row a data packet that came to a host of `measure.arrivals`, repetitions too",
-    "measures": "one row a flow and thing that its transport has measured of it, if it does",
+    "arrivals": "one row a data packet that arrived at a host of `measure.arrivals`, repeated ones included",
+    "measures": "one row a flow and measurement, if a transport measures anything",
     "aqs": "one row an AQ, over the whole run, if there are entities",
 }
 

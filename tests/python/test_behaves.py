@@ -119,7 +119,7 @@ def test_a_comparison_of_everything_on_smaller_ground_runs_or_says_why_not(place
     done = call(
         "compare", "--all", "--transport", "udp", *few, "--set", "traffic.all.senders=racks 1-99", "--out", "none"
     )
-    assert done.code == 2 and "udp can't run on this ground" in done.err and "rack" in done.err, done.err
+    assert done.code == 2 and "udp cannot run on this fabric" in done.err and "rack" in done.err, done.err
 
 
 # 4

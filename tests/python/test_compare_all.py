@@ -98,9 +98,9 @@ def test_who_cannot_run_is_named_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_what_is_no_scheme_or_fabric_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'dcpin' is none of dcpim"):
+    with pytest.raises(ValueError, match="'dcpin' is not a contender; those are dcpim"):
         cw.compare_all(tmp_path, only=["dcpin"])
-    with pytest.raises(ValueError, match="'torus' is no fabric of this comparison"):
+    with pytest.raises(ValueError, match="'torus' is not a fabric of this comparison"):
         cw.compare_all(tmp_path, fabrics=["torus"])
 
 
@@ -123,7 +123,7 @@ def test_the_command_compares_all(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "udp" in done.stdout and (tmp_path / "all" / "report.html").exists()
     for wrong, why in (
-        (["--all", "examples/tiny.toml"], "--all has scenarios"),
+        (["--all", "examples/tiny.toml"], "--all uses scenarios"),
         (["--duration", "1ms", "examples/tiny.toml"], "--duration goes with --all"),
         ([], "or use --all"),
     ):

@@ -206,7 +206,7 @@ def test_a_file_is_a_scenario_everywhere(tiny_file: Path, tmp_path: Path) -> Non
         cw.run("absent.toml")
     with pytest.raises(TypeError, match="from_toml"):
         cw.run(tiny_file.read_text())
-    with pytest.raises(TypeError, match=r"int 3 is no scenario.*x\.toml"):
+    with pytest.raises(TypeError, match=r"int 3 is not a scenario.*x\.toml"):
         cw.run(3)  # type: ignore[arg-type]
 
 

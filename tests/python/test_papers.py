@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 from called import call
 from clearway import papers
+from clearway._cli import app
 from clearway.papers import accuracy, figures, records
 from clearway.papers._paper import Options, Paper
 
@@ -47,9 +50,9 @@ def test_a_figure_is_run_drawn_and_checked(tmp_path: Path, monkeypatch: pytest.M
     [
         (("harmny",), "did you mean 'harmony'?"),
         (("harmony", "figure-5x"), "did you mean 'figure-5d'?"),
-        (("harmony", "theory", "--only", "HPCC"), "its options: --in-turn, --scale"),
+        (("harmony", "theory", "--only", "HPCC"), "its options are --in-turn, --scale"),
         (("dcpim", "figure-7", "--only", "HPC"), "did you mean 'HPCC'?"),
-        (("harmony", "theory", "--scale", "0"), "--scale 0: above 0"),
+        (("harmony", "theory", "--scale", "0"), "--scale 0: must be above 0"),
         (("harmony", "theory", "--all"), "name none"),
     ],
 )
@@ -122,6 +125,21 @@ def test_a_record_says_what_ran_and_what_came_out(tmp_path: Path) -> None:
     assert other.digest == record["digest"] != ""
 
 
+def test_the_command_of_every_record_runs_its_figure_with_its_options() -> None:
+    command = typer.main.get_command(app).commands["paper"]
+    for (name, figure), record in records.load(ROOT).items():
+        words = shlex.split(records.command(record))
+        assert words[:2] == ["clearway", "paper"]
+        given = command.make_context("paper", words[2:]).params
+        assert (given["name"], given["figures"]) == (name, [figure])
+        of, only = papers.paper(name), tuple(given["only"] or ())
+        options = Options(given["scale"], given["seeds"], only, given["in_turn"])
+        assert options.words == record["options"]
+        # A scheme that the figures do not have is an error.
+        of.use(options)
+        of.use(Options())
+
+
 def test_a_page_has_what_its_records_say_and_says_what_has_not_run() -> None:
     of = papers.paper("pyrrha")
     empty = "a\n<!-- pyrrha figure-11: begin -->\n<!-- pyrrha figure-11: end -->\nb\n"
@@ -131,7 +149,7 @@ def test_a_page_has_what_its_records_say_and_says_what_has_not_run() -> None:
     written = records.filled(text, {("pyrrha", "figure-11"): record})
     assert written.startswith("a\n<!-- ") and written.endswith(" -->\nb\n") and "1.3" in written
     assert records.filled(written, {("pyrrha", "figure-11"): record}) == written
-    with pytest.raises(ValueError, match="which there is not"):
+    with pytest.raises(ValueError, match="there is no such figure"):
         records.filled(empty.replace("figure-11", "figure-99"), {})
 
 

@@ -104,10 +104,10 @@ def test_recomputations_are_of_flows_that_lasted() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: r2c2.throughput(algorithms=["ecmp"]), "algorithm 'ecmp' is none of rps, .*romm"),
-        (lambda: r2c2.throughput(patterns=["incast"]), "pattern 'incast' is none of nearest_neighbor"),
+        (lambda: r2c2.throughput(algorithms=["ecmp"]), "algorithm 'ecmp' is not one of rps, .*romm"),
+        (lambda: r2c2.throughput(patterns=["incast"]), "pattern 'incast' is not one of nearest_neighbor"),
         (lambda: r2c2.throughput({"leaf_spine": {}}), "torus or a mesh"),
-        (lambda: r2c2.throughput({"torus": {"dims": [4, 5]}}, patterns=["transpose"]), "equally long"),
+        (lambda: r2c2.throughput({"torus": {"dims": [4, 5]}}, patterns=["transpose"]), "the same length"),
         (lambda: r2c2.link_weights(0, 16, fabric=SQUARE), "no host 16: 16 hosts"),
         (lambda: r2c2.link_weights(0, 1, "wlb", fabric={"mesh": {"dims": [4]}}), "needs a torus"),
         (lambda: r2c2.link_weights(0, 1, fabric={"torus": {"dims": [1]}}), r"fabric.torus.dims\[0\]: "),
@@ -115,7 +115,10 @@ def test_recomputations_are_of_flows_that_lasted() -> None:
         (lambda: r2c2.rates([(0, 1), (0, 99)], fabric=SQUARE), r"flows\[1\]: there is no host 99"),
         (lambda: r2c2.rates([(0, 1)], fabric=SQUARE, headroom=1), "headroom=1"),
         (lambda: r2c2.water_filling({"a": 1}, [{"b": 1}]), r"flows\[0\]: there is no link 'b'"),
-        (lambda: r2c2.select_routing([(0, 1)], current=["wlb"], fabric=SQUARE), "'wlb' is none of rps, vlb"),
+        (
+            lambda: r2c2.select_routing([(0, 1)], current=["wlb"], fabric=SQUARE),
+            "'wlb' is not one of the routings rps, vlb",
+        ),
         (lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, elite=100), "settings.elite: is 100"),
         (lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, size=3), "settings: unknown field `size`"),
         (lambda: r2c2.select_routing([(0, 1)], fabric=SQUARE, utility="fame"), "utility: unknown variant `fame`"),

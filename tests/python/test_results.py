@@ -73,10 +73,10 @@ def test_saving_again_replaces_a_result_and_nothing_else(result: cw.Result, tmp_
 
 
 def test_what_is_no_result_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no result"):
+    with pytest.raises(ValueError, match="not the result"):
         cw.load(tmp_path)
     (tmp_path / "run.json").write_text("{")
-    with pytest.raises(ValueError, match="no result"):
+    with pytest.raises(ValueError, match="not the result"):
         cw.load(tmp_path)
 
 
@@ -155,7 +155,7 @@ def test_what_aqs_drop_is_dropped() -> None:
 
 
 def test_without_entities_there_are_no_rates_of_them(result: cw.Result) -> None:
-    with pytest.raises(ValueError, match="names none"):
+    with pytest.raises(ValueError, match="has no entities"):
         result.entity_rates()
 
 

@@ -112,7 +112,7 @@ def test_arrivals_that_are_too_short_for_the_rule_are_lengthened(tmp_path: Path)
     found = cw.sustain(few, low=0.2, high=0.2)
     assert found.load == 0.2, "a fifth of a link is sustained"
     assert found.runs["flows"].iloc[0] > 20 and found.runs["times as long"].iloc[0] > 1
-    with pytest.raises(ValueError, match=r"'line'.*too short.*times as long"):
+    with pytest.raises(ValueError, match=r"'line'.*not last long enough.*times as long"):
         cw.sustain(few, low=0.2, high=0.2, lengthen=False)
     path = tmp_path / "few.toml"
     path.write_text(few.to_toml())

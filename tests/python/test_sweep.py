@@ -200,7 +200,7 @@ def test_everything_is_checked_before_anything_runs(tmp_path: Path) -> None:
 
 
 def test_points_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="two points are called 'n 1'"):
+    with pytest.raises(ValueError, match="two points have the name 'n 1'"):
         cw.Sweep([cw.Point(tiny(), {"n": 1}), cw.Point(tiny(), {"n": 1})], tmp_path)
 
 
@@ -289,27 +289,27 @@ def test_a_file_crosses_zips_and_skips(file: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line", "said"),
     [
-        (("[[zip]]", "[[zap]]"), 8, '"zap" is no key here; did you mean "zip"?'),
+        (("[[zip]]", "[[zap]]"), 8, '"zap" is not a known key here; did you mean "zip"?'),
         (('"udp", {', '"upd", {'), 4, 'did you mean "udp"'),
         (("rounds = 2", "rouns = 2"), 4, 'did you mean "rounds"'),
         (("seed = {", "sed = {"), 6, 'did you mean "seed"'),
         (("from = 4", "from = 0"), 5, "0"),
         (("step = 4", "stp = 4"), 5, 'did you mean "step"'),
-        (("step = 4", "factor = 1"), 5, "a factor is above 1"),
-        (("to = 2", 'to = "2KB"'), 6, "in one unit"),
+        (("step = 4", "factor = 1"), 5, "factor must be above 1"),
+        (("to = 2", 'to = "2KB"'), 6, "in the same unit"),
         (("by = [1, 2]", "by = [1, 2, 3]"), 8, "equally many"),
         (("by = [1, 2]", "by = [1, 8]"), 10, "8"),
         (("size = 8", "sise = 8"), 14, 'did you mean "size"'),
-        (('name = "size"', 'labels = ["small"]'), 5, "one label a value"),
-        (("seed = { from = 1, to = 2 }", "seed = 7"), 6, "no list of values"),
-        (("seed = { from = 1, to = 2 }", "seed = [1, 1]"), 6, "called the same"),
+        (('name = "size"', 'labels = ["small"]'), 5, "one for each value"),
+        (("seed = { from = 1, to = 2 }", "seed = 7"), 6, "neither a list of values"),
+        (("seed = { from = 1, to = 2 }", "seed = [1, 1]"), 6, "have the same label"),
         (("seed = { from = 1, to = 2 }", "seed = ["), None, "line"),
         (("seed = { from = 1, to = 2 }", "load = [0.5]"), 6, "no traffic class"),
         (("seed = { from = 1, to = 2 }", 'load = ["much"]'), 6, "load"),
         (('scenario = "tiny.toml"', ""), None, "name a file"),
         (('scenario = "tiny.toml"', 'scenario = "tinny.toml"'), None, "could not be read"),
         (("[vary]", "[set]\nseed = -1\n[vary]"), 4, "seed"),
-        (("[[zip]]", "[cluster]\nlauncher = 3\n[[zip]]"), 9, "is no text"),
+        (("[[zip]]", "[cluster]\nlauncher = 3\n[[zip]]"), 9, "is not text"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_by_its_line(

@@ -143,7 +143,7 @@ scale = { n = 2 }
     assert where and all(address.startswith("tcp://") for address in where)
     for wrong, said in (
         ("dask_jobqueue.SLURMCluster", "pip install 'dask-jobqueue'"),
-        ("distributed.NoCluster", "no launcher that a sweep's file may name"),
+        ("distributed.NoCluster", "not a launcher that a sweep's file may name"),
         ("SLURMCluster", "such as dask_jobqueue.SLURMCluster"),
     ):
         named = (text + launched).replace("distributed.LocalCluster", wrong)

@@ -29,7 +29,7 @@ impl LinkControl {
         const NONE: About = About {
             title: "No flow control",
             source: "",
-            summary: "A packet that finds no room is lost.",
+            summary: "A switch without free buffer drops the packet.",
             needs: "nothing",
         };
         self.as_scheme().map_or(NONE, LinkScheme::about)

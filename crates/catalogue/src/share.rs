@@ -24,9 +24,9 @@ impl Sharing {
     /// What it is.
     pub fn about(&self) -> About {
         const PHYSICAL_QUEUE: About = About {
-            title: "The physical queue",
+            title: "Physical queues alone",
             source: "",
-            summary: "Entities share as their congestion controls and numbers of flows have it.",
+            summary: "Nothing separates entities: shares depend on their congestion control and their number of flows.",
             needs: "nothing",
         };
         self.as_scheme().map_or(PHYSICAL_QUEUE, SharingScheme::about)

@@ -113,9 +113,8 @@ impl NetworkView {
         let Some(host) = self.fabric.several_links() else { return Ok(()) };
         let (name, links) = (&self.fabric.names[host.index()], self.fabric.uplinks(host).len());
         let message = format!(
-            "{does}, and the fabric gives {name} {links} links: let hosts have one each (such as homes = 1), or \
-             choose another \
-             transport"
+            "{does}, and in this fabric {name} has {links} links; give each host one (such as homes = 1), or choose \
+             another transport"
         );
         Err(Problem::new("", message))
     }

@@ -152,7 +152,7 @@ pub fn class_mask(classes: &[u8]) -> u8 {
 pub fn check_classes(classes: &[u8], none: &str) -> Result<(), Problem> {
     let twice = |class: &u8| classes.iter().filter(|other| *other == class).count() > 1;
     if let Some(class) = classes.iter().find(|class| **class > 7 || twice(class)) {
-        return Err(Problem::new("classes", format!("{class} is not one of 0 to 7, each once")));
+        return Err(Problem::new("classes", format!("{class} is not a class from 0 to 7, or is named twice")));
     }
     if classes.is_empty() {
         return Err(Problem::new("classes", none));

@@ -32,7 +32,7 @@ pub fn name_or_table<'de, D: Deserializer<'de>, T, R: Deserialize<'de> + Into<T>
             match map.next_key::<String>()? {
                 None => Ok(first),
                 Some(more) => {
-                    let message = format!("\"{more}\" is a second name where one is chosen; write one of them");
+                    let message = format!("\"{more}\" is a second name, and only one can be chosen; write one of them");
                     Err(serde::de::Error::custom(message))
                 }
             }

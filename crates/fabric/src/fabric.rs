@@ -255,7 +255,7 @@ impl Builder {
     pub(crate) fn check_size(nodes: u128, cables: u128) -> Result<(), Problem> {
         if nodes > u128::from(NODES_MAX) || cables > u128::from(LINKS_MAX / 2) {
             let message = format!(
-                "{nodes} nodes and {cables} cables are more than the {NODES_MAX} and {} that fit",
+                "{nodes} nodes and {cables} cables are too many; at most {NODES_MAX} nodes and {} cables",
                 LINKS_MAX / 2
             );
             return Err(Problem::new("", message));
@@ -316,7 +316,7 @@ impl Builder {
         let fail = |message: String| Err(Problem::new("", message));
         if self.hosts < 2 || self.switch_delay.is_empty() {
             return fail(format!(
-                "{} hosts and {} switches are no network: it takes two hosts and a switch",
+                "{} hosts and {} switches are too few; a network has at least two hosts and one switch",
                 self.hosts,
                 self.switch_delay.len()
             ));
@@ -328,15 +328,15 @@ impl Builder {
                 return fail(format!("a cable joins {a} to itself"));
             }
             if link.rate == Rate::ZERO {
-                return fail(format!("the link {a} - {b} has rate 0: it could never send"));
+                return fail(format!("the link {a} - {b} has rate 0; write a rate above 0"));
             }
             if link.propagation > DELAY_MAX {
-                return fail(format!("the link {a} - {b} takes {}; at most {DELAY_MAX} is sensible", link.propagation));
+                return fail(format!("the link {a} - {b} has a delay of {}; at most {DELAY_MAX}", link.propagation));
             }
         }
         if let Some(slow) = self.switch_delay.iter().position(|&delay| delay > DELAY_MAX) {
             let name = name(self.switch(slow as u32));
-            return fail(format!("{name} takes {}; at most {DELAY_MAX} is sensible", self.switch_delay[slow]));
+            return fail(format!("{name} has a delay of {}; at most {DELAY_MAX}", self.switch_delay[slow]));
         }
         let mut attached_to = Vec::with_capacity(self.hosts as usize);
         // Hosts on the same switches share their routes.
@@ -368,11 +368,16 @@ impl Builder {
         let racks = racks.len();
         if racks as u64 * self.switch_delay.len() as u64 > ROUTES_MAX {
             let switches = self.switch_delay.len();
-            return fail(format!("routes between {switches} switches and {racks} racks do not fit; make it smaller"));
+            return fail(format!(
+                "routes between {switches} switches and {racks} racks do not fit in memory; choose a smaller fabric"
+            ));
         }
         let reached = self.distances(&[NodeId(0)]);
         if let Some(lost) = reached.iter().position(|&distance| distance == u32::MAX) {
-            return fail(format!("there is no way from {} to {}", self.names[0], self.names[lost]));
+            return fail(format!(
+                "there is no path from {} to {}; join them by links",
+                self.names[0], self.names[lost]
+            ));
         }
         Ok(attached_to)
     }

@@ -160,7 +160,7 @@ impl FailureSpec {
                 if let (Some(rate), Some(own)) = (self.rate, slowest)
                     && rate >= own
                 {
-                    let message = format!("{rate} is not below the link's own rate, {own}");
+                    let message = format!("{rate} is not below the link's normal rate, {own}");
                     return Err(Problem::new("rate", message));
                 }
                 Ok(Failures { links: links.into_iter().collect(), ..Failures::default() })
@@ -168,13 +168,16 @@ impl FailureSpec {
             (None, Some(name)) => {
                 let node = fabric.find(name).map_err(|problem| problem.under("switch"))?;
                 let switch = fabric.as_switch(node).ok_or_else(|| {
-                    Problem::new("switch", format!("\"{name}\" is a host; to cut it off, let its link fail"))
+                    Problem::new(
+                        "switch",
+                        format!("\"{name}\" is a host, and only switches fail; to cut it off, let its link fail"),
+                    )
                 })?;
                 Ok(Failures { switches: [switch].into(), ..Failures::default() })
             }
             _ => Err(Problem::new(
                 "",
-                "names what fails by exactly one of `link = [\"leaf0\", \"spine2\"]` and `switch`",
+                "needs exactly one of `switch` and `link`, such as link = [\"leaf0\", \"spine2\"]",
             )),
         }
     }
@@ -182,16 +185,19 @@ impl FailureSpec {
     fn check_flap(&self) -> Result<(), Problem> {
         let Some(Flap { down, every }) = self.flap else { return Ok(()) };
         let Some(until) = self.until else {
-            return Err(Problem::new("flap", "needs an end: say until when by `until`"));
+            return Err(Problem::new("flap", "needs an end; set `until`"));
         };
         if down == Duration::ZERO || down >= every {
-            let message =
-                format!("{down} is not between 0 and every = \"{every}\": each time it comes back before the next");
+            let message = format!(
+                "{down} is not between 0 and every = \"{every}\": the link must come up again before it next fails"
+            );
             return Err(Problem::new("flap.down", message));
         }
         if down > until.since(self.at) {
-            let message =
-                format!("{down} is longer than the {} from at to until: it would never fail", until.since(self.at));
+            let message = format!(
+                "{down} is longer than the {} between at and until, so that it would never fail; write less",
+                until.since(self.at)
+            );
             return Err(Problem::new("flap.down", message));
         }
         Ok(())
@@ -201,32 +207,35 @@ impl FailureSpec {
         if let Some(rate) = self.bit_error_rate {
             // A bit error rate above 0.5 would invert the signal. The comparison also refuses NaN.
             if !(rate > 0.0 && rate <= 0.5) {
-                let message = format!("{rate} is no probability of a wrong bit: above 0 and up to 0.5, such as 1e-9");
+                let message =
+                    format!("{rate} is not a bit error rate; write a number above 0 and up to 0.5, such as 1e-9");
                 return Err(Problem::new("bit_error_rate", message));
             }
         }
         if let Some(loss) = self.loss
             && !(loss > 0.0 && loss <= 1.0)
         {
-            let message = format!("{loss} is no probability of a lost packet: above 0 and up to 1, such as 1e-3");
+            let message = format!("{loss} is not a loss rate; write a probability above 0 and up to 1, such as 1e-3");
             return Err(Problem::new("loss", message));
         }
         // A thousandth of the slowest Ethernet. Transmission times at much lower rates overflow.
         if let Some(rate) = self.rate
             && rate < Rate::from_bps(1_000_000)
         {
-            let message = format!("{rate} is less than 1Mbps; a link that sends nothing fails: leave rate out");
+            let message =
+                format!("{rate} is less than 1Mbps; write at least that, or leave rate out for a link that is down");
             return Err(Problem::new("rate", message));
         }
         match self.degrades_by() {
             Some(key) if self.link.is_none() => {
-                Err(Problem::new(key, "belongs to a link: name its ends by `link = [\"leaf0\", \"spine2\"]`"))
+                Err(Problem::new(key, "needs a link; name its ends, such as link = [\"leaf0\", \"spine2\"]"))
             }
             Some(key) if !self.reroute => {
-                Err(Problem::new("reroute", format!("has no effect: routing never learns of {key}; delete it")))
+                Err(Problem::new("reroute", format!("has no effect, because routing never learns of {key}; delete it")))
             }
             None if self.one_way => {
-                let message = "belongs to bit_error_rate, loss or rate; a dead link is dead in both directions";
+                let message = "has no effect without bit_error_rate, loss or rate, because a failed link fails in \
+                               both directions; delete it";
                 Err(Problem::new("one_way", message))
             }
             _ => Ok(()),

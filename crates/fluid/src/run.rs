@@ -202,8 +202,10 @@ impl<'a> Run<'a> {
                 return Ok(Ended::Horizon);
             }
             if now.checked_div(interval).is_some_and(|samples| samples > SAMPLES_MAX) {
-                let message =
-                    format!("more than {SAMPLES_MAX} samples by {}: take a longer interval", Time::from_ps(now));
+                let message = format!(
+                    "gives more than {SAMPLES_MAX} samples until {}; write a longer interval",
+                    Time::from_ps(now)
+                );
                 return Err(Problem::new("measure.interval", message));
             }
             self.now = now;
@@ -366,8 +368,8 @@ impl<'a> Run<'a> {
                 name: "shares are max-min fair",
                 ok: overload < 1e-9 && lack < 1e-9,
                 detail: format!(
-                    "looked at {times} times: no resource more than {overload:.0e} over its capacity, no flow more \
-                     than {lack:.0e} short"
+                    "checked {times} times: no resource is loaded more than {overload:.0e} above its capacity, no \
+                     flow is more than {lack:.0e} below its share"
                 ),
             },
             Finding {
@@ -375,7 +377,7 @@ impl<'a> Run<'a> {
                 // A picosecond is an eighth of a byte at 1 Tbps; the rest is rounding of products of large numbers.
                 ok: off_bytes < 1.0,
                 detail: format!(
-                    "what a flow was given differs from its bytes on the wire by at most {off_bytes:.1e} bytes"
+                    "the bytes that a flow was served and its bytes on the wire differ by at most {off_bytes:.1e} bytes"
                 ),
             },
         ];

@@ -207,8 +207,12 @@ fn what_there_is_when_it_is_stopped_is_kept() {
 fn what_is_not_known_is_refused() {
     let flows = classes(&[(0, 2, 1_250_000, 0)]);
     for (settings, key, words) in [
-        ("failure = [{ at = '1us', link = ['host0', 'switch0'] }]\n", "failure", "nothing fails at flow level"),
-        ("measure.arrivals = ['host1']\n", "measure.arrivals", "no packets at flow level"),
+        (
+            "failure = [{ at = '1us', link = ['host0', 'switch0'] }]\n",
+            "failure",
+            "links and switches do not fail at flow level",
+        ),
+        ("measure.arrivals = ['host1']\n", "measure.arrivals", "flow level has no packets"),
         (
             "sharing = 'aq'\nentity = \
              [{ name = 'a', hosts = '0', request = [{ share.absolute = '1Gbps', position = 'ingress' }] }]\n",

@@ -68,9 +68,10 @@ impl LinkScheme for Config {
         About {
             title: "Backpressure Flow Control (BFC)",
             source: "Goyal et al., NSDI 2022",
-            summary: "Flows are given the queues of each port, and a queue that grows pauses the queues upstream that \
+            summary: "Each port assigns flows to its queues, and a queue that grows pauses the queues upstream that \
                       fill it.",
-            needs: "32 to 128 queues a port, a table of flows, queue numbers in packets, NICs with a queue a flow",
+            needs: "switches: 32 to 128 queues a port, a table of flows, queue numbers in packets; hosts: NICs with a \
+                    queue for each flow",
         }
     }
 
@@ -87,7 +88,10 @@ impl LinkScheme for Config {
         if let Queues::Physical(count) = queues
             && !(1..=assignment::QUEUES_MAX).contains(&count)
         {
-            let message = format!("{count} is not between 1 and {}; \"ideal\" has one a flow", assignment::QUEUES_MAX);
+            let message = format!(
+                "{count} is not between 1 and {}; for one queue a flow write \"ideal\"",
+                assignment::QUEUES_MAX
+            );
             return Err(Problem::new("queues.physical", message));
         }
         if !(1..=1 << pauses::NUMBER_BITS).contains(&vfids) {
@@ -100,10 +104,13 @@ impl LinkScheme for Config {
         let physical = Config::default();
         if queues == Queues::Ideal && (vfids, sticky) != (physical.vfids, physical.sticky) {
             let key = if vfids == physical.vfids { "sticky" } else { "vfids" };
-            return Err(Problem::new(key, "has no effect with queues = \"ideal\": each flow has its own; delete it"));
+            return Err(Problem::new(
+                key,
+                "has no effect with queues = \"ideal\", where each flow has a queue of its own; delete it",
+            ));
         }
         if queues == Queues::Ideal && departures != Departures::default() {
-            let message = "have no effect with queues = \"ideal\": each flow has its own; delete them";
+            let message = "have no effect with queues = \"ideal\", where each flow has a queue of its own; delete them";
             return Err(Problem::new("departures", message));
         }
         Ok(())

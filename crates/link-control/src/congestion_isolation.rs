@@ -54,8 +54,9 @@ impl LinkScheme for Config {
         About {
             title: "Congestion Isolation (CI)",
             source: "IEEE 802.1Qcz",
-            summary: "Flows that meet a long queue wait in a queue apart, here and upstream; PFC pauses that first.",
-            needs: "PFC, a table of congesting flows and one more queue a port",
+            summary: "Flows that cause a long queue move to a second queue, here and upstream, and PFC pauses that \
+                      queue first.",
+            needs: "switches: PFC, a table of congesting flows, one more queue a port",
         }
     }
 
@@ -79,7 +80,7 @@ impl LinkScheme for Config {
         }
         self.pfc.check().map_err(|problem| problem.under("pfc"))?;
         if !self.pfc.classes.contains(&self.class) {
-            let message = format!("lacks {}, the class of the congested queue", self.class);
+            let message = format!("must contain {}, the class of the congested queue", self.class);
             return Err(Problem::new("pfc.classes", message));
         }
         Ok(())

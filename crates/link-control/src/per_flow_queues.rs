@@ -46,8 +46,9 @@ impl LinkScheme for Config {
         About {
             title: "Per-flow queues",
             source: "Pyrrha (NSDI 2025), section 2.3; R2C2 (SIGCOMM 2015), section 5.2",
-            summary: "Each flow has a queue at each port, served in turn, and is paused alone when that is long.",
-            needs: "as many queues a port as there are flows, NICs with a queue a flow",
+            summary: "Each flow has a queue of its own at each port; the queues are served in turn, and a long one \
+                      pauses only its flow.",
+            needs: "switches: as many queues a port as there are flows; hosts: NICs with a queue for each flow",
         }
     }
 
@@ -67,7 +68,7 @@ impl LinkScheme for Config {
             return Err(Problem::new("resume", format!("{} is not between 0 and pause, {}", self.resume, self.pause)));
         }
         if self.margin > Bytes(1_000_000_000) {
-            return Err(Problem::new("margin", format!("{} is more than sensible: at most 1GB", self.margin)));
+            return Err(Problem::new("margin", format!("{} is too large; at most 1GB", self.margin)));
         }
         Ok(())
     }

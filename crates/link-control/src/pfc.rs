@@ -64,9 +64,9 @@ impl LinkScheme for Config {
         About {
             title: "Priority flow control (PFC)",
             source: "IEEE 802.1Qbb",
-            summary: "A switch that runs short of memory pauses a priority class of the link by which its packets \
-                      came.",
-            needs: "counters of each port and class, and headroom",
+            summary: "A switch that runs short of buffer pauses a priority class on the link from which its packets \
+                      come.",
+            needs: "switches: a counter for each port and class, headroom",
         }
     }
 
@@ -84,12 +84,12 @@ impl LinkScheme for Config {
             return Err(Problem::new("alpha", format!("{} is not a positive number", self.alpha)));
         }
         if self.per_rate.is_some_and(|rate| rate == Rate::ZERO) {
-            return Err(Problem::new("per_rate", "0 is no rate of a port"));
+            return Err(Problem::new("per_rate", "0 is not the rate of a port; write one, such as \"100Gbps\""));
         }
         if let Some(bdps) = self.headroom_bdps.filter(|bdps| !(*bdps > 0.0 && *bdps <= 1e6)) {
             return Err(Problem::new("headroom_bdps", format!("{bdps} is not above 0 and at most 1e6")));
         }
-        check_classes(&self.classes, "none is lossless, so that PFC has no effect; name one at least")
+        check_classes(&self.classes, "names no class, so that PFC has no effect; name at least one")
     }
 
     fn check_on(&self, view: &LinkView<'_>, switch: SwitchId) -> Result<(), Problem> {

@@ -115,9 +115,10 @@ impl LinkScheme for Config {
         About {
             title: "Pyrrha",
             source: "Liu et al., NSDI 2025",
-            summary: "Ports where congestion has its root pause what goes through them, and nothing else, hop by hop.",
-            needs: "path calculation, a table of congestion roots and isolation queues in switches; per-flow pauses in \
-                    NICs",
+            summary: "A port where congestion has its root pauses the traffic that goes through it, hop by hop, and \
+                      no other traffic.",
+            needs: "switches: path calculation, a table of congestion roots, isolation queues; hosts: NICs that pause \
+                    single flows",
         }
     }
 
@@ -148,13 +149,13 @@ impl LinkScheme for Config {
             ));
         }
         if has(Departure::UplinksAboveMean) && self.roots != Roots::All {
-            let message = "uplinks_above_mean has no effect where no port that leads up may be a root; leave it out";
+            let message = "uplinks_above_mean has no effect if no uplink may be a root; leave it out";
             return Err(Problem::new("departures", message));
         }
         if self.queues == 0 {
-            return Err(Problem::new("queues", "0 leaves nothing to isolate in; write at least 1"));
+            return Err(Problem::new("queues", "with 0 isolation queues no flow can be isolated; write at least 1"));
         }
-        check_classes(&self.classes, "none is isolated, so that Pyrrha has no effect; name one at least")
+        check_classes(&self.classes, "names no class, so that Pyrrha has no effect; name at least one")
     }
 
     fn switch_control(&self, view: &LinkView<'_>, id: SwitchId) -> Box<dyn QueueDiscipline> {

@@ -15,8 +15,8 @@ pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time
     flows.columns.push(Column::new(
         "late_ps",
         "ps",
-        "of fct_ps: the machine's lateness, from when the last packet was due until the receiver was told; part of \
-         propagation_ps",
+        "of fct_ps: lateness of the machine, from the time at which the last packet was due until the receiver got \
+         it; part of propagation_ps",
         Data::OptU64(network.driver.links.carrier.late_ps.clone()),
     ));
     let mut tables = vec![
@@ -50,7 +50,7 @@ fn content(network: &Network<'_>) -> Finding {
         name: "content right",
         ok: inbox.wrong_packets == 0 && inbox.incomplete == 0,
         detail: format!(
-            "{} bytes right, {} packets wrong; {} flows delivered, {} of them not whole",
+            "{} bytes correct, {} packets wrong; {} flows delivered, {} of them incomplete",
             inbox.right_bytes, inbox.wrong_packets, inbox.delivered, inbox.incomplete
         ),
     }
@@ -75,8 +75,11 @@ fn sockets(network: &Network<'_>) -> Finding {
         name: "sockets lost nothing",
         ok: lost == 0,
         detail: match lost {
-            0 => "all frames came in".to_owned(),
-            some => format!("the system lost {some} frames: its buffers were full; slower links need less of them"),
+            0 => "all frames arrived".to_owned(),
+            some => format!(
+                "the operating system dropped {some} frames, because its socket buffers were full; slower links need \
+                 less buffer"
+            ),
         },
     }
 }
@@ -88,9 +91,10 @@ fn punctual(network: &Network<'_>, end: Time) -> Finding {
         name: "in time",
         ok: lost * 100 <= end.since(Time::ZERO),
         detail: format!(
-            "{lost} of {end} lost (1% may be): {late} of {} events were more than {CREDIT} late{}",
+            "the run fell behind by {lost} of {end} (at most 1% is allowed): {late} of {} events were more than \
+             {CREDIT} late{}",
             network.driver.events,
-            if late > 0 { "; slower links, or a machine with less to do, would help" } else { "" }
+            if late > 0 { "; slower links, or an idle machine, would help" } else { "" }
         ),
     }
 }
@@ -113,12 +117,12 @@ fn lateness_table(network: &Network<'_>) -> Table {
     Table {
         name: "lateness",
         columns: vec![
-            Column::new("event", "", "what was done", Data::Names { index: vec![0, 1, 2], names: kinds }),
+            Column::new("event", "", "what the run did", Data::Names { index: vec![0, 1, 2], names: kinds }),
             Column::new("events", "", "how often", Data::U64(each().map(|lateness| lateness.count()).collect())),
-            Column::new("median_ps", "ps", "how late, at most, half of them were", quantile(0.5)),
-            Column::new("p99_ps", "ps", "how late, at most, 99% of them were", quantile(0.99)),
-            Column::new("p999_ps", "ps", "how late, at most, 99.9% of them were", quantile(0.999)),
-            Column::new("max_ps", "ps", "how late the latest was", quantile(1.0)),
+            Column::new("median_ps", "ps", "half of them were at most this late", quantile(0.5)),
+            Column::new("p99_ps", "ps", "99% of them were at most this late", quantile(0.99)),
+            Column::new("p999_ps", "ps", "99.9% of them were at most this late", quantile(0.999)),
+            Column::new("max_ps", "ps", "the latest was this late", quantile(1.0)),
         ],
     }
 }

@@ -80,7 +80,10 @@ pub fn run_at(
     let plan = Plan::new(scenario)?;
     let nodes = plan.fabric.nodes();
     let sockets = Sockets::bind(nodes).map_err(|error| {
-        Problem::new("fabric", format!("its {nodes} nodes need a UDP socket on loopback each: {error}"))
+        Problem::new(
+            "fabric",
+            format!("each of its {nodes} nodes needs a UDP socket on the loopback interface: {error}"),
+        )
     })?;
     bound(sockets.addresses());
     let mut network = Network::new(&plan, sockets, Clock::start());

@@ -166,7 +166,7 @@ pub(crate) fn r2c2_recompute_times(
     each: usize,
 ) -> PyResult<(Vec<Vec<Recomputation>>, Vec<AtStart>)> {
     if step_ps == 0 || rhos_ps.contains(&0) {
-        return Err(PyValueError::new_err("an interval is longer than 0"));
+        return Err(PyValueError::new_err("interval: must be longer than 0"));
     }
     let plan = py.detach(|| Plan::new(&scenario.read));
     let plan = plan.map_err(|problem| scenario_error(py, scenario.source.locate(problem)))?;
@@ -208,7 +208,10 @@ fn network(fabric: &str) -> PyResult<Arc<Network>> {
     let spec: FabricSpec = read("fabric", fabric)?;
     let fabric = spec.build().map_err(|problem| refused(problem.under("fabric")))?;
     if fabric.several_links().is_some() {
-        return Err(refused(Problem::new("fabric", "R2C2 takes a host and its switch for one node, joined by a link")));
+        return Err(refused(Problem::new(
+            "fabric",
+            "fabric: R2C2 treats a host and its switch as one node, joined by one link; give hosts one link each",
+        )));
     }
     let routes = Routes::compute(&fabric, &Failures::default());
     Ok(Networks::default().of(&Arc::new(fabric), &Arc::new(routes)))
@@ -244,7 +247,7 @@ fn checked(tables: &RoutingTables, routing: &str) -> PyResult<Routing> {
 }
 
 fn named<T>(what: &str, name: &str, found: Option<T>, names: &[&str]) -> PyResult<T> {
-    found.ok_or_else(|| PyValueError::new_err(format!("{what} '{name}' is none of {}", names.join(", "))))
+    found.ok_or_else(|| PyValueError::new_err(format!("{what} '{name}' is not one of {}", names.join(", "))))
 }
 
 fn read<T: DeserializeOwned>(what: &str, json: &str) -> PyResult<T> {

@@ -26,14 +26,18 @@ pub fn order(flows: &Flows) -> Finding {
     Finding {
         name: "delivered after start, completed after delivery",
         ok: wrong == 0,
-        detail: format!("{wrong} flows out of order"),
+        detail: format!("{wrong} flows with their times out of order"),
     }
 }
 
 /// Delivery and completion are said once a flow.
 pub fn once(flows: &Flows) -> Finding {
     let twice = flows.said_twice;
-    Finding { name: "said once", ok: twice == 0, detail: format!("{twice} events said twice") }
+    Finding {
+        name: "reported once",
+        ok: twice == 0,
+        detail: format!("{twice} deliveries or completions reported twice"),
+    }
 }
 
 /// A run that was not cut short has no unfinished flow.
@@ -44,9 +48,11 @@ pub fn ends(flows: &Flows, cut_short: bool) -> Finding {
         name: "every flow ended",
         ok: unfinished == 0 || cut_short,
         detail: match (unfinished, cut_short) {
-            (0, _) => "all of them".to_owned(),
-            (some, true) => format!("{some} were under way when the run was ended; see their reasons"),
-            (some, false) => format!("{some} are unfinished though nothing was left to happen"),
+            (0, _) => "all flows".to_owned(),
+            (some, true) => {
+                format!("{some} flows were unfinished when the run was ended; the column `reason` says why")
+            }
+            (some, false) => format!("{some} flows are unfinished, and no event is left that could finish them"),
         },
     }
 }

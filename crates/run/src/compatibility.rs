@@ -75,90 +75,111 @@ const RULES: &[Rule<OfRun>] = &[
     rule(
         "{0}",
         two_reserve,
-        "must have the first classes for itself, and so must {1} with the settings of {2}: only one transport of \
-         a run can",
+        "needs the traffic classes from 0 on for itself, and so does {1} with the settings of {2}; only one transport \
+         of a run can have them",
     ),
     rule(
         "sharing",
         reserved_beside_limiters,
-        "its limiters would queue what {0} sends behind other traffic and change its pace, on which what {0} \
-         guarantees rests; share by \"aq\" or \"physical_queue\"",
+        "its limiters would queue packets of {0} behind other traffic and change their pacing, so that the guarantees \
+         of {0} would not hold; share by \"aq\" or \"physical_queue\"",
     ),
     rule(
         "flow_control",
         reserved_held_back,
-        "may hold back class {1}; {0} has the classes 0 to {2} for itself, and what it guarantees knows no \
-         pauses. Other traffic goes below: let it hold back classes from {3} on alone",
+        "may pause class {1}, and {0} has the classes 0 to {2} for itself, whose guarantees do not hold under pauses; \
+         let flow control pause only classes from {3} on",
     ),
     rule(
         "switch.levels[{2}]",
         reserved_in_turn,
-        "{0} has the classes 0 to {1} for itself, which go first: none can be served in turn",
+        "{0} has the classes 0 to {1} for itself, with strict priority; give each of them a level of its own",
     ),
-    rule("switch.overflow", reserved_beside_trimmed, "sends trimmed headers on in class 0, which {0} has for itself"),
-    rule("switch.early_drop", reserved_dropped_early, "drops packets of {0} too, which guarantees that none is"),
+    rule(
+        "switch.overflow",
+        reserved_beside_trimmed,
+        "trims packets and sends their headers in class 0, which {0} has for itself; drop packets instead",
+    ),
+    rule(
+        "switch.early_drop",
+        reserved_dropped_early,
+        "would drop packets of {0} too, which guarantees that no packet is dropped; delete it",
+    ),
     rule(
         "{1}",
         tables_one_by_one,
-        "{0} takes it that all nodes have the same tables at any time: its broadcasts could go in circles and \
-         multiply; delete it, or choose another transport",
+        "{0} assumes that all nodes change their routing tables at the same time; otherwise its broadcasts could loop \
+         and multiply; delete it, or choose another transport",
     ),
     rule(
         "entity[{1}].request",
         asked_without_tags,
-        "has no effect on what {0} carries: packets with routes or flow labels of their own bear no tags, so that \
-         no AQ sees them",
+        "has no effect on the traffic of {0}: its packets carry routes or flow labels where others carry AQ tags, so \
+         that no AQ sees them; let this entity have other traffic, or choose another transport",
     ),
     rule(
         "switch.balancing",
         labels_unread,
-        "{0} changes flow labels (plb), which nothing but ECMP reads; write \"ecmp\"",
+        "{0} changes flow labels (plb), and only ECMP hashes those; write \"ecmp\"",
     ),
     rule(
         "{0}",
         two_bring_queues,
-        "{1} and {2} both bring queues of their own to switches, which have one kind: run them apart",
+        "{1} and {2} both replace the queues of switches, and a switch has one kind of queue; run them separately",
     ),
-    rule("switch.early_drop", early_drop_without_marking, "needs switch.marking: it says where"),
-    rule("switch.marking", marking_for_nobody, "has no effect: no transport here understands marks (dctcp does)"),
-    rule("switch.mark_at", mark_at_for_nobody, "has no effect: no transport here understands marks (dctcp does)"),
+    rule(
+        "switch.early_drop",
+        early_drop_without_marking,
+        "needs switch.marking, which sets the queue lengths at which packets are dropped",
+    ),
+    rule(
+        "switch.marking",
+        marking_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
+    rule(
+        "switch.mark_at",
+        mark_at_for_nobody,
+        "has no effect: no transport of this scenario reacts to marks (dctcp does); delete it",
+    ),
     rule(
         "failure[{0}].rate",
         slow_heads,
-        "a packet of {1}B would take more than 4ms, which switch.cut_through can't follow: at least {2}",
+        "at this rate a packet of {1}B takes more than 4ms, which is too long for switch.cut_through; write at least \
+         {2}",
     ),
     rule(
         "entity[{0}].work_conserving",
         unshared_entity,
-        "has no effect without sharing.{1}.work_conserving: an AQ is a cap then; delete it",
+        "has no effect without sharing.{1}.work_conserving, because every AQ is a fixed cap then; delete it",
     ),
     rule(
         "flow_control",
         flows_beside_classes,
-        "keeps packets by flow, so that switch.levels and the alpha of switch.buffer.shared have no effect; \
-         delete them",
+        "queues packets by flow and not by class, so that switch.levels and the alpha of switch.buffer.shared have no \
+         effect; delete them",
     ),
     rule(
         "flow_control",
         queues_beside_control,
-        "{0} brings queues of its own to switches: none can be between them; delete it, or choose another \
+        "{0} replaces the queues of switches, and flow control cannot work on those; delete it, or choose another \
          transport",
     ),
     rule(
         "{1}",
         queues_beside_reserved,
-        "{0} brings queues of its own to switches: they know nothing of the room that {2} must have",
+        "{0} replaces the queues of switches, and its queues keep no buffer space for {2}; choose another transport",
     ),
     rule(
         "switch",
         queues_beside_classes,
-        "{0} brings queues of its own to switches: levels and the alpha of buffer.shared have no effect; delete \
+        "{0} replaces the queues of switches, so that levels and the alpha of buffer.shared have no effect; delete \
          them",
     ),
     rule(
         "switch.early_drop",
         queues_beside_early_drop,
-        "{0} brings queues of its own to switches: it has no effect; delete it",
+        "has no effect, because {0} replaces the queues of switches; delete it",
     ),
 ];
 
@@ -171,20 +192,21 @@ const LIVE: &[Rule<OfScenario>] = &[
     rule(
         "failure[{0}].{1}",
         degraded,
-        "the links of a live run are the machine's own, which work as well as they do: delete it, or simulate",
+        "a live run cannot degrade a link, because its links are the machine's own sockets; delete it, or simulate",
     ),
-    rule("failure", fails, "links and switches do not fail in a live run: delete it, or simulate"),
+    rule("failure", fails, "links and switches do not fail in a live run; delete it, or simulate"),
     rule(
         "flow_control",
         controlled,
-        "its frames are simulated only: on UDP a link has no other end that could be told to pause",
+        "works in simulations only: over UDP, a pause frame would reach no link-level sender; write \"none\", or \
+         simulate",
     ),
     rule(
         "sharing",
         limiters_send,
-        "its limiters send packets of their own, which frames do not carry: choose another, or simulate",
+        "its limiters send control packets, which a live run cannot carry; choose another mechanism, or simulate",
     ),
-    rule("measure.arrivals", arrivals_noted, "arrivals are noted in simulations only: delete it, or simulate"),
+    rule("measure.arrivals", arrivals_noted, "arrivals are recorded in simulations only; delete it, or simulate"),
 ];
 
 /// Refuses what an estimate at flow level doesn't know, before anything of it is worked out.
@@ -198,21 +220,22 @@ pub fn check_flow_level_network(fabric: &Fabric) -> Result<(), Problem> {
 }
 
 const FLOW_LEVEL: &[Rule<OfScenario>] = &[
-    rule("failure", fails, "nothing fails at flow level; run it at packet level, or delete it"),
+    rule("failure", fails, "links and switches do not fail at flow level; run it at packet level, or delete it"),
     rule(
         "sharing",
         shares,
-        "flows share max-min fairly at flow level, whosever they are; run it at packet level, or delete it",
+        "at flow level all flows share max-min fairly, whichever entity they belong to; run it at packet level, or \
+         delete it",
     ),
     rule(
         "measure.arrivals",
         arrivals_noted,
-        "there are no packets at flow level whose arrival could be noted; run it at packet level, or delete it",
+        "flow level has no packets, so that there are no arrivals to record; run it at packet level, or delete it",
     ),
 ];
 
 const FLOW_LEVEL_NETWORK: &[Rule<OfFabric>] =
-    &[rule("fabric", several_links, "{0} has {1} links, and at flow level a host has one: run it at packet level")];
+    &[rule("fabric", several_links, "{0} has {1} links, and at flow level a host has one; run it at packet level")];
 
 /// The transport that has the first classes for itself.
 struct Reserving {

@@ -188,11 +188,13 @@ impl Entities {
             self.requests.iter().filter(own).map(|asked| (asked.switch, asked.place)).collect();
         if places.is_empty() {
             let message =
-                "has no effect, since AQs are asked for on hosts' own links alone, which nobody else uses; delete it";
+                "has no effect, because all AQs are on hosts' own links, which carry no untagged packets; delete it";
             return Err(Problem::new("untagged", message));
         }
         for (switch, place) in places {
-            let id = ids.next_id().ok_or_else(|| Problem::new("untagged", "2^32 - 1 AQ ids have been given"))?;
+            let id = ids
+                .next_id()
+                .ok_or_else(|| Problem::new("untagged", "more than 2^32 - 1 AQs are requested; request fewer"))?;
             self.untagged.push((switch, id, place));
         }
         Ok(())
@@ -249,7 +251,7 @@ impl Entities {
         for (asked, rate) in self.requests.iter().zip(self.rates(fabric)) {
             if rate == Rate::ZERO {
                 let message =
-                    "comes to no bandwidth at all: a weight must be at least 1, and absolute shares leave it some";
+                    "comes to 0bps: write a weight of at least 1, and let absolute shares leave bandwidth for it";
                 return Err(Problem::new(format!("entity[{}].request[{}].share", asked.entity, asked.index), message));
             }
             for (way, hosts) in [&asked.senders, &asked.receivers].into_iter().enumerate() {
@@ -259,7 +261,8 @@ impl Entities {
                     match owners[host.index()][way].replace(asked) {
                         Some(other) if other.member != asked.member => {
                             let message = format!(
-                                "host {} {} for \"{}\" too, and a limiter at a host can't tell them apart",
+                                "host {} {} for \"{}\" too, and a host's limiter cannot tell the two apart; let each \
+                                 host belong to one entity",
                                 host.0,
                                 ["sends", "receives"][way],
                                 self.names[usize::from(other.entity)],
@@ -289,7 +292,10 @@ impl Entities {
         requirements: &[SwitchRequirements],
     ) -> Result<(), Problem> {
         if self.names.contains(&spec.name) {
-            return Err(Problem::new("name", format!("\"{}\" is taken; names tell entities apart", spec.name)));
+            return Err(Problem::new(
+                "name",
+                format!("\"{}\" is the name of another entity; give each a different name", spec.name),
+            ));
         }
         self.names.push(spec.name.clone());
         if spec.end.is_some_and(|end| end <= spec.start) {
@@ -301,7 +307,8 @@ impl Entities {
                 let class = |(index, name): (usize, &String)| {
                     scenario.traffic.iter().position(|class| class.name == *name).ok_or_else(|| {
                         let known: Vec<&str> = scenario.traffic.iter().map(|class| class.name.as_str()).collect();
-                        let message = format!("there is no class \"{name}\"; there is {}", known.join(", "));
+                        let message =
+                            format!("there is no traffic class \"{name}\"; the scenario has {}", known.join(", "));
                         Problem::new(format!("traffic[{index}]"), message)
                     })
                 };
@@ -317,14 +324,15 @@ impl Entities {
                     };
                     classes.extend((0..scenario.traffic.len()).filter(|&class| uses(&scenario.traffic[class])));
                     if classes.len() == before {
-                        let message = format!("no traffic is carried by \"{name}\"");
+                        let message = format!("no traffic class uses \"{name}\"; name a transport that one uses");
                         return Err(Problem::new(format!("transports[{index}]"), message));
                     }
                 }
                 self.claim_classes(entity, spec, "transports", &classes, scenario, flows)?
             }
             _ => {
-                let message = "says who belongs to it by exactly one of `traffic`, `transports` and `hosts`";
+                let message = "needs exactly one of `traffic`, `transports` and `hosts`, which say what belongs to \
+                               the entity";
                 return Err(Problem::new("", message));
             }
         };
@@ -352,8 +360,11 @@ impl Entities {
             .map_err(|problem| problem.under("hosts"))?;
         for host in &hosts {
             if let Some(other) = self.of_host[host.index()].replace(entity) {
-                let message =
-                    format!("host {} belongs to \"{}\" already", host.0, scenario.entity[usize::from(other)].name);
+                let message = format!(
+                    "host {} belongs to the entity \"{}\" already; leave it out of one of them",
+                    host.0,
+                    scenario.entity[usize::from(other)].name
+                );
                 return Err(Problem::new("hosts", message));
             }
         }
@@ -363,9 +374,10 @@ impl Entities {
                 let member = |host| Member { part: Part::Host(host), flows: Vec::new(), hosts: vec![host] };
                 Ok(hosts.into_iter().map(member).collect())
             }
-            Each::Flow => {
-                Err(Problem::new("each", "\"flow\" is for groups of flows; hosts are \"entity\" or \"host\""))
-            }
+            Each::Flow => Err(Problem::new(
+                "each",
+                "\"flow\" needs an entity of `traffic` or `transports`; for `hosts` write \"entity\" or \"host\"",
+            )),
         }
     }
 
@@ -381,7 +393,10 @@ impl Entities {
         for &class in classes {
             if let Some(other) = self.of_class[class].replace(entity) {
                 let (name, other) = (&scenario.traffic[class].name, &scenario.entity[usize::from(other)].name);
-                return Err(Problem::new(key, format!("class \"{name}\" belongs to \"{other}\" already")));
+                return Err(Problem::new(
+                    key,
+                    format!("class \"{name}\" belongs to the entity \"{other}\" already; leave it out of one of them"),
+                ));
             }
         }
         let mine = |flow: &FlowId| self.of_class[usize::from(flows.get(*flow).class)] == Some(entity);
@@ -420,7 +435,9 @@ impl Entities {
             let under = |problem: Problem| problem.under(format!("request[{index}]"));
             let position = request.position as usize;
             if tags[position] == 0 {
-                let id = ids.next_id().ok_or_else(|| under(Problem::new("", "2^32 - 1 AQ ids have been given")))?;
+                let id = ids
+                    .next_id()
+                    .ok_or_else(|| under(Problem::new("", "more than 2^32 - 1 AQs are requested; request fewer")))?;
                 tags[position] = id.tag();
                 self.owners.push((entity, request.position));
             }
@@ -441,8 +458,7 @@ impl Entities {
                     let name = &fabric.names[fabric.switch_node(switch).index()];
                     let message = format!(
                         "two requests meet in the {} pipeline of {name}, and a packet has one AQ in each; name one \
-                         link, \
-                         or let each host ask for itself (each = \"host\")",
+                         link, or let each host ask for itself (each = \"host\")",
                         request.position.name(),
                     );
                     return Err(under(Problem::new("", message)));
@@ -488,8 +504,7 @@ impl Entities {
                 if let (Some((group, _)), Some((of_host, position))) = (self.owner(group), self.owner(of_host)) {
                     let message = format!(
                         "\"{}\" and \"{}\" both ask for the flow from host {} to host {} at {}; a packet has one AQ \
-                         in each \
-                         pipeline",
+                         in each pipeline",
                         self.names[usize::from(group)],
                         self.names[usize::from(of_host)],
                         info.src.0,
@@ -519,7 +534,8 @@ fn default_feedback(
     let mut feedback = transports.iter().map(|&transport| requirements[usize::from(transport)].signal);
     let Some(first) = feedback.next() else { return Ok(CongestionSignal::Drop) };
     if feedback.any(|other| other != first) {
-        let message = "its transports listen to different things; say to which: \"drop\", \"delay\" or { ecn = ... }";
+        let message = "is needed, because its transports react to different signals; write \"drop\", \"delay\" or { \
+                       ecn = ... }";
         return Err(Problem::new("feedback", message));
     }
     Ok(first)
@@ -529,8 +545,8 @@ fn default_feedback(
 fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<LinkId>, Problem> {
     let Some([from, to]) = &request.link else {
         if member.hosts.is_empty() {
-            let message =
-                "a group of flows has no link of its own; name the one that it shares, such as [\"left\", \"right\"]";
+            let message = "is needed for a group of flows; name the two ends of the link that it shares, such as \
+                           [\"left\", \"right\"]";
             return Err(Problem::new("link", message));
         }
         if let Some(&host) = member.hosts.iter().find(|&&host| fabric.uplinks(host).len() > 1) {
@@ -541,7 +557,8 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
                 Position::Egress => [switch, name],
             };
             let message = format!(
-                "{name} has {} links, and an AQ controls one: name it, such as {ends:?}, in a request for each",
+                "{name} has {} links, and an AQ controls one; write a request for each link that names it, such as \
+                 {ends:?}",
                 uplinks.len()
             );
             return Err(Problem::new("link", message));
@@ -557,8 +574,14 @@ fn links(request: &RequestSpec, member: &Member, fabric: &Fabric) -> Result<Vec<
     let links: Vec<LinkId> = fabric.links_between(a, b).collect();
     match links.len() {
         1 => Ok(links),
-        0 => Err(Problem::new("link", format!("no link leads from {from} to {to}"))),
-        several => Err(Problem::new("link", format!("{several} links lead from {from} to {to}; an AQ shares one"))),
+        0 => Err(Problem::new("link", format!("there is no link from {from} to {to}; name two neighbours"))),
+        several => Err(Problem::new(
+            "link",
+            format!(
+                "there are {several} links from {from} to {to}, and an AQ controls one; name two nodes with one link \
+                 between them"
+            ),
+        )),
     }
 }
 
@@ -569,7 +592,7 @@ fn switch_of(fabric: &Fabric, link: LinkId, position: Position) -> Result<Switch
         (Some(switch), _) => Ok(switch),
         (None, Position::Ingress) => Ok(fabric.as_switch(ends.to).expect("a host's link leads to a switch")),
         (None, Position::Egress) => {
-            let message = "what a host sends leaves by no switch's egress; its own link is controlled at \"ingress\"";
+            let message = "a host's own link ends at a switch's ingress, not at an egress; write \"ingress\"";
             Err(Problem::new("position", message))
         }
     }

@@ -92,11 +92,11 @@ pub fn measure_table<'a>(hosts: impl Iterator<Item = &'a Host>) -> Option<Table>
     Some(Table {
         name: "measures",
         columns: vec![
-            Column::new("flow", "", "of which flow", Data::U32(rows.iter().map(|row| row.flow.0).collect())),
+            Column::new("flow", "", "the flow's number", Data::U32(rows.iter().map(|row| row.flow.0).collect())),
             Column::new(
                 "measure",
                 "",
-                "what its transport has measured; the name ends in the unit",
+                "what its transport measured; the name ends in the unit",
                 Data::Names { index, names },
             ),
             Column::new("value", "", "how much", Data::U64(rows.iter().map(|row| row.value).collect())),
@@ -254,21 +254,25 @@ impl Flows {
             Column::new(
                 "submissions",
                 "",
-                "how often it was submitted to a scheme: again after it had been rejected or given up, as its class \
-                 says",
+                "how often it was submitted to a transport; after a rejection or failure again, if its class says so",
                 Data::U32(flows.submissions),
             ),
-            Column::new("delivered_over", "", "scheme that delivered it; empty if none has", delivered_over),
+            Column::new("delivered_over", "", "transport that delivered it; empty if none has", delivered_over),
         ]);
         columns.extend(common.when(flows.started, flows.delivered, flows.completed));
         columns.extend([
             Column::new(
                 "sent_packets",
                 "",
-                "data packets sent for it, as its sender says on completion",
+                "data packets sent for it, as its sender reports on completion",
                 Data::U64(flows.sent_packets),
             ),
-            Column::new("resent_packets", "", "those that had been sent before", Data::U64(flows.resent_packets)),
+            Column::new(
+                "resent_packets",
+                "",
+                "of those, packets that had been sent before",
+                Data::U64(flows.resent_packets),
+            ),
         ]);
         columns.extend(standing_columns(&flows.status, flows.reason, flows.reasons));
         columns.extend(part_columns(parts_of_fct));
@@ -309,14 +313,19 @@ fn part_columns(parts_of_fct: [Vec<u64>; 7]) -> [Column; 7] {
     let [wait, up, down, last, serialised, propagation, back] = parts_of_fct.map(Data::OptU64);
     [
         Column::new("wait_ps", "ps", "of fct_ps: until the packet that completed it left the sender", wait),
-        Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues away from hosts", up),
-        Column::new("queued_down_ps", "ps", "of fct_ps: that packet in queues between switches, towards hosts", down),
+        Column::new("queued_up_ps", "ps", "of fct_ps: that packet in queues of links that lead away from hosts", up),
+        Column::new(
+            "queued_down_ps",
+            "ps",
+            "of fct_ps: that packet in queues of links between switches that lead towards hosts",
+            down,
+        ),
         Column::new("queued_last_ps", "ps", "of fct_ps: that packet in the queue to its host", last),
         Column::new("serialised_ps", "ps", "of fct_ps: that packet in transmission, link after link", serialised),
         Column::new(
             "propagation_ps",
             "ps",
-            "of fct_ps: that packet in flight and in the processing of switches and hosts",
+            "of fct_ps: that packet's propagation, and processing in switches and hosts",
             propagation,
         ),
         Column::new(
@@ -374,7 +383,7 @@ impl FlowColumns<'_> {
             Column::new("dst", "", "receiving host", Data::U32(flows().map(|flow| flow.dst.0).collect())),
             Column::new("bytes", "B", "length of the message", Data::U64(flows().map(|flow| flow.bytes).collect())),
             Column::new("class", "", "traffic class of the scenario", class),
-            Column::new("transport", "", "scheme that it was submitted to, at first", transport),
+            Column::new("transport", "", "transport that it was first submitted to", transport),
         ]
     }
 
@@ -392,11 +401,11 @@ impl FlowColumns<'_> {
             Column::new(
                 "start_ps",
                 "ps",
-                "when the application handed it over; null if it never came to that",
+                "when the application submitted it; null if it never did",
                 Data::OptU64(started),
             ),
             Column::new("delivered_ps", "ps", "when the receiver had its last byte", Data::OptU64(delivered)),
-            Column::new("completed_ps", "ps", "when the sender knew", Data::OptU64(completed)),
+            Column::new("completed_ps", "ps", "when the sender knew of that", Data::OptU64(completed)),
             Column::new(
                 "fct_ps",
                 "ps",
@@ -406,7 +415,7 @@ impl FlowColumns<'_> {
             Column::new(
                 "ideal_ps",
                 "ps",
-                "the same flow's completion time alone in the network, sent at line rate over all shortest paths",
+                "completion time of the same flow alone in the network, sent at line rate over all shortest paths",
                 Data::U64(self.ideal_ps.to_vec()),
             ),
             Column::new("slowdown", "", "fct_ps / ideal_ps", Data::F64(slowdown)),

@@ -147,10 +147,9 @@ impl Plan {
             let index = usize::from(reserved.transport);
             let (key, name) = (self.scenario.carriers().keys[index].clone(), self.transports[index].name());
             let message = format!(
-                "links of this fabric lie before one another in circles, as in a torus, where no bound is proven for \
-                 links that serve in the \
-                 order of arrival; what {name} guarantees is audited all the same. In turn it is proven: service = \
-                 \"round_robin\""
+                "routes of this fabric depend on each other in cycles, as in a torus, and there no bound is proven \
+                 for links that serve in the order of arrival; the audit still checks what {name} guarantees. With \
+                 service = \"round_robin\" the bound is proven"
             );
             Problem::new(key, message)
         }));
@@ -318,12 +317,12 @@ fn reserved(scenario: &Scenario, work: &WorkloadPlan, network: &NetworkView) -> 
 fn lookahead(scenario: &Scenario, fabric: &Fabric) -> Result<Duration, Problem> {
     let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(fabric));
     if lookahead == Duration::ZERO {
-        let message = "links between groups of nodes need some delay (propagation or switch processing)";
+        let message = "links between partitions of the network need a delay above 0 (propagation or switch processing)";
         return Err(Problem::new("fabric", message));
     }
     let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
     if let Some(index) = scenario.failure.iter().position(short) {
-        let message = format!("an outage is at least as long as a hop's delay, {lookahead}");
+        let message = format!("an outage must last at least as long as one hop's delay, {lookahead}");
         let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
         return Err(Problem::new(format!("failure[{index}].{key}"), message));
     }
@@ -341,7 +340,7 @@ fn arrivals(scenario: &Scenario, fabric: &Fabric) -> Result<BTreeSet<HostId>, Pr
 /// The host whose arrivals are asked for by this name.
 fn arrivals_at(fabric: &Fabric, name: &str) -> Result<HostId, Problem> {
     fabric.as_host(fabric.find(name)?).ok_or_else(|| {
-        Problem::new("", format!("\"{name}\" is a switch; arrivals are noted at hosts, such as \"host0\""))
+        Problem::new("", format!("\"{name}\" is a switch; arrivals are recorded at hosts, such as \"host0\""))
     })
 }
 

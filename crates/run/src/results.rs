@@ -30,7 +30,7 @@ fn sent_columns(plan: &Plan, stats: &[PortStats], end: Time) -> Vec<Column> {
         Column::new(
             "queued_bytes_max",
             "B",
-            "longest that its queues have been together",
+            "the most bytes that its queues held together",
             stat(&|stats| u64::from(stats.queued_bytes_max)),
         ),
     ]
@@ -65,13 +65,13 @@ fn lost_columns(stats: &[PortStats], in_flight: &[InFlight]) -> Vec<Column> {
         Column::new(
             "unroutable_packets",
             "",
-            "packets that came by it to a switch that knew no way on",
+            "packets that it carried to a switch that had no route for them",
             Data::U64((0..stats.len()).map(back).collect()),
         ),
         Column::new(
             "expired_packets",
             "",
-            "packets that were to leave by it and were lost for having come to 64 switches: they went in circles",
+            "packets dropped at it because they had passed 64 switches: they were in a routing loop",
             stat(&|stats| stats.expired_packets),
         ),
         Column::new(
@@ -83,7 +83,7 @@ fn lost_columns(stats: &[PortStats], in_flight: &[InFlight]) -> Vec<Column> {
         Column::new(
             "corrupted_packets",
             "",
-            "packets lost because a bit error hit them: a checksum at the link's end found it",
+            "packets lost because a checksum at the link's end found a bit error",
             of_flight(&|lost| lost.corrupted_packets),
         ),
         Column::new(
@@ -108,29 +108,29 @@ fn queue_columns(stats: &[PortStats]) -> Vec<Column> {
         Column::new(
             "sent_frames",
             "",
-            "frames of the flow control, in no other count",
+            "frames of the flow control, which no other column counts",
             stat(&|stats| stats.sent_frames),
         ),
         Column::new(
             "pauses",
             "",
-            "how often some class, queue or flow of it was paused while none was",
+            "how often a pause of it began: of a class, queue or flow, while no other was paused",
             stat(&|stats| stats.pauses),
         ),
         Column::new(
             "paused_ps",
             "ps",
-            "how long some class, queue or flow of it was paused",
+            "how long at least one class, queue or flow of it was paused",
             stat(&|stats| stats.paused.ps()),
         ),
         Column::new(
             "own_queues_max",
             "",
-            "most queues of its own that the flow control has had in use at once, such as isolation queues",
+            "the most queues that the flow control used there at once, such as isolation queues",
             stat(&|stats| u64::from(stats.own_queues_max)),
         ),
         Column::new("waited_packets", "", "packets that had to wait", stat(&|stats| stats.waited_packets)),
-        Column::new("waited_ps", "ps", "how long they waited, together", stat(&|stats| stats.waited.ps())),
+        Column::new("waited_ps", "ps", "how long they waited, summed", stat(&|stats| stats.waited.ps())),
     ]
 }
 
@@ -159,7 +159,7 @@ pub fn link_columns(fabric: &Fabric) -> Vec<Column> {
     };
     let rate = fabric.links.iter().map(|link| link.rate.bps()).collect();
     vec![
-        Column::new("link", "", "the directed link's number", Data::U32((0..fabric.links.len() as u32).collect())),
+        Column::new("link", "", "number of the directed link", Data::U32((0..fabric.links.len() as u32).collect())),
         Column::new("from", "", "sending node", names(&|link| link.from)),
         Column::new("to", "", "receiving node", names(&|link| link.to)),
         Column::new("tier", "", "from_host, up, down or to_host", tier),
@@ -214,14 +214,14 @@ pub fn counter_table<'a>(
             Column::new(
                 "transport",
                 "",
-                "the scheme, the limiter of hosts, or the flow control of switches",
+                "the transport, the limiter of hosts, or the flow control of switches that counts",
                 transport,
             ),
             Column::new("counter", "", "what it counted", counter),
             Column::new(
                 "value",
                 "",
-                "how often, over all hosts or switches",
+                "how often, summed over all hosts or switches",
                 Data::U64(sums.values().copied().collect()),
             ),
         ],

@@ -100,7 +100,13 @@ fn unknown_names_come_with_the_nearest_known_one() {
     unknown("load = 0.6", "lod = 0.6", 24, "traffic[0].arrivals.poisson.lod", "load");
     unknown("every = \"10us\"", "evry = \"10us\"", 35, "traffic[1].arrivals.periodic.evry", "every");
     unknown("degree = 2", "degre = 2", 38, "traffic[1].pattern.incast.degre", "degree");
-    refused("name = \"good\"", "colour = \"red\"", 1, "colour", &["\"colour\" is no key here. Known: name, seed,"]);
+    refused(
+        "name = \"good\"",
+        "colour = \"red\"",
+        1,
+        "colour",
+        &["\"colour\" is not a known key here. Known: name, seed,"],
+    );
 }
 
 #[test]
@@ -125,7 +131,7 @@ fn values_are_possible() {
     racks("0", "fabric.leaf_spine.racks", 9, &["is 0", "at least 1"]);
     racks("-1", "fabric.leaf_spine.racks", 9, &["-1", "a whole number"]);
     racks("\"two\"", "fabric.leaf_spine.racks", 9, &["two", "a whole number"]);
-    racks("4000000000", "fabric.leaf_spine", 8, &["more than"]);
+    racks("4000000000", "fabric.leaf_spine", 8, &["too many"]);
     refused("\"500KB\"", "\"5KB\"", 15, "switch.buffer.per_port.bytes", &["5KB", "10KB"]);
     refused(
         "\"leaf0\", \"spine1\"",
@@ -144,7 +150,7 @@ fn values_are_possible() {
             words,
         );
     };
-    noisy("0.0", &["0 is no probability", "above 0", "such as 1e-9"]);
+    noisy("0.0", &["0 is not a bit error rate", "above 0", "such as 1e-9"]);
     noisy("-1e-9", &["-0.000000001"]);
     noisy("0.6", &["0.6", "up to 0.5"]);
     noisy("nan", &["NaN"]);
@@ -154,18 +160,23 @@ fn values_are_possible() {
         "switch = \"spine1\"\nbit_error_rate = 1e-9",
         20,
         "failure[0].bit_error_rate",
-        &["belongs to a link"],
+        &["needs a link"],
     );
     let failing = |more: &str, line, key: &str, words: &[&str]| {
         refused("at = \"1us\"", &format!("at = \"1us\"\n{more}"), line, &format!("failure[0].{key}"), words);
     };
-    failing("loss = 0.0", 19, "loss", &["0 is no probability", "up to 1", "such as 1e-3"]);
+    failing("loss = 0.0", 19, "loss", &["0 is not a loss rate", "up to 1", "such as 1e-3"]);
     failing("loss = 1.1", 19, "loss", &["1.1", "up to 1"]);
     failing("loss = nan", 19, "loss", &["NaN"]);
-    failing("rate = \"400Gbps\"", 19, "rate", &["400Gbps is not below the link's own rate, 400Gbps"]);
+    failing("rate = \"400Gbps\"", 19, "rate", &["400Gbps is not below the link's normal rate, 400Gbps"]);
     failing("rate = \"0bps\"", 19, "rate", &["0bps", "1Mbps", "leave rate out"]);
     failing("rate = 0.1", 19, "rate", &["0.1", "like \"100Gbps\""]);
-    failing("one_way = true", 19, "one_way", &["belongs to bit_error_rate, loss or rate", "both directions"]);
+    failing(
+        "one_way = true",
+        19,
+        "one_way",
+        &["has no effect without bit_error_rate, loss or rate", "both directions"],
+    );
     failing("loss = 0.1\nreroute = false", 20, "reroute", &["no effect", "never learns of loss"]);
     let flapping = |down: &str, every: &str, key: &str, words: &[&str]| {
         let flap = format!("until = \"1ms\"\nflap = {{ down = \"{down}\", every = \"{every}\" }}");
@@ -174,20 +185,27 @@ fn values_are_possible() {
     flapping("0s", "10us", "flap.down", &["0ps is not between 0 and every = \"10us\""]);
     flapping("10us", "10us", "flap.down", &["10us is not between"]);
     flapping("1ms", "2ms", "flap.down", &["1ms is longer than the 999us", "never fail"]);
-    flapping("1ns", "1us", "flap.down", &["at least as long as a hop's delay", "650ns"]);
-    flapping("50ns", "99ns", "flap", &["it fails 10091 times", "no more than 10000", "longer intervals"]);
+    flapping("1ns", "1us", "flap.down", &["at least as long as one hop's delay", "650ns"]);
+    flapping("50ns", "99ns", "flap", &["it fails 10091 times", "10000 times", "longer intervals"]);
     failing("flap = { down = \"1us\", every = \"2us\" }", 19, "flap", &["needs an end", "until"]);
     failing("flap = { down = \"1us\" }", 19, "flap", &["missing", "every"]);
     refused("load = 0.6", "load = -0.6", 24, "traffic[0].arrivals.poisson.load", &["-0.6", "such as 0.6"]);
     refused("load = 0.6", "load = nan", 24, "traffic[0].arrivals.poisson.load", &["NaN"]);
     refused("degree = 2", "degree = 20", 38, "traffic[1].pattern.incast.degree", &["20", "between 1 and 3"]);
     refused("\"64KB\"", "\"0B\"", 32, "traffic[1].sizes.constant", &["at least 1B"]);
-    let fits = ["a message of 64KB", "1us of host 0's link at 100Gbps, which is 12.5KB", "take more than 5.12us"];
+    let fits =
+        ["a message of 64KB", "window of 1us: the link of host 0 at 100Gbps carries 12.5KB", "write more than 5.12us"];
     refused("flows = 4\n", "flows = 4\nadmissible = \"1us\"\n", 30, "traffic[1].admissible", &fits);
     refused("flows = 4", "flows = 4\nsenders = \"0-99\"", 30, "traffic[1].senders", &["no host 99", "has 4"]);
     refused("flows = 4", "flows = 4\nsenders = \"3-1\"", 30, "traffic[1].senders", &["3-1", "backwards"]);
-    refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "name them apart"]);
-    refused("[switch]", "host.mtu = \"20KB\"\n[switch]", 14, "fabric.leaf_spine.host", &["\"host\" is no key here"]);
+    refused("name = \"burst\"", "name = \"web\"", 28, "traffic[1].name", &["web", "give each a different name"]);
+    refused(
+        "[switch]",
+        "host.mtu = \"20KB\"\n[switch]",
+        14,
+        "fabric.leaf_spine.host",
+        &["\"host\" is not a known key here"],
+    );
     refused("[switch]", "[host]\nmtu = \"20KB\"\n[switch]", 15, "host.mtu", &["20KB", "9216B"]);
     refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
     refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
@@ -233,18 +251,18 @@ fn settings_without_effect_are_errors() {
         assert!(error.key == key && error.message.contains("no effect"), "{error}");
         let error = problem(GOOD, &[("transport", "r2c2"), (key, "1us")]);
         assert!(
-            error.key == key && error.message.contains("r2c2 takes it that all nodes have the same tables"),
+            error.key == key && error.message.contains("r2c2 assumes that all nodes change their routing tables"),
             "{error}"
         );
     }
     let marking = "[switch]\nmarking = { step = { threshold = \"10KB\" } }";
-    refused("[switch]", marking, 15, "switch.marking", &["no transport here understands marks"]);
+    refused("[switch]", marking, 15, "switch.marking", &["no transport of this scenario reacts to marks"]);
     refused(
         "[switch]",
         "[switch]\nmark_at = \"departure\"",
         15,
         "switch.mark_at",
-        &["no transport here understands marks"],
+        &["no transport of this scenario reacts to marks"],
     );
     let error = problem(GOOD, &[("host.intake_buffer", "20KB")]);
     assert!(error.key == "host.intake_buffer" && error.message.contains("without host.intake_rate"), "{error}");
@@ -268,11 +286,11 @@ fn settings_without_effect_are_errors() {
 #[test]
 fn of_two_names_where_one_is_chosen_none_is_dropped() {
     let two = "transport = { udp = {}, dctcp = {} }";
-    refused("transport = \"udp\"", two, 2, "transport", &["is a second name where one is chosen"]);
+    refused("transport = \"udp\"", two, 2, "transport", &["is a second name, and only one can be chosen"]);
     let error = problem(GOOD, &[("flow_control", "{ pfc = {}, bfc = {} }")]).to_string();
-    assert!(error.contains("is a second name where one is chosen"), "{error}");
+    assert!(error.contains("is a second name, and only one can be chosen"), "{error}");
     let error = problem(GOOD, &[("sharing", "{ aq = {}, rate_limiter = {} }")]).to_string();
-    assert!(error.contains("is a second name where one is chosen"), "{error}");
+    assert!(error.contains("is a second name, and only one can be chosen"), "{error}");
 }
 
 #[test]
@@ -285,7 +303,7 @@ fn numbers_that_are_too_large_are_told_the_range() {
 #[test]
 fn traffic_in_the_distant_future_is_refused_before_it_is_waited_for() {
     let far = "name = \"web\"\nstart = \"4000000s\"";
-    refused("name = \"web\"", far, 5, "measure.interval", &["take one of at least", "start earlier"]);
+    refused("name = \"web\"", far, 5, "measure.interval", &["is too short", "write at least"]);
     let seldom = GOOD.replace("drain = \"10ms\"", "drain = \"10ms\"\ninterval = \"1s\"").replace("name = \"web\"", far);
     Plan::new(&read(&seldom, "x.toml", &[]).unwrap()).unwrap();
 }
@@ -298,7 +316,7 @@ fn files_that_never_end_are_refused() {
             &GOOD.replace("sizes = \"websearch\"\narrivals = { poisson = { load = 0.6 } }\nflows = 5", &trace),
             &[],
         );
-        assert!(error.message.contains("no file"), "{error}");
+        assert!(error.message.contains("not a file"), "{error}");
     }
 }
 
@@ -319,9 +337,9 @@ fn a_value_that_was_set_is_named_as_such() {
     refused(&[("fabric.leaf_spine.racks", "0")], "--set fabric.leaf_spine.racks=0: ", "at least 1");
     let marking = ("switch.marking.step.threshold", "100KB");
     refused(&[marking], "--set switch.marking.step.threshold=100KB: switch.marking: ", "no effect");
-    refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "no time to run");
+    refused(&[("measure.end", "0s")], "--set measure.end=0s: measure.end: ", "nothing would run");
     // Two alternatives at once.
-    refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "write one key");
+    refused(&[("fabric.star.hosts", "3")], "--set fabric.star.hosts=3: ", "needs exactly one key");
     // Of several, the wrong one.
     let sets = [("seed", "3"), ("measure.drain", "10parsec"), ("fabric.leaf_spine.racks", "3")];
     refused(&sets, "--set measure.drain=10parsec: ", "parsec");
@@ -331,7 +349,7 @@ fn a_value_that_was_set_is_named_as_such() {
         let start = format!("--set {key}=-1: traffic[0].arrivals.poisson.load: ");
         refused(&[(&key, "-1")], &start, "is not a load");
     }
-    refused(&[("traffic.wob.flows", "1")], "--set traffic.wob.flows=1: ", "no entry is called \"wob\"");
+    refused(&[("traffic.wob.flows", "1")], "--set traffic.wob.flows=1: ", "there is no entry \"wob\"");
     // What a set value makes wrong elsewhere stands elsewhere.
     let error = problem(GOOD, &[("fabric.leaf_spine.spines", "1")]);
     assert_eq!((error.line, error.key.as_str()), (Some(19), "failure[0].link"), "{error}");
@@ -454,7 +472,7 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
         }
     };
     for name in ["ndp", "pfabric"] {
-        let brings = [name, "brings queues of its own to switches"];
+        let brings = [name, "replaces the queues of switches"];
         said(with(name, "flow_control = \"per_flow_queues\""), "flow_control", &brings);
         said(with(name, "switch.levels = [[1, 2]]"), "switch", &[brings[0], brings[1], "levels"]);
         said(with(name, "switch.marking.step.threshold = \"9KB\"\nearly_drop = true"), "switch.early_drop", &brings);
@@ -463,8 +481,12 @@ fn transports_that_bring_queues_stand_alone_at_switches() {
         let text = GOOD.replacen("\"udp\"", &format!("\"{one}\""), 1);
         problem(&text.replacen("name = \"burst\"", &format!("name = \"burst\"\ntransport = \"{other}\""), 1), &[])
     };
-    said(beside("ndp", "pfabric"), "traffic[1].transport", &["ndp and pfabric both bring queues", "run them apart"]);
-    said(beside("ndp", "harmony"), "transport", &["ndp brings queues", "room that harmony must have"]);
+    said(
+        beside("ndp", "pfabric"),
+        "traffic[1].transport",
+        &["ndp and pfabric both replace the queues", "run them separately"],
+    );
+    said(beside("ndp", "harmony"), "transport", &["ndp replaces the queues", "keep no buffer space for harmony"]);
 }
 
 #[test]
@@ -528,7 +550,7 @@ fn flow_controls_that_can_t_be() {
         &["0", "1 to 7"],
     );
     let lossy = "{ congestion_isolation = { pfc = { classes = [1] } } }";
-    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["lacks 7"]);
+    refused(lossy, "500KB", "flow_control.congestion_isolation.pfc.classes", &["must contain 7"]);
     let pyrrha = |settings: &str, key: &str, words: &[&str]| {
         refused(&format!("{{ pyrrha = {{ {settings} }} }}"), "500KB", &format!("flow_control.pyrrha.{key}"), words);
     };
@@ -541,8 +563,8 @@ fn flow_controls_that_can_t_be() {
     pyrrha("queues = 70000", "queues", &["70000"]);
     pyrrha("tiers = \"singel\"", "tiers", &["single"]);
     pyrrha("roots = \"upstream\"", "roots", &["downstream"]);
-    pyrrha("classes = [1, 1]", "classes", &["1 is not one of 0 to 7, each once"]);
-    pyrrha("classes = []", "classes", &["none is isolated"]);
+    pyrrha("classes = [1, 1]", "classes", &["1 is not a class from 0 to 7, or is named twice"]);
+    pyrrha("classes = []", "classes", &["names no class"]);
     let shared = GOOD.replacen("per_port = { bytes = \"500KB\" }", "shared = { bytes = \"500KB\", alpha = 1.0 }", 1);
     let error = problem(&shared.replacen("transport", "flow_control = \"bfc\"\ntransport", 1), &[]);
     assert!(error.key == "flow_control" && error.message.contains("alpha"), "{error}");

@@ -33,8 +33,8 @@ pub(crate) fn finding<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Fin
             [] => "no paused port waits for itself".to_owned(),
             links => {
                 let links: Vec<String> = links.iter().map(name).collect();
-                let why = if sharing { "; several roots share a queue there, for want of more" } else { "" };
-                format!("paused ports wait for each other in a circle: {}{why}", links.join(", "))
+                let why = if sharing { "; several roots share a queue there, because queues ran out" } else { "" };
+                format!("paused ports wait for each other in a cycle: {}{why}", links.join(", "))
             }
         },
     }

@@ -92,8 +92,8 @@ impl Scheme for Config {
             title: "dcPIM: Datacenter Parallel Iterative Matching",
             source: "Cai, Arashloo, Agarwal: dcPIM: Near-Optimal Proactive Datacenter Transport, SIGCOMM 2022",
             summary: "Hosts match senders with receivers in a few rounds, then receivers clock data with tokens.",
-            needs: "hosts: clocks of equal speed, whatever they show; switches: 3 to 8 strict priorities, packet \
-                    spraying",
+            needs: "hosts: clocks that run at the same rate (their times may differ); switches: 3 to 8 strict \
+                    priorities, packet spraying",
         }
     }
 
@@ -120,15 +120,18 @@ impl Scheme for Config {
             return problem("priorities", format!("{} is not between 3 and 8", self.priorities));
         }
         if self.token_window == Some(Bytes(0)) {
-            return problem("token_window", "a window of 0 admits nothing; leave it out for 1 BDP".into());
+            return problem("token_window", "with a window of 0 nothing would be sent; leave it out for 1 BDP".into());
         }
         if self.departures.has(Departure::PriorityBySize) && self.priorities != 8 {
-            return problem("priorities", "has no effect with the departure priority_by_size; delete one".into());
+            return problem(
+                "priorities",
+                "has no effect with the departure priority_by_size; delete one of the two".into(),
+            );
         }
         if self.departures.has(Departure::RetokenAtEnd) && !self.departures.has(Departure::LooseWindow) {
             return problem(
                 "departures",
-                "retoken_at_end has no effect without loose_window; add that or delete it".into(),
+                "retoken_at_end has no effect without loose_window; add that, or delete this".into(),
             );
         }
         Ok(())

@@ -139,10 +139,10 @@ impl Scheme for Config {
             title: "Fastpass: a centralised zero-queue network",
             source: "Perry, Ousterhout, Balakrishnan, Shah, Fugal: Fastpass: A Centralized \"Zero-Queue\" Datacenter \
                      Network, SIGCOMM 2014",
-            summary: "An arbiter tells every sender when to send and by which path, so that no packet waits for \
-                      another.",
-            needs: "hosts: an arbiter, synchronised clocks, timed sending; switches: source routing, two strict \
-                    priorities",
+            summary: "A central arbiter tells each sender when to send each packet and on which path, so that no \
+                      packet queues.",
+            needs: "hosts: one of them as the arbiter, synchronised clocks, timed sending; switches: source routes, \
+                    two strict priorities",
         }
     }
 
@@ -168,7 +168,10 @@ impl Scheme for Config {
             return Err(Problem::new("control_slots", message));
         }
         if self.patience == Duration::ZERO {
-            return Err(Problem::new("patience", "0 would give up before anything is sent"));
+            return Err(Problem::new(
+                "patience",
+                "at 0 a flow would be given up before anything is sent; write at least 1",
+            ));
         }
         let most = Duration::from_ms(1_000_000);
         let bounded = [
@@ -179,14 +182,15 @@ impl Scheme for Config {
             ("patience", self.patience),
         ];
         match bounded.into_iter().find(|(_, value)| *value > most) {
-            Some((key, value)) => Err(Problem::new(key, format!("{value} is more than sensible: at most {most}"))),
+            Some((key, value)) => Err(Problem::new(key, format!("{value} is too large; at most {most}"))),
             None => Ok(()),
         }
     }
 
     fn check_on(&self, network_view: &NetworkView) -> Result<(), Problem> {
-        network_view
-            .one_link_a_host("gives each host's only link to one packet at a time, and names the path from there on")?;
+        network_view.one_link_a_host(
+            "assigns each host's only link to one packet at a time, and chooses the path from there",
+        )?;
         let fabric = &network_view.fabric;
         if self.arbiter >= fabric.hosts {
             let message = format!("there is no host {}; the last is {}", self.arbiter, fabric.hosts - 1);
@@ -195,15 +199,15 @@ impl Scheme for Config {
         let longest = network_view.site.data_rtts.iter().map(|of| of.0).max().unwrap_or(1);
         if longest > SWITCHES_MAX {
             let message = format!(
-                "a path passes {longest} switches; an allocation has room for the ports of {SWITCHES_MAX}: make the \
-                 fabric smaller"
+                "a path passes {longest} switches, and an allocation holds the ports of {SWITCHES_MAX}; choose a \
+                 smaller fabric"
             );
             return Err(Problem::new("", message));
         }
         let most = fabric.ports[fabric.hosts as usize..].iter().map(Vec::len).max().unwrap_or(0);
         if most > PORTS_MAX {
             let message =
-                format!("a switch has {most} ports; an allocation can name {PORTS_MAX}: make the switches smaller");
+                format!("a switch has {most} ports, and an allocation can name {PORTS_MAX}; choose smaller switches");
             return Err(Problem::new("", message));
         }
         Ok(())

@@ -125,10 +125,10 @@ impl Scheme for Config {
             title: "Harmony: congestion-free delivery",
             source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony: A Congestion-free Datacenter Architecture, NSDI \
                      2024",
-            summary: "Hosts and switches reserve virtual links before a message is sent: queues and delays are \
-                      bounded, or it is rejected.",
-            needs: "switches: two strict priorities of their own, a list of reservations a port, source routes; hosts: \
-                    pacing by slot",
+            summary: "Hosts and switches reserve virtual links before a message is sent, so that queues and delays \
+                      are bounded; or they reject it.",
+            needs: "switches: two strict priorities of their own, a list of reservations for each port, source \
+                    routes; hosts: pacing by slot",
         }
     }
 
@@ -153,11 +153,11 @@ impl Scheme for Config {
             return problem("slots", format!("{} is not between 1 (plain RSVP) and 1024", self.slots));
         }
         if self.delta_admission == Duration::ZERO || self.delta_admission > long {
-            let message = format!("{} is not above 0 (nothing could wait) and up to {long}", self.delta_admission);
+            let message = format!("{} is not above 0 (no message could wait) and at most {long}", self.delta_admission);
             return problem("delta_admission", message);
         }
         if let Some(after) = self.retry_after.filter(|&after| after > long) {
-            return problem("retry_after", format!("{after} is not up to {long}"));
+            return problem("retry_after", format!("{after} is too long; at most {long}"));
         }
         if !(1..=16).contains(&self.attempts) {
             return problem("attempts", format!("{} is not between 1 and 16", self.attempts));
@@ -177,30 +177,39 @@ impl Scheme for Config {
     }
 
     fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
-        network.one_link_a_host("shares each host's only link out in slots, and reserves a path from there on")?;
+        network.one_link_a_host("divides each host's only link into slots, and reserves a path from there")?;
         let (fabric, bounds) = (&*network.fabric, Bounds::new(self, network));
         if bounds.switches > SWITCHES_MAX {
             let switches = bounds.switches;
-            let message = format!("a route has room for {SWITCHES_MAX} switches, and paths here pass {switches}");
+            let message = format!(
+                "a route holds up to {SWITCHES_MAX} switches, and paths here pass {switches}; choose a smaller fabric"
+            );
             return Err(Problem::new("", message));
         }
         if let Some(node) = fabric.ports.iter().position(|ports| ports.len() > PORTS_MAX) {
             let (name, ports) = (&fabric.names[node], fabric.ports[node].len());
-            return Err(Problem::new("", format!("a route names up to {PORTS_MAX} ports, and {name} has {ports}")));
+            return Err(Problem::new(
+                "",
+                format!(
+                    "a route can name up to {PORTS_MAX} ports of a switch, and {name} has {ports}; choose smaller \
+                     switches"
+                ),
+            ));
         }
         if let Some((link, slots)) = narrow(&bounds, fabric) {
             let ends = fabric.link(link);
             let (from, to) = (&fabric.names[ends.from.index()], &fabric.names[ends.to.index()]);
             let message = format!(
-                "{} a link is not one slot of a host ({} / {}) between {from} and {to}; it takes slots = {slots} or \
-                 more",
+                "a link of {} is slower than one slot of a host ({} / {}), from {from} to {to}; write slots = {slots} \
+                 or more",
                 ends.rate, bounds.access_rate, self.slots
             );
             return Err(Problem::new("slots", message));
         }
         let most = (0..fabric.hosts).map(|host| bounds.virtual_links(fabric.host_rate(HostId(host)))).max();
         if most.is_some_and(|most| most >= SLOTS_MAX) {
-            let message = format!("the fastest host would have {} slots; at most {SLOTS_MAX} fit", most.unwrap_or(0));
+            let message =
+                format!("the fastest host would have {} slots; at most {SLOTS_MAX} are possible", most.unwrap_or(0));
             return Err(Problem::new("slots", message));
         }
         Ok(())

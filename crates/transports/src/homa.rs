@@ -105,10 +105,10 @@ impl Scheme for Config {
             title: "Homa: receiver-driven transport using network priorities",
             source: "Montazeri, Li, Alizadeh, Ousterhout: Homa: A Receiver-Driven Low-Latency Transport Protocol Using \
                      Network Priorities, SIGCOMM 2018",
-            summary: "Short messages go at once; receivers grant the rest to a few messages at a time and choose their \
-                      priorities.",
-            needs: "hosts: message lengths known when they begin; switches: 8 strict priorities (2 at least), packet \
-                    spraying, room for RTTbytes of many senders",
+            summary: "Senders send the first bytes of a message at once; receivers grant the rest, to a few messages \
+                      at a time, and choose priorities.",
+            needs: "hosts: message lengths known in advance; switches: 8 strict priorities (2 at least), packet \
+                    spraying, buffer for RTTbytes of many senders",
         }
     }
 
@@ -126,7 +126,7 @@ impl Scheme for Config {
             return problem("priorities", format!("{} is not between 2 and 8", self.priorities));
         }
         if self.rtt_bytes == Some(Bytes(0)) {
-            return problem("rtt_bytes", "with 0 nothing would ever be sent; leave it out for one round trip".into());
+            return problem("rtt_bytes", "at 0 nothing would be sent; leave it out for one round trip".into());
         }
         let most = self.priorities - 1;
         if let Some(levels) = self.unscheduled_levels
@@ -138,7 +138,7 @@ impl Scheme for Config {
             );
         }
         if !self.cutoffs.is_empty() && self.unscheduled_levels.is_some() {
-            return problem("unscheduled_levels", "has no effect beside cutoffs; delete one".into());
+            return problem("unscheduled_levels", "has no effect beside cutoffs; delete one of the two".into());
         }
         if self.cutoffs.len() >= usize::from(most) {
             let message = format!(
@@ -149,10 +149,10 @@ impl Scheme for Config {
             return problem("cutoffs", message);
         }
         if self.cutoffs.windows(2).any(|two| two[0] >= two[1]) {
-            return problem("cutoffs", "each must be larger than the one before".into());
+            return problem("cutoffs", "must rise: each cutoff larger than the one before".into());
         }
         if self.overcommitment == Some(0) {
-            return problem("overcommitment", "with 0 nothing would ever be granted".into());
+            return problem("overcommitment", "at 0 nothing would be granted; write at least 1".into());
         }
         if !(Duration::from_us(1)..=Duration::from_ms(1_000_000)).contains(&self.resend_after) {
             return problem("resend_after", format!("{} is not between 1us and 1000s", self.resend_after));

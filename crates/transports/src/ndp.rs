@@ -120,11 +120,10 @@ impl Scheme for Config {
             title: "NDP",
             source: "Handley et al.: Re-architecting Datacenter Networks and Stacks for Low Latency and High \
                      Performance, SIGCOMM 2017",
-            summary: "Senders push a first window at line rate over all paths, switches trim what does not fit, \
+            summary: "Senders send a first window at line rate over all paths, switches trim packets that do not fit, \
                       receivers pull the rest.",
-            needs: "switches: two queues a port (eight packets of data, and headers before them), trimming, return to \
-                    sender, source routes; \
-                    hosts: paths to all others, pulls paced by the packet",
+            needs: "switches: two queues a port (eight data packets, and headers with priority), trimming, return to \
+                    sender, source routes; hosts: all paths to every other host, pulls paced at the link rate",
         }
     }
 

@@ -82,8 +82,9 @@ impl Scheme for Config {
         About {
             title: "pFabric: minimal near-optimal datacenter transport",
             source: "Alizadeh, Yang, Sharif, Katti, McKeown, Prabhakar, Shenker: pFabric, SIGCOMM 2013",
-            summary: "Packets carry what remains of their flows; switches send the least first and lose the greatest.",
-            needs: "hosts: flow sizes known; switches: queues sorted by a number in each packet and by flow, packet \
+            summary: "Packets carry the bytes that their flow has left; switches send the smallest first and drop the \
+                      largest.",
+            needs: "hosts: flow sizes known in advance; switches: queues sorted by remaining size and by flow, packet \
                     spraying",
         }
     }
@@ -99,15 +100,18 @@ impl Scheme for Config {
     fn check(&self) -> Result<(), Problem> {
         let problem = |key: &str, message: String| Err(Problem::new(key, message));
         if self.queue.is_some_and(|queue| queue.get() < 1_500) {
-            return problem("queue", "a queue has room for a packet at least: 1500B".into());
+            return problem("queue", "must have room for at least one packet, 1500B".into());
         }
         let most = |bytes: Option<Bytes>| bytes.is_some_and(|bytes| bytes.get() > 1 << 30);
         if most(self.queue) || most(self.initial_window) {
             let key = if most(self.queue) { "queue" } else { "initial_window" };
-            return problem(key, "more than 1GiB is more than sensible".into());
+            return problem(key, "is too large; at most 1GiB".into());
         }
         if self.initial_window == Some(Bytes(0)) {
-            return problem("initial_window", "a window of 0 lets nothing out; leave it out for 1 BDP".into());
+            return problem(
+                "initial_window",
+                "with a window of 0 nothing would be sent; leave it out for 1 BDP".into(),
+            );
         }
         if !(1.0..=1_000.0).contains(&self.window_max) {
             return problem("window_max", format!("{} is not between 1 (as it started) and 1000", self.window_max));
@@ -116,7 +120,10 @@ impl Scheme for Config {
             return problem("timeout", format!("{} is not between 1 (no answer can be sooner) and 1000", self.timeout));
         }
         if self.probe_after == 0 {
-            return problem("probe_after", "0 would probe before anything is sent; 5 in the paper".into());
+            return problem(
+                "probe_after",
+                "at 0 it would probe before anything is sent; write at least 1 (5 in the paper)".into(),
+            );
         }
         Ok(())
     }

@@ -110,10 +110,10 @@ impl Scheme for Config {
         About {
             title: "pHost: distributed near-optimal datacenter transport over commodity network fabric",
             source: "Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker: pHost, CoNEXT 2015",
-            summary: "Receivers hand out a token each packet time to the flow that they like best, senders use those \
-                      that they like best.",
-            needs: "hosts: flow sizes known, timers of a packet's transmission time; switches: 2 or 3 strict \
-                    priorities, packet spraying",
+            summary: "A receiver gives one token each packet time, to the flow that it prefers (by default the \
+                      shortest); senders spend tokens in the same order.",
+            needs: "hosts: flow sizes known in advance, timers as fine as a packet's transmission time; switches: 2 \
+                    or 3 strict priorities, packet spraying",
         }
     }
 
@@ -141,13 +141,13 @@ impl Scheme for Config {
             return problem("priorities", format!("{} is neither 2 nor 3", self.priorities));
         }
         if self.priorities == 2 && self.short_flow.is_some() {
-            return problem("short_flow", "has no effect with 2 priorities; delete one".into());
+            return problem("short_flow", "has no effect with 2 priorities; delete one of the two".into());
         }
         if self.token_window == Some(Bytes(0)) {
-            return problem("token_window", "a window of 0 admits nothing; leave it out for 1 BDP".into());
+            return problem("token_window", "with a window of 0 nothing would be sent; leave it out for 1 BDP".into());
         }
         if let Some(free) = self.free_tokens.filter(|free| free.get() > 1 << 30) {
-            return problem("free_tokens", format!("{free} is more than sensible: at most 1GiB"));
+            return problem("free_tokens", format!("{free} is too large; at most 1GiB"));
         }
         Ok(())
     }

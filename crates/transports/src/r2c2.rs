@@ -168,7 +168,7 @@ impl Scheme for Config {
             source: "Costa, Ballani, Razavi, Kash: R2C2: A Network Stack for Rack-scale Computers, SIGCOMM 2015",
             summary: "Broadcasts flow events, so that each node computes fair rates for its flows, and routes packets \
                       at their sources.",
-            needs: "switches of nodes that forward by routes in packets and broadcasts by tables",
+            needs: "switches: forwarding of packets by source route, of broadcasts by table",
         }
     }
 
@@ -189,7 +189,7 @@ impl Scheme for Config {
             "headroom",
             self.headroom,
             (0.0..1.0).contains(&self.headroom),
-            "a share from 0 to below 1, such as 0.05",
+            "a share of at least 0 and below 1, such as 0.05",
         )?;
         let gain = self.smoothing > 0.0 && self.smoothing <= 1.0;
         share("smoothing", self.smoothing, gain, "a weight above 0 and up to 1, such as 0.5")?;
@@ -203,7 +203,10 @@ impl Scheme for Config {
             }
         }
         if self.probes == 0 {
-            return Err(Problem::new("probes", "0 would fail a flow before its receiver can answer; 1 or more"));
+            return Err(Problem::new(
+                "probes",
+                "at 0 a flow would fail before its receiver can answer; write at least 1",
+            ));
         }
         if self.class > 7 {
             return Err(Problem::new("class", format!("{} is not one of 0 to 7", self.class)));
@@ -213,30 +216,34 @@ impl Scheme for Config {
             if self.control != Control::Decentralised {
                 return Err(Problem::new(
                     "adapt",
-                    "nodes select what they know of: it needs control = \"decentralised\"",
+                    "needs control = \"decentralised\", because each node selects routes for the flows that it knows",
                 ));
             }
         }
         for (index, own) in self.allocations.iter().enumerate() {
             let here = |key: &str, message: String| Err(Problem::new(format!("allocations[{index}].{key}"), message));
             if own.weight == 0 {
-                return here("weight", "0 would give it nothing; 1 to 255".to_owned());
+                return here("weight", "at 0 the tenant would get nothing; write 1 to 255".to_owned());
             }
             if own.produced_at == Some(Rate::ZERO) {
-                return here("produced_at", "0 would never be done; leave it out for at once".to_owned());
+                return here("produced_at", "at 0 it would never finish; leave it out for no delay".to_owned());
             }
             if self.allocations[..index].iter().any(|other| other.traffic == own.traffic) {
-                return here("traffic", format!("\"{}\" has an allocation already", own.traffic));
+                return here(
+                    "traffic",
+                    format!("\"{}\" has an allocation already; delete one of the two", own.traffic),
+                );
             }
         }
         Ok(())
     }
 
     fn check_on(&self, network_view: &NetworkView) -> Result<(), Problem> {
-        network_view.one_link_a_host("takes a host and its switch for one node, joined by a link")?;
+        network_view.one_link_a_host("treats a host and its switch as one node, joined by one link")?;
         if usize::from(network_view.site.mtu_bytes) <= wire::DATA_BYTES {
             let (header, mtu) = (wire::DATA_BYTES, network_view.site.mtu_bytes);
-            let message = format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; write more");
+            let message =
+                format!("a data packet's header takes {header} bytes, and host.mtu is {mtu}B; set host.mtu higher");
             return Err(Problem::new("", message));
         }
         let network = network_view.common.get::<Networks>().of(&network_view.fabric, &network_view.routes);

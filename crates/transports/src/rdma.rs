@@ -163,7 +163,7 @@ impl<A: Algorithm> Scheme for Config<A> {
         if let Window::Fixed { bdps } | Window::Variable { bdps } = self.window
             && !(bdps > 0.0 && bdps <= 1e6)
         {
-            let message = format!("{bdps} is not above 0 and at most 1e6; \"unlimited\" is no window");
+            let message = format!("{bdps} is not above 0 and at most 1e6; for no window write \"unlimited\"");
             return Err(Problem::new("window.bdps", message));
         }
         self.recovery.check().map_err(|problem| problem.under("recovery"))?;
@@ -240,7 +240,9 @@ impl Recovery {
 
     fn check(&self) -> Result<(), Problem> {
         let least = |key: &str, timeout: Duration| {
-            let message = || format!("{timeout} would time out on what is on its way; write at least 1us");
+            let message = || {
+                format!("{timeout} is shorter than a round trip, and every packet would time out; write at least 1us")
+            };
             if timeout < Duration::from_us(1) { Err(Problem::new(key, message())) } else { Ok(()) }
         };
         match *self {

@@ -126,7 +126,7 @@ impl<A: Algorithm> Scheme for Config<A> {
 
     fn check(&self) -> Result<(), Problem> {
         if self.initial_window == 0 {
-            return Err(Problem::new("initial_window", "0 would never send; write at least 1"));
+            return Err(Problem::new("initial_window", "at 0 nothing would be sent; write at least 1"));
         }
         if self.rto_min == Duration::ZERO || self.rto_min > self.rto_max {
             let message = format!("{} is not above 0 and at most rto_max, {}", self.rto_min, self.rto_max);
@@ -153,8 +153,8 @@ impl<A: Algorithm> Scheme for Config<A> {
         if let Some(plb) = &self.plb {
             plb.check().map_err(|problem| problem.under("plb"))?;
             if self.control.ecn() != Ecn::Proportional {
-                let message = "goes by the share of marked bytes, which this congestion control does not learn; leave \
-                               it out, or take dctcp";
+                let message = "needs the share of marked bytes, which this congestion control does not measure; leave \
+                               it out, or choose dctcp";
                 return Err(Problem::new("plb", message));
             }
         }

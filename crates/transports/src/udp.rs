@@ -40,7 +40,7 @@ impl Scheme for Config {
         About {
             title: "UDP at a constant rate",
             source: "RFC 768",
-            summary: "Sends at a set rate, whatever happens to the packets.",
+            summary: "Sends at a fixed rate, whatever happens to its packets.",
             needs: "nothing",
         }
     }
@@ -58,10 +58,10 @@ impl Scheme for Config {
             return Err(Problem::new("class", format!("{} is not one of 0 to 7", self.class)));
         }
         if self.rate == Some(Rate::ZERO) {
-            return Err(Problem::new("rate", "0 would never send; leave it out for the rate of the link"));
+            return Err(Problem::new("rate", "at 0 nothing would be sent; leave it out for the rate of the link"));
         }
         if self.patience > Duration::from_ms(1_000_000) {
-            return Err(Problem::new("patience", format!("{} is more than sensible: at most 1000s", self.patience)));
+            return Err(Problem::new("patience", format!("{} is too long; at most 1000s", self.patience)));
         }
         Ok(())
     }

@@ -38,7 +38,12 @@ pub(crate) fn spread(flows: &mut [Flow], window: Duration, factor: f64, view: &F
             flow.start = free;
         }
         if flow.start > LATEST {
-            return Err(Problem::new("admissible", format!("the last would arrive after {LATEST}; take fewer")));
+            return Err(Problem::new(
+                "admissible",
+                format!(
+                    "the last message would arrive after {LATEST}, which is the latest time possible; write fewer flows"
+                ),
+            ));
         }
         sender.add(flow.start, flow.bytes);
         receiver.add(flow.start, flow.bytes);
@@ -68,8 +73,8 @@ impl Ends {
         }
         let needed = Duration::from_secs_f64(bytes as f64 * self.factor * 8.0 / rate.bps() as f64);
         let message = format!(
-            "a message of {} never fits in {} of host {host}'s link at {rate}, which is {}; take more than {needed}, \
-             or smaller messages",
+            "a message of {} never fits into the window of {}: the link of host {host} at {rate} carries {} in that \
+             time; write more than {needed}, or smaller messages",
             Bytes(bytes),
             self.window,
             Bytes(room as u64),

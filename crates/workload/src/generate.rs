@@ -25,10 +25,11 @@ pub fn generate<T>(classes: &[Traffic<T>], view: &FabricView, seed: u64) -> Resu
     for (index, class) in classes.iter().enumerate() {
         let here = |problem: Problem| problem.under(format!("[{index}]"));
         if let Some(twin) = classes[..index].iter().position(|other| other.name == class.name) {
-            let message = format!("\"{}\" is also the name of class [{twin}]; name them apart", class.name);
+            let message = format!("\"{}\" is also the name of class [{twin}]; give each a different name", class.name);
             return Err(here(Problem::new("name", message)));
         }
-        let number = u16::try_from(index).map_err(|_| here(Problem::new("", "more than 65,536 classes")))?;
+        let number =
+            u16::try_from(index).map_err(|_| here(Problem::new("", "is one class too many; at most 65,536")))?;
         class.check().map_err(here)?;
         let begin = flows.len();
         match &class.loaded {
@@ -85,7 +86,7 @@ fn invent<T>(
     let senders = hosts("senders", &class.senders)?;
     let mut picker = Picker::new(pattern, senders, receivers, view, stream("workload.pattern"))?;
     if picker.round_flows() > FLOWS_MAX as f64 {
-        return Err(too_many("pattern", "one round alone"));
+        return Err(too_many("pattern", "a single round of this pattern"));
     }
     let sizes = class.sizes.as_ref().expect("checked");
     let sizes = sizes.sampler(class.round_to.unwrap_or(Bytes(1))).map_err(|p| p.under("sizes"))?;
@@ -188,7 +189,7 @@ fn gap_ps(arrivals: &Arrivals, picker: &Picker<'_>, sizes: &Sampler, view: &Fabr
     let Some(load) = load else {
         // Beside a given gap, the settings of a load have no effect.
         if *of != LoadOf::default() || *counting != Counting::default() {
-            return Err(Problem::new(key, "of and counting have no effect beside every; remove them"));
+            return Err(Problem::new(key, "of and counting have no effect beside every; delete them"));
         }
         return Ok(every.expect("checked").ps() as f64);
     };
@@ -268,7 +269,7 @@ impl<'a> Output<'a> {
     ) -> Result<Output<'a>, Problem> {
         let full = class.flows.map_or(u64::MAX, |count| count.saturating_add(flows.len() as u64));
         if class.flows.is_some() && full > FLOWS_MAX {
-            return Err(too_many("flows", &format!("{full} in all")));
+            return Err(too_many("flows", &format!("with {full} flows the scenario")));
         }
         let Traffic { start, duration, phases, .. } = *class;
         Ok(Output { flows, class: number, full, sizes, stream, start, duration, phases })
@@ -282,7 +283,7 @@ impl<'a> Output<'a> {
         };
         let count = class.flows.map_or(timed, |flows| if timed < flows as f64 { timed } else { flows as f64 });
         if class.duration.is_some() && count > FLOWS_MAX as f64 {
-            return Err(too_many("duration", &format!("{count:.2e} in this time")));
+            return Err(too_many("duration", &format!("with about {count:.2e} flows in this time the class")));
         }
         if count.is_finite() {
             self.flows.reserve(count as usize);
@@ -305,7 +306,12 @@ impl<'a> Output<'a> {
         }
         let instant = self.start.saturating_add(Duration::from_ps(passed));
         if instant > LATEST {
-            return Err(Problem::new("flows", format!("the last would arrive after {LATEST}; take fewer")));
+            return Err(Problem::new(
+                "flows",
+                format!(
+                    "the last message would arrive after {LATEST}, which is the latest time possible; write fewer flows"
+                ),
+            ));
         }
         Ok(Some(instant))
     }
@@ -314,7 +320,7 @@ impl<'a> Output<'a> {
     fn push(&mut self, (src, dst, weight): Part, start: Time, after: Option<FlowId>) -> Result<bool, Problem> {
         let before = self.flows.len() as u64;
         if before >= FLOWS_MAX {
-            return Err(too_many("flows", "this class's share"));
+            return Err(too_many("flows", "with the flows of this class the scenario"));
         }
         let bytes = self.sizes.draw(&mut self.stream, weight);
         self.flows.push(Flow { src, dst, bytes, start, class: self.class, after });
@@ -323,7 +329,10 @@ impl<'a> Output<'a> {
 }
 
 fn too_many(key: &str, what: &str) -> Problem {
-    Problem::new(key, format!("{what} would be more than {FLOWS_MAX} flows; take less"))
+    Problem::new(
+        key,
+        format!("{what} would have more than {FLOWS_MAX} flows, which is the most; write a smaller number"),
+    )
 }
 
 /// The flows of a class with a trace.

@@ -67,7 +67,7 @@ impl FromStr for Span {
             None => (false, part),
         };
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| fail("it is not a number or a range"));
+        let number = |text: &str| text.trim().parse::<u32>().map_err(|_| fail("it is neither a number nor a range"));
         let (first, last) = (number(first)?, number(last)?);
         if first > last { Err(fail("the range runs backwards")) } else { Ok(Span { racks, first, last }) }
     }

@@ -145,13 +145,16 @@ impl<'a> Picker<'a> {
         mut stream: Stream,
     ) -> Result<Picker<'a>, Problem> {
         if receivers.is_empty() {
-            return Err(Problem::new("receivers", "nobody receives (what avoid names is taken out)"));
+            return Err(Problem::new(
+                "receivers",
+                "leaves no receiver once the hosts of `avoid` are taken out; name more",
+            ));
         }
         if let [lone] = receivers[..] {
             senders.retain(|sender| *sender != lone);
         }
         if senders.is_empty() {
-            return Err(Problem::new("senders", "nobody has anybody else to send to"));
+            return Err(Problem::new("senders", "has no host with a receiver other than itself; name more hosts"));
         }
         let kind = match pattern {
             Pattern::AllToAll => Kind::AllToAll,
@@ -167,7 +170,10 @@ impl<'a> Picker<'a> {
                 let most = senders.len() - usize::from(receivers.iter().any(|r| senders.binary_search(r).is_ok()));
                 degree("incast", incast.degree, most, "senders")?;
                 if incast.flows_per_sender == 0 {
-                    return Err(Problem::new("pattern.incast.flows_per_sender", "0 would send nothing"));
+                    return Err(Problem::new(
+                        "pattern.incast.flows_per_sender",
+                        "0 would send nothing; write at least 1",
+                    ));
                 }
                 Kind::Incast(*incast)
             }
@@ -180,7 +186,10 @@ impl<'a> Picker<'a> {
             Pattern::RackShuffle(RackShuffle { by }) => {
                 let racks = view.rack_of.iter().max().map_or(0, |last| last + 1);
                 if by.checked_rem(racks) == Some(0) {
-                    let message = format!("{by} modulo {racks} racks leads back to the same rack");
+                    let message = format!(
+                        "{by} is a multiple of {racks}, the number of racks, so that a rack would send to itself; \
+                         write another number"
+                    );
                     return Err(Problem::new("pattern.rack_shuffle.by", message));
                 }
                 let target = (0..racks).map(|rack| ((u64::from(rack) + u64::from(*by)) % u64::from(racks)) as u32);
@@ -188,9 +197,12 @@ impl<'a> Picker<'a> {
             }
             Pattern::Moe(moe) => {
                 share("moe", moe.share)?;
-                degree_named("pattern.moe.hot", moe.hot, receivers.len() - 1, "receivers besides a cold one")?;
+                degree_named("pattern.moe.hot", moe.hot, receivers.len() - 1, "number of receivers less one")?;
                 if moe.redraw_every == Some(0) {
-                    return Err(Problem::new("pattern.moe.redraw_every", "0 rounds; leave it out for never"));
+                    return Err(Problem::new(
+                        "pattern.moe.redraw_every",
+                        "0 rounds make no sense; leave it out to draw only once",
+                    ));
                 }
                 Kind::Moe { moe: *moe, hot: vec![false; view.rack_of.len()], rounds: 0 }
             }
@@ -201,7 +213,7 @@ impl<'a> Picker<'a> {
             picker.senders.retain(|sender| target[sender.index()] != *sender);
         }
         if picker.round_flows() == 0.0 {
-            return Err(Problem::new("pattern", "no sender has a receiver other than itself; widen receivers"));
+            return Err(Problem::new("pattern", "no sender has a receiver other than itself; name more receivers"));
         }
         Ok(picker)
     }
@@ -347,7 +359,8 @@ fn weighted(host: HostId, weights: &[f64], hosts: &[HostId], stream: &mut Stream
 fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> Result<(), Problem> {
     let key = "pattern.weighted";
     if weights.len() != receivers.len() {
-        let message = format!("{} weights for {} receivers; write one for each", weights.len(), receivers.len());
+        let message =
+            format!("has {} weights for {} receivers; write one for each receiver", weights.len(), receivers.len());
         return Err(Problem::new(key, message));
     }
     if let Some(weight) = weights.iter().find(|weight| !(**weight >= 0.0 && **weight <= 1e12)) {
@@ -356,7 +369,13 @@ fn check_weights(weights: &[f64], senders: &[HostId], receivers: &[HostId]) -> R
     let alone =
         |sender: &&HostId| receivers.iter().zip(weights).all(|(host, weight)| host == *sender || *weight == 0.0);
     match senders.iter().find(alone) {
-        Some(sender) => Err(Problem::new(key, format!("no host but {sender} itself has a weight for it to send to"))),
+        Some(sender) => Err(Problem::new(
+            key,
+            format!(
+                "host {sender} has nobody to send to: all other receivers have weight 0; give one of them a weight \
+                 above 0"
+            ),
+        )),
         None => Ok(()),
     }
 }
@@ -381,7 +400,12 @@ fn permutation(
     stream: &mut Stream,
 ) -> Result<Vec<HostId>, Problem> {
     if receivers.len() < senders.len() {
-        let message = format!("{} senders can't each have one of {} receivers", senders.len(), receivers.len());
+        let message = format!(
+            "a permutation needs a receiver for each sender, and there are {} senders for {} receivers; name more \
+             receivers",
+            senders.len(),
+            receivers.len()
+        );
         return Err(Problem::new("receivers", message));
     }
     let mut order = receivers.to_vec();
@@ -399,7 +423,11 @@ impl Stride {
     fn targets(self, senders: &[HostId], receivers: &[HostId], view: &FabricView) -> Result<Vec<HostId>, Problem> {
         let hosts = u64::from(view.hosts());
         if u64::from(self.by) % hosts == 0 {
-            let message = format!("{} modulo {hosts} hosts leads back to the sender", self.by);
+            let message = format!(
+                "{} is a multiple of {hosts}, the number of hosts, so that a host would send to itself; write another \
+                 number",
+                self.by
+            );
             return Err(Problem::new("pattern.stride.by", message));
         }
         let mut target: Vec<HostId> = (0..view.hosts()).map(HostId).collect();
@@ -418,19 +446,22 @@ impl HotSpots {
         share("hot_spots", self.share)?;
         let hot = self.hosts.resolve(view).map_err(|p| p.under("pattern.hot_spots.hosts"))?;
         if let Some(stranger) = hot.iter().find(|host| receivers.binary_search(host).is_err()) {
-            let message = format!("host {stranger} is hot but not among the receivers");
+            let message = format!("host {stranger} is not among the receivers; add it there or leave it out here");
             return Err(Problem::new("pattern.hot_spots.hosts", message));
         }
         let cold: Vec<HostId> = receivers.iter().copied().filter(|host| hot.binary_search(host).is_err()).collect();
         if cold.is_empty() {
-            return Err(Problem::new("pattern.hot_spots.hosts", "every receiver is hot; leave some out"));
+            return Err(Problem::new(
+                "pattern.hot_spots.hosts",
+                "every receiver is hot; leave some out of the hot ones",
+            ));
         }
         Ok(Kind::HotSpots { hot, cold, share: self.share })
     }
 }
 
 fn degree(pattern: &str, degree: u32, most: usize, noun: &str) -> Result<(), Problem> {
-    degree_named(&format!("pattern.{pattern}.degree"), degree, most, &format!("{noun} at hand"))
+    degree_named(&format!("pattern.{pattern}.degree"), degree, most, &format!("number of {noun}"))
 }
 
 fn degree_named(key: &str, degree: u32, most: usize, noun: &str) -> Result<(), Problem> {

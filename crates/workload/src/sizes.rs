@@ -93,7 +93,10 @@ impl Sizes {
             Sizes::Uniform(Uniform { min, max }) => {
                 positive("uniform.min", *min)?;
                 if min > max {
-                    return Err(Problem::new("uniform.max", format!("{max} is less than the minimum, {min}")));
+                    return Err(Problem::new(
+                        "uniform.max",
+                        format!("{max} is less than min, {min}; write at least that"),
+                    ));
                 }
                 Law::Cdf(Cdf::uniform(min.0 as f64, max.0 as f64))
             }

@@ -250,7 +250,7 @@ impl<T> Traffic<T> {
         if let Some(Sizes::CdfFile(file)) = &self.sizes {
             let key = "sizes.cdf_file.path";
             let text = String::from_utf8(content(&file.path, key)?)
-                .map_err(|error| Problem::new(key, format!("\"{}\" is no UTF-8 text: {error}", file.path)))?;
+                .map_err(|error| Problem::new(key, format!("\"{}\" is not UTF-8 text: {error}", file.path)))?;
             let table = Table::parse(&text, &file.path, file.unit, file.probability)
                 .map_err(|error| Problem::new(key, error.to_string()))?;
             self.sizes = Some(Sizes::Cdf(table));
@@ -289,24 +289,27 @@ impl<T> Traffic<T> {
             return problem("arrivals", message);
         };
         if self.round_to == Some(Bytes(0)) {
-            return problem("round_to", "0B is no size; leave it out, or write \"1460B\" for whole packets");
+            return problem("round_to", "0B is not a size; leave it out, or write \"1460B\" for whole packets");
         }
         if self.flows == Some(0) {
-            return problem("flows", "0 flows are no traffic; remove the class instead");
+            return problem("flows", "at 0 the class has no traffic; delete the class instead");
         }
         if self.duration == Some(Duration::ZERO) {
-            return problem("duration", "nothing can arrive in no time");
+            return problem("duration", "at 0 nothing can arrive; write a time above 0, or leave it out");
         }
         if let Some(phases) = self.phases
             && (phases.on == Duration::ZERO || phases.off == Duration::ZERO)
         {
-            return problem("phases", "on and off must both last; remove phases for traffic without a break");
+            return problem("phases", "on and off must both be above 0; delete phases for traffic without breaks");
         }
         if self.admissible == Some(Duration::ZERO) {
-            return problem("admissible", "no message fits in no time; give a span, such as \"63us\", or leave it out");
+            return problem(
+                "admissible",
+                "at 0 no message fits; write a time above 0, such as \"63us\", or leave it out",
+            );
         }
         if self.admissible.is_some() && matches!(arrivals, Arrivals::ClosedLoop(_)) {
-            let message = "has no effect on a closed loop, whose messages arrive when others complete; remove it";
+            let message = "has no effect on a closed loop, whose messages arrive when others complete; delete it";
             return problem("admissible", message);
         }
         self.check_arrivals(arrivals)
@@ -328,7 +331,10 @@ impl<T> Traffic<T> {
             ("admissible", self.admissible.is_some()),
         ];
         if let Some((key, _)) = unused.iter().find(|(_, set)| *set) {
-            return problem(key, "has no effect beside a trace, which says all of that itself; remove one of them");
+            return problem(
+                key,
+                "has no effect beside a trace, which sets sizes, times and hosts itself; delete one of them",
+            );
         }
         match self.loaded {
             Some(_) => Ok(()),
@@ -380,10 +386,13 @@ impl<T> Traffic<T> {
 fn pace(load: &Option<f64>, every: &Option<Duration>) -> Result<(), Problem> {
     match (load, every) {
         // NaN fails the comparison. Overload is allowed, since it is worth studying.
-        (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => {
-            Err(Problem::new("load", format!("{load} is not a load; it is a share above 0, such as 0.6")))
+        (Some(load), None) if !(*load > 0.0 && *load <= 100.0) => Err(Problem::new(
+            "load",
+            format!("{load} is not a load; write a share of the link rate above 0, such as 0.6"),
+        )),
+        (None, Some(Duration::ZERO)) => {
+            Err(Problem::new("every", "at 0 all messages would arrive at once; write a time above 0, such as \"1us\""))
         }
-        (None, Some(Duration::ZERO)) => Err(Problem::new("every", "arrivals need time between them, such as \"1us\"")),
         (Some(_), None) | (None, Some(_)) => Ok(()),
         (Some(_), Some(_)) => Err(Problem::new("load", "given beside every, which already sets it; remove one")),
         (None, None) => Err(Problem::new("load", "missing: set load, such as 0.6, or every, such as \"1us\"")),

@@ -393,7 +393,7 @@ fn files_are_read_through_the_caller() {
     let error = trace.load(|_| Ok(b"1\n\xff 1 3 100 1 0\n".into())).unwrap_err();
     assert!(error.message.contains("flow.txt, line 2: text is \"byte 0xff\", but should be UTF-8"), "{error}");
     let error = sizes_file.load(|_| Ok(vec![0xff])).unwrap_err();
-    assert!(error.message.contains("\"w.txt\" is no UTF-8"), "{error}");
+    assert!(error.message.contains("\"w.txt\" is not UTF-8"), "{error}");
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn what_can_never_be_admissible_is_refused() {
     let once = "sizes = { constant = '1MB' }\narrivals = 'all_at_once'\n";
     let error = problem(&format!("{once}admissible = '63us'"), &view);
     assert_eq!(error.key, "[0].admissible");
-    for word in ["1MB", "63us", "787.5KB", "take more than 80us"] {
+    for word in ["1MB", "63us", "787.5KB", "write more than 80us"] {
         assert!(error.message.contains(word), "{word} is not in {error}");
     }
     let closed = "sizes = 'imc10'\narrivals = { closed_loop = {} }\nflows = 9\nadmissible = '63us'";

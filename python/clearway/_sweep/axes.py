@@ -22,12 +22,12 @@ class Axis:
     """
 
     names: Sequence[str]
-    """What each key is called."""
+    """The name of each key."""
     keys: Sequence[str]
     steps: Sequence[Sequence[Any]]
     """The values of all keys, step by step."""
     labels: Sequence[Sequence[Label]]
-    """What they are called, likewise."""
+    """Their labels, step by step."""
 
     @staticmethod
     def of(name: str, key: str, values: Iterable[Any]) -> Axis:
@@ -60,7 +60,7 @@ def cross(
 
 
 MOST = 100_000
-"""Runs of a sweep. More are a slip: planning alone would take minutes, and gigabytes."""
+"""The most runs of a sweep. More are a mistake: planning alone would take minutes and gigabytes."""
 
 
 def too_many(bases: int, axes: Sequence[Axis]) -> str:
@@ -71,8 +71,8 @@ def too_many(bases: int, axes: Sequence[Axis]) -> str:
         return ""
     product = " x ".join(f"{count:,}" for count in ([bases] if bases > 1 else []) + counts)
     return (
-        f"{product} are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), or by larger "
-        "steps"
+        f"{product} combinations are {runs:,} runs, and at most {MOST:,} are possible; vary keys together ([[zip]]), "
+        "or in larger steps"
     )
 
 
@@ -105,7 +105,7 @@ def _combinations(
 
 
 def short_names(keys: Iterable[str]) -> dict[str, str]:
-    """The last part of each key, or the whole where two end alike.
+    """The last part of each key, or the whole key if two end alike.
 
     >>> short_names(["seed", "fabric.star.rate", "host.rate"])
     {'seed': 'seed', 'fabric.star.rate': 'fabric.star.rate', 'host.rate': 'host.rate'}
@@ -116,7 +116,7 @@ def short_names(keys: Iterable[str]) -> dict[str, str]:
 
 
 def label(value: Any) -> Label:
-    """What to call a value.
+    """The label of a value.
 
     >>> label({"dcpim": {"rounds": 3, "channels": 2}})
     'dcpim rounds 3 channels 2'

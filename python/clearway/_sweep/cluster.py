@@ -1,4 +1,4 @@
-"""An executor of Dask's workers: on a scheduler that there is, or on one that a launcher of Dask's own starts (Slurm,
+"""An executor on Dask workers: of a running scheduler, or of one that a Dask launcher starts (Slurm,
 Kubernetes, ...).
 
 Workers need the same build of Clearway as the driver, and nothing else in common with it: what a run needs goes there
@@ -29,7 +29,7 @@ from clearway._sweep.driver import At, Begun, Died, Done, Event, Failed
 from clearway._sweep.points import Task
 from clearway._sweep.worker import throttled, told
 
-# So many runs are handed over at least, so that a cluster that grows with its work sees some.
+# At least this many runs are submitted, so that a cluster that grows with its work has a reason to grow.
 AHEAD = 32
 LOOK_SECONDS = 2.0
 CONNECT_SECONDS = 10
@@ -50,7 +50,7 @@ LAUNCHERS = frozenset(
         ),
     }
 )
-"""What a sweep's file may name: a file that somebody has passed on must not be able to run anything else."""
+"""The launchers that a sweep's file may name: a file from somebody else must not be able to run anything else."""
 
 ARGUMENTS = frozenset(
     [
@@ -106,24 +106,26 @@ Those that take commands (`python`, `job_script_prologue`, `worker_class`, ...) 
 starts a scheduler and names it by `--dask`.
 """
 
-# What becomes part of a job script must not end its line, nor be more than a word to a shell.
+# Text that becomes part of a job script must not end its line, nor be more than one word to a shell.
 PLAIN = re.compile(r"[\w ./:=,+@%#\[\]-]*")
 
 
 def refused(name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Which of the keys of [cluster] can't be, and why; none if all is well."""
+    """The first key of [cluster] that is refused, and why; none if all are accepted."""
     if name not in LAUNCHERS:
         known = ", ".join(sorted(LAUNCHERS))
         return (
             "launcher",
-            f"{name!r} is no launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: {known}",
+            f"{name!r} is not a launcher that a sweep's file may name, such as dask_jobqueue.SLURMCluster; known: "
+            f"{known}",
         )
     for key, value in arguments.items():
         if key not in ARGUMENTS:
             hint = "start a scheduler of your own and name it by --dask for what needs more"
             return (
                 "arguments",
-                f"{key!r} is no argument that a sweep's file may give; {hint}. Known: {', '.join(sorted(ARGUMENTS))}",
+                f"{key!r} is not an argument that a sweep's file may give; {hint}. Known: "
+                f"{', '.join(sorted(ARGUMENTS))}",
             )
         odd = next((word for word in _words(value) if not PLAIN.fullmatch(word)), None)
         if odd is not None:
@@ -154,7 +156,7 @@ class Launcher:
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Handed to it."""
+    """Its arguments."""
     scale: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of its `scale`, such as `{"jobs": 10}`: a cluster of one size."""
     adapt: Mapping[str, Any] = field(default_factory=dict)
@@ -171,7 +173,8 @@ class Launcher:
         )
         if launcher is None:
             raise ValueError(
-                f"cluster.launcher {self.name!r}: there is no such class; it is written as dask_jobqueue.SLURMCluster"
+                f"cluster.launcher {self.name!r}: there is no such class; write module and class, such as "
+                "dask_jobqueue.SLURMCluster"
             )
         try:
             cluster = launcher(**self.arguments)
@@ -198,7 +201,7 @@ class Cluster:
         else:
             try:
                 if isinstance(target, str):
-                    # A client that was made with none would close for half a minute.
+                    # A client without a scheduler would take half a minute to close.
                     distributed.comm.get_address_host_port(target)
                 client = distributed.Client(target, timeout=CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError) as error:
@@ -220,8 +223,8 @@ class Cluster:
 
     def submit(self, key: str, task: Task, scratch: Path) -> None:
         """Submits a task to the scheduler."""
-        # Dask knows it by a name of its own each time: what the scheduler may still know of an earlier try is not asked
-        # for.
+        # The task has a different name in Dask each time, so that the scheduler never returns the result of an earlier
+        # attempt.
         name = f"clearway-{key}-{secrets.token_hex(4)}"
         future = self._client.submit(_work, key, task, _build(), self._topic, key=name, pure=False)
         self._futures[key] = future
@@ -236,7 +239,8 @@ class Cluster:
                     self._futures.pop(event.key, None)
                 if isinstance(event, Died) and self._client.status != "running":
                     raise ConnectionError(
-                        f"the Dask scheduler at {self._client.scheduler.address} is gone; what has ended is kept"
+                        f"the Dask scheduler at {self._client.scheduler.address} is gone; results of runs that have "
+                        "ended are kept"
                     )
                 yield event
                 event = self._said.get_nowait()
@@ -267,7 +271,7 @@ class Cluster:
         except CancelledError as error:
             self._said.put(Died(key, f"the scheduler does not know of it any more: {error}"))
         except CommClosedError as error:
-            # Not the run failed, but the way of its result to here.
+            # The run has not failed, but the transfer of its result.
             self._said.put(Died(key, f"its result was lost on its way: {error}"))
         except Exception as error:
             self._said.put(Failed(key, told(error)))
@@ -286,7 +290,8 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
     worker: Any = get_worker()
     if build != _build():
         raise RuntimeError(
-            f"the worker {worker.address} has Clearway {_build()}, and the driver {build}: both must be of one build"
+            f"the worker {worker.address} has Clearway {_build()}, and the driver has {build}; install the same build "
+            "on both"
         )
     name = worker.get_current_task()
     worker.log_event(topic, {"key": key, "begun": f"{worker.address}, process {os.getpid()}"})
@@ -306,7 +311,7 @@ def _work(key: str, task: Task, build: str, topic: str) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask logs nothing: of a lost connection it logs tracebacks, which is told as an error here."""
+    """Silences Dask's log: it logs tracebacks of a lost connection, which is reported as an error here."""
     known = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     loggers = [logger for logger in known if not logger.disabled]
     for logger in loggers:

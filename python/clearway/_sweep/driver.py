@@ -1,4 +1,4 @@
-"""The loop of a driver: claims keys while its executor has room, keeps what they bring, waits for what others do."""
+"""A driver's loop: it claims keys while its executor has room, stores results, and waits for keys of other drivers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Protocol
 from clearway._sweep.points import Task
 from clearway._sweep.store import Driver, Failure
 
-# Of runs whose worker died: what killed it may have been meant for another.
+# Attempts of a run whose worker died: another run on that machine may have been the cause.
 TRIES = 2
-# How often it is looked whether other drivers have ended what they are at.
+# How often the driver checks whether other drivers have finished their runs.
 LOOK_SECONDS = 1.0
 
 
@@ -28,7 +28,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class At:
-    """How far a run is."""
+    """The progress of a run."""
 
     key: str
     share: float
@@ -63,20 +63,20 @@ Event = Begun | At | Done | Failed | Died
 
 
 class Executor(Protocol):
-    """Those who run tasks."""
+    """An executor: it runs tasks."""
 
     @property
     def room(self) -> int:
-        """How many more tasks it would take now."""
+        """How many more tasks it can take now."""
 
     def submit(self, key: str, task: Task, scratch: Path) -> None:
-        """Has a task run, and its result written as `scratch`."""
+        """Starts a task, whose result is written as `scratch`."""
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """What has happened; waits so long if nothing has."""
+        """The events since the last call; waits this long for one if there are none."""
 
     def close(self) -> None:
-        """Ends all that runs."""
+        """Ends all running tasks."""
 
 
 @dataclass
@@ -93,27 +93,25 @@ class Running:
 
 @dataclass
 class Board:
-    """How a sweep stands, for those who watch."""
+    """The state of a sweep, for those who watch it."""
 
     names: Mapping[str, str]
-    """What to call each key."""
+    """The name of each key."""
     lanes: int = 1
-    """How many run at a time."""
+    """How many tasks run at a time."""
     running: dict[str, Running] = field(default_factory=dict)
     waiting: int = 0
     elsewhere: int = 0
-    """What other drivers are at."""
+    """The runs of other drivers."""
     done: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
     took: list[float] = field(default_factory=list)
-    """How long the runs took that ended here."""
+    """How long each run took that has ended here."""
     kept: int = 0
-    """How many were done before."""
+    """How many runs were done before."""
 
     def seconds_left(self) -> float | None:
-        """Those to come take as long as those that have ended, those that run as they have come so far; none if nobody
-        knows.
-        """
+        """The time left, by the mean of ended runs and the progress of running ones; none if unknown."""
         now = time.monotonic()
         spent = {key: now - run.began for key, run in self.running.items() if run.began is not None}
         guesses = {
@@ -136,7 +134,7 @@ def drive(
     retry: bool,
     watch: Callable[[str], object],
 ) -> None:
-    """Sees to it that each task has a result or has failed.
+    """Runs tasks until each has a result or has failed.
 
     `watch` is called as the board changes, with news if there are any.
     """
@@ -154,7 +152,7 @@ class _Drive:
         watch: Callable[[str], object],
     ) -> None:
         self.tasks, self.board, self.driver, self.executor, self.watch = tasks, board, driver, executor, watch
-        # What has failed by now is tried again, and once, however many drivers do so.
+        # Runs that have failed by now are tried again, once, however many drivers do so.
         failures = {key: driver.failure(key) for key in tasks} if retry else {}
         self.retried = {key: failure.attempt for key, failure in failures.items() if failure is not None}
         self.queue = deque(tasks)
@@ -181,7 +179,7 @@ class _Drive:
         self.watch("")
 
     def settled(self, key: str) -> bool:
-        """Whether it has a result, or has failed and is not to be tried again."""
+        """Whether a key has a result, or has failed and is not tried again."""
         if self.driver.has(key):
             self.board.done.add(key)
             return True
@@ -203,7 +201,7 @@ class _Drive:
             self.executor.submit(key, self.tasks[key], self.driver.scratch(key))
 
     def handle(self, event: Event) -> str:
-        """Keeps the books; gives what is worth saying."""
+        """Records an event; returns the message about it, if there is one."""
         board, driver, key = self.board, self.driver, event.key
         run = board.running[key]
         if isinstance(event, At):

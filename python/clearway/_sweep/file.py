@@ -30,11 +30,11 @@ LINES = 1_000
 CLUSTER = ("launcher", "arguments", "scale", "adapt")
 
 Path_ = Sequence[str | int]
-"""The way to a value in a document: keys, and numbers of entries."""
+"""The path to a value in a document: keys, and indices of list entries."""
 
 
 def load(path: Path, folder: str | Path | None, store: str | Path | None) -> Sweep:
-    """The sweep of a file; `ScenarioError` names file, line and key of what can't be right."""
+    """The sweep of a file; `ScenarioError` names the file, the line and the key of an error."""
     return _File(path, read_text(path)).sweep(folder, store)
 
 
@@ -48,10 +48,10 @@ class _File:
         except RecursionError:
             raise ScenarioError(str(path), None, "", "tables or lists are nested too deeply") from None
         self.places: dict[str, Path_] = {}
-        """Where each varied key stands."""
+        """The place of each varied key."""
 
     def sweep(self, folder: str | Path | None, store: str | Path | None) -> Sweep:
-        """Reads all of it."""
+        """The sweep that the file describes."""
         self.known((), self.read, KEYS)
         bases = self.same(self.bases())
         axes = self.axes()
@@ -65,7 +65,7 @@ class _File:
             bases, axes, lambda labels: not any(_matches(skip, labels) for skip in skips), self.located, level
         )
         if not points:
-            raise self.error((), "no combination is left to run")
+            raise self.error((), "skip leaves no combination to run; delete one")
         if store is None and "store" in self.read:
             store = self.path.parent / self.text_at(("store",))
         name = self.text_at(("name",)) if "name" in self.read else self.path.stem
@@ -75,7 +75,7 @@ class _File:
         return sweep
 
     def bases(self) -> dict[str, Scenario]:
-        """The scenarios by name: of files, or written here."""
+        """The base scenarios by name: from files, or from this file."""
         given = self.read.get("scenario")
         if isinstance(given, Mapping):
             return {slug(self.path.stem): self.inline(given)}
@@ -91,13 +91,13 @@ class _File:
             scenario = Scenario.load(self.path.parent / file)
             if scenario.name in bases:
                 raise self.error(
-                    ("scenario",), f"two scenarios are called {scenario.name!r}; give them names that differ"
+                    ("scenario",), f"two scenarios have the name {scenario.name!r}; give each a different one"
                 )
             bases[scenario.name] = scenario
         return bases
 
     def same(self, bases: Mapping[str, Scenario]) -> dict[str, Scenario]:
-        """The scenarios with what [set] sets in all of them."""
+        """The scenarios, with the keys of [set] set in each."""
         sets = self.leaves(("set",), self.table_at(("set",)))
         self.places |= {key: place for key, (place, _) in sets.items()}
         choice = {key: value for key, (_, value) in sets.items()}
@@ -107,7 +107,7 @@ class _File:
             raise self.located(choice, error) from None
 
     def inline(self, given: Mapping[str, Any]) -> Scenario:
-        """What stands below [scenario], each key on its own line, so that errors name the right one."""
+        """The scenario below [scenario]. Each key keeps its line, so that errors name the right one."""
         lines, inside = [], False
         for line in self.text.splitlines():
             bare = line.strip()
@@ -126,7 +126,7 @@ class _File:
         return Scenario.from_toml(text, str(self.path), self.path.parent)
 
     def axes(self) -> list[Axis]:
-        """What is varied: each key of [vary] by itself, those of a [[zip]] together."""
+        """The axes: one for each key of [vary], one for all keys of a [[zip]]."""
         groups: list[tuple[Path_, dict[str, tuple[Path_, Any]]]] = []
         vary = self.table_at(("vary",))
         for key, found in self.leaves(("vary",), vary).items():
@@ -137,13 +137,13 @@ class _File:
         keys = [key for _, group in groups for key in group]
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:
-            raise self.error(("vary",), f'"{twice}" is varied twice')
+            raise self.error(("vary",), f'"{twice}" is varied twice; vary it once')
         short = short_names(keys)
         axes = [self.axis(path, group, short) for path, group in groups]
         names = [name for axis in axes for name in axis.names]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise self.error(("vary",), f'two axes are called "{twice}"; give one of them another name')
+            raise self.error(("vary",), f'two axes have the name "{twice}"; give one of them another name')
         return axes
 
     def axis(self, path: Path_, group: Mapping[str, tuple[Path_, Any]], short: Mapping[str, str]) -> Axis:
@@ -156,18 +156,18 @@ class _File:
             labels = long.get("labels", [label(value) for value in values])
             plain = isinstance(labels, list) and all(isinstance(word, str | int | float) for word in labels)
             if not plain or len(labels) != len(values):
-                raise self.error((*place, "labels"), f"one label a value is needed, {len(values)} words or numbers")
+                raise self.error((*place, "labels"), f"must be {len(values)} words or numbers, one for each value")
             if len({(str(word), type(word)) for word in labels}) < len(labels) and len(group) == 1:
-                raise self.error(place, "two values are called the same")
+                raise self.error(place, "two values have the same label; give each a different one")
             names.append(str(long.get("name", short[key])))
             columns.append(values)
             called.append(labels)
         lengths = {key: len(column) for key, column in zip(group, columns, strict=True)}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{key} {count}" for key, count in lengths.items())
-            raise self.error(path, f"what is varied together has equally many values: {counts}")
+            raise self.error(path, f"keys that vary together need equally many values; these have {counts}")
         if not columns:
-            raise self.error(path, "names no key to vary")
+            raise self.error(path, "names no key to vary; add one, or delete this table")
         return Axis(names, list(group), list(zip(*columns, strict=True)), list(zip(*called, strict=True)))
 
     def values(self, place: Path_, long: Mapping[str, Any]) -> list[Any]:
@@ -178,7 +178,7 @@ class _File:
             if not isinstance(values, list) or not values:
                 raise self.error(
                     place,
-                    f"{_toml(values)} is no list of values, such as [1, 2], and no range, such as "
+                    f"{_toml(values)} is neither a list of values, such as [1, 2], nor a range, such as "
                     "{ from = 1, to = 5 }",
                 )
             return values
@@ -189,7 +189,7 @@ class _File:
             raise self.error(place, str(error)) from None
 
     def skips(self, names: Sequence[str]) -> list[Mapping[str, list[Any]]]:
-        """Combinations that are left out: by axis, the labels that are."""
+        """The combinations that are left out: by axis, their labels."""
         skips: list[Mapping[str, list[Any]]] = []
         for number, skip in enumerate(self.tables_at("skip")):
             self.known(("skip", number), skip, names)
@@ -222,7 +222,7 @@ class _File:
         return found
 
     def located(self, choice: Choice, error: ScenarioError) -> ScenarioError:
-        """An error of a scenario, with the place in this file of the value that is to blame."""
+        """An error of a scenario, with the place in this file of the value that caused it."""
         blamed = error.file.removeprefix("--set ").partition("=")[0] if error.file.startswith("--set ") else None
         if blamed is not None and blamed not in self.places:
             blamed = "load" if blamed.endswith(".load") and "load" in self.places else None
@@ -233,37 +233,37 @@ class _File:
         return self.error(place, value + error.message)
 
     def known(self, path: Path_, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-        """Refuses a key that means nothing, with the nearest that does."""
+        """Refuses an unknown key; the error names the nearest known one."""
         for key in table:
             if key not in keys:
                 near = difflib.get_close_matches(key, keys, 1)
                 hint = f'; did you mean "{near[0]}"? Known: ' if near else ". Known: "
-                raise self.error((*path, key), f'"{key}" is no key here{hint}{", ".join(keys)}')
+                raise self.error((*path, key), f'"{key}" is not a known key here{hint}{", ".join(keys)}')
 
     def at(self, path: Path_) -> Any:
-        """What stands there; none if nothing does."""
+        """The value at a place; none if there is none."""
         return _at(self.read, path)
 
     def table_at(self, path: Path_) -> Mapping[str, Any]:
         found = self.at(path)
         if found is not None and not isinstance(found, Mapping):
-            raise self.error(path, f"{_toml(found)} is no table")
+            raise self.error(path, f"{_toml(found)} is not a table")
         return found or {}
 
     def tables_at(self, key: str) -> list[Mapping[str, Any]]:
         found = self.read.get(key, [])
         if not isinstance(found, list) or not all(isinstance(table, Mapping) for table in found):
-            raise self.error((key,), f"is no list of tables; write [[{key}]] above each")
+            raise self.error((key,), f"is not a list of tables; write [[{key}]] above each")
         return found
 
     def text_at(self, path: Path_) -> str:
         found = self.at(path)
         if not isinstance(found, str):
-            raise self.error(path, "missing" if found is None else f"{_toml(found)} is no text")
+            raise self.error(path, "missing" if found is None else f"{_toml(found)} is not text")
         return found
 
     def error(self, path: Path_, message: str) -> ScenarioError:
-        """An error with the place of a key, or of the innermost of its parents that stands there."""
+        """An error at the place of a key, or of the innermost of its parents that the file has."""
         while path and _at(self.read, path) is None:
             path = path[:-1]
         key = ""
@@ -272,10 +272,9 @@ class _File:
         return ScenarioError(str(self.path), self.line(path) if path else None, key, message)
 
     def line(self, path: Path_) -> int | None:
-        """The line at which something begins: all lines before it, and none of those behind it, are a document without
-        it.
+        """The line at which a value begins: the first lines that parse as a document with the value end there.
 
-        None in a file so long that looking would take seconds.
+        None for a file so long that the search would take seconds.
         """
         lines = self.text.splitlines()
         if len(lines) > LINES:

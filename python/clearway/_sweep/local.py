@@ -29,7 +29,7 @@ class _Process:
 
 
 class Local:
-    """So many processes, each at one run at a time; a process that has died is replaced when it is needed."""
+    """This many processes, each with one run at a time. A process that has died is replaced when it is needed."""
 
     def __init__(self, workers: int | None, runs: int) -> None:
         cores = _cores()
@@ -40,7 +40,7 @@ class Local:
 
     @property
     def room(self) -> int:
-        """One more a process; none while the memory that is free may be too little for another run."""
+        """One task for each idle process; none while free memory may not suffice for another run."""
         busy = sum(process.key is not None for process in self._processes)
         if busy and _memory_free() < self._largest:
             return 0
@@ -50,12 +50,12 @@ class Local:
         """Gives a task to a process that has none."""
         process = next((process for process in self._processes if process.key is None), None) or self._start()
         process.key, process.scratch = key, scratch
-        # If it died while it had nothing to do, `events` will say so of this run.
+        # If the process died while it was idle, `events` reports that of this run.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             process.pipe.send((key, task, str(scratch), self._threads))
 
     def events(self, seconds: float) -> Iterator[Event]:
-        """What the processes say."""
+        """The events that the processes report."""
         pipes = {process.pipe: process for process in self._processes}
         for pipe in wait(list(pipes), seconds) if pipes else ():
             process = pipes[pipe]  # type: ignore[index]
@@ -67,7 +67,7 @@ class Local:
             yield self._event(process, *said)
 
     def close(self) -> None:
-        """Kills the processes: what they have written is not looked at any more."""
+        """Kills the processes. Nothing that they have written is read any more."""
         for process in self._processes:
             process.popen.kill()
         for process in self._processes:
@@ -94,12 +94,12 @@ class Local:
     def _start(self) -> _Process:
         ours, theirs = Pipe()
         errors = TemporaryFile()  # noqa: SIM115, it is closed with its process
-        # What can be imported here can be there, such as a task's class.
+        # Modules that can be imported here can be imported there, such as that of a task's class.
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         environment = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
         with theirs:
             command = [sys.executable, "-m", "clearway._sweep.worker", str(theirs.fileno())]
-            # In a session of its own: Ctrl-C is the driver's to hear.
+            # In a session of its own, so that only the driver receives Ctrl-C.
             popen = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno()],
@@ -113,7 +113,7 @@ class Local:
         return process
 
     def _reap(self, process: _Process) -> str:
-        """How a process has ended, with the last that it said."""
+        """How a process has ended, with its last output."""
         status = process.popen.wait()
         process.pipe.close()
         process.errors.seek(0)
@@ -130,7 +130,7 @@ class Local:
 
 
 def _memory_free() -> float:
-    """Bytes that new processes may use; endless where nobody says."""
+    """Bytes that new processes may use; infinite where the system does not say."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -139,7 +139,7 @@ def _memory_free() -> float:
 
 
 def _memory_most(pid: int) -> int:
-    """The most memory that a process has had."""
+    """The peak memory of a process."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

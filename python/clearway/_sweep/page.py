@@ -1,4 +1,4 @@
-"""The report on a sweep: what became of it along its axes. The x axis is the load, or else the axis of numbers with the
+"""The report on a sweep: its results along its axes. The x axis is the load, or else the axis of numbers with the
 most values; a line is a transport, or else what has the most values of the rest; what is left tells figures apart, and
 seeds are averaged.
 """
@@ -26,9 +26,9 @@ from clearway._run import without_ends
 if TYPE_CHECKING:
     from clearway._sweep.result import SweepResult
 
-# Where more than so many figures tell apart what is left, the rest is folded away.
+# If the remaining axes need more figures than this, the rest is folded away.
 OPEN = 3
-# Of more lines the bands would hide each other.
+# With more lines the bands would hide each other.
 BANDS = 6
 SLOWDOWN = {
     "short mean": "short flows: mean", "short p99": "short flows: 99th percentile",
@@ -42,7 +42,7 @@ DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5)))
 
 @dataclass(frozen=True)
 class _Roles:
-    """Which axis is drawn how."""
+    """How each axis is drawn."""
 
     x: str | None
     line: str | None
@@ -59,7 +59,7 @@ class _Roles:
         line = first[0] if first else max(left, key=count.__getitem__, default=None)
         left = [axis for axis in left if axis != line]
         if x is None and line is not None:
-            # Only words: those of the one axis stand side by side.
+            # No axis has numbers: the words of one axis are drawn side by side.
             x, line = (left.pop(0), line) if left else (line, None)
         return _Roles(x, line, left)
 
@@ -208,7 +208,7 @@ def _dress(axes: Axes, column: str, title: str, x: str, ticks: Sequence[Any]) ->
 
 
 def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
-    """A row for what differs by more than the seed; means over seeds."""
+    """One row for each combination of labels other than the seed; means over seeds."""
     keys = [axis for axis in axes if axis != "seed"]
     numbers = [column for column in SHOWN if column in done] or [
         column
@@ -234,7 +234,7 @@ def _combinations(done: pd.DataFrame, axes: Sequence[str]) -> str:
 
 
 def _mean(group: pd.DataFrame, column: str) -> str:
-    """The mean over seeds, with its interval; of one run the interval that it has itself."""
+    """The mean over seeds with its interval; for a single run, the run's own interval."""
     values = group[column].astype(float).dropna().to_numpy()
     mean = float(values.mean()) if len(values) else float("nan")
 
@@ -274,7 +274,7 @@ def _scenario(result: SweepResult) -> str:
 
 
 def _groups(table: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[list[str], pd.DataFrame]]:
-    """Rows that are alike in some columns, in the order of their first, with what those say."""
+    """Groups of rows that agree in some columns, in the order of their first row, with the values of these columns."""
     if not keys:
         yield [], table
         return

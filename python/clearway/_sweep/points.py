@@ -21,11 +21,11 @@ from clearway._sustain import kept_up
 _Simulation = TypeVar("_Simulation", bound="Simulation")
 Label = str | int | float | bool
 Told = Callable[[float, str], object]
-"""Progress of a run: the share that is done, and a text."""
+"""The progress of a run: the share that is done, and a text."""
 
 
 class Task(ABC):
-    """What a point runs. Its class must be importable on the machine that runs it, and the task must be picklable.
+    """The work of a point. Its class must be importable on the machine that runs it, and the task must be picklable.
 
     The result must depend on `content` alone: results are stored by a digest of it and not computed again.
     """
@@ -37,11 +37,11 @@ class Task(ABC):
 
     @abstractmethod
     def run(self, folder: Path, threads: int, told: Told) -> None:
-        """Writes the result as `folder`. Calls `told` regularly; it raises once nobody waits for the result."""
+        """Writes the result as `folder`. Calls `told` regularly, which raises once the result is no longer wanted."""
 
     @abstractmethod
     def row(self, folder: Path) -> dict[str, Any]:
-        """The columns that a table shows of the result in `folder`."""
+        """The columns of a table for the result in `folder`."""
 
     def check(self) -> None:  # noqa: B027, most have nothing to check
         """Raises errors that are known before anything runs."""
@@ -159,7 +159,7 @@ class Point:
 def _content(key: str, path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise ScenarioError(str(path), None, key, "could not be read: it is no file")
+            raise ScenarioError(str(path), None, key, "could not be read: it is not a file")
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise ScenarioError(str(path), None, key, f"could not be read: {error.strerror}") from None

@@ -19,12 +19,12 @@ from clearway._run import _cores
 from clearway._sweep.points import Label, Point, Simulation
 from clearway._sweep.store import Store
 
-# How a point stands.
+# The state of a point.
 DONE, TROUBLE, FAILED, MISSING = "done", "audit", "failed", "missing"
 
 
 class SweepResult:
-    """The results of a sweep. Each is read from disk when it is asked for."""
+    """The results of a sweep. Each is read from disk when it is used."""
 
     def __init__(
         self, points: Sequence[Point], store: Path, folder: Path, name: str, interrupted: bool = False
@@ -33,7 +33,7 @@ class SweepResult:
         self.folder = folder
         self.name = name
         self.interrupted = interrupted
-        """Whether somebody ended it."""
+        """Whether the sweep was ended before it was done."""
         self._store = Store(store)
 
     @cached_property
@@ -80,7 +80,7 @@ class SweepResult:
         point = next((point for point in self.points if point.name == name), None)
         if point is None:
             raise KeyError(
-                f"{name!r} is none of the {len(self.points)} points: {', '.join(list(self.status)[:8])}, ..."
+                f"there is no point {name!r}; the {len(self.points)} points are {', '.join(list(self.status)[:8])}, ..."
             )
         return self._load(point)
 
@@ -109,7 +109,7 @@ class SweepResult:
                 _write_part(source, part, {name: values[point.name] for name, values in columns.items()})
         for part in set(place.glob("*/run=*/part.parquet")) - wanted:
             part.unlink()
-            # What else somebody has put there stays.
+            # Files that somebody else has put there stay.
             with contextlib.suppress(OSError):
                 part.parent.rmdir()
         frame = self._table.reset_index(names="name").assign(run=list(self._runs.values())).drop(columns="key")
@@ -194,7 +194,7 @@ def _array(values: Sequence[Label | None]) -> pa.Array:
 
 
 def _write_part(source: Path, part: Path, labels: Mapping[str, pa.Scalar]) -> None:
-    """A table of a run with a column an axis, unless that is what is there."""
+    """Writes a table of a run with one column for each axis, unless it is there already."""
     said = json.dumps({name: [str(value.type), value.as_py()] for name, value in labels.items()}).encode()
     if part.exists() and _axes_of(part) == said:
         return
@@ -208,7 +208,7 @@ def _write_part(source: Path, part: Path, labels: Mapping[str, pa.Scalar]) -> No
 
 
 def _axes_of(part: Path) -> bytes | None:
-    """What a part of the dataset says of its axes; none if it is damaged, and to be written anew."""
+    """The axes that a part of the dataset records; none if it is damaged and must be written again."""
     try:
         axes: bytes | None = (pq.read_schema(part).metadata or {}).get(b"axes")
     except (OSError, pa.ArrowException):
@@ -225,7 +225,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
         os.chmod(part, 0o644)
         os.replace(part, path)
     except BaseException:
-        # Arrow takes away what it could not write to its end, and the error that counts is its.
+        # Arrow deletes a file that it could not finish. Its error is the one to report.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(part)
         raise

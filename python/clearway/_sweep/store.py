@@ -34,7 +34,7 @@ DEAD_SECONDS = 60.0
 
 
 class Lost(OSError):
-    """Other drivers took this one for dead and claimed its work."""
+    """Other drivers considered this one dead and claimed its work."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Driver(Store):
             (folder / part).mkdir(parents=True, exist_ok=True)
         self.token = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
         self.home = folder / "drivers" / self.token
-        # Whoever sees it sees it locked.
+        # No other driver ever sees the file unlocked.
         new = folder / "drivers" / f".{self.token}"
         new.mkdir()
         lock = new / "lock"
@@ -168,7 +168,7 @@ class Driver(Store):
     def _dead(self, owner: str, claim: str) -> bool:
         if owner == self.token:
             return False
-        # Killed between creating its claim and signing it.
+        # The driver was killed between creating its claim and signing it.
         home = self.folder / "drivers" / owner if owner else self.folder / "claims" / claim
         lock = home / "lock" if owner else home
         try:
@@ -194,8 +194,8 @@ class Driver(Store):
     def _assert_mine(self) -> None:
         if not self.home.exists():
             raise Lost(
-                f"{self.folder}: another driver took this one for dead, since it stood still; what it had begun is not "
-                "kept"
+                f"{self.folder}: this driver did not respond for so long that another one took over; runs that this "
+                "one had begun are lost"
             )
 
     def _beat(self) -> None:
@@ -217,7 +217,7 @@ def _free(file: Any) -> bool:
 
 
 def _machine() -> str:
-    """What tells whether a lock can be seen from here."""
+    """An id of this machine: locks of the same machine can be checked."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

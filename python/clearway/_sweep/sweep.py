@@ -53,9 +53,9 @@ class Sweep:
         names = [point.name for point in self.points]
         twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
         if twice is not None:
-            raise ValueError(f"two points are called {twice!r}; give them labels that differ")
+            raise ValueError(f"two points have the name {twice!r}; give them different labels")
         self.launcher = launcher
-        """Starts the cluster on which it runs if nothing else is said; none: this machine."""
+        """The cluster on which it runs by default; none for this machine."""
         self.located: Callable[[Point, ScenarioError], ScenarioError] = named
 
     @staticmethod
@@ -66,8 +66,8 @@ class Sweep:
         *,
         store: str | Path | None = None,
     ) -> Sweep:
-        """Each scenario with each value of each key, crossed. `load` is every class's, as in `Scenario.with_`; `level`
-        is `run`'s.
+        """All combinations of the scenarios and the values of the keys. `load` is that of every class, as in
+        `Scenario.with_`; `level` is that of `run`.
 
         >>> import clearway as cw
         >>> tiny = cw.Scenario.load("examples/tiny.toml")
@@ -79,7 +79,7 @@ class Sweep:
         axes = [Axis.of(name, key, vary[key]) for key, name in short_names(vary).items()]
         bases = {scenario.name: scenario for scenario in given}
         if len(bases) < len(given):
-            raise ValueError("two scenarios have one name; give them names that differ")
+            raise ValueError("two scenarios have the same name; give each a different one")
         crowded = too_many(len(bases), axes)
         if crowded:
             raise ValueError(crowded)
@@ -96,7 +96,7 @@ class Sweep:
         return load(Path(path), folder, store)
 
     def check(self) -> None:
-        """Works every run out without running it: raises `ScenarioError` for the first that can't be run."""
+        """Checks every run without running it; raises `ScenarioError` for the first that cannot be run."""
         store = Store(self.store)
 
         def problem(point: Point) -> ScenarioError | None:
@@ -122,7 +122,7 @@ class Sweep:
         retry_failed: bool = False,
         progress: bool | None = None,
     ) -> SweepResult:
-        """Runs what the store does not have yet, after every point has been checked.
+        """Checks every point, then runs those that the store does not have.
 
         On `workers` processes of this machine, as many as it has cores if not given; or on Dask: `dask` is the address
         of a scheduler (`"tcp://host:8786"`) or a `distributed.Client`. A run that fails stops no other; it is run again
@@ -148,7 +148,7 @@ class Sweep:
         return SweepResult(self.points, self.store, self.folder, self.name, interrupted)
 
     def result(self) -> SweepResult:
-        """What there is so far; runs nothing."""
+        """The results so far; runs nothing."""
         return SweepResult(self.points, self.store, self.folder, self.name)
 
     def _executor(self, tasks: Mapping[str, Task], store: Store, workers: int | None, dask: Any) -> Executor:
@@ -179,5 +179,5 @@ def sweep(
 
 
 def named(point: Point, error: ScenarioError) -> ScenarioError:
-    """An error with the point that it is of."""
+    """An error with the name of its point."""
     return ScenarioError(error.file, error.line, error.key, f"{error.message} (in the run {point.name!r})")

@@ -1,5 +1,5 @@
-"""What somebody sees while a sweep runs: a live table in a terminal; else, such as in a notebook or a log,
-a line for each run that has ended, and now and then one on how it stands."""
+"""The display of a running sweep: a live table in a terminal. Elsewhere, such as in a notebook or a log, it is one
+line for each run that has ended, and now and then one on the state of the sweep."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from clearway._sweep.driver import Board, Running
 
-# How often it is said how a sweep stands, where lines are kept and no run has ended.
+# How often a line on the state of a sweep is printed while no run ends.
 TELL_SECONDS = 10.0
-# Rows of the live table; a cluster has more workers than a screen has lines.
+# Rows of the live table: a cluster has more workers than a screen has lines.
 ROWS = 24
 
 
 class Watch:
-    """Shows a board. `show` is true or false, or none: only where somebody looks."""
+    """Shows a board. `show` is true or false, or none: only in a terminal or a notebook."""
 
     def __init__(self, board: Board, show: bool | None) -> None:
         # In a notebook a live table needs widgets.

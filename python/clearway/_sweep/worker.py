@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-# How often a run is told of.
+# How often the progress of a run is reported.
 TELL_SECONDS = 0.5
 
 
@@ -42,7 +42,7 @@ def main(handle: int) -> None:
 
 
 def throttled(tell: Callable[[float, str], object]) -> Callable[[float, str], None]:
-    """The same, but not more often than `TELL_SECONDS`."""
+    """The same callback, called at most every `TELL_SECONDS`."""
     last = time.monotonic()
 
     def sometimes(share: float, words: str) -> None:
@@ -55,13 +55,13 @@ def throttled(tell: Callable[[float, str], object]) -> Callable[[float, str], No
 
 
 def told(error: Exception) -> str:
-    """An error as it is kept: what is foreseen in a line, all else with where it comes from."""
+    """An error as the store has it: one line for an expected error, a traceback for any other."""
     foreseen = isinstance(error, ValueError | OSError)
     return str(error) if foreseen else "".join(traceback.format_exception(error))
 
 
 def _forget_peak() -> None:
-    """Each run counts its own memory, not that of the run before."""
+    """Resets the peak of the memory, so that each run counts its own."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

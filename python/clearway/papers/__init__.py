@@ -28,7 +28,7 @@ PAPERS = {
     "harmony": "Harmony (NSDI 2024)",
     "r2c2": "R2C2 (SIGCOMM 2015)",
 }
-"""The five papers whose evaluation is reproduced, by the name that the command has for each."""
+"""The five papers whose evaluation is reproduced, by the command's name for each."""
 
 RIVALS = {
     "phost": "pHost (CoNEXT 2015) and pFabric (SIGCOMM 2013)",
@@ -36,11 +36,11 @@ RIVALS = {
     "ndp": "NDP (SIGCOMM 2017)",
     "closed-forms": "Every scheme beside closed forms and the laws of its paper",
 }
-"""What is compared with numbers from outside beside them."""
+"""Other schemes that are compared with numbers from outside."""
 
 
 def paper(name: str) -> Paper:
-    """A paper by its name; ValueError says which there are."""
+    """A paper by its name; `ValueError` lists the known ones."""
     known = [*PAPERS, *RIVALS]
     if name not in known:
         raise ValueError(unknown(name, known, "paper"))
@@ -48,7 +48,7 @@ def paper(name: str) -> Paper:
 
 
 def run(name: str, figure: str, options: Options | None = None) -> Shown:
-    """Runs a figure or table: its table, what of the paper's statements holds, and its picture.
+    """Runs a figure or table. Returns its table, which of the paper's statements hold, and its picture.
 
     Finished runs are kept in the folder `out` of the paper, in the current folder unless `options` names another.
     """
@@ -61,8 +61,8 @@ def run(name: str, figure: str, options: Options | None = None) -> Shown:
 
 
 def unknown(name: str, known: list[str], kind: str) -> str:
-    """What is said of a name that there is not, with the nearest that there is."""
+    """The message about an unknown name, with the nearest known one."""
     near = difflib.get_close_matches(name, known, 1)
     return (
-        f"{name!r} is no {kind}: " + (f"did you mean {near[0]!r}? " if near else "") + f"There are {', '.join(known)}"
+        f"{name!r} is not a {kind}; " + (f"did you mean {near[0]!r}? " if near else "") + f"known: {', '.join(known)}"
     )

@@ -1,4 +1,4 @@
-"""The page docs/accuracy.md: every scheme beside the numbers from outside that it was held against.
+"""The page docs/accuracy.md: every scheme beside the numbers from outside that it is compared with.
 
 A figure leaves what it compared in `papers/accuracy/PAPER-FIGURE.csv` of the repository; this puts all of that on one
 page.
@@ -35,7 +35,7 @@ nothing in it is typed.
 
 
 def record(paper: str, figure: str, held: Sequence[Held], command: str, at: Path) -> Path:
-    """Leaves what a figure compared in a checkout, with the command that made it, the commit and the seeds."""
+    """Records a figure's comparisons in a checkout, with the command, the commit and the seeds."""
     rows = pd.concat(
         [
             one.rows[list(Held.COLUMNS)].assign(
@@ -51,15 +51,18 @@ def record(paper: str, figure: str, held: Sequence[Held], command: str, at: Path
 
 
 def records(at: Path) -> pd.DataFrame:
-    """All that was compared, a row a number."""
+    """All comparisons, one row for each number."""
     parts = [pd.read_csv(path) for path in sorted((at / FOLDER).glob("*.csv"))]
     if not parts:
-        raise ValueError(f"{at / FOLDER} holds no record: run a figure that compares first, such as pyrrha reference")
+        raise ValueError(
+            f"{at / FOLDER} holds no record; first run a figure that compares, such as `clearway paper pyrrha "
+            "reference`"
+        )
     return pd.concat(parts, ignore_index=True)
 
 
 def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
-    """The page: a line a comparison, the schemes that have none, then each comparison's numbers."""
+    """The page: one line for each comparison, the schemes without one, then the numbers of each comparison."""
     text = [INTRODUCTION]
     groups = list(rows.groupby(["scheme", "against", "kind", "seeds", "command", "commit"], sort=False))
     lines = [
@@ -90,7 +93,7 @@ def page(rows: pd.DataFrame, known: Sequence[str]) -> str:
 
 
 def schemes_known() -> list[str]:
-    """What must be held against something."""
+    """The schemes that need a comparison."""
     return [str(name) for name in schemes().index if name not in ABSENT]
 
 

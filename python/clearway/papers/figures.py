@@ -1,4 +1,4 @@
-"""What the figures of all papers share: a run that is not made twice, what a figure comes to, and how it is drawn."""
+"""Shared by the figures of all papers: runs that are not repeated, the results of a figure, and drawing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Kind = Literal["authors' run", "paper", "closed form", "linear program"]
 
 @dataclass
 class Held:
-    """A scheme held against numbers that are not ours.
+    """A scheme's results beside numbers from outside this project.
 
     `rows` has a row a number: `bucket` (which flows: "vulnerable, up to 1 KB"; "all"), `statistic` ("mean FCT, us"),
     `ours`, `theirs`, and `within`, how far ours may be off either way as a share of theirs, chosen before the run. Each
@@ -32,29 +32,29 @@ class Held:
     """
 
     scheme: str
-    """As the catalogue has it, its flow control and sharing behind it where they matter: "dcqcn over pfc"."""
+    """The name in the catalogue, with flow control and sharing where they matter: "dcqcn over pfc"."""
     against: str
-    """What brought the numbers forth: "its authors' ns-3, 50,095 flows of web server sizes"."""
+    """The source of the numbers: "its authors' ns-3, 50,095 flows of web server sizes"."""
     kind: Kind
     rows: pd.DataFrame
     seeds: str = "1"
-    """Of our runs: "1", "1 to 3"."""
+    """The seeds of our runs: "1", "1 to 3"."""
 
     COLUMNS = ("bucket", "statistic", "ours", "theirs", "within")
 
     @property
     def error(self) -> pd.Series[float]:
-        """How far ours is off, as a share of theirs: negative where ours is less."""
+        """The deviation of ours, as a share of theirs: negative where ours is less."""
         return self.rows["ours"].astype(float) / self.rows["theirs"].astype(float) - 1
 
     @property
     def ok(self) -> list[bool]:
-        """Of each row, whether ours is within what was allowed."""
+        """For each row, whether ours is within the allowed deviation."""
         return [bool(abs(off) <= within) for off, within in zip(self.error, self.rows["within"].astype(float))]
 
     @property
     def checks(self) -> dict[str, bool]:
-        """A check a row."""
+        """One check for each row."""
         found = {}
         row: Any
         for row, off, ok in zip(self.rows.itertuples(), self.error, self.ok):
@@ -65,13 +65,13 @@ class Held:
 
 @dataclass
 class Shown:
-    """What a figure or table comes to."""
+    """The result of a figure or table."""
 
     table: pd.DataFrame
     checks: dict[str, bool] = field(default_factory=dict)
     picture: Picture | None = None
     held: list[Held] = field(default_factory=list)
-    """What becomes part of docs/accuracy.md."""
+    """The comparisons that become part of docs/accuracy.md."""
 
     def __post_init__(self) -> None:
         for held in self.held:
@@ -81,12 +81,12 @@ class Shown:
 Figures = Mapping[str, Callable[[], Shown]]
 
 telling: bool | None = None
-"""Whether runs say how far they are: None where standard error is a terminal, True always (the command)."""
+"""Whether runs print their progress: None only if standard error is a terminal, True always (the command)."""
 
 
 @dataclass
 class Ran:
-    """What a figure ran: the digests, seeds and times of its runs, those that were there already included."""
+    """The runs of a figure: their digests, seeds and times, including runs that were there already."""
 
     digests: list[str] = field(default_factory=list)
     seeds: set[int] = field(default_factory=set)
@@ -94,7 +94,7 @@ class Ran:
     wall_seconds: float = 0.0
 
     def add(self, info: Mapping[str, Any]) -> None:
-        """A run, by the facts that its result keeps."""
+        """Adds a run, by the facts that its result keeps."""
         if (digest := str(info.get("digest"))) in self.digests:
             return
         self.digests.append(digest)
@@ -105,7 +105,7 @@ class Ran:
 
     @property
     def digest(self) -> str:
-        """One for all runs, whatever the order in which they were made; none where nothing ran."""
+        """One digest for all runs, whatever their order; empty if there are none."""
         if not self.digests:
             return ""
         return hashlib.blake2b("\n".join(sorted(self.digests)).encode(), digest_size=8).hexdigest()
@@ -116,7 +116,7 @@ _listening: list[Ran] = []
 
 @contextlib.contextmanager
 def listened() -> Iterator[Ran]:
-    """Collects what figures run meanwhile."""
+    """Collects the runs that figures make in this context."""
     ran = Ran()
     _listening.append(ran)
     try:
@@ -126,13 +126,13 @@ def listened() -> Iterator[Ran]:
 
 
 def heard(info: Mapping[str, Any]) -> None:
-    """Tells of a run that was not made by `run` or `sustain`."""
+    """Reports a run that was not made by `run` or `sustain`."""
     for ran in _listening:
         ran.add(info)
 
 
 def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = None) -> cw.Result:
-    """A scenario with some keys set; what this build has run before into `out` is not run again."""
+    """The result of a scenario with some keys set. Runs that this build has finished in `out` are kept."""
     wanted = cw.Scenario.load(scenario).with_({"name": f"{scenario.stem} {name}", **keys})
     compared = cw.compare(wanted, threads=threads, folder=out / "runs", keep=True, progress=telling)
     [result] = compared.results
@@ -146,18 +146,24 @@ def run(scenario: Path, name: str, keys: Keys, out: Path, threads: int | None = 
 
 
 def sustain(wanted: cw.Scenario, out: Path, **search: Any) -> cw.Sustained:
-    """The highest load that a scenario sustains; what this build has run before into `out` is not run again."""
+    """The highest load that a scenario sustains. Runs that this build has finished in `out` are kept."""
     found = cw.sustain(wanted, folder=out / "runs", keep=True, progress=telling, **search)
     if found.interrupted:
         raise KeyboardInterrupt
     for _, row in found.runs.iterrows():
         of = f"{wanted.name}, load {row['load']:g}, seed {row['seed']}"
         if not row["audit"]:
-            raise ValueError(f"{of}: the audit found something")
+            raise ValueError(f"{of}: the audit of this run found a fault; its run.json says which")
         kept = out / "runs" / slug(of) / "run.json"
         if kept.exists():
             heard(json.loads(kept.read_text()))
     return found
+
+
+def cell(table: pd.DataFrame, row: Any, column: Any) -> float:
+    """A number of a table. The stubs of pandas say that a cell may be anything."""
+    found: Any = table.loc[row, column]
+    return float(found)
 
 
 def by_size(
@@ -168,7 +174,7 @@ def by_size(
     mean: float,
     tail: float,
 ) -> pd.DataFrame:
-    """Rows of `Held`: mean and 99th percentile of the slowdowns of the same flows, by how many packets they have."""
+    """Rows of `Held`: mean and 99th percentile of the slowdowns of the same flows, by their number of packets."""
     rows = []
     for bucket, (low, high) in buckets.items():
         chosen = packets.between(low, high)
@@ -179,7 +185,7 @@ def by_size(
 
 
 def of_flows(result: cw.Result) -> pd.DataFrame:
-    """Number, completion time and ideal of each flow, in us, in the order of the list that it is from."""
+    """Number, completion time and ideal time of each flow, in us, in the order of flow numbers."""
     flows = pd.DataFrame({name: pd.Series(result.flows[name]).astype(float) for name in ("flow", "fct_ps", "ideal_ps")})
     flows = flows.sort_values("flow").reset_index(drop=True)
     return flows.assign(fct_us=flows["fct_ps"] / 1e6, ideal_us=flows["ideal_ps"] / 1e6)

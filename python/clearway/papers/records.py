@@ -1,4 +1,4 @@
-"""What a figure that ran leaves: its table, its checks and where they are from; and how the pages show it.
+"""The record of a figure that was run: its table, its checks and their origin; and how pages show it.
 
 A record is `papers/records/PAPER-FIGURE.json` of the repository. Pages have a region a figure, between
 `<!-- PAPER FIGURE: begin -->` and `<!-- PAPER FIGURE: end -->`, which is written from its record and never by hand.
@@ -23,7 +23,7 @@ from clearway.papers._paper import Options, Paper, title
 from clearway.papers.figures import Ran, Shown
 
 FOLDER = Path("papers") / "records"
-# Of a longer table every so many rows stand in the record; all of them are in its CSV.
+# The record of a longer table has evenly spaced rows; its CSV has all rows.
 ROWS = 40
 DIGITS = 6
 
@@ -35,14 +35,14 @@ def root() -> Path:
     found = Path(__file__).resolve().parents[3]
     if not ((found / "papers").is_dir() and (found / "docs").is_dir() and (found / "python" / "clearway").is_dir()):
         raise ValueError(
-            "--write writes the pages of the repository, and this Clearway is installed without it: "
-            "clone it, and run `clearway paper` from its environment"
+            "--write writes pages of the repository, and this Clearway is installed without it; clone the repository, "
+            "and run `clearway paper` from its environment"
         )
     return found
 
 
 def make(of: Paper, figure: str, shown: Shown, ran: Ran, options: Options, spent: tuple[float, float]) -> Record:
-    """The record of a figure; `spent` is the seconds of CPU and of the clock that it took where no runs tell theirs."""
+    """The record of a figure. `spent` is its CPU time and wall time in seconds, used if no runs report theirs."""
     cpu, wall = (ran.cpu_seconds, ran.wall_seconds) if ran.digests else spent
     return {
         "paper": of.name,
@@ -61,7 +61,7 @@ def make(of: Paper, figure: str, shown: Shown, ran: Ran, options: Options, spent
 
 
 def checks(shown: Shown) -> list[Record]:
-    """Each statement: with the paper's number, ours and what was allowed, where it is of a number."""
+    """The statements that were checked. A statement on a number has the paper's, ours and the allowed deviation."""
     found: list[Record] = []
     of_numbers: set[str] = set()
     for held in shown.held:
@@ -87,7 +87,7 @@ def checks(shown: Shown) -> list[Record]:
 
 
 def table(frame: pd.DataFrame) -> Record:
-    """A table as JSON has it; of a long one every so many rows, and all whose name is no number."""
+    """A table as JSON. A long one has evenly spaced rows, and all rows whose name is not a number."""
     columns = [_words(column) for column in frame.columns]
     index = [str(name) if name is not None else "" for name in frame.index.names]
     rows = []
@@ -104,7 +104,7 @@ def _words(column: object) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON has it, numbers to six digits."""
+    """A cell as JSON; numbers have six digits."""
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool | int | str) or value is None:
@@ -115,7 +115,7 @@ def _plain(value: Any) -> Any:
 
 
 def name_of(record: Mapping[str, Any]) -> str:
-    """What the record's file is called."""
+    """The name of the record's file."""
     return f"{record['paper']}-{record['figure']}.json"
 
 
@@ -124,7 +124,7 @@ def save(record: Record, at: Path) -> Path:
     path = at / FOLDER / name_of(record)
     path.parent.mkdir(parents=True, exist_ok=True)
     inner = {key: value for key, value in record.items() if key not in ("table", "checks")}
-    # A row a line: what changes from run to run is seen.
+    # One line for each row, so that a diff shows what changed.
     lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in inner.items()]
     if record["table"] is not None:
         of = record["table"]
@@ -149,7 +149,7 @@ def load(at: Path) -> dict[tuple[str, str], Record]:
 
 
 def number(value: Any) -> str:
-    """A cell as people read it: four digits."""
+    """A cell of a page: four digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if isinstance(value, bool):
@@ -161,12 +161,12 @@ def number(value: Any) -> str:
 
 
 def command(record: Mapping[str, Any]) -> str:
-    """What runs the figure again."""
+    """The command that runs the figure again, as a shell reads it."""
     return shlex.join(["clearway", "paper", record["paper"], record["figure"], *record["options"]])
 
 
 def render(record: Mapping[str, Any] | None, of: str, figure: str) -> str:
-    """The region of a figure."""
+    """The text of a figure's region."""
     if record is None:
         return f"Not yet run on this build: `clearway paper {of} {figure}`.\n"
     parts = [_wrapped(f"*{record['title']}*"), *_rendered_checks(record["checks"])]
@@ -230,12 +230,12 @@ def pages(at: Path) -> list[Path]:
 
 
 def filled(text: str, records: Mapping[tuple[str, str], Record]) -> str:
-    """A page with its regions as the records have them."""
+    """A page with its regions written from the records."""
 
     def region(match: re.Match[str]) -> str:
         of, figure = match[1], match[2]
         if figure not in paper(of).figures:
-            raise ValueError(f"a page has a region of {of} {figure}, which there is not")
+            raise ValueError(f"a page has a region of {of} {figure}, and there is no such figure; delete the region")
         inner = render(records.get((of, figure)), of, figure)
         return f"<!-- {of} {figure}: begin -->\n{inner}<!-- {of} {figure}: end -->\n"
 
@@ -263,5 +263,5 @@ def shown_pictures(of: Paper, at: Path) -> set[str]:
 
 
 def all_papers() -> list[Paper]:
-    """The five papers, and what else is compared."""
+    """The five papers and the other papers that results are compared with."""
     return [paper(name) for name in [*PAPERS, *RIVALS]]

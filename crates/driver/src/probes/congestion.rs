@@ -325,15 +325,14 @@ fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
         twins: all.twins + seen.kept.twins,
     });
     let until = plan.tables_differ_from().map_or(String::new(), |at| {
-        format!("; looked at until {}, from when on switches had different tables", at.since(Time::ZERO))
+        format!("; checked until {}, when the tables of switches began to differ", at.since(Time::ZERO))
     });
     let Kept { held_packets, wrong_packets, shared_packets, shared_wrong_packets, queues_max, twins } = all;
     let shared = match shared_packets {
         0 => String::new(),
         _ => format!(
-            "{shared_wrong_packets} of {shared_packets} do not in queues that roots share for want of others, which \
-             the theorem \
-             leaves out; "
+            "in queues that several roots share because queues ran out, which the theorem does not cover, \
+             {shared_wrong_packets} of {shared_packets} do not; "
         ),
     };
     vec![
@@ -341,16 +340,15 @@ fn findings(plan: &Plan, seen: &[&Congestion]) -> Vec<Finding> {
             name: "flows are held only by roots on their own onward path",
             ok: wrong_packets == 0 || !promise.on_path,
             detail: format!(
-                "{wrong_packets} of {held_packets} held packets, over all frames, do not meet their root; \
-                 {shared}{:.2}% of held \
-                 bytes, over all samples, wait for what is none any more{until}",
+                "{wrong_packets} of {held_packets} packets that pause frames held do not pass their root; \
+                 {shared}{:.2}% of held bytes, over all samples, wait for a root that has ended{until}",
                 100.0 * table::innocent_share(seen)
             ),
         },
         Finding {
             name: "never more isolation queues than roots on a port",
             ok: twins == 0 || !promise.queue_a_root,
-            detail: format!("at most {queues_max} on a port; {twins} for a root that had one there already"),
+            detail: format!("at most {queues_max} on a port; {twins} were taken for a root that had one there already"),
         },
     ]
 }

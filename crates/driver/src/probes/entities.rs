@@ -136,7 +136,7 @@ fn arrivals(seen: &[&EntityProbe], whole: &Whole<'_>) -> Table {
             Column::new(
                 "delivered_bytes",
                 "B",
-                "payload that it has sent and that arrived in the interval, repetitions counted",
+                "payload that it sent and that arrived in the interval; repeated packets count again",
                 sum(&|arrived| arrived.delivered),
             ),
             Column::new(
@@ -169,7 +169,7 @@ fn waits(seen: &[&EntityProbe], plan: &Plan) -> Table {
             Column::new(
                 "queue",
                 "",
-                "physical: in all queues on the way; virtual: virtual queueing delay of all AQs on the way",
+                "physical: in all queues on the path; virtual: virtual queueing delay of all AQs on the path",
                 Data::Names { index: rows.iter().map(|row| row.1).collect(), names: kinds },
             ),
             Column::new("packets", "", "data packets that arrived", ns(&|all| all.len())),

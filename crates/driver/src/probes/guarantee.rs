@@ -208,7 +208,7 @@ impl Seen {
     fn excuse(&self, all: u64, faults: u64) -> String {
         self.end.map_or(String::new(), |end| {
             format!(
-                "; not guaranteed from {} on, when a link was slower than it should be: {} since",
+                "; the guarantee ended at {}, when a link slowed down: {} since then",
                 end.at.since(Time::ZERO),
                 all - faults
             )
@@ -255,7 +255,7 @@ fn queues(plan: &Plan, seen: &Seen) -> Table {
             Column::new(
                 "link",
                 "",
-                "the directed link's number",
+                "number of the directed link",
                 Data::U32(links.iter().map(|link| link.index() as u32).collect()),
             ),
             Column::new("from", "", "sending switch", name(&|link| link.from)),
@@ -264,10 +264,10 @@ fn queues(plan: &Plan, seen: &Seen) -> Table {
             Column::new(
                 "queue_bound_bytes",
                 "B",
-                "the most of the guaranteed class that may ever wait for it",
+                "bound: the most bytes of the guaranteed class that may queue for it",
                 bytes(&seen.queue_bounds),
             ),
-            Column::new("queue_max_bytes", "B", "the most that has", bytes(&seen.queue_max)),
+            Column::new("queue_max_bytes", "B", "the most bytes of that class that did", bytes(&seen.queue_max)),
             Column::new(
                 "share",
                 "",
@@ -288,18 +288,21 @@ fn waits(seen: &Seen) -> Table {
             Column::new(
                 "quantile",
                 "",
-                "the share of data packets that waited no longer",
+                "the quantile: the share of data packets that waited no longer",
                 Data::F64(QUANTILES.to_vec()),
             ),
             Column::new(
                 "wait_ps",
                 "ps",
-                "how long they waited in all switches together, at most; to three digits but for the last, which is \
-                 the longest \
-                 of all",
+                "their longest total wait in switches; to three digits, except for the last row, which is exact",
                 Data::U64(waits.to_vec()),
             ),
-            Column::new("wait_bound_ps", "ps", "how long any may wait", Data::U64(vec![bound; waits.len()])),
+            Column::new(
+                "wait_bound_ps",
+                "ps",
+                "bound: the longest total wait that is allowed",
+                Data::U64(vec![bound; waits.len()]),
+            ),
             Column::new(
                 "share",
                 "",

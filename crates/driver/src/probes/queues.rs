@@ -71,13 +71,13 @@ impl Probe for Queues {
             Column::new(
                 "up_bytes",
                 "B",
-                "what waits at all ports together that lead to switches away from hosts",
+                "bytes that wait at all ports to switches farther from hosts",
                 number(&|sample| sample.waiting_bytes[0]),
             ),
             Column::new(
                 "down_bytes",
                 "B",
-                "what waits at all other ports together: to hosts, and to switches towards them",
+                "bytes that wait at all other ports: to hosts, and to switches nearer to hosts",
                 number(&|sample| sample.waiting_bytes[1] + sample.waiting_bytes[2]),
             ),
         ];

@@ -121,8 +121,8 @@ impl Probe for Utilisation {
             Column::new(
                 "data_share",
                 "",
-                "of the links to hosts: share of their capacity that message data took which came for the first time, \
-                 its headers counted",
+                "of the links to hosts: share of their capacity used by message data that arrived for the first time, \
+                 headers counted",
                 Data::F64(sums.keys().map(data_share).collect()),
             ),
         ];

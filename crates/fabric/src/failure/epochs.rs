@@ -122,7 +122,8 @@ pub fn epochs(
             let cells = u64::from(fabric.switches) * whole.racks().len() as u64;
             if known.len() as u64 * cells > TABLES_MAX {
                 let message = format!(
-                    "{} different tables of {} switches would not fit: fewer failures, or fewer at a time",
+                    "failures need {} different routing tables for {} switches, which do not fit in memory; write \
+                     fewer failures, or fewer at a time",
                     known.len() + 1,
                     fabric.switches
                 );
@@ -158,8 +159,8 @@ fn one_by_one(
     let told = (news.len() as u64).saturating_mul(fabric.links.len() as u64);
     if told > TOLD_MAX {
         let message = format!(
-            "{} changes would be told over {} links each, one by one; fewer, or none of reroute_per_hop and \
-             reroute_compute_max",
+            "{} changes would each be spread over {} links, which is too much work; write fewer failures, or leave \
+             out reroute_per_hop and reroute_compute_max",
             news.len(),
             fabric.links.len()
         );
@@ -189,7 +190,7 @@ fn check_times(specs: &[FailureSpec]) -> Result<(), Problem> {
         sum = sum.saturating_add(spec.times());
         if sum > TIMES_MAX {
             let message = format!(
-                "it fails {} times, and all failures together no more than {TIMES_MAX}: let it flap at longer \
+                "it fails {} times, and all failures together may happen {TIMES_MAX} times; let it flap at longer \
                  intervals, or for a shorter time",
                 spec.times()
             );

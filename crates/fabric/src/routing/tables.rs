@@ -70,9 +70,9 @@ impl RoutingTables {
     /// Whether this fabric's shape allows a protocol.
     pub fn check(&self, routing: Routing) -> Result<(), Problem> {
         let needs = match (routing, &self.lattice) {
-            (Routing::DestinationTag, None) => "a torus or a mesh: it follows dimensions",
-            (Routing::Wlb, None) => "a torus: it chooses a way round each ring",
-            (Routing::Wlb, Some(lattice)) if !lattice.is_torus() => "a torus: in a mesh there is no other way round",
+            (Routing::DestinationTag, None) => "a torus or a mesh, because it follows dimensions",
+            (Routing::Wlb, None) => "a torus, because it chooses a direction around each ring",
+            (Routing::Wlb, Some(lattice)) if !lattice.is_torus() => "a torus, because a mesh has no second direction",
             _ => return Ok(()),
         };
         Err(Problem::new("", format!("routing \"{}\" needs {needs}", routing.name())))

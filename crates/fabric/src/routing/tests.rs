@@ -160,7 +160,7 @@ fn what_a_shape_does_not_allow_is_refused_with_the_reason() {
     assert!(tree.check(Routing::RandomPacketSpraying).is_ok() && tree.check(Routing::Vlb).is_ok());
     assert_eq!(
         message(&tree, Routing::DestinationTag),
-        "routing \"destination_tag\" needs a torus or a mesh: it follows dimensions"
+        "routing \"destination_tag\" needs a torus or a mesh, because it follows dimensions"
     );
     assert!(message(&tree, Routing::Wlb).contains("a torus"));
     let mesh = intact(mesh(&[3, 3]));

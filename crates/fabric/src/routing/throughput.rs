@@ -134,7 +134,7 @@ impl Pattern {
         let dims = lattice.dims();
         if self == Pattern::Transpose && (dims.len() < 2 || dims[0] != dims[1]) {
             let message =
-                format!("transpose swaps the first two dimensions, which must be equally long; dims is {dims:?}");
+                format!("transpose swaps the first two dimensions, which must have the same length; dims is {dims:?}");
             return Err(Problem::new("pattern", message));
         }
         let one = |coordinates: Vec<u32>| vec![(lattice.switch(coordinates.into_iter()), 1.0)];

@@ -62,7 +62,7 @@ impl LeafSpine {
         Builder::check_size(racks_ * hosts_ + racks_ + spines_, racks_ * (hosts_ * u128::from(homes) + spines_))?;
         if racks % homes != 0 {
             let message = format!(
-                "is {homes}, and {racks} racks can't stand together by so many: racks must be a multiple of it"
+                "is {homes}, and {racks} racks cannot be divided into groups of {homes}; write a divisor of {racks}"
             );
             return Err(Problem::new("homes", message));
         }

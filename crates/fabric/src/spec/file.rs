@@ -49,7 +49,7 @@ impl FileSpec {
     pub(super) fn build(&self) -> Result<Fabric, Problem> {
         let unreadable = |why: String| Problem::new("path", format!("can't read {}: {why}", self.path.display()));
         let content = read_file(&self.path, TEXT_BYTES_MAX).map_err(|error| unreadable(error.to_string()))?;
-        let text = String::from_utf8(content).map_err(|_| unreadable("it is no text in UTF-8".into()))?;
+        let text = String::from_utf8(content).map_err(|_| unreadable("it is not text in UTF-8".into()))?;
         self.parse(&text)
     }
 
@@ -76,7 +76,7 @@ const TEXT_BYTES_MAX: u64 = 1 << 28;
 pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // Checked before opening, since opening a pipe waits for a writer.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file but a folder, a pipe or a device"));
+        return Err(io::Error::other("it is not a file but a folder, a pipe or a device"));
     }
     let mut content = Vec::new();
     std::fs::File::open(path)?.take(bytes_max + 1).read_to_end(&mut content)?;
@@ -152,7 +152,7 @@ impl<'a> Line<'a> {
     fn end(mut self) -> Result<(), Problem> {
         match self.fields.next() {
             None => Ok(()),
-            Some(extra) => Err(self.error(&format!("\"{extra}\" is too much; the line should end before it"))),
+            Some(extra) => Err(self.error(&format!("the line should end before \"{extra}\""))),
         }
     }
 
@@ -166,7 +166,7 @@ impl<'a> Line<'a> {
     /// The error of an unknown word.
     fn unknown(&self, what: &str, word: &str, known: &[&str]) -> Problem {
         match self.first {
-            true => self.error(&format!("the first line begins with no {what}; known: {}", known.join(", "))),
+            true => self.error(&format!("the first line does not begin with a {what}; known: {}", known.join(", "))),
             false => self.error(&names::unknown(what, word, known).message),
         }
     }

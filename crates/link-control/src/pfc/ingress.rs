@@ -48,7 +48,7 @@ impl Ingress {
         if all >= view.buffer.get() {
             let name = &view.fabric.names[view.fabric.switch_node(switch).index()];
             let (all, buffer) = (Bytes(all), view.buffer);
-            let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}: enlarge switch.buffer");
+            let message = format!("{name} needs {all} of headroom and has a buffer of {buffer}; enlarge switch.buffer");
             return Err(Problem::new("alpha", message));
         }
         Ok(())

@@ -51,7 +51,8 @@ fn undisturbed(result: &RunResult) -> bool {
 
 /// Whatever the machine did: nothing wrong was taken for right, and nothing is unaccounted for.
 fn sound(result: &RunResult) {
-    for name in ["content right", "bytes conserved", "said once", "delivered after start, completed after delivery"] {
+    for name in ["content right", "bytes conserved", "reported once", "delivered after start, completed after delivery"]
+    {
         assert!(finding(result, name), "{:#?}", result.info.audit);
     }
     let (fct, ideal) = (column(&result.tables, "flows", "fct_ps"), column(&result.tables, "flows", "ideal_ps"));

@@ -86,14 +86,14 @@ impl Settings {
         };
         let key = if matches!(self.buffer, Buffer::PerPort { .. }) { "per_port" } else { "shared" };
         if room.get() < 9_216 || room.get() > u64::from(u32::MAX) {
-            let message = format!("{room} can't hold a packet or is beyond 4GB; write between 10KB and 4GB");
+            let message = format!("{room} is not between 10KB and 4GB");
             return Err(Problem::new(format!("buffer.{key}.bytes"), message));
         }
         let mut seen = 0u8;
         for (index, classes) in self.levels.iter().enumerate() {
             for &class in classes {
                 if class > 7 || seen >> class & 1 == 1 {
-                    let message = format!("class {class} is not one of 0 to 7, each in one level at most");
+                    let message = format!("class {class} is not one of 0 to 7, or is in two levels");
                     return Err(Problem::new(format!("levels[{index}]"), message));
                 }
                 seen |= 1 << class;

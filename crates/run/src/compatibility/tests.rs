@@ -40,16 +40,16 @@ const BROKEN: [Broken; RULES.len()] = [
         "traffic[2].transport",
         "harmony with the settings of traffic[0].transport",
     ),
-    broken(HARMONY, LIMITED, "sharing", "change its pace"),
-    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1; harmony has the classes 0 to 1"),
-    broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "go first"),
+    broken(HARMONY, LIMITED, "sharing", "change their pacing"),
+    broken(HARMONY, "flow_control = 'bfc'", "flow_control", "class 1, and harmony has the classes 0 to 1"),
+    broken(HARMONY, "switch.levels = [[5, 6], [1, 4]]", "switch.levels[1]", "strict priority"),
     broken(HARMONY, TRIM, "switch.overflow", "class 0"),
-    broken(HARMONY, DROP, "switch.early_drop", "guarantees that none is"),
+    broken(HARMONY, DROP, "switch.early_drop", "guarantees that no packet is dropped"),
     broken(
         &["'r2c2'"],
         "reroute_per_hop = '1us'\nfailure = [{ at = '1us', link = ['leaf0', 'spine1'] }]",
         "reroute_per_hop",
-        "r2c2 takes it that all nodes have the same tables",
+        "r2c2 assumes that all nodes change their routing tables",
     ),
     broken(
         &["'r2c2'"],
@@ -60,15 +60,15 @@ const BROKEN: [Broken; RULES.len()] = [
         "no AQ sees them",
     ),
     broken(&["{ dctcp = { plb = {} } }"], "switch.balancing = 'spray'", "switch.balancing", "write \"ecmp\""),
-    broken(&["'ndp'", "'pfabric'"], "", "traffic[1].transport", "ndp and pfabric both bring queues"),
+    broken(&["'ndp'", "'pfabric'"], "", "traffic[1].transport", "ndp and pfabric both replace the queues"),
     broken(&["'udp'"], "switch.early_drop = true", "switch.early_drop", "needs switch.marking"),
-    broken(&["'udp'"], "switch.marking.step.threshold = '9KB'", "switch.marking", "understands marks"),
-    broken(&["'udp'"], "switch.mark_at = 'departure'", "switch.mark_at", "understands marks"),
+    broken(&["'udp'"], "switch.marking.step.threshold = '9KB'", "switch.marking", "reacts to marks"),
+    broken(&["'udp'"], "switch.mark_at = 'departure'", "switch.mark_at", "reacts to marks"),
     broken(
         &["'udp'"],
         "switch.cut_through = true\nfailure = [{ at = '1us', link = ['leaf0', 'spine1'], rate = '1Mbps' }]",
         "failure[0].rate",
-        "a packet of 1500B would take more than 4ms",
+        "a packet of 1500B takes more than 4ms",
     ),
     broken(
         &["'udp'"],
@@ -79,10 +79,10 @@ const BROKEN: [Broken; RULES.len()] = [
         "without sharing.aq.work_conserving",
     ),
     broken(&["'udp'"], "flow_control = 'bfc'\nswitch.levels = [[1, 2]]", "flow_control", "packets by flow"),
-    broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "none can be between them"),
-    broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "room that harmony must have"),
+    broken(&["'ndp'"], "flow_control = 'per_flow_queues'", "flow_control", "flow control cannot work on those"),
+    broken(&["'ndp'", "'harmony'"], "", "traffic[0].transport", "keep no buffer space for harmony"),
     broken(&["'pfabric'"], "switch.levels = [[1, 2]]", "switch", "levels"),
-    broken(&["'ndp'"], DROP, "switch.early_drop", "ndp brings queues"),
+    broken(&["'ndp'"], DROP, "switch.early_drop", "ndp replaces the queues"),
 ];
 
 const BROKEN_LIVE: [Broken; LIVE.len()] = [
@@ -93,21 +93,21 @@ const BROKEN_LIVE: [Broken; LIVE.len()] = [
         "the machine's own",
     ),
     broken(&["'udp'"], FAILS, "failure", "do not fail in a live run"),
-    broken(&["'udp'"], "flow_control = 'pfc'", "flow_control", "told to pause"),
+    broken(&["'udp'"], "flow_control = 'pfc'", "flow_control", "no link-level sender"),
     broken(
         &["'udp'"],
         "sharing = 'elastic_switch'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \
          position = 'ingress' }] }]",
         "sharing",
-        "packets of their own",
+        "control packets",
     ),
     broken(&["'udp'"], NOTED, "measure.arrivals", "simulations only"),
 ];
 
 const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
-    broken(&["'udp'"], FAILS, "failure", "nothing fails at flow level"),
+    broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
-    broken(&["'udp'"], NOTED, "measure.arrivals", "no packets at flow level"),
+    broken(&["'udp'"], NOTED, "measure.arrivals", "flow level has no packets"),
 ];
 
 fn scenario(transports: &[&str], settings: &str) -> Scenario {

@@ -51,8 +51,8 @@ impl Reserved {
             if needed > buffer {
                 let node = &fabric.names[fabric.switch_node(switch).index()];
                 let message = format!(
-                    "{name} guarantees that nothing is lost, for which {} {node} needs {needed} bytes; there are \
-                     {buffer}",
+                    "{name} guarantees that no packet is lost; for that {} {node} needs {needed} bytes of buffer, and \
+                     it has {buffer}",
                     if per_port { "a port of" } else { "the memory of" },
                 );
                 return Err(Problem::new("switch.buffer", message));

@@ -86,9 +86,9 @@ impl Plan {
         {
             let class = usize::from(self.flows.get(flow).class);
             let message = format!(
-                "\"{}\" belongs to no entity that asks for anything: on links with AQs its packets take also what \
-                 was granted; give it a \
-                 request, or all such packets an AQ (sharing.{name}.untagged = {{ weight = 1 }})",
+                "\"{}\" belongs to no entity with a request: its packets have no AQ, and on links with AQs they can \
+                 take bandwidth that entities were granted; give its entity a request, or give all such packets an AQ \
+                 (sharing.{name}.untagged = {{ weight = 1 }})",
                 self.scenario.traffic[class].name
             );
             warnings.push(Problem::new(format!("traffic[{class}]"), message));

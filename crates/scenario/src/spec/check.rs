@@ -26,13 +26,17 @@ impl Scenario {
             self.check_resubmit(class).map_err(|problem| problem.under(format!("traffic[{index}]")))?;
         }
         if self.traffic.is_empty() {
-            return Err(Problem::new("traffic", "there is none: add a [[traffic]] table with sizes and a pattern"));
+            return Err(Problem::new("traffic", "missing: add a [[traffic]] table with sizes and a pattern"));
         }
         if self.traffic.len() > usize::from(u16::MAX) {
-            return Err(Problem::new("traffic", "more than 65,535 classes"));
+            return Err(Problem::new("traffic", "has more than 65,535 classes; merge some"));
         }
         if self.carriers().transports.len() > 255 {
-            return Err(Problem::new("traffic", "more than 255 transports, each with settings of its own"));
+            return Err(Problem::new(
+                "traffic",
+                "the scenario has more than 255 transports with different settings; let more classes share their \
+                 settings",
+            ));
         }
         let used = self.traffic.iter().any(|class| class.transport.is_none());
         if !used && self.transport != Transport::default() {
@@ -44,7 +48,10 @@ impl Scenario {
 
     fn check_mechanisms(&self) -> Result<(), Problem> {
         if self.entity.len() > usize::from(u16::MAX) {
-            return Err(Problem::new("entity", "more than 65535; each = \"flow\" or \"host\" makes many of one"));
+            return Err(Problem::new(
+                "entity",
+                "has more than 65535 entries; let one entry stand for many, by each = \"flow\" or each = \"host\"",
+            ));
         }
         self.sharing.check().map_err(|problem| problem.under("sharing"))?;
         if self.sharing.as_scheme().is_some() && self.entity.iter().all(|entity| entity.request.is_empty()) {
@@ -65,17 +72,23 @@ impl Scenario {
             return Err(Problem::new("host.mtu", message));
         }
         if self.host.intake_rate == Some(Rate::ZERO) {
-            return Err(Problem::new("host.intake_rate", "0 takes nothing in; leave it out for the rate of the link"));
+            return Err(Problem::new(
+                "host.intake_rate",
+                "at 0 a host would take in nothing; leave it out for the rate of the link",
+            ));
         }
         if self.host.intake_rate.is_none() && self.host.intake_buffer != HostSpec::default().intake_buffer {
-            return Err(Problem::new("host.intake_buffer", "has no effect without host.intake_rate"));
+            return Err(Problem::new(
+                "host.intake_buffer",
+                "has no effect without host.intake_rate; set that or delete this",
+            ));
         }
         if self.host.intake_buffer.get() < 9_216 {
             let message = format!("{} can't hold a packet; write at least 9216B", self.host.intake_buffer);
             return Err(Problem::new("host.intake_buffer", message));
         }
         if self.host.clock_drift_ppb_max > 1_000_000 {
-            let message = format!("{} ppb is no clock: at most 1000000", self.host.clock_drift_ppb_max);
+            let message = format!("{} ppb is too much for a clock; at most 1000000", self.host.clock_drift_ppb_max);
             return Err(Problem::new("host.clock_drift_ppb_max", message));
         }
         Ok(())
@@ -95,7 +108,7 @@ impl Scenario {
             ("measure.interval", self.measure.interval, day),
         ];
         if let Some((key, value, most)) = bounded.into_iter().find(|(_, value, most)| value > most) {
-            return Err(Problem::new(key, format!("{value} is more than sensible: at most {most}")));
+            return Err(Problem::new(key, format!("{value} is too long; at most {most}")));
         }
         Ok(())
     }
@@ -111,7 +124,7 @@ impl Scenario {
         if let Some((key, _)) = set.into_iter().find(|of| of.1 && !fails) {
             return Err(Problem::new(
                 key,
-                "has no effect, since nothing fails that is routed around; delete it or add a [[failure]]",
+                "has no effect without a failure that routing learns of; delete it or add a [[failure]]",
             ));
         }
         Ok(())
@@ -119,7 +132,10 @@ impl Scenario {
 
     fn check_end(&self) -> Result<(), Problem> {
         if self.measure.end == Some(Duration::ZERO) {
-            return Err(Problem::new("measure.end", "0 leaves no time to run; leave it out to run until all is done"));
+            return Err(Problem::new(
+                "measure.end",
+                "at 0 nothing would run; leave it out to run until every flow has ended",
+            ));
         }
         if self.measure.end.is_some() && self.measure.drain != Measure::default().drain {
             return Err(Problem::new("measure.drain", "has no effect beside measure.end; delete one of them"));

@@ -189,9 +189,8 @@ fn line_of(text: &str, at: usize) -> usize {
 fn advise(message: &str) -> String {
     let message = message.trim();
     if message.starts_with("wanted exactly 1 element") {
-        return "one of several is to be chosen here: write one key, such as share = { weight = 1 }; --set replaces a \
-                choice by \
-                setting the whole, such as --set KEY='{ absolute = \"5Gbps\" }'"
+        return "needs exactly one key, such as share = { weight = 1 }; to replace it with --set, set the whole table, \
+                such as --set KEY='{ absolute = \"5Gbps\" }'"
             .to_owned();
     }
     let kinds = [
@@ -227,7 +226,8 @@ fn advise(message: &str) -> String {
         .min()
         .filter(|(distance, name)| *distance <= 1 + name.len().max(unknown.len()) / 3);
     let hint = nearest.map_or(String::new(), |(_, name)| format!("; did you mean \"{name}\"?"));
-    format!("\"{unknown}\" is no {what} here{hint} Known: {}", known.join(", ")).replace("here Known", "here. Known")
+    format!("\"{unknown}\" is not a known {what} here{hint} Known: {}", known.join(", "))
+        .replace("here Known", "here. Known")
 }
 
 /// Sets a dotted key in a document and creates the tables on its path.
@@ -239,7 +239,7 @@ fn set(document: &mut toml::Value, key: &str, value: &str) -> Result<(), String>
             toml::Value::Array(entries) => {
                 let count = entries.len();
                 entry(entries, &part).and_then(|index| entries.get_mut(index)).ok_or_else(|| {
-                    format!("no entry is called \"{part}\", and there are {count} of them, counted from 0")
+                    format!("there is no entry \"{part}\": the list has {count} entries, counted from 0")
                 })?
             }
             toml::Value::Table(table) => table.entry(part).or_insert_with(|| toml::Table::new().into()),

@@ -69,12 +69,14 @@ impl Scenario {
             }
             all = all.saturating_add(*times);
             if *times == 0 || all > TIMES_MAX {
-                let message = format!("{times} is not between 1 and {TIMES_MAX}, all entries together");
+                let message = format!(
+                    "{times} is not between 1 and {TIMES_MAX}, or all entries together have more than {TIMES_MAX}"
+                );
                 return Err(under(Problem::new("times", message)));
             }
             let day = Duration::from_ms(86_400_000);
             if *after > day {
-                return Err(under(Problem::new("after", format!("{after} is more than sensible: at most {day}"))));
+                return Err(under(Problem::new("after", format!("{after} is too long; at most {day}"))));
             }
             last = over.as_ref().unwrap_or(last);
         }

@@ -52,7 +52,7 @@ pub struct LinkSpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Decline {
     /// No such link.
-    #[error("the controller knows no link at this place")]
+    #[error("the AQ controller has no such link and pipeline")]
     UnknownLink,
     /// An absolute request exceeds the remaining capacity of the link.
     #[error("{asked} is more than the {left} that absolute grants leave of the link")]
@@ -64,7 +64,7 @@ pub enum Decline {
     },
     /// A weighted entity of the link would get too little for a row.
     #[error(
-        "{left} would be left for weighted entities, {least} for the least of them; a row holds no less than 3.73Kbps"
+        "weighted entities would have {left} left, and the one of the least weight {least}; an AQ has at least 3.73Kbps"
     )]
     Starves {
         /// The rate that weighted entities would share.
@@ -82,7 +82,7 @@ pub enum Decline {
     #[error("{0}")]
     Fields(Problem),
     /// The id is in use: a table has one row for each id.
-    #[error("it has an AQ in this switch already; a packet meets one in each pipeline")]
+    #[error("it has an AQ in this switch already, and a packet passes one in each pipeline")]
     Taken,
 }
 
@@ -185,7 +185,7 @@ impl Controller {
         let LinkSpec { place, capacity, queue, path } = spec;
         self.limit.check(queue, path.mtu).map_err(|problem| problem.under("limit"))?;
         if capacity.bps() > AqRate::BPS_MAX {
-            return Err(Problem::new("capacity", format!("{capacity} is more than an AQ can have; at most 16Tbps")));
+            return Err(Problem::new("capacity", format!("{capacity} is more than AQs can share; at most 16Tbps")));
         }
         if self.links.contains_key(&place) {
             return Err(Problem::new("place", format!("{place:?} is known; a link's grants can't be replaced")));

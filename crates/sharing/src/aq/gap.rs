@@ -154,7 +154,7 @@ impl Policy {
             CongestionSignal::Drop | CongestionSignal::Delay => Signal::None,
             CongestionSignal::Ecn(Marking::Step { threshold }) => Signal::Step { threshold_bytes: word(threshold) },
             CongestionSignal::Ecn(Marking::GentleRamp { .. }) => {
-                let message = "an AQ marks by a step or a ramp; write one of them";
+                let message = "an AQ marks by a step or by a ramp; write one of the two";
                 return Err(Problem::new("feedback.ecn.gentle_ramp", message));
             }
             CongestionSignal::Ecn(Marking::Ramp { min, max, probability_max, .. }) => {

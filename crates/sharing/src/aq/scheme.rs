@@ -12,8 +12,9 @@ impl SharingScheme for Config {
         About {
             title: "Augmented Queue",
             source: "Wu, Wang, Wang, Ng, SIGCOMM 2023",
-            summary: "Each entity is answered by the length that a queue of its own, drained at its rate, would have.",
-            needs: "15 bytes an entity and some integer arithmetic at switches; tags in packets",
+            summary: "Each entity gets congestion feedback from a virtual queue of its own that drains at the \
+                      entity's rate.",
+            needs: "switches: 15 bytes for each entity, integer arithmetic for each packet; hosts: tags in packets",
         }
     }
 
@@ -25,7 +26,7 @@ impl SharingScheme for Config {
         if let Some(conserving) = self.work_conserving {
             conserving.check().map_err(|problem| problem.under("work_conserving"))?;
             if matches!(conserving, WorkConserving::Reallocate { .. }) && self.idle_after.is_some() {
-                let message = "has no effect, since re-allocation looks at use anyway; delete one or the other";
+                let message = "has no effect with re-allocation, which measures use itself; delete one of the two";
                 return Err(Problem::new("idle_after", message));
             }
         }

@@ -130,9 +130,8 @@ impl SwitchPart {
         // Derived limits are rounded, so there are few different ones.
         if reallocates && matches!(config.limit, Limit::Divided { .. }) && steps.len() > POLICIES {
             let message = format!(
-                "re-allocation gives each of {} AQs a rate of its own and so a limit of its own, and a switch holds \
-                 {POLICIES} \
-                 different ones; write \"derived\", \"queue\" or fixed",
+                "re-allocation gives each of {} AQs a different rate and so a different limit, and a switch holds \
+                 {POLICIES} different limits; write \"derived\", \"queue\" or a fixed limit",
                 steps.len()
             );
             return Err(SwitchError::Setting(Problem::new("limit.divided", message)));

@@ -17,7 +17,7 @@ use super::{AqId, AqRate, Gap, Policy, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeployError {
     /// All 65,536 policies are in use.
-    #[error("the AQs of one table may differ in at most 65,536 pairs of limit and CC fields; let more of them agree")]
+    #[error("one table holds at most 65,536 different pairs of limit and CC fields; let more AQs have the same")]
     Policies,
 }
 

@@ -24,8 +24,8 @@ impl Config {
         let packets = Bytes(4 * link.path.mtu.get());
         if limit < packets {
             let message = format!(
-                "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) hardly any congestion \
-                 control keeps its rate"
+                "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) most congestion \
+                 controls cannot keep that rate"
             );
             warnings.push(Problem::new("limit", message));
         }
@@ -34,8 +34,8 @@ impl Config {
             let ahead = Duration::from_ps(u64::try_from(ahead).unwrap_or(u64::MAX));
             let least = link.path.least_limit(rate);
             let message = format!(
-                "gives an AQ of {rate} a limit of {limit}: it may run ahead of its share by what it may have in \
-                 {ahead}; {least} would do (\"derived\")"
+                "gives an AQ of {rate} a limit of {limit}: it can send as much above its share as its rate allows in \
+                 {ahead}; {least} would suffice (\"derived\")"
             );
             warnings.push(Problem::new("limit", message));
         }
@@ -46,9 +46,9 @@ impl Config {
         let least = Duration::from_ps(link.path.rtt.ps().saturating_add(wait.ps()).saturating_add(packet));
         if let Some(idle) = self.idle_after.filter(|&idle| idle > Duration::ZERO && idle < least) {
             let message = format!(
-                "{idle} is less than a round trip through a full queue and a packet at {rate} take, {least}: entities \
-                 count as idle that are \
-                 not, and shares come out wrong; leave it out, or write at least that"
+                "{idle} is less than {least}, the time of a round trip through a full queue and a packet at {rate}: \
+                 active entities would count as idle, and shares would be wrong; leave it out, or write at least \
+                 {least}"
             );
             warnings.push(Problem::new("idle_after", message));
         }

@@ -109,8 +109,9 @@ impl SharingScheme for Config {
         About {
             title: "ElasticSwitch (DRL)",
             source: "Popa et al., SIGCOMM 2013",
-            summary: "Hypervisors divide guarantees of hosts among pairs, and probe for more, every 15 ms.",
-            needs: "a hypervisor at each host, and control packets between them",
+            summary: "Every 15 ms hypervisors divide the guarantees of hosts among pairs of hosts, and probe for free \
+                      bandwidth.",
+            needs: "hosts: a hypervisor each, control packets between them",
         }
     }
 

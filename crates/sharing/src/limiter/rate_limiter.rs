@@ -42,8 +42,8 @@ impl SharingScheme for Config {
         About {
             title: "Pre-determined rate limiter (PRL)",
             source: "Linux HTB, as Augmented Queue section 5.1 measures it",
-            summary: "Each host sends through a token bucket at a rate that is set once.",
-            needs: "a hypervisor at each host",
+            summary: "Each host sends through a token bucket whose rate is set once.",
+            needs: "hosts: a hypervisor each",
         }
     }
 
@@ -77,10 +77,10 @@ impl Config {
 /// Checks the two settings that both limiters have.
 pub(super) fn check(burst: Option<Bytes>, queue_packets: u32) -> Result<(), Problem> {
     if burst == Some(Bytes(0)) {
-        return Err(Problem::new("burst", "0 lets nothing pass; leave it out for one full packet"));
+        return Err(Problem::new("burst", "at 0 nothing would pass; leave it out for one full packet"));
     }
     if queue_packets == 0 {
-        return Err(Problem::new("queue_packets", "0 has no room even for the packet that goes next; at least 1"));
+        return Err(Problem::new("queue_packets", "at 0 no packet could wait; write at least 1"));
     }
     Ok(())
 }

@@ -171,8 +171,9 @@ proptest! {
                         }
                     });
                 }
-                Err(problem) if problem.key.starts_with("traffic") && problem.message.contains("the fabric gives \
-                    host0") => {
+                Err(problem)
+                    if problem.key.starts_with("traffic") && problem.message.contains("in this fabric host0") =>
+                {
                     for name in ["rsvp", "harmony", "fastpass", "r2c2", "ndp"] {
                         classes[0] = classes[0].replace(name, "dcpim");
                     }

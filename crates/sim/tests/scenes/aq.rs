@@ -311,18 +311,23 @@ fn what_cannot_be_granted_is_refused_with_the_reason() {
         "",
         &both.replace("name = \"b\"\n        traffic = [\"b\"]", "name = \"b\"\n        traffic = [\"a\"]"),
         "entity[1].traffic",
-        "belongs to \"a\" already",
+        "belongs to the entity \"a\" already",
     );
     refused("", &both.replace("traffic = [\"b\"]", "traffic = [\"c\"]"), "entity[1].traffic[0]", "there is a, b");
     refused(
         "",
         &both.replace("traffic = [\"b\"]", "transports = [\"cubic\"]"),
         "entity[1].transports[0]",
-        "no traffic is carried",
+        "no traffic class uses",
     );
     refused("", &both.replace("traffic = [\"b\"]", ""), "entity[1]", "exactly one of");
     refused("", &both.replace("traffic = [\"b\"]", "hosts = \"20\""), "entity[1].hosts", "there is no host 20");
-    refused("", &both.replace("link = [\"left\", \"right\"], ", ""), "entity[0].request[0].link", "no link of its own");
+    refused(
+        "",
+        &both.replace("link = [\"left\", \"right\"], ", ""),
+        "entity[0].request[0].link",
+        "needed for a group of flows",
+    );
     refused(
         "",
         &both.replacen("position = \"ingress\"", "position = \"egress\"", 1).replacen(

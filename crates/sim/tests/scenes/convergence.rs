@@ -120,6 +120,6 @@ fn pyrrha_says_until_when_its_promise_was_looked_at() {
         "#,
     );
     let detail = &result.info.audit.iter().find(|finding| finding.name.contains("onward path")).unwrap().detail;
-    assert!(detail.contains("looked at until 30us, from when on switches had different tables"), "{detail}");
+    assert!(detail.contains("checked until 30us, when the tables of switches began to differ"), "{detail}");
     assert!(counter(&result, "pauses") > 0 || of_links(&result, "pauses") > 0);
 }

@@ -59,7 +59,7 @@ fn every_transport_stands_every_fault() {
                 // The one that is refused: nodes that must agree on tables where they learn of failures one by one.
                 let refused = (*transport, problem.key.as_str(), !fault.2.contains("per_hop"));
                 assert_eq!(refused, ("r2c2", "reroute_per_hop", false), "{problem}");
-                assert!(problem.message.contains("the same tables"), "{problem}");
+                assert!(problem.message.contains("change their routing tables at the same time"), "{problem}");
                 continue;
             }
             let result = run_both(&toml);

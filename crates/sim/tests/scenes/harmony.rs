@@ -181,7 +181,7 @@ fn what_stands_in_the_way_of_turns_is_refused() {
         run::Plan::new(&crate::scenario(&scene)).err().expect("it is refused")
     };
     let problem_of = problem("flow_control = { pfc = { classes = [2, 3] } }");
-    assert!(problem_of.key == "flow_control" && problem_of.message.contains("queues of its own"), "{problem_of:?}");
+    assert!(problem_of.key == "flow_control" && problem_of.message.contains("replaces the queues"), "{problem_of:?}");
     let none = "transport = { harmony = { service = 'round_robin', control_share = 0.0 } }\n";
     // Settings that contradict each other are refused where the scenario is read.
     let refused = scenario::read(&(none.to_owned() + &poisson(0.1, "1KB", "1us")), "scene.toml", &[]).unwrap_err();
@@ -212,7 +212,7 @@ fn where_nothing_is_proven_of_the_order_of_arrival_the_run_says_so() {
         for (transport, fifo) in [("'harmony'", true), (IN_TURN, false)] {
             let scene = scene(fabric, transport);
             let warnings = run::Plan::new(&scene).unwrap_or_else(|problem| panic!("{problem:?}")).warnings();
-            let said = warnings.iter().any(|of| of.key.starts_with("transport") && of.message.contains("in circles"));
+            let said = warnings.iter().any(|of| of.key.starts_with("transport") && of.message.contains("in cycles"));
             assert_eq!(said, circles && fifo, "{fabric}, {transport}: {warnings:?}");
         }
     }

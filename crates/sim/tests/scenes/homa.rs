@@ -138,7 +138,7 @@ fn more_than_the_network_carries_is_carried_all_the_same() {
 
 #[test]
 fn a_host_cut_off_gets_everything_once() {
-    // For longer than a dozen timeouts; that everything is said once, the audit sees.
+    // For longer than a dozen timeouts; that everything is reported once, the audit sees.
     for transport in BOTH {
         let result = run_both(&format!(
             r#"

@@ -150,10 +150,10 @@ fn when_a_leaf_dies_its_hosts_are_reached_by_the_other() {
 
 /// What refuses hosts with several links, and what it says.
 const REFUSED: &[(&str, &str)] = &[
-    ("harmony", "shares each host's only link out in slots"),
-    ("rsvp", "shares each host's only link out in slots"),
-    ("fastpass", "gives each host's only link to one packet at a time"),
-    ("r2c2", "takes a host and its switch for one node"),
+    ("harmony", "divides each host's only link into slots"),
+    ("rsvp", "divides each host's only link into slots"),
+    ("fastpass", "assigns each host's only link to one packet at a time"),
+    ("r2c2", "treats a host and its switch as one node"),
     ("ndp", "paths = \"switches\""),
 ];
 

@@ -11,7 +11,7 @@ const FABRICS: [&str; 5] = [
     "leaf_spine = { racks = 2, hosts_per_rack = 6, spines = 3, spine_rate = \"40Gbps\" }",
     "fat_tree = { k = 4 }",
     "torus = { dims = [4, 4] }",
-    // Five hops from switch to switch, and so all that may wait for each other in a circle.
+    // Five hops from switch to switch, and so all that may wait for each other in a cycle.
     "torus = { dims = [11] }",
 ];
 
@@ -216,10 +216,10 @@ fn roots_that_share_queues_on_a_ring_wait_in_a_circle_and_the_audit_names_it() {
     let (deadlock, theorem) = ("no deadlock", "flows are held only by roots on their own onward path");
     let shared = ring(1);
     let circle = said(&shared, deadlock);
-    assert!(circle.contains("wait for each other in a circle") && circle.contains("roots share a queue"), "{circle}");
+    assert!(circle.contains("wait for each other in a cycle") && circle.contains("roots share a queue"), "{circle}");
     assert!(names(table(&shared, "flows"), "status").iter().any(|status| *status != "completed"));
     // What shares a queue is out of the theorem, and counted.
-    assert!(said(&shared, theorem).contains("do not in queues that roots share"), "{}", said(&shared, theorem));
+    assert!(said(&shared, theorem).contains("in queues that several roots share"), "{}", said(&shared, theorem));
     let own = ring(100);
     assert_calm(&own);
     assert_eq!(said(&own, deadlock), "no paused port waits for itself");

@@ -254,7 +254,7 @@ fn a_flow_with_no_route_that_its_packets_have_room_for_fails_and_says_why() {
     let flows = table(&result, "flows");
     let ended: Vec<_> =
         names(flows, "class").into_iter().zip(names(flows, "status")).zip(names(flows, "reason")).collect();
-    let why = "every path to its receiver has more hops than a packet has room for";
+    let why = "every path to its receiver has more hops than a source route can hold";
     assert!(ended.contains(&(("far", "failed"), why)) && ended.contains(&(("near", "completed"), "")), "{ended:?}");
     assert_eq!(counter(&result, "flows_failed"), 1);
 }

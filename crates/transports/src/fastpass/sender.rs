@@ -207,8 +207,8 @@ impl Sender {
             let Some((id, flow)) = self.flows.get_mut(slot) else { continue };
             if now >= flow.give_up {
                 let reason = match flow.phase {
-                    Phase::Asking => "no slots: the arbiter did not answer",
-                    Phase::Granted => "no answer: the receiver did not get on",
+                    Phase::Asking => "the arbiter did not answer",
+                    Phase::Granted => "the receiver did not acknowledge anything new",
                 };
                 self.forget(slot);
                 events.push(Event::Failed { flow: id, reason });

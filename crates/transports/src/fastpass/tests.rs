@@ -181,7 +181,7 @@ fn a_dead_arbiter_fails_messages_after_their_patience() {
     scene.spoil(|_, packet| if packet.dst == HostId(0) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(100));
-    let failed = Event::Failed { flow, reason: "no slots: the arbiter did not answer" };
+    let failed = Event::Failed { flow, reason: "the arbiter did not answer" };
     assert_eq!(scene.events, vec![(ms(10), HostId(1), failed)]);
 }
 
@@ -191,7 +191,7 @@ fn a_dead_receiver_fails_messages_after_their_patience() {
     scene.spoil(|_, packet| if packet.dst == HostId(2) { PacketFate::Drop } else { PacketFate::Pass });
     let flow = scene.send(Time::ZERO, 1, 2, packets(10));
     scene.run_until(ms(100));
-    let failed = Event::Failed { flow, reason: "no answer: the receiver did not get on" };
+    let failed = Event::Failed { flow, reason: "the receiver did not acknowledge anything new" };
     let last = first_slot(Time::ZERO + CONTROL_WAY) + SLOT * 9;
     assert_eq!(scene.events, vec![(last + Duration::from_ms(10), HostId(1), failed)]);
 }
@@ -226,7 +226,7 @@ fn fabrics_that_allocations_can_t_describe_are_refused() {
         |dims: &[u32]| network(FabricSpec::Torus(fabric::Grid { dims: dims.to_vec(), ..fabric::Grid::default() }));
     let config = Config::default();
     assert_eq!(config.check_on(&torus(&[4, 4])), Ok(()));
-    assert!(config.check_on(&torus(&[20, 4])).unwrap_err().message.contains("room for the ports of 8"));
+    assert!(config.check_on(&torus(&[20, 4])).unwrap_err().message.contains("holds the ports of 8"));
     let star = network(FabricSpec::Star(fabric::Star { hosts: 300, ..fabric::Star::default() }));
     assert!(config.check_on(&star).unwrap_err().message.contains("300 ports"));
     let nobody = Config { arbiter: 16, ..Config::default() }.check_on(&torus(&[4, 4])).unwrap_err();

@@ -1,8 +1,8 @@
 //! Theorem 3.2 (section 3.3) by simulation: how many slots Harmony fills when all of them are requested.
 //!
-//! [`thrown`] is just the theorem's model, [`leaf_spine`] the protocol's rule of section 3.1 without its clock: a leaf
-//! chooses among its *free* virtual links, so that what one leaf asks for never collides on its own links, and a
-//! refused rsvp may try again. Absent on purpose: time, hosts' choice of requests, and anything but a full load.
+//! [`thrown`] is the theorem's model. [`leaf_spine`] is the protocol's rule of section 3.1 without time: a leaf chooses
+//! among its *free* virtual links, so that requests of one leaf never collide on its own links, and a refused rsvp may
+//! try again. Deliberately absent: time, hosts' choice of requests, and any load but a full one.
 
 use units::Stream;
 
@@ -16,7 +16,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of independent samples; at least two tell how far they scatter.
+    /// The mean of independent samples, at least two, and its standard error.
     fn of(samples: &[f64]) -> Estimate {
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;
@@ -26,7 +26,7 @@ impl Estimate {
 }
 
 /// The share of slots that are filled in the theorem's model: K C rsvps go towards a leaf, each by one of C cores drawn
-/// uniformly, and what exceeds K at a core is refused. Means over at least two `trials`.
+/// uniformly, and a core refuses those beyond K. Means over at least two `trials`.
 pub fn thrown(k: u32, cores: u32, trials: u32, random: &mut Stream) -> Estimate {
     let rsvps = u64::from(k) * u64::from(cores);
     let mut samples = Vec::new();
@@ -55,11 +55,12 @@ pub struct LeafSpine {
 /// The share of slots that are filled in `fabric` by the protocol's rule, after each try from the first to the
 /// `tries`-th.
 ///
-/// Demands are what an ideal arbiter could satisfy whole: each of the K slots of each receiver with one of a sender
-/// under another leaf, each sender slot once, drawn at random. In each try all rsvps that are not yet through set out
-/// together and arrive in random order: the receiver's leaf takes one of its free virtual links for each, uniformly,
-/// and the core takes one towards the sender's leaf, if one is free. What a refused rsvp took is free again for the
-/// next try and not before, since a reject needs a round trip. Means over at least two `trials`.
+/// The demands are such that an ideal arbiter could satisfy them all: each of a receiver's K slots asks for a slot of a
+/// sender under another leaf, and each sender's slot is asked for once, drawn at random. In each try all rsvps that
+/// have not yet succeeded start together and arrive in random order: the receiver's leaf takes one of its free virtual
+/// links for each, uniformly, and the core takes one towards the sender's leaf, if one is free. The virtual link of a
+/// refused rsvp is free again in the next try and not before, since a reject takes a round trip. Means over at least
+/// two `trials`.
 pub fn leaf_spine(fabric: LeafSpine, k: u32, tries: u32, trials: u32, random: &mut Stream) -> Vec<Estimate> {
     let slots = fabric.leaves as usize * fabric.cores as usize * k as usize;
     let mut samples = vec![Vec::new(); tries as usize];
@@ -111,7 +112,7 @@ impl Links {
         Links { cores, down: free.clone(), up: free }
     }
 
-    /// One try of all that pends; keeps what was refused.
+    /// One try of all pending demands; the refused ones stay pending.
     fn offer(&mut self, pending: &mut Vec<Demand>, random: &mut Stream) {
         let mut freed = Vec::new();
         pending.retain(|&(receiver, sender)| {
@@ -131,7 +132,7 @@ impl Links {
     }
 }
 
-/// The core of a free virtual link, drawn uniformly among those. A slot that pends has one.
+/// The core of a free virtual link, drawn uniformly. There is one for every pending slot.
 fn draw(free: &[u32], random: &mut Stream) -> usize {
     let mut drawn = random.below(free.iter().map(|&free| u64::from(free)).sum());
     let mut core = 0;

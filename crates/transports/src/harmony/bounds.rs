@@ -1,58 +1,59 @@
 //! What Harmony guarantees on a given network (Theorem 3.1 for links of unequal rates), and what hosts and switches
-//! conclude from it: when a packet must have come, how long a reservation can last.
+//! derive from that: by when a packet must have arrived, and how long a reservation can last.
 //!
 //! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual
-//! links: data come after the rsvp, and the complete that frees comes behind the last data, in the same queue. So at
-//! any time the packets that wait for a link belong to at most n reservations, and each one's packets leave their
-//! source at least a period P = p/(B/K) apart, and so far apart that a small one never catches up with a large one.
-//! Below, a packet's *emission* is when it would begin to leave the link if it had waited nowhere, q = p/R is its time
-//! on a link of rate R, and n q <= P.
+//! links: data follow the rsvp, and the complete that frees the link follows the last data in the same queue. So at any
+//! time the packets that wait for a link belong to at most n reservations, and each one's packets leave their source at
+//! least a period P = p/(B/K) apart, and so far apart that a small one never catches up with a large one. Below, a
+//! packet's *emission* is when it would begin to leave the link if it had waited nowhere, q = p/R is its time on a link
+//! of rate R, and n q <= P.
 //!
 //! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its
 //! emission*, Theorem 3.1's bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m
-//! of the reservation, up to this one, that came when none of its reservation was there. From its arrival until it
-//! begins, each other reservation has at most one turn, and so again between any two of the reservation's packets:
-//! whoever has had a turn stands behind them, and at most n - 1 others stand before. With l packets from m to this one
-//! it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at most
-//! (i - 1)(n - 1) q after m's emission, which is l P before this one's. Of what waits at one time the packet served
-//! last begins within i (n - 1) q, so that no more than i (n - 1) packets wait. Virtual links that others take
-//! meanwhile change nothing: they stand behind.
+//! of the reservation, up to this one, that arrived when no packet of its reservation was queued. From its arrival
+//! until it begins, each other reservation has at most one turn, and so again between any two of the reservation's
+//! packets: a reservation that has had its turn is behind them, and at most n - 1 others are ahead. With l packets from
+//! m to this one it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at
+//! most (i - 1)(n - 1) q after m's emission, which is l P before this one's. Of the packets that wait at one time, the
+//! one served last begins within i (n - 1) q, so that at most i (n - 1) packets wait. Virtual links that others take
+//! meanwhile change nothing, since those are behind.
 //!
-//! **In the order of arrival** ([`Service::Fifo`]) what a packet waits follows from how far J those before have been
-//! held up already:
+//! **In the order of arrival** ([`Service::Fifo`]) the wait W of a packet follows from J, the longest that packets have
+//! been held up before:
 //!
 //! W = (n - 1) q + max((n - 1) q ⌈J/P⌉, J), and J grows by W at each switch.
 //!
-//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be what is in flight:
-//! emitted by t and not yet sent by this link. A packet that arrives waits at most N - q. Let A be the reservations
-//! that have any of it (at most n), and c the last packet of any other that the link sent, which came at y and was gone
-//! by θ.
+//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be the packets in
+//! flight: emitted by t and not yet sent by this link. A packet that arrives waits at most N - q. Let A be the
+//! reservations with packets in flight (at most n), and c the last packet of any other reservation that the link sent,
+//! which arrived at y and was sent by θ.
 //!
-//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All that it sent since was in flight at t - P or
-//!    is A's. A reservation emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
-//! 2. *y > t - P.* What is in flight at t comes behind c: it was emitted after y - J. The reservations that had emitted
-//!    by θ are n - 1 at most, for c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets. The others,
-//!    which took a virtual link that c's or another had freed, have one each. N(t) <= n q + (n - 1) q ⌈J/P⌉.
-//! 3. *No such c since the link was last idle, at τ > t - P.* All was emitted after τ - J, and t - τ has been sent:
-//!    N(t) <= n q (1 + (t - τ + J)/P) - (t - τ) <= n q + J.
+//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All packets that it sent since were in flight at t
+//!    - P or belong to A. A reservation emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
+//! 2. *y > t - P.* The packets in flight at t follow c, so that they were emitted after y - J. The reservations that
+//!    had emitted by θ are n - 1 at most, for c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets.
+//!    The others, which took a virtual link that c's or another had freed, have one each. N(t) <= n q + (n - 1) q
+//!    ⌈J/P⌉.
+//! 3. *No such c since the link was last idle, at τ > t - P.* All of these were emitted after τ - J, and t - τ of them
+//!    has been sent: N(t) <= n q (1 + (t - τ + J)/P) - (t - τ) <= n q + J.
 //!
-//! Case 2 is the reuse of virtual links. Where J is no multiple of n - 1 packets it costs up to K - 1 packets, and they
-//! do come ([`adversary`] searches all that can happen for small K).
+//! Case 2 is the reuse of virtual links. Where J is not a multiple of n - 1 packets it adds up to K - 1 packets, and
+//! the search of [`adversary`] finds cases for small K in which it does.
 //!
-//! **What else waits.** A packet of a lower class whose transmission has begun. Rsvps and completes: a complete that
-//! waits for a link belongs to a slot that holds it; a rsvp to one that holds the other direction of the cable; and the
-//! receiver's complete to one that has just held that. Of each there are at most n at a time. In the order of arrival
-//! they are added where they can wait, and their rate is taken to be within what `control_share` leaves, as the paper
-//! neglects them ("tiny packets"). In turn the credit of [`service`](super::service) makes it a certainty: completes
-//! take a turn of their slot, and the others in a time in which X of data leave at most their burst and X c/(1 - c).
+//! **What else is in the queue.** First, a packet of a lower class whose transmission has begun. Second, rsvps and
+//! completes: a complete that waits for a link belongs to a slot that holds the link, a rsvp to a slot that holds the
+//! other direction of the cable, and the receiver's complete to a slot that has just held that. Of each there are at
+//! most n at a time. In the order of arrival they are added where they can wait, and their rate is assumed to be within
+//! `control_share`; the paper neglects them ("tiny packets"). In turn the credit of [`service`](super::service)
+//! enforces that rate: completes take a turn of their slot, and the others in a time in which X of data leave at most
+//! their burst and X c/(1 - c).
 //!
-//! **Where a link lies.** J of a link is the largest J + W of the links that can lie right before it on a shortest
-//! path, 0 where none can (`position`). Links have n and q of their own. That rests on paths that
-//! take no other turns: around a failure a rsvp that would have packets come to a link later than its J is refused.
-//! Where links lie before one another in circles, as in a torus, J has no end: *nothing is proven of the order of
-//! arrival there*. What is audited is what would be true if each link had a place of its own in every path, all being
-//! taken for the last of the longest. In turn what a packet waits hangs on no other's lateness, so that none of this
-//! matters.
+//! **The position of a link.** J of a link is the largest J + W of the links that can directly precede it on a shortest
+//! path, or 0 if none can (`position`). Links have n and q of their own. That assumes shortest paths: around a failure
+//! a rsvp is refused if its packets could arrive at a link later than the link's J. Where links precede each other in
+//! cycles, as in a torus, J is unbounded, and *nothing is proven for the order of arrival*. The audit then checks the
+//! bound that each link would have as the last one of the longest path. In turn a packet's wait does not depend on the
+//! lateness of others, so that none of this matters.
 //!
 //! [`adversary`]: super::adversary
 
@@ -85,7 +86,7 @@ pub struct Bounds {
     service: Service,
     /// The longest that a data packet waits in all switches before its last.
     before: Duration,
-    /// By link, in the order of arrival: how late packets can come there at most. None where nothing is proven.
+    /// By link, in the order of arrival: how late packets can arrive there at most. None where nothing is proven.
     late: Option<Arc<[Duration]>>,
     control_share: f64,
     /// The longest round of any link.
@@ -102,7 +103,7 @@ pub struct Bounds {
     per_byte: PerByte,
 }
 
-/// What all nodes of a run have in common.
+/// The parts that all nodes of a run share.
 #[derive(Default)]
 struct Known {
     chains: OnceLock<Option<Chains>>,
@@ -110,7 +111,7 @@ struct Known {
 }
 
 impl Bounds {
-    /// Those of a network.
+    /// The bounds of a network.
     pub fn new(config: &Config, network: &NetworkView) -> Bounds {
         let known = network.common.get::<Known>();
         let mut all = known.bounds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +136,7 @@ impl Bounds {
         bounds
     }
 
-    /// Those of a network all of whose links are as fast as this host's.
+    /// The bounds of a network all of whose links are as fast as this host's.
     pub fn uniform(config: &Config, site: &Site) -> Bounds {
         Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
     }
@@ -177,7 +178,7 @@ impl Bounds {
         Bounds { before, wait, round: round.min(LONGEST), slowest: slowest.max(Rate::from_bps(1)), ..bounds }
     }
 
-    /// Each link where it lies.
+    /// The bounds with each link at its position.
     fn placed(self, fabric: &Fabric, chains: &Chains) -> Bounds {
         let late = chains.lateness(|rate, before| self.wait_at(rate, before));
         let behind = (0..fabric.links.len())
@@ -190,20 +191,20 @@ impl Bounds {
         Bounds { before, wait, late: Some(late.into()), ..self }
     }
 
-    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links lie in no
-    /// circles.
+    /// Whether the bounds on queues and waits are proven: in turn always, in the order of arrival where links do not
+    /// precede each other in cycles.
     pub fn are_proven(&self) -> bool {
         self.service == Service::RoundRobin || self.late.is_some()
     }
 
-    /// How late packets come to a link at most.
+    /// How late packets can arrive at a link at most.
     fn before(&self, link: LinkId) -> Duration {
         self.late.as_ref().map_or(self.before, |late| late[link.index()])
     }
 
-    /// By port of a switch, how late data that come in by it are at most, and how late data may be that go out by it:
-    /// whoever goes on by a port at which data may be less late breaks the bounds. None where that can't be, or nothing
-    /// is proven anyway.
+    /// By port of a switch, how late data that arrive there are at most, and how late data that leave there may be:
+    /// data that leave by a port where they may be less late would break the bounds. None where that cannot happen, or
+    /// nothing is proven.
     pub(super) fn lateness(&self, fabric: &Fabric, ports: &[LinkId]) -> Option<Vec<PortLateness>> {
         let late = self.late.as_ref()?;
         let of = |&out: &LinkId| {
@@ -216,8 +217,8 @@ impl Bounds {
         Some(ports.iter().map(of).collect())
     }
 
-    /// The longest that a data packet waits for a link of this rate, when it has been held up by at most so much
-    /// before.
+    /// The longest that a data packet waits for a link of this rate, if earlier switches have held it up by at most
+    /// this long.
     fn wait_at(&self, rate: Rate, before: Duration) -> Duration {
         let others = u64::from(self.virtual_links(rate).saturating_sub(1)).saturating_mul(self.packet_bytes);
         let wait = match self.service {
@@ -233,8 +234,8 @@ impl Bounds {
         wait.min(LONGEST)
     }
 
-    /// Virtual links of a link of this rate, and slots of a host whose link it is: as many as B/K goes into it. So a
-    /// faster link in the core has more, an oversubscribed one fewer (section 5.2).
+    /// Virtual links of a link of this rate, and slots of a host with such a link: its rate over B/K, rounded down. So
+    /// a faster link in the core has more, an oversubscribed one fewer (section 5.2).
     pub fn virtual_links(&self, rate: Rate) -> u32 {
         let links = u128::from(rate.bps()) * u128::from(self.k) / u128::from(self.access_rate.bps().max(1));
         u32::try_from(links).unwrap_or(u32::MAX)
@@ -377,7 +378,7 @@ impl Bounds {
     }
 }
 
-/// Beyond any run, and so far from the end of time that sums of a few stay before it.
+/// Later than the end of any run, and early enough that a sum of several such times does not overflow.
 const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
 
 /// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where
@@ -391,7 +392,7 @@ fn sum(a: Duration, b: Duration) -> Duration {
     Duration::from_ps(a.ps().saturating_add(b.ps())).min(LONGEST)
 }
 
-/// By link, what is said of links of its rate.
+/// By link, a value that depends on its rate.
 pub fn by_link(fabric: &Fabric, of: impl Fn(LinkId, Rate) -> u64) -> Vec<u64> {
     (0..fabric.links.len()).map(LinkId::from).map(|link| of(link, fabric.link(link).rate)).collect()
 }
@@ -399,9 +400,9 @@ pub fn by_link(fabric: &Fabric, of: impl Fn(LinkId, Rate) -> u64) -> Vec<u64> {
 /// How late data can be at a port of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortLateness {
-    /// Those that come in by it.
+    /// Of data that arrive there.
     pub comes: Duration,
-    /// Those that go out by it, for which its queue is reckoned.
+    /// Of data that leave there, for which its queue is dimensioned.
     pub goes: Duration,
 }
 

@@ -1,16 +1,16 @@
 //! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and
-//! what must have come by when (section 3.2).
+//! by when packets must have arrived (section 3.2).
 //!
-//! A message is *pending* while the slot for the whole rest of it (its main slot) is yet to be given, *active* from
-//! then on. Where the main slot is refused and an additional one is not, that one is the main slot from then on. Where
-//! all are, the message is pending again, with the time of its first arrival, and is not asked for again for a while;
-//! other requests are. After a failure a message is *lost*: what has come of it is kept until the sender asks again or
-//! its patience is over.
+//! A message is *pending* until it has the slot for all of its rest (its main slot), and *active* from then on. If the
+//! main slot is refused and an additional one is not, the additional one becomes the main slot. If all are refused, the
+//! message is pending again, with its first arrival time, and other requests are tried before it is tried again. After
+//! a failure a message is *lost*: the bytes that have arrived are kept until the sender asks again or the receiver's
+//! patience is over.
 //!
-//! A slot that a message has no more use of stays taken until its sender can't use it any more: its complete or reject
-//! has come, or a later attempt's request and what was on the way then, or
-//! [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing: a link may come back, and the last
-//! one is guarded by nothing but these slots.
+//! A slot that a message no longer needs stays taken until its sender cannot use it any more. That is when its complete
+//! or reject has arrived, or the request of a later attempt and all packets that were in flight then, or when
+//! [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing: a failed link may come back, and only
+//! these slots protect the last link.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) struct Receiver {
     arrivals: u64,
     /// By message: delta_admission, the next try, or the end of patience.
     timers: Timers,
-    /// By slot: when something of it must have come.
+    /// By slot: the time by which its next packet must have arrived.
     expected: Timers,
     finished: Finished,
     pub counts: Counts,
@@ -58,26 +58,26 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Slot {
-    /// How often it has been given.
+    /// How often the slot has been given.
     count: u32,
     held: Option<Held>,
 }
 
-/// What a slot is given to.
+/// The message that a slot is given to.
 struct Held {
     flow: FlowId,
     src: HostId,
     id: u32,
     attempt: u16,
     given: Time,
-    /// When its sender has used it up at the latest, once the rsvp has left.
+    /// The latest time at which its sender uses it, known once the rsvp has left.
     until: Time,
     main: bool,
-    /// Its message has no more use of it.
+    /// Its message no longer needs it.
     draining: bool,
     began: bool,
     got_bytes: u64,
-    /// The way to the sender, once data have brought it.
+    /// The route to the sender, known from the first data.
     back: u64,
 }
 
@@ -92,10 +92,10 @@ struct Incoming {
     state: State,
     /// Its next rsvp goes not before this; [`NEVER`] once its time is over.
     not_before: Time,
-    /// Its slots, and those of them whose data come.
+    /// Its slots, and those of them whose data arrive.
     slots: u32,
     flowing: u32,
-    /// The main slot's complete has come: all has been sent.
+    /// The main slot's complete has arrived: the sender has sent everything.
     all_sent: bool,
 }
 
@@ -164,7 +164,7 @@ impl Receiver {
             return;
         };
         if self.finished.knows(flow, now, terms.bounds.patience()) {
-            // The way that it came is another message's by now, so this goes by the tables.
+            // Its path may belong to another message by now, so this packet is routed by tables.
             return control.push(terms.control(flow, packet.src, Header::Delivered));
         }
         if let Some(key) = self.messages.slot(flow) {
@@ -181,7 +181,7 @@ impl Receiver {
             }
             self.retire_slots(key);
             self.unlist(key);
-            // Whatever the sender held for it has ended before it asked.
+            // The sender had released everything that it held for the message before it asked again.
             let drained = now + terms.bounds.drained();
             for (index, held) in held_for(&mut self.slots, flow) {
                 held.until = held.until.min(drained);
@@ -213,7 +213,7 @@ impl Receiver {
         self.wait(key, now, terms);
     }
 
-    /// The message waits for its main slot.
+    /// Makes the message pending: it waits for its main slot.
     fn wait(&mut self, key: u32, now: Time, terms: &Params) {
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.state = State::Pending;
@@ -225,7 +225,7 @@ impl Receiver {
         self.timers.set(key, if retried { message.not_before } else { until });
     }
 
-    /// Gives free slots: to pending messages, and if there is none to active ones, the oldest first.
+    /// Gives free slots to pending messages, or to active ones if none is pending, the oldest first.
     fn assign(&mut self, now: Time, terms: &Params, control: &mut Control) {
         while !self.free.is_empty()
             && let Some(key) = self.next_pending(now)
@@ -261,10 +261,10 @@ impl Receiver {
         }
     }
 
-    /// Whether another slot would find anything left to send: of what is missing, the slots that it has send so much
-    /// before a rsvp that goes now gets there. A message of which nothing flows once its time is over gets none: one
-    /// rsvp after the other would be on its way in vain, each the main one when that before it was refused, and the
-    /// message neither begun nor rejected.
+    /// Whether another slot would still find bytes to send, given what the present slots send until a rsvp sent now
+    /// arrives. A message without data by the end of its admission time gets no further slot: it would send one rsvp
+    /// after the other in vain, each becoming the main one when the one before is refused, and the message would
+    /// neither begin nor be rejected.
     fn is_useful(&self, key: u32, now: Time, terms: &Params) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
         let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
@@ -279,7 +279,7 @@ impl Receiver {
         let Some(index) = self.free.pop() else { return };
         let slot = &mut self.slots[index as usize];
         slot.count = slot.count.wrapping_add(1);
-        // A slot's number and how often it was given: a name for the reservation.
+        // A slot's number and how often it was given identify the reservation.
         let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
         let attempt = message.attempt;
         slot.held = Some(Held {
@@ -314,7 +314,7 @@ impl Receiver {
         }
     }
 
-    /// A rsvp leaves: its first data have until then.
+    /// A rsvp leaves, which sets the time by which its first data must arrive.
     pub fn departed(&mut self, now: Time, rsvp: Rsvp, terms: &Params) {
         let id = rsvp.reservation.id;
         if let Some(held) = self.held(id) {
@@ -341,7 +341,7 @@ impl Receiver {
                 self.expected.set(id % SLOTS_MAX, cx.now + terms.bounds.next_data());
             }
         }
-        // What comes late, of an earlier attempt, is good too.
+        // Late data of an earlier attempt count, too.
         let Some(key) = self.messages.slot(packet.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.flowing += u32::from(began);
@@ -376,7 +376,7 @@ impl Receiver {
         self.assign(cx.now, terms, control);
     }
 
-    /// A slot is free, if its reservation is the one meant.
+    /// Frees a slot, if this reservation still holds it.
     fn release(&mut self, id: u32, flow: FlowId) -> Option<Held> {
         self.held(id).filter(|held| held.flow == flow)?;
         let index = id % SLOTS_MAX;
@@ -393,24 +393,23 @@ impl Receiver {
         Some(held)
     }
 
-    /// The sender has sent all that it will in a slot.
+    /// The sender has sent all that it will send in a slot.
     fn slot_complete(&mut self, now: Time, held: &Held, sent: u64, last: bool, terms: &Params, control: &mut Control) {
         let Some(key) = self.messages.slot(held.flow) else { return };
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         message.all_sent |= last;
-        // Packets of one slot come in order: what is not here by now is not on the way.
+        // Packets of one slot arrive in order, so that missing ones are not in flight.
         if held.got_bytes < sent || (message.all_sent && message.slots == 0) {
             return self.fail(now, key, terms, control);
         }
         if held.main && !message.all_sent {
-            // Its sender goes on in another.
+            // Its sender continues in another slot.
             self.promote(key, now, terms);
         }
         self.reconsider(now, key, terms, control);
     }
 
-    /// A switch or the sender had nothing free, or the sender has given this attempt up, or has no such message any
-    /// more.
+    /// A switch or the sender had nothing free, or the sender has given up this attempt or no longer has the message.
     fn slot_refused(&mut self, now: Time, held: &Held, what: Rejected, terms: &Params, control: &mut Control) {
         self.counts.refused += 1;
         let Some(key) = self.messages.slot(held.flow) else { return };
@@ -434,12 +433,13 @@ impl Receiver {
         self.reconsider(now, key, terms, control);
     }
 
-    /// Its main slot is none: one that it has besides is in its place, for its sender goes on in the last that it has.
-    /// So a message that has begun is not rejected. Without one it waits again.
+    /// The main slot was refused. Another slot of the message takes its place, since the sender continues in the last
+    /// slot that it has, so that a message that has begun is not rejected. Without another slot the message waits
+    /// again.
     fn promote(&mut self, key: u32, now: Time, terms: &Params) {
         let Some((flow, _)) = self.messages.get(key) else { return };
         let others = || held_for_ref(&self.slots, flow).filter(|held| !held.1.draining);
-        // One of which data have come has been accepted.
+        // A slot whose data have arrived has been accepted.
         match others().max_by_key(|held| held.1.began).map(|held| held.0) {
             Some(index) => {
                 let slot = self.slots[index as usize].held.as_mut().expect("it is one of the held");
@@ -450,7 +450,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a pending message's time is over: then it is not tried again, and rejected once no slot carries it.
+    /// Whether a pending message's time is over. It is then not tried again, and rejected once no slot carries it.
     fn reconsider(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key).filter(|(_, message)| message.state == State::Pending)
         else {
@@ -468,7 +468,7 @@ impl Receiver {
         }
     }
 
-    /// Something has not come that had to: the message is lost until its sender asks again.
+    /// A packet has not arrived in time: the message is lost until its sender asks again.
     fn fail(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
         self.counts.failures_seen += 1;
         self.tell_failure(key, terms, control);
@@ -491,7 +491,7 @@ impl Receiver {
         }
     }
 
-    /// The message has no more use of its slots.
+    /// The message no longer needs its slots.
     fn retire_slots(&mut self, key: u32) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         (message.slots, message.flowing) = (0, 0);
@@ -503,7 +503,7 @@ impl Receiver {
         }
     }
 
-    /// Nothing comes by a slot's way any more, and nobody has said so to the switches on it behind a link that died.
+    /// No more packets arrive on a slot's path, and the switches behind a failed link on it have not been told.
     fn free_way(&self, held: &Held, terms: &Params, control: &mut Control) {
         if held.began {
             let failure = Header::Failure(Reservation { attempt: held.attempt, id: held.id });
@@ -552,7 +552,7 @@ impl Receiver {
         self.assign(now, terms, control);
     }
 
-    /// Whether it holds nothing of any message.
+    /// Whether it holds no state of any message.
     pub fn is_idle(&self) -> bool {
         self.messages.is_empty() && self.free.len() == self.slots.len()
     }
@@ -562,7 +562,7 @@ impl Receiver {
     }
 }
 
-/// A flow's slots, to look at.
+/// A flow's slots, to read.
 fn held_for_ref(slots: &[Slot], flow: FlowId) -> impl Iterator<Item = (u32, &Held)> {
     (0..)
         .zip(slots)

@@ -51,7 +51,7 @@ impl Scheme for Config {
         About {
             title: "RSVP: whole links reserved before a message is sent",
             source: "Agarwal, Cai, Agarwal, Shmoys, Vahdat: Harmony, NSDI 2024, with K = 1; RFC 2205",
-            summary: "Reserves every link of a path for one message at a time: no queues, and links that stay unused.",
+            summary: "Reserves every link of a path for one message at a time: no queues, and low utilisation.",
             needs: self.harmony().about().needs,
         }
     }
@@ -74,7 +74,10 @@ impl Scheme for Config {
 
     fn check_on(&self, network: &NetworkView) -> Result<(), Problem> {
         let no_slots = |problem: Problem| match problem.key.as_str() {
-            "slots" => Problem::new("", format!("RSVP has one slot a host: {}, which is harmony's", problem.message)),
+            "slots" => Problem::new(
+                "",
+                format!("RSVP has one slot a host: {}; that setting belongs to harmony", problem.message),
+            ),
             _ => problem,
         };
         self.harmony().check_on(network).map_err(no_slots)

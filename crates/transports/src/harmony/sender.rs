@@ -292,7 +292,7 @@ impl Sender {
             self.counts.rejected += 1;
             Event::Rejected { flow }
         } else {
-            Event::Failed { flow, reason: "rejected after an attempt that failed when everything had been sent" }
+            Event::Failed { flow, reason: "rejected, after an earlier attempt had sent everything and failed" }
         };
         self.remove(key);
         cx.events.push(event);
@@ -305,8 +305,11 @@ impl Sender {
         let attempt = self.next_attempt();
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         if message.tries >= terms.attempts {
-            let reason =
-                if message.begun { "what had to come did not: a failure" } else { "no answer to its requests" };
+            let reason = if message.begun {
+                "packets did not come in time: a link or switch failed"
+            } else {
+                "no answer to its requests"
+            };
             self.remove(key);
             cx.events.push(Event::Failed { flow, reason });
             return;

@@ -54,7 +54,8 @@ impl Scheme for Config {
             title: "Homa with Aeolus: selective dropping in the first round trip",
             source: "Hu, Bai, Zeng, Wang, Qiao, Chen, Tan, Wang: Aeolus: A Building Block for Proactive Transport in \
                      Datacenters, SIGCOMM 2020",
-            summary: "Homa whose unscheduled packets are lost where others wait, and sent again as scheduled ones.",
+            summary: "Homa whose unscheduled packets are dropped at a queue that is not empty, and sent again as \
+                      scheduled packets.",
             needs: "hosts: as Homa; switches: 8 strict priorities (2 at least), packet spraying, RED that drops \
                     packets that are not ECN-capable",
         }
@@ -70,7 +71,10 @@ impl Scheme for Config {
 
     fn check(&self) -> Result<(), Problem> {
         if self.threshold == Bytes(0) {
-            return Err(Problem::new("threshold", "at 0 no unscheduled packet would arrive"));
+            return Err(Problem::new(
+                "threshold",
+                "at 0 no unscheduled packet would arrive; write at least one packet, \"1500B\"",
+            ));
         }
         self.homa.check().map_err(|problem| problem.under("homa"))
     }

@@ -95,9 +95,8 @@ pub(super) fn check(network: &NetworkView) -> Result<(), Problem> {
     if let Some(host) = fabric.several_links() {
         let (name, links) = (&fabric.names[host.index()], fabric.uplinks(host).len());
         let message = format!(
-            "a sender's routes begin at its only switch, and the fabric gives {name} {links} links. Let switches \
-             choose paths, and \
-             hosts their links: paths = \"switches\""
+            "a source route begins at a host's only switch, and in this fabric {name} has {links} links; let switches \
+             choose paths, by paths = \"switches\""
         );
         return Err(Problem::new("paths", message));
     }
@@ -106,9 +105,8 @@ pub(super) fn check(network: &NetworkView) -> Result<(), Problem> {
     let longest = network.site.data_rtts.iter().map(|of| u32::from(of.0)).max().unwrap_or(0);
     if port_bits(ports, longest).is_none() {
         let message = format!(
-            "a route names 8 switches of up to 256 ports, or 21 of up to 8; here a path passes {longest}, and a switch \
-             has {ports}. \
-             Let switches choose paths: paths = \"switches\""
+            "a source route holds 8 switches of up to 256 ports, or 21 of up to 8; here a path passes {longest} \
+             switches of up to {ports} ports; let switches choose paths, by paths = \"switches\""
         );
         return Err(Problem::new("paths", message));
     }

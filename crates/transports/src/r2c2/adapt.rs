@@ -72,10 +72,16 @@ impl Adapt {
             return Err(Problem::new("every", format!("{} is not a time up to 1000s, such as \"1s\"", self.every)));
         }
         if self.among.len() < 2 {
-            return Err(Problem::new("among", "takes two protocols at least, such as [\"rps\", \"vlb\"]"));
+            return Err(Problem::new("among", "needs at least two routing protocols, such as [\"rps\", \"vlb\"]"));
         }
         if self.gain.is_nan() || self.gain < 0.0 {
-            return Err(Problem::new("gain", format!("{} is no share; 0.01 is one in a hundred", self.gain)));
+            return Err(Problem::new(
+                "gain",
+                format!(
+                    "{} is not a share; write a number of at least 0, such as 0.01 for one in a hundred",
+                    self.gain
+                ),
+            ));
         }
         self.search.check().map_err(|problem| problem.under("search"))
     }

@@ -65,7 +65,10 @@ impl Settings {
     pub fn check(&self) -> Result<(), Problem> {
         let Settings { population, mutation, elite, patience, evaluations } = *self;
         if population < 2 {
-            return Err(Problem::new("population", format!("is {population}; it takes two to recombine")));
+            return Err(Problem::new(
+                "population",
+                format!("is {population}; it must be at least 2, because two assignments are recombined"),
+            ));
         }
         if !(0.0..=1.0).contains(&mutation) {
             return Err(Problem::new("mutation", format!("is {mutation}; it is a probability, from 0 to 1")));
@@ -78,7 +81,7 @@ impl Settings {
             return Err(Problem::new("patience", "is 0; it must be at least 1"));
         }
         if evaluations == 0 {
-            return Err(Problem::new("evaluations", "is 0; the current assignment alone takes 1"));
+            return Err(Problem::new("evaluations", "is 0; it must be at least 1, for the current assignment"));
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ pub(super) struct Counts {
 /// Number of times that a too long route is drawn again before its packet takes a shortest path.
 const DRAWS_AGAIN: u32 = 8;
 
-const TOO_LONG: &str = "every path to its receiver has more hops than a packet has room for";
+const TOO_LONG: &str = "every path to its receiver has more hops than a source route can hold";
 
 /// Whether a packet has a route.
 enum Routed {
@@ -195,7 +195,7 @@ impl Sender {
         let Some(packets) = u32::try_from(message.bytes.div_ceil(payload)).ok().filter(|&packets| packets < u32::MAX)
         else {
             self.counts.failed += 1;
-            let reason = "it has more packets than sequence numbers of 32 bits count";
+            let reason = "it has more packets than 32-bit sequence numbers can count";
             return cx.events.push(Event::Failed { flow: message.flow, reason });
         };
         let numbers = self.numbers.entry(message.dst).or_default();

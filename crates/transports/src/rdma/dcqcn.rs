@@ -78,7 +78,7 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "DCQCN over RoCE",
         source: "Zhu et al., SIGCOMM 2015",
-        summary: "Cuts its rate by how often switches mark, and recovers by timer and byte counter.",
+        summary: "Cuts its rate by how often switches mark its packets, and raises it by a timer and a byte counter.",
         needs: "RED marking at switches; a lossless network, or IRN",
     };
 
@@ -92,13 +92,16 @@ impl Algorithm for Config {
             ("increase_timer", self.increase_timer),
         ];
         if let Some((key, _)) = spans.iter().find(|span| span.1 == Duration::ZERO) {
-            return Err(Problem::new(*key, "0 would never let time pass; write at least 1ps"));
+            return Err(Problem::new(*key, "at 0 the timer would never let time pass; write at least 1ps"));
         }
         if self.byte_counter == Some(Bytes(0)) {
-            return Err(Problem::new("byte_counter", "0 would increase without end; leave it out for the timer alone"));
+            return Err(Problem::new(
+                "byte_counter",
+                "at 0 the rate would rise without end; leave it out to use the timer alone",
+            ));
         }
         if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again"));
+            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
         }
         if !(self.mark_min < self.mark_max && (0.0..=1.0).contains(&self.mark_probability_max)) {
             return Err(Problem::new("mark_min", "marking needs mark_min < mark_max and a probability from 0 to 1"));

@@ -59,7 +59,7 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "HPCC",
         source: "Li et al., SIGCOMM 2019",
-        summary: "Sets its rate by the load that each switch on the way reports.",
+        summary: "Sets its rate from the link loads that the switches on the path report.",
         needs: "in-band telemetry at switches; a lossless network, or IRN",
     };
 
@@ -74,7 +74,7 @@ impl Algorithm for Config {
             return Err(Problem::new("target", format!("{} is not above 0 and at most 1", self.target)));
         }
         if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again"));
+            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
         }
         Ok(())
     }

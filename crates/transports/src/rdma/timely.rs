@@ -61,7 +61,7 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "TIMELY over RoCE",
         source: "Mittal et al., SIGCOMM 2015",
-        summary: "Grows while round trips fall or are short, shrinks while they rise or are long.",
+        summary: "Raises its rate while round-trip times fall or are short, lowers it while they rise or are long.",
         needs: "a lossless network, or IRN",
     };
 
@@ -70,7 +70,7 @@ impl Algorithm for Config {
             return Err(Problem::new("t_low", format!("{} is above t_high, {}", self.t_low, self.t_high)));
         }
         if self.min_rtt == Duration::ZERO {
-            return Err(Problem::new("min_rtt", "0 is no round trip"));
+            return Err(Problem::new("min_rtt", "0 is not a round-trip time; write one, such as \"20us\""));
         }
         for (key, value) in [("ewma", self.ewma), ("beta", self.beta)] {
             if !(value > 0.0 && value <= 1.0) {
@@ -78,7 +78,7 @@ impl Algorithm for Config {
             }
         }
         if self.min_rate == Rate::ZERO {
-            return Err(Problem::new("min_rate", "at 0 a flow would never send again"));
+            return Err(Problem::new("min_rate", "at 0 a flow would never send again; write a rate above 0"));
         }
         Ok(())
     }

@@ -64,8 +64,8 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "BBR",
         source: "Cardwell et al., ACM Queue 2016; draft-cardwell-iccrg-bbr-congestion-control-00",
-        summary: "Paces at the greatest delivery rate that it sees, with two bandwidth-delay products in flight at \
-                  most.",
+        summary: "Paces at the highest delivery rate that it has measured, with at most two bandwidth-delay products \
+                  in flight.",
         needs: "nothing",
     };
 
@@ -80,12 +80,12 @@ impl Algorithm for Config {
         }
         for (key, value) in [("btlbw_filter_len", self.btlbw_filter_len), ("min_pipe_cwnd", self.min_pipe_cwnd)] {
             if value == 0 {
-                return Err(Problem::new(key, "0 would never send; write at least 1"));
+                return Err(Problem::new(key, "at 0 nothing would be sent; write at least 1"));
             }
         }
         if self.probe_rtt_duration >= self.rtprop_filter_len {
             let message = format!(
-                "{} is not below rtprop_filter_len, {}: it would do nothing but probe",
+                "{} is not below rtprop_filter_len, {}: all time would go to probing",
                 self.probe_rtt_duration, self.rtprop_filter_len
             );
             return Err(Problem::new("probe_rtt_duration", message));

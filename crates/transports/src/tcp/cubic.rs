@@ -44,8 +44,8 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "TCP CUBIC",
         source: "RFC 9438, RFC 6675",
-        summary: "Its window is a cubic function of the time since the last congestion.",
-        needs: "nothing; ECN where its marks are on",
+        summary: "Its window is a cubic function of the time since the last congestion event.",
+        needs: "nothing; ECN if its marks are to be used",
     };
 
     fn check(&self) -> Result<(), Problem> {

@@ -37,8 +37,8 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "DCTCP",
         source: "RFC 8257; Alizadeh et al., SIGCOMM 2010",
-        summary: "Shrinks its window by the share of its bytes that switches mark.",
-        needs: "ECN marking by step at switches",
+        summary: "Shrinks its window in proportion to the share of its bytes that switches have marked.",
+        needs: "switches: ECN marking above a fixed queue length",
     };
 
     fn check(&self) -> Result<(), Problem> {

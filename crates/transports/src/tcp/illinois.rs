@@ -68,8 +68,9 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "TCP-Illinois",
         source: "Liu, Basar and Srikant, VALUETOOLS 2006; RFC 6675",
-        summary: "Turns at losses as NewReno, but delay decides how fast it grows and how much a loss takes.",
-        needs: "queues deep enough to be seen in round trips",
+        summary: "Reacts to loss like NewReno, but delay decides how fast the window grows and how much a loss \
+                  reduces it.",
+        needs: "queues deep enough to show in round-trip times",
     };
 
     fn check(&self) -> Result<(), Problem> {
@@ -98,10 +99,10 @@ impl Algorithm for Config {
             return Err(Problem::new("eta_2", message));
         }
         if self.theta == 0 {
-            return Err(Problem::new("theta", "0 windows are none; write at least 1"));
+            return Err(Problem::new("theta", "0 is not a number of windows; write at least 1"));
         }
         if !(self.w_thresh >= 0.0 && self.w_thresh.is_finite()) {
-            return Err(Problem::new("w_thresh", format!("{} is not a number from 0 on", self.w_thresh)));
+            return Err(Problem::new("w_thresh", format!("{} is not a number of at least 0", self.w_thresh)));
         }
         Ok(())
     }

@@ -26,8 +26,8 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "TCP NewReno",
         source: "RFC 5681, RFC 6582, RFC 6675",
-        summary: "One segment more a round trip, half the window at a loss.",
-        needs: "nothing; ECN where its marks are on",
+        summary: "Adds one segment to the window each round trip and halves it at a loss.",
+        needs: "nothing; ECN if its marks are to be used",
     };
 
     fn check(&self) -> Result<(), Problem> {

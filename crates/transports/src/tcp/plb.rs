@@ -39,7 +39,7 @@ impl Plb {
             return Err(Problem::new("marked_share", message));
         }
         if self.rounds == 0 {
-            return Err(Problem::new("rounds", "0 would change the path without congestion; write at least 1"));
+            return Err(Problem::new("rounds", "at 0 it would change paths without congestion; write at least 1"));
         }
         Ok(())
     }

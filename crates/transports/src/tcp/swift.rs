@@ -95,8 +95,9 @@ impl Algorithm for Config {
     const ABOUT: About = About {
         title: "Swift",
         source: "Kumar et al., SIGCOMM 2020",
-        summary: "Keeps the delay at a target that depends on path and window; paces windows below one packet.",
-        needs: "nothing; virtual delay of AQs where they govern it",
+        summary: "Keeps the delay near a target that depends on path length and window; paces when the window is \
+                  below one packet.",
+        needs: "nothing; with AQs, the virtual delay that they report",
     };
 
     fn check(&self) -> Result<(), Problem> {
@@ -108,7 +109,7 @@ impl Algorithm for Config {
             ("fs_min_cwnd", self.fs_min_cwnd, above_0..=f64::MAX, "above 0"),
             ("fs_max_cwnd", self.fs_max_cwnd, self.fs_min_cwnd.next_up()..=f64::MAX, "above fs_min_cwnd"),
             ("min_cwnd", self.min_cwnd, 1e-6..=1.0, "from 0.000001 to 1"),
-            ("max_cwnd", self.max_cwnd, 1.0..=most, "from 1 to 65535, the most that a TCP header can tell of"),
+            ("max_cwnd", self.max_cwnd, 1.0..=most, "from 1 to 65535, the largest value that the header holds"),
         ] {
             if !range.contains(&value) {
                 return Err(Problem::new(key, format!("{value} is not {wanted}")));
@@ -117,11 +118,11 @@ impl Algorithm for Config {
         if self.base_target == Some(Duration::ZERO) {
             return Err(Problem::new(
                 "base_target",
-                "0 would close every window; write a delay above the unloaded one",
+                "at 0 the window would always shrink; write a delay above that of the unloaded network",
             ));
         }
         if self.retx_reset_threshold == 0 {
-            return Err(Problem::new("retx_reset_threshold", "0 timeouts are no reason; write at least 1"));
+            return Err(Problem::new("retx_reset_threshold", "0 is not a number of timeouts; write at least 1"));
         }
         Ok(())
     }

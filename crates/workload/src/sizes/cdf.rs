@@ -98,12 +98,18 @@ impl Table {
         let (mut size_before, mut probability_before) = (0.0, 0.0);
         for (index, &[size, probability]) in self.points.iter().enumerate() {
             if !(size_before..=1e15).contains(&size) {
-                return at(index, format!("size {size} is below the one before, {size_before}, or above 1e15"));
+                return at(
+                    index,
+                    format!("size {size} must be at least the size before it, {size_before}, and at most 1e15"),
+                );
             }
             if !(probability_before..=100.0).contains(&probability) {
                 return at(
                     index,
-                    format!("probability {probability} is below the one before, {probability_before}, or above 100"),
+                    format!(
+                        "probability {probability} must be at least the one before it, {probability_before}, and at \
+                         most 100"
+                    ),
                 );
             }
             (size_before, probability_before) = (size, probability);
@@ -116,7 +122,10 @@ impl Table {
             return Err(Problem::new("points", message));
         }
         if size_before <= 0.0 {
-            return Err(Problem::new("points", "every message would be empty"));
+            return Err(Problem::new(
+                "points",
+                "the largest size is 0, so that every message would be empty; write sizes above 0",
+            ));
         }
         Ok(Cdf { points: self.points.iter().map(|&[s, p]| (s * scale, p / probability_before)).collect() })
     }

@@ -48,11 +48,12 @@ impl Pareto {
         };
         let cap_bytes = cap.0 as f64;
         if cap <= self.mean {
-            return Err(Problem::new("cap", format!("{cap} is not above the mean, {}", self.mean)));
+            return Err(Problem::new("cap", format!("{cap} must be above the mean, {}", self.mean)));
         }
         let scale = cap_bytes * scale_over_cap(shape, mean / cap_bytes);
         if scale < 0.5 {
-            let message = format!("with shape {shape} and cap {cap}, most messages would be smaller than a byte");
+            let message =
+                format!("is too small: with shape {shape} and cap {cap}, most messages would be smaller than a byte");
             return Err(Problem::new("mean", message));
         }
         Ok(Law { mean, shape, scale, below_cap: -expm1(shape * log(scale / cap_bytes)) })

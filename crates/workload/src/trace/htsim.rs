@@ -98,7 +98,7 @@ impl HtsimTrace {
         for (name, found) in [("Connections", matrix.flows.len()), ("Triggers", matrix.triggers.len())] {
             match header.get(name) {
                 Some((place, count)) if *count != found as u64 => {
-                    return Err(place.error(name, &count.to_string(), &format!("{found}, as many as there are")));
+                    return Err(place.error(name, &count.to_string(), &format!("{found}, the number that follows")));
                 }
                 None if name == "Connections" => {
                     let place = Place { file: &self.path, line: 1 };
@@ -131,7 +131,7 @@ impl Matrix {
         how: &HtsimTrace,
     ) -> Result<(), TraceError> {
         let Some(nodes) = nodes else {
-            return Err(place.error("line", "a connection", "preceded by a line such as Nodes 16"));
+            return Err(place.error("line", "a connection", "after a line such as Nodes 16"));
         };
         let (src, dst) = ends.split_once("->").unwrap_or((ends, ""));
         let host = |field: &str, text: &str| {
@@ -151,11 +151,13 @@ impl Matrix {
         }
         let Given { start, size, waits } = given;
         let Some(bytes) = size else {
-            return Err(place.error("size", "missing", "given, in bytes"));
+            return Err(place.error("size", "missing", "a number of bytes"));
         };
         match (start, waits) {
-            (None, false) => return Err(place.error("start", "missing", "given, or else a trigger")),
-            (Some(_), true) => return Err(place.error("start", "beside a trigger", "one of the two")),
+            (None, false) => {
+                return Err(place.error("start", "missing", "a time, unless a trigger starts the connection"));
+            }
+            (Some(_), true) => return Err(place.error("start", "given beside a trigger", "the only one of the two")),
             _ => {}
         }
         self.flows.push(place.flow(src, dst, bytes, start.unwrap_or(Time::ZERO)));
@@ -172,7 +174,7 @@ impl Matrix {
         how: &HtsimTrace,
         given: &mut Given,
     ) -> Result<(), TraceError> {
-        let mut value = || words.next().ok_or_else(|| place.error(word, "", "followed by a value"));
+        let mut value = || words.next().ok_or_else(|| place.error(word, "", "a word with a value after it"));
         let twice = || Err(place.error(word, "a second one", "given once"));
         match word {
             "start" => {
@@ -199,7 +201,11 @@ impl Matrix {
                 let text = value()?;
                 let id: u64 = place.number("id", text)?;
                 if let Some(line) = self.ids.insert(id, place.line) {
-                    return Err(place.error("id", text, &format!("new; line {line} has it already")));
+                    return Err(place.error(
+                        "id",
+                        text,
+                        &format!("different from those before; line {line} has it already"),
+                    ));
                 }
             }
             "trigger" => {
@@ -252,14 +258,18 @@ impl Matrix {
             }
         }
         let Some(id) = id else {
-            return Err(place.error("id", "missing", "given, such as trigger id 1 oneshot"));
+            return Err(place.error("id", "missing", "a number, as in trigger id 1 oneshot"));
         };
         let Some(kind) = kind else {
             return Err(place.error("trigger", "without a kind", "oneshot, multishot or barrier"));
         };
         let trigger = self.triggers.entry(id).or_default();
         if let Some(line) = trigger.declared.replace(place.line) {
-            return Err(place.error("id", &id.to_string(), &format!("new; line {line} has it already")));
+            return Err(place.error(
+                "id",
+                &id.to_string(),
+                &format!("different from those before; line {line} has it already"),
+            ));
         }
         trigger.multishot = kind == "multishot";
         Ok(())
@@ -351,8 +361,8 @@ mod tests {
         assert_eq!(with("0->1 trigger 1 size 5\ntrigger id 1 oneshot"), (4, "trigger".into()));
         let others = "0->1 start 0 size 5 send_done_trigger 1\n2->1 trigger 1 size 5\ntrigger id 1 oneshot";
         assert_eq!(with(others), (4, "trigger".into()));
-        let barrier = "0->1 start 0 size 5 send_done_trigger 1\n0->2 start 0 size 5 send_done_trigger 1\n\
-                       0->3 trigger 1 size 5\ntrigger id 1 barrier count 2";
+        let barrier = "0->1 start 0 size 5 send_done_trigger 1\n0->2 start 0 size 5 send_done_trigger 1\n0->3 trigger \
+                       1 size 5\ntrigger id 1 barrier count 2";
         assert_eq!(with(barrier), (6, "count".into()));
         let circle = "0->1 trigger 1 size 5 send_done_trigger 2\n0->2 trigger 2 size 5 send_done_trigger 1\n\
                       trigger id 1 oneshot\ntrigger id 2 oneshot";

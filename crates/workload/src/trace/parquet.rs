@@ -137,7 +137,7 @@ impl ParquetTrace {
                 (u64::try_from(value).ok().and_then(|value| time_of_whole(value, columns.unit_ps)), A_TIME)
             }
             Cell::Real(value) => (time_of_real(value, columns.unit_ps), A_TIME),
-            _ => (None, "a time; a flow that never started, as results have them, must be left out"),
+            _ => (None, "a time; leave out flows that never started, for which results have no time"),
         };
         time.ok_or_else(|| self.error(row, columns.start.name, &cell.to_string(), expected))
     }
@@ -218,7 +218,7 @@ impl Values {
             ColumnReader::FloatColumnReader(reader) => read(reader, count, nullable, |value| Cell::Real(value.into())),
             ColumnReader::DoubleColumnReader(reader) => read(reader, count, nullable, Cell::Real),
             ColumnReader::ByteArrayColumnReader(reader) => read(reader, count, nullable, Cell::Text),
-            _ => Err(ParquetError::General("a column of a type that its schema does not say".to_owned())),
+            _ => Err(ParquetError::General("a column of the type that the file's schema gives it".to_owned())),
         }
     }
 }

@@ -1,5 +1,5 @@
-"""Augmented Queue (SIGCOMM 2023): figures and tables of its evaluation, and the least limit that its section 6
-leaves open."""
+"""Augmented Queue (SIGCOMM 2023): figures and tables of its evaluation, the least limit that its section 6 leaves open,
+and what its evaluation does not ask."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clearway.papers._paper import Options, Paper
 
-from . import evaluation, least_limit
+from . import beyond, evaluation, least_limit
 
 
 def _apply(options: Options, out: Path) -> None:
@@ -29,6 +29,7 @@ PAPER = Paper(
         "table-3": evaluation.table_3,
         "table-4": evaluation.table_4,
         "least-limit": least_limit.least_limit,
+        **beyond.FIGURES,
     },
     _apply,
     ("papers/augmented-queue/README.md", "papers/augmented-queue/beyond.md"),

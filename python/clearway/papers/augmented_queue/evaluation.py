@@ -16,7 +16,7 @@ from matplotlib.ticker import ScalarFormatter
 import clearway as cw
 from clearway._plots import COLOURS, STYLE, Picture
 from clearway.papers import figures
-from clearway.papers.figures import Held, Keys, Shown
+from clearway.papers.figures import Held, Keys, Shown, cell
 
 HERE = Path(__file__).parent
 OUT = Path("out/augmented-queue")
@@ -55,7 +55,7 @@ def gbps(result: cw.Result, after_s: float = 0.1) -> dict[str, float]:
 
 
 def completion_s(result: cw.Result, traffic: str) -> float:
-    """From the first start of a class to its last delivery."""
+    """The time from the first start of a class to its last delivery, in seconds."""
     flows = result.flows.to_pandas()
     flows = flows[flows["class"] == traffic]
     assert flows["delivered_ps"].notna().all(), f"{result.name}: not all of {traffic} was delivered"
@@ -77,7 +77,7 @@ def evenness(result: cw.Result) -> float:
 
 
 def within(value: float, expected: float, share: float = 0.04) -> bool:
-    """Whether a value is what is expected, give or take a share of it."""
+    """Whether a value is within a share of the expected one."""
     return abs(value / expected - 1) <= share
 
 
@@ -88,11 +88,11 @@ def held(
     return Held(scheme, against, kind, pd.DataFrame(rows, columns=list(Held.COLUMNS)))
 
 
-def draw(panels: Sequence[Callable[[Axes], object]], **shared: bool) -> Picture:
+def draw(panels: Sequence[Callable[[Axes], object]], **shared: Any) -> Picture:
     """Panels side by side in the style of the package."""
     with mpl.rc_context(STYLE):
         picture = Picture(figsize=(4.8 * len(panels), 3.0), layout="constrained")
-        for axes, panel in zip(picture.subplots(1, len(panels), squeeze=False, **shared)[0], panels):
+        for axes, panel in zip(picture.subplots(1, len(panels), squeeze=False, **shared).flat, panels):
             panel(axes)
         return picture
 
@@ -128,7 +128,7 @@ def two_by_two(first: tuple[int, str], second: tuple[int, str], sharing: Keys) -
 
 
 def hosts(first: int, count: int) -> str:
-    """So many hosts from the first on, as a scenario has them."""
+    """This many hosts from the first on, as a scenario writes them."""
     return f"{first}-{first + count - 1}"
 
 
@@ -220,11 +220,11 @@ def figure_6() -> Shown:
             table.loc[vms, way] = completion_s(run("figure-6", f"{way} {vms}", {**sharing, **keys}), "a")
     table = table.div(table["PQ"], axis=0)
     checks = {f"{way} takes longer the more VMs": table[way].is_monotonic_increasing for way in ("PRL", "DRL")}
-    at_most = table.loc[8, ["PRL", "DRL"]].min()
-    checks["probing makes DRL faster at 8 VMs, and not as fast as AQ"] = bool(
-        table.loc[8, "AQ"] < table.loc[8, PROBING] < at_most
+    at_most = min(cell(table, 8, "PRL"), cell(table, 8, "DRL"))
+    checks["probing makes DRL faster at 8 VMs, and not as fast as AQ"] = (
+        cell(table, 8, "AQ") < cell(table, 8, PROBING) < at_most
     )
-    rows = [(f"{vms} VMs", "completion time over PQ's", float(table.loc[vms, "AQ"]), 1.0, 0.05) for vms in table.index]
+    rows = [(f"{vms} VMs", "completion time over PQ's", cell(table, vms, "AQ"), 1.0, 0.05) for vms in table.index]
     compared = [held("figure 6: very close to PQ", "paper", rows)]
     title = "Completion time over PQ's"
     picture = draw([lambda axes: lines(axes, table, title, "VMs of the entity", "normalised", log=True)])
@@ -244,12 +244,12 @@ def figure_7() -> Shown:
             fixed[count] = 1 / (count * fullest(result, "b"))
     checks = {"PQ gives B the more the more VMs it has": rates["PQ"].is_monotonic_decreasing}
     # A has one flow of 1 + 8; flows that end before they have found their rate leave it some more: the paper has 1/7.2.
-    checks["PQ: A has 1/8 to 1/4.5 of B's rate beside 8 VMs"] = bool(1 / 8 <= rates.loc[8, "PQ"] <= 1 / 4.5)
-    rows = [(f"{count} VMs", "fairness", float(times.loc[count, "AQ"]), 1.0, 0.05) for count in vms]
+    checks["PQ: A has 1/8 to 1/4.5 of B's rate beside 8 VMs"] = 1 / 8 <= cell(rates, 8, "PQ") <= 1 / 4.5
+    rows = [(f"{count} VMs", "fairness", cell(times, count, "AQ"), 1.0, 0.05) for count in vms]
     compared = [held("figure 7: always around 1", "paper", rows)]
     for way in ("PRL", "DRL"):
         # Under fixed limits A sends W bytes at C/2 and B's fullest VM its part of W at C/2 over the number of VMs.
-        rows = [(f"{count} VMs", "fairness", float(times.loc[count, way]), fixed[count], 0.06) for count in vms]
+        rows = [(f"{count} VMs", "fairness", cell(times, count, way), fixed[count], 0.06) for count in vms]
         against = "a fixed part of the share for each VM: 1 over the number of VMs and the fullest's part of the bytes"
         compared.append(held(against, "closed form", rows, {"PRL": "rate_limiter", "DRL": "elastic_switch"}[way]))
     table = times.add_suffix(" times").join(rates.add_suffix(" rates"))
@@ -284,8 +284,8 @@ def figure_8() -> Shown:
             for name, share in shares.items():
                 for flows, rate in table[f"{way}, {name}"].items():
                     rows.append((f"{way}, {flows} flows of B", f"Gbps of {name}", float(rate), share, 0.02))
-    checks["PQ: even with a flow each"] = within(table.loc[1, "PQ, A"], table.loc[1, "PQ, B"], 0.1)
-    checks["PQ: 64 flows starve one"] = table.loc[64, "PQ, A"] < table.loc[64, "PQ, B"] / 20
+    checks["PQ: even with a flow each"] = within(cell(table, 1, "PQ, A"), cell(table, 1, "PQ, B"), 0.1)
+    checks["PQ: 64 flows starve one"] = cell(table, 64, "PQ, A") < cell(table, 64, "PQ, B") / 20
 
     def panel(way: str) -> Callable[[Axes], None]:
         mine = table[[f"{way}, A", f"{way}, B"]].rename(columns=lambda name: f"entity {name[-1]}")
@@ -348,14 +348,14 @@ def figure_10() -> Shown:
         for way in ("PRL", "DRL")
     }
     checks["probing makes DRL faster"] = bool((total[PROBING] < total["DRL"]).all())
-    rows = [(name, "fairness", float(fair.loc[name, "AQ"]), 1.0, 0.05) for name in names]
+    rows = [(name, "fairness", cell(fair, name, "AQ"), 1.0, 0.05) for name in names]
     rows += [
-        (name, "completion time over PQ's", float(total.loc[name, "AQ"] / total.loc[name, "PQ"]), 1.0, 0.02)
+        (name, "completion time over PQ's", cell(total, name, "AQ") / cell(total, name, "PQ"), 1.0, 0.02)
         for name in names
     ]
     # "Just around 0.6".
-    queue = [(name, "fairness", float(fair.loc[name, "PQ"]), 0.6, 0.17) for name in names]
-    limited = [(name, "fairness", float(fair.loc[name, way]), 1.0, 0.05) for way in ("PRL", "DRL") for name in names]
+    queue = [(name, "fairness", cell(fair, name, "PQ"), 0.6, 0.17) for name in names]
+    limited = [(name, "fairness", cell(fair, name, way), 1.0, 0.05) for way in ("PRL", "DRL") for name in names]
     compared = [
         held("figure 10", "paper", rows),
         held("figure 10, PQ", "paper", queue, "physical_queue"),

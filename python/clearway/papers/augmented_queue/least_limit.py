@@ -20,7 +20,7 @@ from clearway.papers.figures import Shown
 
 HERE = Path(__file__).parent
 
-# As they come, and Swift with a target that leaves room for the virtual delay of a packet at a tenth of a gigabit.
+# With their defaults; and Swift with a target above the virtual delay of a packet at a tenth of a gigabit.
 CONTROLS: dict[str, Any] = {
     **{name: name for name in ["newreno", "cubic", "illinois", "dctcp", "bbr", "swift"]},
     "swift 100us": {"swift": {"control": {"base_target": "100us"}}},
@@ -40,7 +40,7 @@ AFTER_S = 0.1
 
 
 class Case(NamedTuple):
-    """What the least limit is looked for: a control, its rate, its links, how many flows."""
+    """A case of the search: a congestion control, its rate, the rate of its links, the number of flows."""
 
     control: str
     rate_gbps: float
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 def share(case: Case, limit: int) -> float:
-    """Of its rate, what the entity gets with this limit."""
+    """The share of its rate that the entity gets with this limit."""
     scenario = cw.Scenario.load(HERE / "beyond-least-limit.toml").with_(
         {
             "transport": CONTROLS[case.control],
@@ -68,7 +68,7 @@ def share(case: Case, limit: int) -> float:
 
 
 def least(case: Case) -> float:
-    """By halving from the most until it is too little, then by bisection; NaN if even the most is."""
+    """The least limit, by halving until it is too little and then by bisection; NaN if no limit is enough."""
     enough = MOST
     if share(case, enough) < ENOUGH:
         return float("nan")

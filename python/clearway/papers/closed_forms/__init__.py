@@ -1,4 +1,4 @@
-"""Every scheme held against what can be derived: closed forms, and the laws of the papers that it is from.
+"""Every scheme compared with derived numbers: closed forms, and laws from the papers.
 
 Each law stands beside its comparison, derived there or cited; how far ours may be off was chosen before the run.
 """

@@ -43,7 +43,7 @@ def dcqcn_rests_at(
         recoveries = p / ((1 - p) ** (-timer_s * rate) - 1)
         growths = (1 - p) ** (5 * timer_s * rate) * recoveries
         alpha = 1 - (1 - p) ** (alpha_s * rate)
-        return cuts * cuts * alpha / (recoveries * growths) - cnp_s * cnp_s * additive * rate
+        return float(cuts * cuts * alpha / (recoveries * growths) - cnp_s * cnp_s * additive * rate)
 
     low, high = 1e-9, 0.5
     for _ in range(100):
@@ -53,7 +53,7 @@ def dcqcn_rests_at(
 
 
 def jain(result: cw.Result, flows: int) -> float:
-    """Jain's index of what hosts 1 to n have sent: 1 where all are equal."""
+    """Jain's index of the bytes that hosts 1 to n have sent: 1 if all are equal."""
     sent = np.array(
         [float(setting.link(result, f"host{host}", "switch0")["sent_bytes"]) for host in range(1, flows + 1)]
     )

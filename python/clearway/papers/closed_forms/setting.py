@@ -1,4 +1,4 @@
-"""What the laws share: how a small scenario is run, and what is read of its result."""
+"""Shared by the laws: running a small scenario, and reading its result."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def run(text: str, keys: Mapping[str, Any] | None = None) -> cw.Result:
 
 def names(kind: str) -> list[str]:
     """Schemes of a kind, as the catalogue has them."""
-    return [row.Index for row in schemes().itertuples() if row.kind == kind]
+    return [str(name) for name, row in schemes().iterrows() if row["kind"] == kind]
 
 
 def held(scheme: str, law: str, rows: Iterable[Row]) -> Held:
-    """A scheme's numbers beside what a law says."""
+    """A scheme's numbers beside those of a law."""
     return Held(scheme, law, "closed form", pd.DataFrame(list(rows), columns=list(Held.COLUMNS)))
 
 
@@ -59,4 +59,5 @@ def sampled(result: cw.Result, table: str, column: str, from_ms: float = 0.0, **
     chosen = rows["time_ps"] >= from_ms * 1e9
     for key, value in where.items():
         chosen &= rows[key] == value
-    return rows[chosen].set_index("time_ps")[column].astype(float)
+    found: pd.Series[Any] = rows[chosen].set_index("time_ps")[column].astype(float)
+    return found

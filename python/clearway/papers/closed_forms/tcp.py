@@ -106,7 +106,7 @@ def window_under_loss(growth: Growth, decrease: float, probability: float, first
 
 
 def aimd(increase: float) -> Growth:
-    """So many packets a round trip."""
+    """A window that grows by this many packets in each round trip."""
     return lambda after, before, t: after + increase * t
 
 
@@ -122,7 +122,7 @@ def cubic(round_trip_s: float) -> Growth:
         last["top"] = top
         k = ((top - after) / 0.4) ** (1 / 3)
         friendly = after + 3 * (1 - 0.7) / (1 + 0.7) * t
-        return np.maximum(0.4 * (t * round_trip_s - k) ** 3 + top, friendly)
+        return np.asarray(np.maximum(0.4 * (t * round_trip_s - k) ** 3 + top, friendly))
 
     return growth
 

@@ -59,12 +59,12 @@ def phase_us(control_round_trip: float) -> float:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a transport is expected to do; times in us."""
+    """A transport's expected behaviour; times in us."""
 
     asks: float = 0.0
     """Before a packet alone on the leaf-spine leaves."""
     asks_long: float = 0.0
-    """Before a long message's first packet leaves, or what it loses at first; likewise."""
+    """The time before a long message's first packet leaves, or that it loses at first; likewise."""
     slot: float = SLOT_US
     """Of a message of full packets."""
     payload: int = PAYLOAD
@@ -307,7 +307,7 @@ def shared(name: str) -> list[Row]:
 
 
 def _nearly_there_us(result: cw.Result) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """When 99% of each message's bytes had come for the first time: a last packet may wait for a timer."""
+    """When 99% of each message's bytes had arrived for the first time: a last packet may wait for a timer."""
     came = result.tables["arrivals"].to_pandas().sort_values("time_ps")
     sizes = pd.Series(result.flows["bytes"])
     came["got"] = came.groupby("flow")["bytes"].cumsum() / came["flow"].map(sizes)

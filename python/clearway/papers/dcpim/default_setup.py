@@ -81,7 +81,7 @@ LASTS_MS = {"imc10": 60, "websearch": 120, "datamining": 1_000}
 
 
 def published_loads() -> dict[tuple[str, str], float]:
-    """What section 4.1 says of dcPIM."""
+    """The statements of section 4.1 on dcPIM."""
     return {("IMC10", "dcPIM"): 0.84, ("web search", "dcPIM"): 0.84, ("data mining", "dcPIM"): 0.70}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ def by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, fl
             axes.bar(at, values, width * 0.92, color=COLOURS[scheme], label=scheme)
             said = (marks or {}).get((workload, scheme), {})
             lines = [(x, said[f"{size} {statistic}"]) for x, size in zip(at, sizes) if f"{size} {statistic}" in said]
-            label = "published" if place == 0 else None
+            label = "published" if place == 0 else ""
             axes.hlines(
                 [y for _, y in lines],
                 [x - width / 2 for x, _ in lines],
@@ -74,7 +75,7 @@ def by_size(table: pd.DataFrame, marks: Mapping[tuple[str, str], Mapping[str, fl
             axes.legend(fontsize=6.5, ncols=2)
 
     cells = [(workload, statistic) for workload in WORKLOADS.values() for statistic in ("mean", "p99")]
-    return draw([lambda axes, cell=cell: panel(axes, *cell) for cell in cells], columns=2)
+    return draw([partial(panel, workload=workload, statistic=statistic) for workload, statistic in cells], columns=2)
 
 
 def loads(axes: Axes, rows: pd.DataFrame, title: str) -> None:

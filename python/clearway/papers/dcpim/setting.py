@@ -1,4 +1,4 @@
-"""What the figures of dcPIM's paper share: its schemes, runs of them, and what is counted of a run."""
+"""Shared by the figures of dcPIM's paper: its schemes, their runs, and the measurements of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 import clearway as cw
 from clearway.papers import figures
-from clearway.papers.figures import Keys
+from clearway.papers.figures import Keys, cell
 
 from .published import BDP, one_way, plotted
 
@@ -135,7 +135,7 @@ def as_run(scenario: str, scheme: str, keys: Keys, name: str = "") -> cw.Result:
 
 
 def as_plotted(scheme: str, result: cw.Result) -> pd.DataFrame:
-    """Bytes and slowdown of its flows as dcPIM's plots have them, as far as that is known."""
+    """Bytes and slowdown of its flows as dcPIM's plots compute them, as far as that is known."""
     if scheme == "Homa Aeolus (as run)":
         return one_way(result)
     return plotted(result, payload=1_500 if scheme == "NDP (as run)" else 1_460)
@@ -144,7 +144,7 @@ def as_plotted(scheme: str, result: cw.Result) -> pd.DataFrame:
 def by_size(result: cw.Result, bins: Sequence[float] | None = (BDP, 8 * BDP)) -> dict[str, float]:
     """Mean and 99th percentile of all flows, and of short, medium and long ones."""
     sizes = pd.concat([result.slowdown(), result.slowdown(by="size", bins=bins).set_axis(SIZES)])
-    return {f"{size} {name}": float(sizes.loc[size, name]) for size in ("all", *SIZES) for name in ("mean", "p99")}
+    return {f"{size} {name}": cell(sizes, size, name) for size in ("all", *SIZES) for name in ("mean", "p99")}
 
 
 def slowdowns(runs: Mapping[tuple[str, str], cw.Result]) -> pd.DataFrame:
@@ -177,7 +177,7 @@ def span(values: pd.Series[float]) -> str:
 
 
 def of(table: pd.DataFrame, scheme: str, column: str) -> pd.Series[float]:
-    """What the workloads give for a scheme."""
+    """The results of the workloads for a scheme."""
     return table.xs(scheme, level="scheme")[column]
 
 

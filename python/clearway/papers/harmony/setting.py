@@ -1,4 +1,4 @@
-"""What the figures of Harmony's paper share: runs and searches of its setting, and how slowdowns and regions are
+"""Shared by the figures of Harmony's paper: runs and searches of its setting, and how slowdowns and regions are
 told and drawn."""
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ NEAR_PS = 2 * (3_200 + 200_000) + 450_000
 
 
 def lone_ps(scheme: str, packets: int) -> int:
-    """What a lone message of full packets to another rack takes."""
+    """The time of a lone message of full packets to another rack."""
     last = packets - 1
     if scheme == "fastpass":
         # A slot has 1% for control, and is a multiple of the four lanes of a spine's links; the first begins behind the
@@ -270,7 +270,7 @@ def counterexample() -> Shown:
         queues = result.tables["queues"].to_pandas()
         over_time[service] = queues[queues["switch"] == "leaf9"]
         if (result.flows["status"] != "completed").any():
-            raise ValueError("a message was not delivered")
+            raise ValueError(f"{result.name}: a message was not delivered")
     table = table_of(rows, ["service", "switch"]).astype(float)
     fifo, in_turn = table.loc["fifo"], table.loc["round_robin"]
     # Control packets wait beside data: a few of 40 bytes.

@@ -39,7 +39,7 @@ def gain(table: pd.DataFrame, base: str, ours: str, column: str) -> float:
 
 
 def against_paper(scheme: str, where: str, rows: list[tuple[str, str, float, float, float]], seeds: str = "1") -> Held:
-    """What the paper prints: bucket, statistic, ours, theirs, and how far ours may be off either way."""
+    """Rows beside the paper's numbers: bucket, statistic, ours, theirs, and the allowed deviation."""
     return Held(scheme, f"the paper's {where}", "paper", pd.DataFrame(rows, columns=list(Held.COLUMNS)), seeds)
 
 

@@ -77,7 +77,7 @@ class Theirs:
         return keys
 
     def of_all(self, at: str) -> Facts:
-        """What their program does under every scheme."""
+        """The settings of their program for every scheme."""
         return {
             "ACKs in the class of data": {f"{at}.ack_class": 3},
             f"ACKs of {self.ack_bytes} B": {f"{at}.ack_bytes": f"{self.ack_bytes}B"},
@@ -86,7 +86,7 @@ class Theirs:
         }
 
     def statistics(self) -> pd.Series[float]:
-        """What ours are held against: see the function of that name."""
+        """The numbers to compare with: see the function of that name."""
         if not self.classes:
             return statistics(self.fct())
         names = ("mean FCT, us", "p99 FCT, us")
@@ -218,5 +218,5 @@ def settings() -> Shown:
             result = run("reference", f"{name} {label}", {**them.keys(without), "seed": 1})
             rows[name, label] = (statistics(ours(result)) / theirs)[wanted]
     table = pd.DataFrame(rows).T
-    table.columns = [f"{group} {statistic.partition(' ')[0]}" for group, statistic in table.columns]
+    table.columns = [f"{group} {statistic.partition(' ')[0]}" for group, statistic in map(tuple, table.columns)]
     return Shown(table)

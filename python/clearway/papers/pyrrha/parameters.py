@@ -1,4 +1,4 @@
-"""What Pyrrha's thresholds do, and what it takes of a switch (NSDI 2025, figures 27 to 31 and tables 4 to 7)."""
+"""Pyrrha's thresholds, and its use of a switch's memory (NSDI 2025, figures 27 to 31 and tables 4 to 7)."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def figure_29() -> Shown:
     results = {
         "DCQCN + PFC": eight("DCQCN PFC", keys("DCQCN + PFC")),
         "DCQCN + Pyrrha": eight("DCQCN Pyrrha", ours),
-        "DCQCN + Pyrrha (downstream)": eight("DCQCN Pyrrha downstream", ours | downstream),
-        "published": eight("DCQCN Pyrrha published", ours | published),
-        "published (down)": eight("DCQCN Pyrrha published down", ours | published_down),
+        "DCQCN + Pyrrha (downstream)": eight("DCQCN Pyrrha downstream", {**ours, **downstream}),
+        "published": eight("DCQCN Pyrrha published", {**ours, **published}),
+        "published (down)": eight("DCQCN Pyrrha published down", {**ours, **published_down}),
         "published, uplinks above mean": eight(
-            "DCQCN Pyrrha above mean", ours | {"flow_control": {"pyrrha": above_mean}}
+            "DCQCN Pyrrha above mean", {**ours, "flow_control": {"pyrrha": above_mean}}
         ),
     }
     tables = {name: by_size(result, ["poisson"], SIZES) for name, result in results.items()}

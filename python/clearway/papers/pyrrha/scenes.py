@@ -1,4 +1,4 @@
-"""What the figures of Pyrrha's paper share: pairs of flow control and congestion control, runs of them, and how they
+"""Shared by the figures of Pyrrha's paper: pairs of flow control and congestion control, runs of them, and how they
 are drawn."""
 
 from __future__ import annotations

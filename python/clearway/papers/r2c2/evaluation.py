@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from clearway.papers import figures
-from clearway.papers.figures import Held, Shown
+from clearway.papers.figures import Held, Shown, cell
 
 from . import overhead, rack
 from .rack import INTERVALS, READINGS, SCHEMES, Runs, bars, cdf, draw, lines, runs, table_of
@@ -93,6 +93,12 @@ def figure_7() -> Shown:
     return Shown(table, {"all flows complete": result.unfinished == 0}, draw(panels))
 
 
+def part(table: pd.DataFrame, names: str | tuple[str, ...]) -> pd.DataFrame:
+    """The rows of a table whose first names are these."""
+    where: Any = names
+    return pd.DataFrame(table.loc[where])
+
+
 def figure_9() -> Shown:
     """Broadcasts, to the bytes of flows on links, over the share of bytes that small flows carry: by arithmetic, and
     measured."""
@@ -106,13 +112,13 @@ def figure_9() -> Shown:
         (
             name,
             f"broadcasts' share of flows' bytes, {share:.0%} in small flows (%)",
-            table.loc[share, f"{name}, measured"],
-            table.loc[share, name],
+            cell(table, share, f"{name}, measured"),
+            cell(table, share, name),
         )
         for name in FABRICS
         for share in shares
     ]
-    papers = [("3D torus", "broadcasts' share, 5% in small flows (%)", table.loc[0.05, "3D torus, measured"], 1.3)]
+    papers = [("3D torus", "broadcasts' share, 5% in small flows (%)", cell(table, 0.05, "3D torus, measured"), 1.3)]
     checks = {
         "less where flows take more hops": bool(
             (table["3D torus"] > table["3D mesh"]).all() and (table["3D mesh"] > table["2D torus"]).all()
@@ -148,7 +154,7 @@ def numbers(every: str = "1us") -> pd.DataFrame:
 
 
 def both(say: Callable[[str], tuple[str, bool]]) -> dict[str, bool]:
-    """What must hold of either reading."""
+    """A check for each reading."""
     return {f"{scheme}: {text}": holds for scheme in READINGS for text, holds in [say(scheme)]}
 
 
@@ -255,12 +261,12 @@ def figure_14() -> Shown:
         ]
 
     def median(scheme: str) -> tuple[str, bool]:
-        p50 = table.loc[scheme, "queue p50 KB"][["1us", "10us", "100us"]]
+        p50 = part(table, scheme)["queue p50 KB"][["1us", "10us", "100us"]]
         text = f"median there is {', '.join(f'{each:.1f}' for each in p50)} KB (paper: less than a packet)"
         return text, bool((p50 < rack.PACKET_BYTES / 1e3).all())
 
     panels = [
-        bars(scheme, table.loc[scheme, columns[:2]], "a flow every", "longest queue (KB)", log_y=True)
+        bars(scheme, part(table, scheme)[columns[:2]], "a flow every", "longest queue (KB)", log_y=True)
         for scheme in READINGS
     ]
     return Shown(table, both(median), draw(panels, sharey=True), of_both(papers))
@@ -279,9 +285,11 @@ def reordering() -> Shown:
     ).rename_axis("quantile")
 
     def papers(scheme: str) -> Rows:
-        rows = [(whose, "packets in re-order buffers, p95", table.loc[0.95, (scheme, whose)], 30) for whose in BUFFERS]
+        rows = [
+            (whose, "packets in re-order buffers, p95", cell(table, 0.95, (scheme, whose)), 30) for whose in BUFFERS
+        ]
         # The most is the same whosever they are.
-        return [*rows, ("all", "packets in re-order buffers, most", table.loc[1.0, (scheme, BUFFERS[0])], 51)]
+        return [*rows, ("all", "packets in re-order buffers, most", cell(table, 1.0, (scheme, BUFFERS[0])), 51)]
 
     return Shown(table, held=of_both(papers))
 
@@ -318,14 +326,14 @@ def length() -> Shown:
     table = table_of(rows, ["scheme", "flows"])
 
     def longer(scheme: str) -> tuple[str, bool]:
-        p99 = table.loc[scheme, "queue p99 KB"]
+        p99 = part(table, scheme)["queue p99 KB"]
         return (
             f"queues' p99 grows with the run, from {p99.iloc[0]:.0f} to {p99.iloc[-1]:.0f} KB (paper: below 27)",
             bool(p99.is_monotonic_increasing),
         )
 
     panels = [
-        lines(scheme, table.loc[scheme, ["queue p50 KB", "queue p99 KB"]], "flows", "longest queue (KB)")
+        lines(scheme, part(table, scheme)[["queue p50 KB", "queue p99 KB"]], "flows", "longest queue (KB)")
         for scheme in READINGS
     ]
     return Shown(table, both(longer), draw(panels, sharey=True))
@@ -351,7 +359,7 @@ def rate_errors(scheme: str, every: str, rho: str) -> pd.Series[float]:
 def error_panels(table: pd.DataFrame, x: str) -> list[Any]:
     """A panel a reading: rates off those computed at every event."""
     return [
-        lines(f"{scheme}: to rates computed at every event", table.loc[scheme], x, "rate error (%)")
+        lines(f"{scheme}: to rates computed at every event", part(table, scheme), x, "rate error (%)")
         for scheme in READINGS
     ]
 
@@ -363,15 +371,14 @@ def figure_15() -> Shown:
     )
 
     def papers(scheme: str) -> Rows:
-        at = table.loc[(scheme, RHO)]
         return [
-            (bucket, f"rates off the ideal, {name}, 500 us (%)", at[f"{name} %{which}"], paper)
+            (bucket, f"rates off the ideal, {name}, 500 us (%)", cell(table, (scheme, RHO), f"{name} %{which}"), paper)
             for bucket, which in (("all", ""), ("from 100 KB", ", from 100 KB"))
             for name, paper in (("median", 8.2), ("p95", 37.9))
         ]
 
     def nearer(scheme: str) -> tuple[str, bool]:
-        return "shorter intervals are nearer", bool(table.loc[scheme, "p95 %"].is_monotonic_increasing)
+        return "shorter intervals are nearer", bool(part(table, scheme)["p95 %"].is_monotonic_increasing)
 
     return Shown(table, both(nearer), draw(error_panels(table, "recomputation interval"), sharey=True), of_both(papers))
 
@@ -384,14 +391,11 @@ def figure_16() -> Shown:
     )
 
     def idle(scheme: str) -> tuple[str, bool]:
-        at = table.loc[(scheme, "100us")]
-        return (
-            f"{at['median %']:.2f}% in the median at 100 us, {at['p95 %']:.1f}% at p95 (paper: almost negligible)",
-            bool(at["p95 %"] < 5),
-        )
+        median, p95 = (cell(table, (scheme, "100us"), column) for column in ("median %", "p95 %"))
+        return f"{median:.2f}% in the median at 100 us, {p95:.1f}% at p95 (paper: almost negligible)", p95 < 5
 
     def more(scheme: str) -> tuple[str, bool]:
-        return "more where more flows arrive", bool(table.loc[scheme, "p95 %"].is_monotonic_decreasing)
+        return "more where more flows arrive", bool(part(table, scheme)["p95 %"].is_monotonic_decreasing)
 
     return Shown(table, {**both(idle), **both(more)}, draw(error_panels(table, "a flow every"), sharey=True))
 
@@ -408,7 +412,7 @@ def figure_17() -> Shown:
     table = table_of(rows, ["scheme", "headroom %"])
 
     def off(scheme: str, column: str) -> float:
-        return float(100 * (1 - table.loc[(scheme, 5.0), column] / table.loc[(scheme, 0.0), column]))
+        return 100 * (1 - cell(table, (scheme, 5.0), column) / cell(table, (scheme, 0.0), column))
 
     def papers(scheme: str) -> Rows:
         return [("below 100 KB", "5% of headroom takes off the p99 FCT (%)", off(scheme, columns[0]), 21.9)]
@@ -497,13 +501,13 @@ def tcp() -> Shown:
         ours = runs(scheme).row()
         table[f"short p99 / {scheme}'s"] = table["short p99 us"] / ours["short p99 us"]
         table[f"{scheme}'s / long p99"] = ours["long p99 Gbps"] / table["long p99 Gbps"]
-    curves = {control: table.sort_index().loc[(control, "1ms")] for control in ("newreno", "cubic")}
+    curves = {control: part(table.sort_index(), (control, "1ms")) for control in ("newreno", "cubic")}
 
     def papers(scheme: str) -> Rows:
-        at = table.loc[("newreno", "1ms", 150)]
+        at = {column: cell(table, ("newreno", "1ms", 150), column) for column in table.columns}
         return [
-            ("below 100 KB", "TCP's p99 FCT over ours, 150 KB a port", float(at[f"short p99 / {scheme}'s"]), 3.21),
-            ("above 1 MB", "p99 throughput over TCP's, 150 KB a port", float(at[f"{scheme}'s / long p99"]), 2.55),
+            ("below 100 KB", "TCP's p99 FCT over ours, 150 KB a port", at[f"short p99 / {scheme}'s"], 3.21),
+            ("above 1 MB", "p99 throughput over TCP's, 150 KB a port", at[f"{scheme}'s / long p99"], 2.55),
         ]
 
     panels = [
@@ -525,8 +529,8 @@ def pfq() -> Shown:
         keys = {**SCHEMES["PFQ"], "flow_control": {"per_flow_queues": {"margin": margin}}}
         rows[margin] = Runs(rack.rack(f"PFQ {margin}", keys, "1us", seed) for seed in rack.SEEDS).row()
     table = table_of(rows, "margin")
-    more = table.loc["1MB", "long mean Gbps"] / table.loc["60KB", "long mean Gbps"]
-    return Shown(table, {f"more than 60 KB gives long flows {100 * (more - 1):.1f}% more": bool(more < 1.01)})
+    more = cell(table, "1MB", "long mean Gbps") / cell(table, "60KB", "long mean Gbps")
+    return Shown(table, {f"more than 60 KB gives long flows {100 * (more - 1):.1f}% more": more < 1.01})
 
 
 def cost() -> Shown:

@@ -17,7 +17,7 @@ from matplotlib.patches import Polygon
 import clearway as cw
 from clearway import r2c2
 from clearway._plots import COLOURS
-from clearway.papers.figures import Held, Shown
+from clearway.papers.figures import Held, Shown, cell
 
 from . import linear_programs, rack
 from .rack import draw, lines, table_of
@@ -50,7 +50,7 @@ def figure_2() -> Shown:
     paper = pd.DataFrame(FIGURE_2, index=pd.Index(COLUMNS)).T
     table = pd.concat({"paper": paper, "ours": ours}, axis=1).rename_axis("pattern")
     same = {
-        (column, pattern): bool(abs(ours.loc[pattern, name] - paper.loc[pattern, column]) < 0.0051)
+        (column, pattern): bool(abs(cell(ours, pattern, name) - cell(paper, pattern, column)) < 0.0051)
         for column, name in COLUMNS.items()
         for pattern in FIGURE_2
     }
@@ -79,7 +79,8 @@ def figure_4() -> Shown:
         "f1 over 1-4 alone": (1, 1, *r2c2.water_filling(capacities, [{"1-4": 1}, f2])),
     }
     table = pd.DataFrame(rows, index=["f1, paper", "f2, paper", "f1", "f2"]).T
-    both = table.loc["f1 over both paths alike"]
+    both = "f1 over both paths alike"
+    fair = cell(table, both, "f1"), cell(table, both, "f2")
     checks = {
         f"{how}: {of['f1']:.3f}, {of['f2']:.3f} (paper: {of['f1, paper']:.3f}, {of['f2, paper']:.3f})": bool(
             np.allclose(of[["f1", "f2"]], of[["f1, paper", "f2, paper"]])
@@ -88,7 +89,7 @@ def figure_4() -> Shown:
     }
     regions = [
         feasible("(b) any division of f1", [(0, 0), (2, 0), (1, 1), (0, 1)], (1.0, 1.0)),
-        feasible("(c) as f1's routing has it", [(0, 0), (2, 0), (0, 1)], (both["f1"], both["f2"])),
+        feasible("(c) as f1's routing has it", [(0, 0), (2, 0), (0, 1)], fair),
     ]
     return Shown(table, checks, draw(regions, sharex=True, sharey=True))
 
@@ -126,7 +127,8 @@ def rates_by_linear_programs() -> Shown:
                 "within": WITHIN_PROGRAM,
             }
             for routing in r2c2.ROUTINGS
-            for of in [table.loc[routing].loc[table.loc[routing]["off"].idxmax()]]
+            for each in [pd.DataFrame(table.loc[routing])]
+            for of in [each.iloc[int(each["off"].argmax())]]
             for what, ours, theirs in (
                 ("the rate farthest off", "ours", "program"),
                 ("all rates of that set", "sum", "program's sum"),
@@ -145,7 +147,7 @@ WITHIN_PROGRAM = 1e-6
 def against_linear_program(
     fabric: r2c2.Fabric, routing: str, flows: int, draws: np.random.Generator
 ) -> pd.Series[float]:
-    """The rate of so many random flows that is farthest from the linear programs', and the sums."""
+    """Of this many random flows, the rate that is farthest from the linear program's, and the sums of rates."""
     ends = [tuple(int(host) for host in draws.choice(16, 2, replace=False)) for _ in range(flows)]
     weights = draws.integers(1, 5, flows).astype(float)
     demands = np.where(draws.random(flows) < 0.25, draws.uniform(0.1, 5, flows), np.inf)

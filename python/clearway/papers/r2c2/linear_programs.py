@@ -29,15 +29,15 @@ def maximise(aim: Array, rows: Array, most: Array) -> float:
     tableau[-1, :variables] = -aim
     basis = np.arange(variables, variables + constraints)
     while True:
-        # Bland's rule, by which no program goes in circles: the first column that gains, and of equal rows that of the
-        # first variable.
+        # Bland's rule, which rules out cycles: take the first column that improves the objective, and of rows that tie
+        # the one of the first variable.
         gaining = np.flatnonzero(tableau[-1, :-1] < -NOTHING)
         if not len(gaining):
             return float(tableau[-1, -1])
         column = gaining[0]
         positive = np.flatnonzero(tableau[:-1, column] > NOTHING)
         if not len(positive):
-            raise ValueError("nothing bounds it")
+            raise ValueError("the linear program is unbounded")
         ratios = tableau[positive, -1] / tableau[positive, column]
         tied = positive[ratios <= ratios.min() + NOTHING]
         row = tied[np.argmin(basis[tied])]

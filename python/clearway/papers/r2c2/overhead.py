@@ -1,4 +1,4 @@
-"""What R2C2's control traffic costs by arithmetic: sections 3.2, 5.1, 5.2 and 6."""
+"""The cost of R2C2's control traffic by arithmetic: sections 3.2, 5.1, 5.2 and 6."""
 
 from __future__ import annotations
 

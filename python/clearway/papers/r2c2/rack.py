@@ -1,4 +1,4 @@
-"""What the figures of R2C2's paper share: who carries the rack's flows, runs, what is measured of them, and how it
+"""Shared by the figures of R2C2's paper: who carries the rack's flows, runs, what is measured of them, and how it
 is drawn."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def rack(name: str, keys: Keys, every: str, seed: int, flows: int | None = None)
 
 
 class Runs:
-    """What several seeds come to."""
+    """The results of several seeds."""
 
     def __init__(self, results: Iterable[cw.Result]) -> None:
         self.results = list(results)
@@ -116,7 +116,7 @@ class Runs:
         )
 
     def cost(self) -> pd.Series[float]:
-        """What a run takes: the mean, and the most memory."""
+        """The cost of a run: mean times, and the peak memory."""
         infos = [result.info for result in self.results]
         return pd.Series(
             {
@@ -174,19 +174,20 @@ def queues_of(result: cw.Result) -> npt.NDArray[np.float64]:
 
 
 def measures(result: cw.Result) -> pd.DataFrame:
-    """What the transport measured of each flow, a column each."""
+    """The transport's measurements of each flow, one column for each."""
     table = result.tables["measures"].to_pandas()
-    return table.pivot(index="flow", columns="measure", values="value").astype(float)
+    found: pd.DataFrame = table.pivot(index="flow", columns="measure", values="value").astype(float)
+    return found
 
 
 def control_bytes(result: cw.Result) -> int:
-    """What links between nodes have carried of R2C2's control packets."""
+    """The bytes of R2C2's control packets on links between nodes."""
     counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
     return int(counters[["broadcast_copied_bytes", "unicast_control_bytes"]].sum())
 
 
 def events(result: cw.Result) -> int:
-    """What nodes have told others of their flows."""
+    """The broadcasts that nodes have sent about their flows."""
     counters = result.tables["counters"].to_pandas().set_index("counter")["value"]
     return int(counters["broadcasts"])
 
@@ -230,7 +231,7 @@ def bars(title: str, table: pd.DataFrame, x: str, y: str, *, log_y: bool = False
         if log_y:
             axes.set_yscale("log")
         else:
-            axes.set_ylim(0, 1.15 * float(table.max(axis=None)))
+            axes.set_ylim(0, 1.15 * float(np.nanmax(table.to_numpy(float))))
         axes.legend(fontsize=7, ncols=len(table.columns), loc="upper left")
 
     return panel
@@ -247,7 +248,12 @@ def lines(title: str, table: pd.DataFrame, x: str, y: str) -> Callable[[Axes], N
         if names:
             axes.set_xticks(range(len(table)), [str(name) for name in table.index])
         # Panels may share their axis: the tallest sets it.
-        axes.set(title=title, xlabel=x, ylabel=y, ylim=(0, max(axes.get_ylim()[1], 1.08 * float(table.max(axis=None)))))
+        axes.set(
+            title=title,
+            xlabel=x,
+            ylabel=y,
+            ylim=(0, max(axes.get_ylim()[1], 1.08 * float(np.nanmax(table.to_numpy(float))))),
+        )
         axes.legend(fontsize=7)
 
     return panel

@@ -40,7 +40,7 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
             Column::new(
                 "link",
                 "",
-                "number of the link whose sender has the queue: a port of a switch, or a host's NIC",
+                "the link that the queue feeds: a port of a switch, or a host's NIC",
                 Data::U32(told.iter().map(|told| told.row.link).collect()),
             ),
             Column::new(
@@ -52,36 +52,34 @@ pub(super) fn table(seen: &[&Congestion], plan: &Plan) -> Option<Table> {
             Column::new(
                 "root_link",
                 "",
-                "number of the root's link, if the queue is one's",
+                "the root's link, if the queue belongs to a root",
                 Data::OptU64(u64s(&|told| told.root_link.map_or(u64::MAX, u64::from))),
             ),
             Column::new(
                 "role",
                 "",
-                "hotspot: more waits at the port than two one-hop bandwidth-delay products; root: so much that may go, \
-                 has not been paused as a class since the last sample, and meets no further hotspot; or what the flow \
-                 control \
-                 names a root; paused: neither",
+                "hotspot: more than two one-hop bandwidth-delay products wait at the port; root: that much waits that \
+                 may be sent, was not paused as a class since the last sample, and meets no other hotspot on its \
+                 path, or the flow control names the port a root; paused: neither",
                 role,
             ),
             Column::new(
                 "paused",
                 "",
-                "whether it may not send",
+                "whether it is paused",
                 Data::Bool(told.iter().map(|told| told.row.paused).collect()),
             ),
             Column::new(
                 "bytes",
                 "B",
-                "what waits in it; 0 at a host, which makes no packet before it may send it",
+                "bytes that wait in it; 0 at a host, which builds a packet only when it may send it",
                 Data::U64(u64s(&|told| u64::from(told.row.bytes))),
             ),
             Column::new(
                 "innocent_bytes",
                 "B",
-                "what the pause holds though its onward path meets no root of this instant; in a root's queue: though \
-                 it \
-                 does not meet that root, or that is none now",
+                "bytes that the pause holds although their onward path meets no root of this instant; in a root's \
+                 queue: although they do not meet that root, or it is no longer one",
                 Data::U64(u64s(&|told| told.innocent_bytes)),
             ),
         ],

@@ -74,7 +74,12 @@ pub(super) fn table(whole: &Whole<'_>) -> Table {
         name: "aqs",
         columns: vec![
             Column::new("switch", "", "where", switch),
-            Column::new("entity", "", "whose AQ; (untagged) for that of packets without one", whose),
+            Column::new(
+                "entity",
+                "",
+                "the entity whose AQ it is; (untagged) for the AQ of packets without a tag",
+                whose,
+            ),
             Column::new(
                 "pipeline",
                 "",
@@ -84,26 +89,26 @@ pub(super) fn table(whole: &Whole<'_>) -> Table {
             Column::new(
                 "part",
                 "",
-                "what of the entity: entity, host or flow",
+                "what the AQ is for: the whole entity, one host or one flow",
                 named(u32s(&|row| row.part().0), &["entity", "host", "flow"]),
             ),
             Column::new("number", "", "the number of that entity, host or flow", Data::U32(u32s(&|row| row.part().1))),
-            Column::new("aq", "", "the AQ's id, as packets carry it", Data::U32(u32s(&|row| row.aq))),
+            Column::new("aq", "", "the AQ's id, as the tags of packets carry it", Data::U32(u32s(&|row| row.aq))),
             Column::new(
                 "share_bps",
                 "bit/s",
-                "what it may have if all are there and none is idle, before any headroom; 0 if untagged",
+                "its rate when all entities are active, before any headroom; 0 if untagged",
                 u64s(&|row| row.rate_bps),
             ),
             Column::new("passed_packets", "", "packets that passed it", u64s(&|row| row.stats.passed_packets)),
-            Column::new("passed_bytes", "B", "bytes of them on the wire", u64s(&|row| row.stats.passed_bytes)),
+            Column::new("passed_bytes", "B", "their bytes on the wire", u64s(&|row| row.stats.passed_bytes)),
             Column::new(
                 "dropped_packets",
                 "",
                 "packets dropped above the AQ limit",
                 u64s(&|row| row.stats.dropped_packets),
             ),
-            Column::new("dropped_bytes", "B", "bytes of them", u64s(&|row| row.stats.dropped_bytes)),
+            Column::new("dropped_bytes", "B", "their bytes", u64s(&|row| row.stats.dropped_bytes)),
             Column::new("marked_packets", "", "packets marked by the A-Gap", u64s(&|row| row.stats.marked_packets)),
         ],
     }

@@ -23,17 +23,25 @@ fn queues(seen: &Seen, plan: &Plan) -> Finding {
     let fullest = seen.rows(plan).max_by(|a, b| seen.queue_share(*a).total_cmp(&seen.queue_share(*b)));
     let fullest = fullest.map_or("no queue".to_owned(), |link| {
         let (most, bound) = (seen.queue_max[link.index()], seen.queue_bounds[link.index()]);
-        format!("at most {most}B of {bound}B waited from {} ({:.1}%)", ends(link), 100.0 * seen.queue_share(link))
+        format!(
+            "at most {most}B of {bound}B queued on the link {} ({:.1}%)",
+            ends(link),
+            100.0 * seen.queue_share(link)
+        )
     });
     let queue_first = seen.queue_breaches.first.map_or(String::new(), |(at, link, bytes)| {
         let bound = seen.queue_bounds[link.index()];
-        format!(", first at {} from {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
+        format!(", first at {} on the link {}: {bytes}B of {bound}B", at.since(Time::ZERO), ends(link))
     });
     let (count, [faults, _]) = (seen.queue_breaches.count, seen.faults());
     Finding {
         name: "queues are within what is guaranteed",
         ok: faults == 0,
-        detail: format!("{fullest}; {count} times more{queue_first}{}{}", seen.excuse(count, faults), open(plan)),
+        detail: format!(
+            "{fullest}; above the bound {count} times{queue_first}{}{}",
+            seen.excuse(count, faults),
+            open(plan)
+        ),
     }
 }
 
@@ -48,7 +56,7 @@ fn waits(seen: &Seen) -> Finding {
         name: "waits are within what is guaranteed",
         ok: faults == 0,
         detail: format!(
-            "at most {} of {} ({wait_share:.1}%), over {} data packets; {count} longer{first}{}",
+            "at most {} of {} ({wait_share:.1}%), over {} data packets; {count} waited longer{first}{}",
             seen.wait_max,
             seen.wait_bound,
             seen.waits.len(),
@@ -65,7 +73,7 @@ fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
     let by_class: Vec<String> =
         lost[..reserved].iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
     Finding {
-        name: "nothing that is guaranteed was lost for want of room",
+        name: "no packet with a guarantee was lost for lack of buffer",
         ok: faults == 0,
         detail: format!(
             "packets of reserved classes: {}{}{}",
@@ -93,7 +101,7 @@ fn tight(plan: &Plan, seen: &Seen) -> String {
         let (kept, most) = (guarantee.room_bytes[link.index()], guarantee.queue_bytes[link.index()]);
         let from = &plan.fabric.names[plan.fabric.link(*link).from.index()];
         format!(
-            "; at {} links less room is kept than is guaranteed to suffice, as at {from} {kept}B of {most}B",
+            "; on {} links less buffer is reserved than is guaranteed to suffice, such as {kept}B of {most}B at {from}",
             links.len()
         )
     })
@@ -116,7 +124,7 @@ fn delays(whole: &Whole<'_>) -> Option<Finding> {
         name: "messages take no longer than is guaranteed",
         ok: late == 0 || !whole.plan.changes.is_empty(),
         detail: format!(
-            "of {} messages at most {:.1}% of their bounds: flow {flow}, {took} of {may}; {late} longer",
+            "{} messages took at most {:.1}% of their bounds: flow {flow}, {took} of {may}; {late} took longer",
             delays.len(),
             100.0 * share(delay, bound)
         ),

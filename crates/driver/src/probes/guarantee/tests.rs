@@ -90,10 +90,10 @@ fn a_byte_and_a_picosecond_more_are_breaches() {
     let [queues, waits, _] = &less.findings()[..] else { panic!("three findings") };
     // All of the last four were there at the end of their transmission and the propagation and processing of two hops'
     // first.
-    for words in ["675000B of 674999B", "; 1 times more", "from switch0 to host0"] {
+    for words in ["675000B of 674999B", "; above the bound 1 times", "switch0 to host0"] {
         assert!(queues.detail.contains(words), "{words} is not in {}", queues.detail);
     }
-    for words in ["54us of", "600 data packets", "; 1 longer", "to host 0"] {
+    for words in ["54us of", "600 data packets", "; 1 waited longer", "to host 0"] {
         assert!(waits.detail.contains(words), "{words} is not in {}", waits.detail);
     }
 }

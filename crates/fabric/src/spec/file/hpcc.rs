@@ -29,7 +29,9 @@ pub(super) fn parse(lines: Lines<'_>, switch_delay: Duration) -> Result<Fabric, 
         while line.fields.clone().next().is_some() {
             let number = line.count("a switch's number", 0..=nodes - 1)?;
             if switch_of.len() == switches as usize {
-                return Err(line.error(&format!("{number} is one switch more than the {switches} announced")));
+                return Err(
+                    line.error(&format!("switch {number} is one more than the {switches} that the first line gives"))
+                );
             }
             if switch_of.insert(number, 0).is_some() {
                 return Err(line.error(&format!("switch {number} is listed twice")));

@@ -52,7 +52,7 @@ impl Probing {
             return problem("decrease", format!("{} is not between 0 (back to the guarantee) and 1", self.decrease));
         }
         if self.hold_increase > Bytes(1_000_000_000_000) {
-            return problem("hold_increase", format!("{} is more than sensible: at most 1TB", self.hold_increase));
+            return problem("hold_increase", format!("{} is too large; at most 1TB", self.hold_increase));
         }
         if !(0.0..=1000.0).contains(&self.rate_caution) {
             return problem("rate_caution", format!("{} is not between 0 (none) and 1000", self.rate_caution));

@@ -1,10 +1,10 @@
-//! All that can happen at one port, searched state by state: how long packets of K virtual links can wait if each comes
-//! up to J packet times after its emission, and a virtual link is another message's as soon as the last packet of the
-//! one before has gone.
+//! A search of all states of one port: how long packets of K virtual links can wait if each arrives up to J packet
+//! times after its emission, and a virtual link goes to another message as soon as the last packet of the previous one
+//! has left.
 //!
-//! Time is slotted. A virtual link's emissions are K slots apart within a message; packets of one come in order, one a
-//! slot. What is left open (who emits, what arrives, who of those is first) is tried in every way, so that the longest
-//! wait found is the longest there is.
+//! Time is slotted. A virtual link's emissions are K slots apart within a message; packets of one virtual link arrive
+//! in order, one in each slot. All choices that remain (which links emit, which packets arrive, in which order) are
+//! tried, so that the longest wait found is the longest possible.
 
 use std::collections::HashSet;
 
@@ -13,22 +13,22 @@ use std::collections::HashSet;
 struct Link {
     /// Slots since its last emission, K at the most: then it may emit.
     since: u32,
-    /// Of what is on the way to the port, how long ago each was emitted, the oldest first.
+    /// For each packet in flight to the port, how long ago it was emitted, the oldest first.
     on_the_way: Vec<u32>,
 }
 
-/// What is to be known of the port and all before it.
+/// The state of the port and of the packets on their way to it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     links: Vec<Link>,
-    /// Whose packets wait, and how late each came; or in turn, how long ago it was emitted.
+    /// The links whose packets wait, and how late each packet arrived; in turn, how long ago it was emitted.
     queue: Vec<(usize, u32)>,
     /// In turn: the links that have packets, in the order of their turns.
     turns: Vec<usize>,
 }
 
 impl State {
-    /// Which link is which makes no difference.
+    /// Links are interchangeable, so that states are sorted.
     fn canonical(&self) -> State {
         let first = |link: &usize| self.queue.iter().position(|(of, _)| of == link).unwrap_or(usize::MAX);
         let mut order: Vec<usize> = (0..self.links.len()).collect();
@@ -49,12 +49,13 @@ struct Search {
     in_turn: bool,
     seen: HashSet<State>,
     todo: Vec<State>,
-    /// The longest wait at this port (in turn, the most that wait), and together with how late the packet came.
+    /// The longest wait at this port (in turn, the most packets that wait), and the longest wait plus the packet's
+    /// lateness.
     wait: u32,
     together: u32,
 }
 
-/// In the order of arrival: the longest that a packet waits, and that its wait and its lateness are together.
+/// In the order of arrival: the longest wait of a packet, and the largest sum of its wait and its lateness.
 fn longest(k: u32, late_max: u32) -> (u32, u32) {
     search(k, late_max, false)
 }
@@ -75,7 +76,7 @@ fn search(k: u32, late_max: u32, in_turn: bool) -> (u32, u32) {
 }
 
 impl Search {
-    /// Each link from this one on may emit, or not.
+    /// Tries both: each link from this one on emits, or does not.
     fn emit(&mut self, state: State, link: usize) {
         if link == state.links.len() {
             let all: Vec<usize> = (0..link).collect();
@@ -90,7 +91,7 @@ impl Search {
         self.emit(state, link + 1);
     }
 
-    /// Of each of these links a packet may come, in any order; what is as late as it may be must.
+    /// From each of these links a packet may arrive, in any order; one that is as late as it may be must arrive.
     fn arrive(&mut self, state: &State, from: &[usize]) {
         let due = |link: &usize| state.links[*link].on_the_way.first() == Some(&self.late_max);
         if !from.iter().any(due) {
@@ -116,7 +117,7 @@ impl Search {
         }
     }
 
-    /// The first of those that wait goes, or the first of the link whose turn it is, and a slot passes.
+    /// The first waiting packet leaves, or in turn the first of the link whose turn it is, and a slot passes.
     fn serve(&mut self, mut state: State) {
         if self.in_turn && !state.turns.is_empty() {
             let link = state.turns.remove(0);
@@ -132,12 +133,12 @@ impl Search {
         for (name, link) in state.links.iter_mut().enumerate() {
             link.since = (link.since + 1).min(self.k);
             link.on_the_way.iter_mut().for_each(|age| *age += 1);
-            // All of its message has gone: the virtual link is free, and another's.
+            // All of its message has left: the virtual link goes to another message.
             if link.on_the_way.is_empty() && !state.queue.iter().any(|of| of.0 == name) {
                 link.since = self.k;
             }
         }
-        // How late a packet came that waits makes no difference any more; in turn, nor does the order among links.
+        // The lateness of a waiting packet no longer matters; in turn, neither does the order among links.
         state.queue.iter_mut().for_each(|of| of.1 = if self.in_turn { of.1 + 1 } else { 0 });
         if self.in_turn {
             let turns = &state.turns;

@@ -110,7 +110,10 @@ fn settings_that_can_not_be_are_refused() {
         problem(Settings { elite: 100, ..usual.clone() }),
         "elite: is 100; it must be at least 1 and less than the population, 100"
     );
-    assert_eq!(problem(Settings { population: 1, ..usual }), "population: is 1; it takes two to recombine");
+    assert_eq!(
+        problem(Settings { population: 1, ..usual }),
+        "population: is 1; it must be at least 2, because two assignments are recombined"
+    );
 }
 
 proptest::proptest! {

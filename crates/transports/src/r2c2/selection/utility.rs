@@ -84,7 +84,8 @@ impl Tenants {
                     return Err(Problem::new(key(), format!("is host {host}; the fabric has {hosts}, counted from 0")));
                 };
                 if let Some(other) = owner.replace(tenant) {
-                    let message = format!("is host {host}, which hosts[{other}] has; a host is one tenant's");
+                    let message =
+                        format!("is host {host}, which hosts[{other}] names too; give each host to one tenant");
                     return Err(Problem::new(key(), message));
                 }
             }
@@ -197,7 +198,7 @@ mod tests {
         );
         assert_eq!(
             problem(tenants(vec![vec![0], vec![1, 0]])),
-            "tenants.hosts[1][1]: is host 0, which hosts[0] has; a host is one tenant's"
+            "tenants.hosts[1][1]: is host 0, which hosts[0] names too; give each host to one tenant"
         );
         assert_eq!(tenants(vec![vec![0, 3], vec![]]).check(4), Ok(()));
     }

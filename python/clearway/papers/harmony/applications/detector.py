@@ -249,7 +249,7 @@ def _answers(result: cw.Result) -> npt.NDArray[np.float64]:
     """How long each answered probe took, in us."""
     flows = result.flows.to_pandas()
     us = flows[flows["class"] == "probes"]["fct_ps"].astype(float) / 1e6
-    return us.dropna().to_numpy(dtype=float)
+    return np.asarray(us.dropna(), dtype=np.float64)
 
 
 def _late(waits: dict[str, npt.NDArray[np.float64]], detections: dict[str, float]) -> Callable[[Axes], None]:

@@ -1,4 +1,4 @@
-"""What the three applications share: the networks that they run over, Harmony's bound on a message, how pictures are
+"""Shared by the three applications: the networks that they run over, Harmony's bound on a message, how pictures are
 laid out.
 
 Delays are those of runs, of Harmony and of best effort on the same traffic. The host's part is modelled, in
@@ -41,7 +41,7 @@ def run(scenario: str, name: str, sets: Keys) -> cw.Result:
 
 
 def slots(k: int, delta_us: float, **more: Any) -> dict[str, Any]:
-    """Harmony with so many slots, where a request waits so long at most."""
+    """Harmony with this many slots and this bound on a request's wait."""
     return {"harmony": {"slots": k, "delta_admission": f"{delta_us:g}us", **more}}
 
 
@@ -64,12 +64,12 @@ class Bound:
         # A leaf-spine's longest path is over three switches.
         self.k, self.delta, self.switches = k, delta_us, 3
         self.slot_gbps = access / k * (1 - self.CONTROL_SHARE)
-        self.rtt = result.info["data_rtt_ps"] / 1e6
+        self.rtt = float(result.info["data_rtt_ps"]) / 1e6
         self.period = self.PACKET * 8e-3 / self.slot_gbps
         # At each meeting a packet of each virtual link and one of best effort, and control packets.
         virtual_link = self.PACKET + 3 * self.HEADER
         rounds = [(int(rate * k / access) * virtual_link + self.PACKET) * 8e-3 / rate for rate in gbps.unique()]
-        self.wait = self.switches * (self.switches + 1) / 2 * max(rounds)
+        self.wait = float(self.switches * (self.switches + 1) / 2 * max(rounds))
 
     @property
     def admission(self) -> float:
@@ -98,11 +98,12 @@ def sensitivity(
 ) -> pd.DataFrame:
     """The outcome with each number of a model by itself multiplied by each factor."""
     rows = {("as it is", 1.0): outcome(model)}
-    for field in fields(model):
-        value = getattr(model, field.name)
+    constants: Any = model
+    for field in fields(constants):
+        value = getattr(constants, field.name)
         for factor in factors if value else ():
             changed = type(value)(max(1, round(value * factor))) if isinstance(value, int) else value * factor
-            rows[field.name, factor] = outcome(replace(model, **{field.name: changed}))
+            rows[field.name, factor] = outcome(replace(constants, **{field.name: changed}))
     return pd.DataFrame(rows).T.rename_axis(["constant", "times"])
 
 

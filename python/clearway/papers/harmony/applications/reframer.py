@@ -61,7 +61,7 @@ class Core:
 
 
 class Packets(NamedTuple):
-    """What came to one host, in order of time."""
+    """The arrivals at one host, in order of time."""
 
     us: npt.NDArray[np.float64]
     connection: npt.NDArray[np.int64]
@@ -201,8 +201,8 @@ def networks(traffic: Traffic) -> dict[str, Network]:
 
 
 def timeout_of(bound: Bound, core: Core) -> float:
-    """What is enough for a batch of one slot's packets, and 1 us for the host."""
-    return (core.batch - 1) * bound.period + bound.wait + HOST_US
+    """The time for a batch of one slot's packets, and 1 us for the host."""
+    return float((core.batch - 1) * bound.period + bound.wait + HOST_US)
 
 
 def reframer() -> Shown:
@@ -214,16 +214,17 @@ def reframer() -> Shown:
             for timeout in TIMEOUTS if bound is None else [timeout_of(bound, core)]:
                 rows[traffic, name, round(timeout, 1)] = {**together(hosts, core, timeout), "rejected": rejected}
         table = pd.DataFrame(rows).T.rename_axis(["traffic", "network", "timeout us"]).sort_index()
+        at = pd.DataFrame(table.loc[traffic])
         for name in (name for name in found if found[name].bound):
-            ours = table.loc[traffic, name].iloc[0]
+            ours = at.loc[[name]].iloc[0]
             checks[f"{traffic}, {name}: 1 batch in 1,000 at most is cut short ({ours['cut short']:.2%})"] = (
                 ours["cut short"] <= 1e-3
             )
             for rival in network.BEST_EFFORT:
-                unheld, same = gains(ours, table.loc[traffic, rival])
+                unheld, same = gains(ours, pd.DataFrame(at.loc[rival]))
                 said = f"{same:.2f} times {rival}'s throughput at the same mean delay (paper: 2); {unheld:.2f} unheld"
                 checks[f"{traffic}, {name}: {said}"] = bool(same >= 1)
-        panels += [_tradeoff(traffic, table.loc[traffic], delay) for delay in ("mean us", "p99 us")]
+        panels += [_tradeoff(traffic, at, delay) for delay in ("mean us", "p99 us")]
     return Shown(table.round(3), checks, draw(panels))
 
 

@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from matplotlib.ticker import NullFormatter
 
 import clearway as cw
 from clearway._plots import COLOURS
-from clearway.papers.figures import Shown
+from clearway.papers.figures import Shown, cell
 
 from . import network
 from .network import Bound, draw, log_scale, run, slots
@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Client:
-    """What the client's core and the device take, in microseconds."""
+    """The times of the client's core and of the device, in microseconds."""
 
     # A ring and a doorbell in user space, and a PDU to make or to check: assumed, well below a system call's path
     # through the kernel.
@@ -91,7 +91,7 @@ class Design(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What came of reads on one core."""
+    """The results of reads on one core."""
 
     latency: Floats
     busy: float
@@ -124,8 +124,7 @@ class Reads:
     def _delays(flows: pd.DataFrame, if_rejected: float) -> Floats:
         us = flows["fct_ps"].astype(float) / 1e6
         # What was rejected is asked for again once that is known.
-        delays: Floats = us.fillna(us.bfill().ffill() + if_rejected).to_numpy(dtype=float)
-        return delays
+        return np.asarray(us.fillna(us.bfill().ffill() + if_rejected), dtype=np.float64)
 
     def of(self, client: Client, random: np.random.Generator) -> Iterator[float]:
         """From a command's departure until all data are at the client."""
@@ -140,7 +139,7 @@ class Reads:
 
 
 def simulate(client: Client, design: Design, reads: Reads, apps: int, count: int = COUNT, seed: int = 1) -> Load:
-    """So many reads on one core, by so many applications."""
+    """This many reads on one core, by this many applications."""
     random = np.random.default_rng([seed, apps])
     delays = [reads.of(client, random) for _ in range(apps)]
     # All begin at once, which is no steady state.
@@ -281,7 +280,7 @@ def designs(client: Client) -> dict[str, tuple[Design, Reads]]:
 
 
 def p999(client: Client, reads: Reads) -> float:
-    """What all but one read in a thousand take."""
+    """The 99.9th percentile of a read's time."""
     random = np.random.default_rng(2)
     return float(np.quantile(list(islice(reads.of(client, random), 4 * len(reads.reads))), 0.999))
 
@@ -306,7 +305,7 @@ def storage() -> Shown:
     full = table.xs(APPS[-1], level="applications")
     rivals = [name for name in chosen if name not in timers]
     sleeping = [name for name in rivals if name.startswith(("interrupt", "coalesce"))]
-    best = max(timers, key=lambda name: -shared.loc[name, "p99.9 us"])
+    best = max(timers, key=lambda name: -cell(pd.DataFrame(shared), name, "p99.9 us"))
     gain = full.loc[best, "kIOPS"] / full.loc[sleeping, "kIOPS"].max()
     tail = full.loc[best, "p99.9 us"] / full.loc[sleeping, "p99.9 us"].min()
     polls = [name for name in rivals if name.startswith("poll")]
@@ -324,7 +323,7 @@ def storage() -> Shown:
     return Shown(table.round(3), checks, draw([_operating(curves, "p99 us"), _cpu(curves)]))
 
 
-def _style(name: str) -> dict[str, object]:
+def _style(name: str) -> dict[str, Any]:
     kinds = ["poll", "yield", "hybrid", "interrupt", "coalesce", "timer at p99.9", "timer at the bound"]
     kind = next(index for index, kind in enumerate(kinds) if name.startswith(kind))
     line = "-" if "Harmony" in name else "--" if "DCTCP" in name else ":"
