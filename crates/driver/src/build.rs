@@ -144,6 +144,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         wants,
         probe,
         packet_hops: 0,
+        delivered_bytes: 0,
         events: 0,
         timeline: Timeline::new(interval),
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use units::{Problem, Time};
 
 use crate::audit;
-use crate::part::{self, Memory, Part};
+use crate::part::{self, Board, Memory, Part};
 use crate::results;
 
 /// What a run gives.
@@ -62,24 +62,33 @@ pub struct RunInfo {
 /// Runs a scenario on up to `threads` threads (fewer if the fabric has fewer groups of nodes). `watch` is called after
 /// each window; when it returns true the run stops there and the results so far are given.
 pub fn run(scenario: &Scenario, threads: usize, mut watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
-    let plan = Plan::new(scenario)?;
-    let flows = plan.flows.len() as u64;
-    let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
-    let probes = || Probes::new(&plan);
-    Ok(match probes().is_empty() {
-        true => run_watched(&plan, threads, || (), watch),
-        false => run_watched(&plan, threads, probes, watch),
-    })
+    Ok(run_plan(&Plan::new(scenario)?, threads, &mut watch))
+}
+
+/// The same for a scenario that has been worked out.
+pub fn run_plan(plan: &Plan, threads: usize, mut watch: impl FnMut(Progress) -> bool) -> RunResult {
+    let (flows, work) = (plan.flows.len() as u64, plan.flows.iter().map(|flow| flow.bytes).sum());
+    let board = Board::default();
+    let watch = |now, flows_done| {
+        let work_done = board.delivered_bytes();
+        watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
+    };
+    let probes = || Probes::new(plan);
+    match probes().is_empty() {
+        true => run_watched(plan, threads, &board, || (), watch),
+        false => run_watched(plan, threads, &board, probes, watch),
+    }
 }
 
 /// Runs a plan under some kind of probe.
 fn run_watched<P: Probe>(
     plan: &Plan,
     threads: usize,
+    board: &Board,
     probe: impl FnMut() -> P,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
-    let mut parts = part::parts(plan, threads, probe);
+    let mut parts = part::parts(plan, threads, board, probe);
     let outcome = engine::run(&mut parts, plan.lookahead, plan.horizon, plan.flows.len() as u64, watch);
     let mut drivers: Vec<_> = parts.into_iter().map(|Part(driver)| driver).collect();
     drivers.iter_mut().for_each(Driver::end);
