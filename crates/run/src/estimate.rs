@@ -101,7 +101,7 @@ impl Estimate {
         if samples > 0 && rest_of(samples) > 0 {
             let interval = plan.scenario.measure.interval.ps().saturating_mul(times(samples, rest_of(samples)));
             let interval = units::Duration::from_ps(interval);
-            return ("measure.interval", format!("Samples every {interval} would fit, or "0s" for none"));
+            return ("measure.interval", format!("Samples every {interval} would fit, or \"0s\" for none"));
         }
         if flows > 0 && rest_of(flows) > 0 {
             let fit = plan.flows.len() as u64 / times(flows, rest_of(flows));
