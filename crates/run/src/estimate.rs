@@ -40,7 +40,7 @@ pub struct Memory {
 }
 
 /// The program, and what is there of every run.
-const PROGRAM_BYTES: u64 = 5_000_000;
+const PROGRAM_BYTES: u64 = 6_000_000;
 /// A direction of a link with its share of the nodes.
 const LINK_BYTES: u64 = 700;
 /// A cell of the routes: a switch and a rack.
