@@ -85,7 +85,7 @@ impl Estimate {
         let &(largest, bytes) = parts.iter().max_by_key(|part| part.1).expect("there are four");
         let (key, advice) = self.advice(plan, most);
         let message = format!(
-            "the run will need about {} of memory and there are {}; {largest} take {}. {advice}",
+            "the run will need about {} of memory and there are {}; {} of it is for {largest}. {advice}",
             in_words(needed),
             in_words(most),
             in_words(bytes)
