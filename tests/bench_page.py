@@ -20,15 +20,17 @@ HEADS = ["scenario", "threads", "packet-hops", "per CPU second", "of the 144-hos
 HEADS += ["a host", "a flow"]
 
 
-def filled(page: str, record: Mapping[str, Any]) -> str:
+def filled(page: str, record: Mapping[str, Any] | None) -> str:
     """The page with its region as the record has it; ValueError if it has none."""
     if len(REGION.findall(page)) != 1:
         raise ValueError("the page needs one region, from <!-- bench: begin --> to <!-- bench: end -->")
     return REGION.sub(lambda marks: marks[1] + render(record) + marks[2], page)
 
 
-def render(record: Mapping[str, Any]) -> str:
+def render(record: Mapping[str, Any] | None) -> str:
     """The region's text."""
+    if record is None:
+        return "Not yet measured on this build: `make bench WRITE=1`.\n"
     machine = record["machine"]
     memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
     said = (
@@ -65,7 +67,7 @@ def wrapped(text: str, later: str = "") -> str:
 def main(words: list[str]) -> int:
     record, page = (Path(word) for word in words) if words else (RECORD, PAGE)
     before = page.read_text(encoding="utf-8")
-    after = filled(before, json.loads(record.read_text(encoding="utf-8")))
+    after = filled(before, json.loads(record.read_text(encoding="utf-8")) if record.is_file() else None)
     if after != before:
         page.write_text(after, encoding="utf-8")
         print(f"wrote {page}")

@@ -11,6 +11,7 @@ from clearway._errors import ScenarioError
 if TYPE_CHECKING:
     from clearway import harmony, r2c2
     from clearway._compare_all import Everything, compare_all
+    from clearway._estimate import Estimate
     from clearway._listings import fabrics, schema, schemes, workloads
     from clearway._results import Result, Table, load
     from clearway._run import Comparison, Progress, compare, live, run
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "Estimate",
     "Everything",
     "Point",
     "Progress",
@@ -52,6 +54,7 @@ __all__ = [
 # plots.
 _PLACES = {
     "_compare_all": ("Everything", "compare_all"),
+    "_estimate": ("Estimate",),
     "_listings": ("fabrics", "schema", "schemes", "workloads"),
     "_results": ("Result", "Table", "load"),
     "_run": ("Comparison", "Progress", "compare", "live", "run"),

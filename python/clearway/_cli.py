@@ -173,13 +173,17 @@ def run(
     ] = "packet",
     threads: Threads = None,
     out: Out = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run even if the memory that is free will hardly be enough.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Simulate a scenario and write its results."""
     read = _read([scenario], set_, seed, load)[0].with_(flow_control=flow_control)
     folder, said = out or Path("out") / slug(scenario.stem), _Said(json_)
     with held(folder, result=True):
-        result = cw.run(read, level=level, threads=threads, progress=True)
+        limit = math.inf if force else None
+        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit)
         result.save(folder)
         report = result.report(folder / "report.html")
     said.table(cw.Comparison([result]).table())
@@ -505,15 +509,20 @@ def check(
     names: Annotated[
         bool, typer.Option("--names", help="Print all nodes and links, not only the first and the last of a kind.")
     ] = False,
+    probe: Annotated[
+        float, typer.Option(help="Seconds of CPU time to try how fast this machine is; 0 for none.", min=0.0)
+    ] = 1.0,
     json_: Json = False,
 ) -> None:
-    """Check a scenario without running it, and print its nodes and links."""
+    """Check a scenario without running it, say what a run will take, and print its nodes and links."""
     from clearway._listings import nodes_and_links
 
     read, said = _read([scenario], set_, None, None)[0], _Said(json_)
-    hosts, flows = read.check()
-    facts = {"hosts": hosts, "flows": flows, "transports": read.transports}
-    said.line(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {', '.join(read.transports)}", facts)
+    foreseen = read.estimate(probe_seconds=probe)
+    facts = {"hosts": foreseen.hosts, "flows": foreseen.flows, "transports": read.transports}
+    hosts, flows, over = foreseen.hosts, foreseen.flows, ", ".join(read.transports)
+    said.line(f"{scenario}: {hosts:,} hosts, {flows:,} flows over {over}", facts)
+    said.line(f"a run: {foreseen}", {"estimate": foreseen.facts()})
     nodes, links = nodes_and_links(read)
     if json_:
         said.facts({"nodes": nodes, "links": links.to_dict("records")})

@@ -36,7 +36,7 @@ COMMIT: str
 
 _Column: TypeAlias = tuple[str, str, str, str, bytes, list[str]]
 _Run: TypeAlias = tuple[str, str, list[tuple[str, list[_Column]]]]
-_Progress: TypeAlias = Callable[[int, int, int, int], object]
+_Progress: TypeAlias = Callable[[int, int, int, int, float], object]
 
 class _Scheme(TypedDict):
     name: str
@@ -49,6 +49,15 @@ class _Scheme(TypedDict):
     compared: bool
     beside: str
     rejects: bool
+
+class _Foreseen(TypedDict):
+    hosts: int
+    flows: int
+    packet_hops: int
+    end_ps: int
+    memory: dict[str, int]
+    cpu_seconds: float | None
+    fits: str | None
 
 @final
 class Scenario:
@@ -63,6 +72,7 @@ class Scenario:
     @property
     def transports(self) -> list[str]: ...
     def check(self) -> tuple[int, int]: ...
+    def foresee(self, probe_cpu_s: float, memory_bytes_max: int | None) -> _Foreseen: ...
 
 def schemes() -> list[_Scheme]: ...
 def workloads() -> list[dict[str, str | float]]: ...
@@ -106,6 +116,8 @@ def r2c2_recompute_times(
 ) -> tuple[list[list[tuple[int, int, int]]], list[tuple[int, int, int, int]]]: ...
 def fabric_schema() -> str: ...
 def schema() -> str: ...
-def simulate(scenario: Scenario, threads: int, progress: _Progress | None = None) -> _Run: ...
+def simulate(
+    scenario: Scenario, threads: int, progress: _Progress | None = None, memory_bytes_max: int | None = None
+) -> _Run: ...
 def estimate(scenario: Scenario, progress: _Progress | None = None) -> _Run: ...
 def live(scenario: Scenario, progress: _Progress | None = None) -> _Run: ...

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from clearway import _core
+from clearway._estimate import memory_bytes_max
 from clearway._places import check_result, slug
 from clearway._results import Result, from_core
 from clearway._scenario import Scenario, Scenarios, scenario_of, scenarios_of
@@ -29,11 +30,28 @@ class Progress:
     horizon_ps: int
     flows_done: int
     flows: int
+    fraction: float
+    """Share of the work that is done, by bytes delivered; by simulated time, where that ends the run sooner."""
 
-    @property
-    def fraction(self) -> float:
-        """Share of the work done, by flows that have ended."""
-        return self.flows_done / self.flows if self.flows else 1.0
+
+class Pace:
+    """How long a run will still take, by how fast its work has been done so far.
+
+    It begins with the first progress, so that what was worked out before the first packet slows nothing down.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[float, float] | None = None
+
+    def left(self, seconds: float, fraction: float) -> float | None:
+        """Seconds left at a time by any clock, or None while too little is done to tell."""
+        first_seconds, first_fraction = self._first = self._first or (seconds, fraction)
+        done = fraction - first_fraction
+        return (seconds - first_seconds) / done * (1 - fraction) if done > SAID_FROM else None
+
+
+SAID_FROM = 0.02
+"""Share of the work that is done before a line says how long the rest takes."""
 
 
 LEVELS = ("packet", "flow")
@@ -50,6 +68,7 @@ def run(
     threads: int | None = None,
     progress: bool | _Listener | None = None,
     name: str | None = None,
+    memory_limit: float | None = None,
 ) -> Result:
     """Simulates a scenario or a scenario file, at packet or flow level.
 
@@ -58,7 +77,9 @@ def run(
     `docs/flow-level.md`. `threads`: number of threads, by default and at most the number of cores; it does not affect
     the result. `progress`: a function that is called about ten times a second, or True for a line in the terminal or
     notebook (the default for interactive use), or every few seconds elsewhere. Ctrl-C ends the run at a consistent
-    point: the result so far is returned, with `interrupted` set.
+    point: the result so far is returned, with `interrupted` set. `memory_limit`: a run at packet level that will need
+    more bytes, by an estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which
+    setting would fit; by default what is free now, and `math.inf` for none.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -77,7 +98,7 @@ def run(
     label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
         return _run(label, progress, lambda listen: _core.estimate(core, listen))
-    return _run(label, progress, lambda listen: _core.simulate(core, count, listen))
+    return _run(label, progress, lambda listen: _core.simulate(core, count, listen, memory_bytes_max(memory_limit)))
 
 
 def live(
@@ -99,7 +120,7 @@ def _cores() -> int:
 def _run(
     label: str,
     progress: bool | _Listener | None,
-    start: Callable[[Callable[[int, int, int, int], object] | None], Any],
+    start: Callable[[Callable[[int, int, int, int, float], object] | None], Any],
 ) -> Result:
     began, cpu = time.perf_counter(), time.process_time()
     with _Line(label, progress) as line:
@@ -125,7 +146,7 @@ class _Line:
     def __init__(self, label: str, progress: bool | _Listener | None) -> None:
         self._rich: Any = None
         self._label, self._began = label, time.monotonic()
-        self._told, self._wide = self._began, 0
+        self._told, self._wide, self._pace = self._began, 0, Pace()
         self._notebook = "ipykernel" in sys.modules
         if callable(progress):
             self.listener: _Listener | None = progress
@@ -134,31 +155,34 @@ class _Line:
         self.listener = self._say if progress or (progress is None and looks) else None
         if self.listener is not None and looks and not self._notebook:
             from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as RichProgress
 
             self._rich = RichProgress(
                 TextColumn("{task.description}", markup=False),
                 BarColumn(),
-                TextColumn("{task.completed:,.0f}/{task.total:,.0f} flows  {task.fields[now]}"),
+                TextColumn("{task.fields[now]}"),
                 TimeElapsedColumn(),
-                TimeRemainingColumn(),
+                TextColumn("{task.fields[left]}"),
                 console=Console(stderr=True),
             )
-            self._task = self._rich.add_task(label, total=1, now="")
+            self._task = self._rich.add_task(label, total=1, now="", left="")
             self.listener = self._update
 
     def _update(self, at: Progress) -> None:
-        now = f"{at.now_ps / 1e9:,.3f} ms simulated"
-        self._rich.update(self._task, completed=at.flows_done, total=at.flows, now=now)
+        left = self._pace.left(time.monotonic(), at.fraction)
+        now = f"{at.flows_done:,}/{at.flows:,} flows  {at.now_ps / 1e9:,.3f} ms simulated"
+        said = "" if left is None else f"about {left:,.0f} s left"
+        self._rich.update(self._task, completed=at.fraction, now=now, left=said)
 
     def _say(self, at: Progress) -> None:
         now = time.monotonic()
+        seconds = self._pace.left(now, at.fraction)
         if now - self._told < (0.5 if self._notebook else TELL_SECONDS):
             return
         self._told = now
         spent = now - self._began
-        left = f", about {spent / at.fraction - spent:,.0f} s left" if at.fraction > 0.02 else ""
+        left = f", about {seconds:,.0f} s left" if seconds is not None else ""
         words = (
             f"{self._label}: {at.flows_done:,} of {at.flows:,} flows, {at.now_ps / 1e9:,.3f} ms simulated in "
             f"{spent:,.0f} s{left}"

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from clearway import _core
 from clearway._errors import ScenarioError
+from clearway._estimate import Estimate, foreseen, memory_bytes_max
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -109,6 +110,14 @@ class Scenario:
     def check(self) -> tuple[int, int]:
         """Checks the scenario without running it and returns (hosts, flows). Raises `ScenarioError` as a run would."""
         return self._core.check()
+
+    def estimate(self, *, probe_seconds: float = 1.0, memory_limit: float | None = None) -> Estimate:
+        """What a run at packet level will take: packet-hops, CPU time, memory. See `clearway.Estimate`.
+
+        It runs the beginning on one thread, for `probe_seconds` of CPU time, to see how fast this machine is; 0 leaves
+        the CPU time unknown. `memory_limit` as in `clearway.run`.
+        """
+        return foreseen(self._core.foresee(probe_seconds, memory_bytes_max(memory_limit)))
 
     def to_toml(self) -> str:
         """As TOML, with every default filled in."""

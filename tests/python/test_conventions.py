@@ -139,7 +139,7 @@ def test_without_a_terminal_a_line_is_said_every_few_seconds(
         assert line.listener is not None
         for step in range(1, 121):
             now[0] += 0.125
-            line.listener(Progress(step * 10**9, 10**12, step, 120))
+            line.listener(Progress(step * 10**9, 10**12, step, 120, step / 120))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 3 and said[0].startswith(
         "mine: 40 of 120 flows, 40.000 ms simulated in 5 s, about 10 s left"
@@ -192,7 +192,7 @@ def test_a_notebook_is_not_asked_for_widgets(
     with _Line("mine", None) as line:
         assert line._rich is None and line.listener is not None
         now[0] += 1
-        line.listener(Progress(10**9, 10**12, 1, 2))
+        line.listener(Progress(10**9, 10**12, 1, 2, 0.5))
     said = capsys.readouterr().err
     assert said.startswith("\rmine: 1 of 2 flows") and said.endswith("\r") and "\n" not in said
 

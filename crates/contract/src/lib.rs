@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 pub use name_or_table::name_or_table;
-pub use scheme::{Compared, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
+pub use scheme::{Compared, ControlPackets, Family, HeaderFormat, Nature, Scheme, Undelivered, headers_of};
 
 /// The network, as a scheme sees it.
 #[derive(Clone, Debug)]

@@ -47,6 +47,11 @@ pub trait Scheme {
         None
     }
 
+    /// What it sends beside the data, for the estimate before a run. Default: an acknowledgement a packet.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets::ACKS
+    }
+
     /// Its part of a switch: all switches have one if [`Nature::has_agent`], and none otherwise.
     fn agent(&self, _network: &NetworkView, _switch: SwitchId) -> Option<Box<dyn SwitchAgent>> {
         None
@@ -62,6 +67,24 @@ pub trait Scheme {
     fn guarantee(&self, _network: &NetworkView) -> Option<Guarantee> {
         None
     }
+}
+
+/// What a transport sends beside the data on a network without much loss: counted from its messages, or measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ControlPackets {
+    /// For each data packet, over as many links.
+    pub per_packet: f64,
+    /// For each message, over as many links.
+    pub per_message: f64,
+    /// For each message, to every other node over one link each.
+    pub broadcasts: f64,
+}
+
+impl ControlPackets {
+    /// None.
+    pub const NONE: ControlPackets = ControlPackets { per_packet: 0.0, per_message: 0.0, broadcasts: 0.0 };
+    /// An acknowledgement for each data packet.
+    pub const ACKS: ControlPackets = ControlPackets { per_packet: 1.0, ..ControlPackets::NONE };
 }
 
 /// What a transport has and does.

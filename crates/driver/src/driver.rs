@@ -20,6 +20,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     pub probe: P,
     /// Packets that came out of links: each link once.
     pub packet_hops: u64,
+    /// Payload that hosts have received, what was sent again included.
+    pub delivered_bytes: u64,
     /// Things that were due and done.
     pub events: u64,
     pub(crate) timeline: Timeline,
@@ -217,6 +219,9 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         }
         if P::ANY && self.wants.arrivals {
             self.note_arrival(now, index, &packet, &transit);
+        }
+        if !packet.has(flags::TRIMMED) {
+            self.delivered_bytes += u64::from(packet.payload_bytes);
         }
         C::taken(&mut self.links, id, &packet);
         let slot = &mut self.hosts[index as usize];

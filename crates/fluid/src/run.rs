@@ -222,12 +222,8 @@ impl<'a> Run<'a> {
                 self.look_at_shares();
                 next_audit *= AUDIT_EVERY;
             }
-            let progress = || Progress {
-                now: Time::from_ps(now),
-                horizon: self.workload_plan.horizon,
-                flows_done: self.done,
-                flows: self.workload_plan.flows.len() as u64,
-            };
+            let plan = self.workload_plan;
+            let progress = || Progress::by_flows(Time::from_ps(now), plan.horizon, self.done, plan.flows.len() as u64);
             if instants.is_multiple_of(WATCH_EVERY) && watch(progress()) {
                 return Ok(Ended::Interrupted);
             }

@@ -89,7 +89,7 @@ pub fn run_at(
     let mut network = Network::new(&plan, sockets, Clock::start());
     let punctual = Punctual::new();
     let flows = plan.flows.len() as u64;
-    let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
+    let watch = |now, flows_done| watch(Progress::by_flows(now, plan.horizon, flows_done, flows));
     let (ended, end) = network.run(flows, plan.horizon, watch);
     drop(punctual);
     Datagrams::settle(&mut network.driver.links);

@@ -3,6 +3,7 @@
 //! Long calls let other Python threads run, and look up ten times a second: for a signal, which ends the run at a
 //! consistent point, and to report progress.
 
+mod estimate;
 mod harmony;
 mod r2c2;
 mod run;
@@ -73,6 +74,17 @@ impl Scenario {
         let plan = py.detach(|| Plan::new(&self.read));
         let plan = plan.map_err(|problem| scenario_error(py, self.source.locate(problem)))?;
         Ok((plan.fabric.hosts, plan.flows.len()))
+    }
+
+    /// What a run will take, and how fast its first `probe_cpu_s` seconds of CPU are on this machine: see
+    /// [`estimate::foresee`].
+    fn foresee<'py>(
+        &self,
+        py: Python<'py>,
+        probe_cpu_s: f64,
+        memory_bytes_max: Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        estimate::foresee(py, self, probe_cpu_s, memory_bytes_max)
     }
 }
 

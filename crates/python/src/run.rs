@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use run::{Data, Progress, Table};
+use run::{Data, Estimate, Plan, Progress, Table};
 use serde::Serialize;
 use units::Problem;
 
@@ -18,16 +18,24 @@ type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, B
 /// How often a run looks up.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows).
+/// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
+/// done). A run that will hardly fit `memory_bytes_max` is refused.
 #[pyfunction]
-#[pyo3(signature = (scenario, threads, progress=None))]
+#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     scenario: &Scenario,
     threads: usize,
     progress: Option<Py<PyAny>>,
+    memory_bytes_max: Option<u64>,
 ) -> PyResult<Run<'py>> {
-    let result = watched(py, scenario, progress, |watch| sim::run(&scenario.read, threads, watch))?;
+    let result = watched(py, scenario, progress, |watch| {
+        let plan = Plan::new(&scenario.read)?;
+        if let Some(most) = memory_bytes_max {
+            Estimate::of(&plan).check_memory(&plan, most)?;
+        }
+        Ok(sim::run_plan(&plan, threads, watch))
+    })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
@@ -68,7 +76,7 @@ fn watched<R: Send>(
                     return true; // Ctrl-C: the run ends here, with what it has
                 }
                 let Some(progress) = &progress else { return false };
-                let told = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows));
+                let told = progress.call1(py, (at.now.ps(), at.horizon.ps(), at.flows_done, at.flows, at.fraction()));
                 raised = told.err();
                 raised.is_some()
             })

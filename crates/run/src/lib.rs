@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod compatibility;
 mod entities;
+mod estimate;
 mod flows;
 mod host;
 mod ideal;
@@ -21,6 +22,7 @@ mod workload_plan;
 
 pub use audit::Finding;
 pub use entities::{Asked, Entities, Part};
+pub use estimate::{Estimate, Memory};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;

@@ -11,4 +11,30 @@ pub struct Progress {
     pub flows_done: u64,
     /// Flows in all.
     pub flows: u64,
+    /// Payload that hosts have received, what was sent again included; or flows that have ended, where nobody counts
+    /// bytes.
+    pub work_done: u64,
+    /// Payload of all flows; or flows in all.
+    pub work: u64,
+}
+
+impl Progress {
+    /// Of a run whose work is counted in flows.
+    pub fn by_flows(now: Time, horizon: Time, flows_done: u64, flows: u64) -> Progress {
+        Progress { now, horizon, flows_done, flows, work_done: flows_done, work: flows }
+    }
+
+    /// Share of the run's work that is done, from 0 to 1.
+    ///
+    /// Work is done where packets are, so it is counted in bytes and not in flows, most of which are short: when half
+    /// of the flows of web search have ended, a tenth of the bytes may have come. A run that ends at its horizon before
+    /// all bytes have come is as far as its clock. What is sent again may count twice, so that a run whose bytes have
+    /// all come is not done before its flows are.
+    pub fn fraction(&self) -> f64 {
+        let share = |of: u64, all: u64| if all == 0 { 0.0 } else { of as f64 / all as f64 };
+        if self.flows_done >= self.flows {
+            return 1.0;
+        }
+        share(self.work_done, self.work).max(share(self.now.ps(), self.horizon.ps())).min(0.999)
+    }
 }

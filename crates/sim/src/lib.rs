@@ -14,4 +14,4 @@ mod results;
 mod run;
 
 pub use ::run::{Finding, Progress};
-pub use run::{Execution, RunInfo, RunResult, run};
+pub use run::{Execution, RunInfo, RunResult, run, run_plan};

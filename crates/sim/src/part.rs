@@ -13,6 +13,7 @@ use node::{Telemetry, prefetch};
 use run::Plan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use units::{LinkId, Time};
 
 use crate::noise::Noise;
@@ -25,6 +26,19 @@ pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>);
 pub(crate) struct Memory {
     /// For other parts: the engine's, lent for the time of a window.
     outbox: Outbox<Crossing>,
+    /// Where it tells of what its hosts have received, and how much it has told.
+    board: Board,
+    told: u64,
+}
+
+/// What all parts of a run tell whoever watches: payload that hosts have received, what was sent again included.
+#[derive(Clone, Default)]
+pub(crate) struct Board(Arc<AtomicU64>);
+
+impl Board {
+    pub fn delivered_bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A packet that goes from one part to another.
@@ -84,7 +98,7 @@ fn is_lost_to_noise(links: &mut Links<Memory>, pipe: usize, id: PacketId) -> boo
 }
 
 /// The network cut into at most `parts` parts, each with a probe of its own.
-pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> P) -> Vec<Part<P>> {
+pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, board: &Board, probe: impl FnMut() -> P) -> Vec<Part<P>> {
     let fabric = &plan.fabric;
     let cut = Cut::new(plan, parts);
     let sender = |link: LinkId| {
@@ -98,7 +112,8 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, probe: impl FnMut() -> 
         let noise = || Box::new(Noise::new(plan.scenario.seed, link.index() as u64, transports.clone()));
         noisy.contains(&link).then(noise)
     };
-    driver::drivers(plan, &cut, Memory::default, sender, receiver, probe).into_iter().map(Part).collect()
+    let memory = || Memory { board: board.clone(), ..Memory::default() };
+    driver::drivers(plan, &cut, memory, sender, receiver, probe).into_iter().map(Part).collect()
 }
 
 /// The links that are noisy from an epoch on.
@@ -121,6 +136,11 @@ impl<P: Probe> Partition for Part<P> {
         std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
         self.0.advance(end);
         std::mem::swap(&mut self.0.links.carrier.outbox, outbox);
+        let (delivered, carrier) = (self.0.delivered_bytes, &mut self.0.links.carrier);
+        if delivered > carrier.told {
+            carrier.board.0.fetch_add(delivered - carrier.told, Ordering::Relaxed);
+            carrier.told = delivered;
+        }
     }
 
     fn effect_at(mail: &Crossing) -> Time {

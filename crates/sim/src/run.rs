@@ -6,7 +6,7 @@ use serde::Serialize;
 use units::{Problem, Time};
 
 use crate::audit;
-use crate::part::{self, Memory, Part};
+use crate::part::{self, Board, Memory, Part};
 use crate::results;
 
 /// What a run gives.
@@ -84,28 +84,37 @@ impl From<usize> for Execution {
 pub fn run(
     scenario: &Scenario,
     execution: impl Into<Execution>,
-    mut watch: impl FnMut(Progress) -> bool,
+    watch: impl FnMut(Progress) -> bool,
 ) -> Result<RunResult, Problem> {
+    Ok(run_plan(&Plan::new(scenario)?, execution, watch))
+}
+
+/// The same for a scenario that has been worked out.
+pub fn run_plan(plan: &Plan, execution: impl Into<Execution>, mut watch: impl FnMut(Progress) -> bool) -> RunResult {
     let execution = execution.into();
-    let plan = Plan::new(scenario)?;
-    let flows = plan.flows.len() as u64;
-    let watch = |now, flows_done| watch(Progress { now, horizon: plan.horizon, flows_done, flows });
-    let probes = || Probes::new(&plan);
-    Ok(match probes().is_empty() {
-        true => run_watched(&plan, execution, || (), watch),
-        false => run_watched(&plan, execution, probes, watch),
-    })
+    let (flows, work) = (plan.flows.len() as u64, plan.flows.iter().map(|flow| flow.bytes).sum());
+    let board = Board::default();
+    let watch = |now, flows_done| {
+        let work_done = board.delivered_bytes();
+        watch(Progress { now, horizon: plan.horizon, flows_done, flows, work_done, work })
+    };
+    let probes = || Probes::new(plan);
+    match probes().is_empty() {
+        true => run_watched(plan, execution, &board, || (), watch),
+        false => run_watched(plan, execution, &board, probes, watch),
+    }
 }
 
 /// Runs a plan under some kind of probe.
 fn run_watched<P: Probe>(
     plan: &Plan,
     Execution { threads, parts }: Execution,
+    board: &Board,
     probe: impl FnMut() -> P,
     watch: impl FnMut(Time, u64) -> bool,
 ) -> RunResult {
     let parts = parts.unwrap_or_else(|| Cut::parts_for(plan, threads));
-    let mut parts = part::parts(plan, parts, probe);
+    let mut parts = part::parts(plan, parts, board, probe);
     let threads = threads.clamp(1, parts.len());
     let bounds = Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: plan.flows.len() as u64 };
     let outcome = engine::run(&mut parts, threads, bounds, watch);

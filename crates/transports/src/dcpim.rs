@@ -42,7 +42,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Problem};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -103,6 +105,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // An ACK a packet, and beside them notification, finish and their ACKs; matching is a few packets a host.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_message: 3.5, ..ControlPackets::ACKS }
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -62,7 +62,8 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem};
 
 use contract::{
-    About, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of,
+    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
+    Undelivered, headers_of,
 };
 use terms::Params;
 
@@ -156,6 +157,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // A request and its allotments.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_message: 2.0, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -52,7 +52,8 @@ use units::{Bytes, Duration, HostId, LinkId, Problem, SwitchId};
 
 use bounds::{Bounds, PORTS_MAX, SWITCHES_MAX};
 use contract::{
-    About, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of,
+    About, ControlPackets, Family, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements,
+    Undelivered, headers_of,
 };
 
 pub use header::Header;
@@ -144,6 +145,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // Reservations: measured on RPCs of 88 packets and on web search.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_packet: 0.06, per_message: 22.0, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

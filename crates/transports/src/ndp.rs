@@ -36,7 +36,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Problem, SwitchId};
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+};
 
 pub use departures::{Departure, Departures};
 pub use header::Header;
@@ -133,6 +135,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // An ACK, with a pull in it; 0.35 to 0.5 more are trimmed packets and pulls alone (web search 0.6, permutations).
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_packet: 1.4, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

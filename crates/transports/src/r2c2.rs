@@ -45,7 +45,10 @@ pub use adapt::{Adapt, Turns};
 pub use header::{Header, UNLIMITED};
 pub use route::HOPS_MAX;
 
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
+use contract::{
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered,
+    headers_of,
+};
 use network::{Calculators, Networks, TREES_MAX};
 
 /// Bytes of a broadcast on the wire (section 4.2).
@@ -178,6 +181,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // Its beginning and its end are broadcast (section 3.2).
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { broadcasts: 2.0, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, HostId, PerByte, Problem, Rate};
 
 use crate::bits::Bits;
-use contract::{About, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered, headers_of};
+use contract::{
+    About, ControlPackets, Family, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, Undelivered,
+    headers_of,
+};
 
 /// Configuration of UDP.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +54,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // The answer that tells the sender of the last byte.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_message: 1.0, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

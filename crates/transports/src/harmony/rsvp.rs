@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use units::{Duration, Problem, SwitchId};
 
 use super::{Header, Refused};
-use contract::{About, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of};
+use contract::{
+    About, ControlPackets, Guarantee, HeaderFormat, Nature, NetworkView, Scheme, SwitchRequirements, headers_of,
+};
 
 /// Configuration of RSVP, with keys as in Harmony's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +64,11 @@ impl Scheme for Config {
 
     fn headers(&self) -> &'static dyn HeaderFormat {
         headers_of::<Header>()
+    }
+
+    // A reservation and its end; what is rejected sends no more than that.
+    fn control_packets(&self) -> ControlPackets {
+        ControlPackets { per_message: 2.0, ..ControlPackets::NONE }
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -1,0 +1,218 @@
+//! What a run will take, before it runs: packet-hops, simulated time and memory.
+//!
+//! Hops are counted: each flow's packets over the length of its shortest path, with the control packets that its
+//! transport says it sends beside them. What the network does to packets (losses, retransmissions, detours, pause
+//! frames) is not foreseen: on networks that are not overloaded that is some percent. Work that the run has no time for
+//! is not counted: no host sends or receives more than its links carry until the run's end.
+//!
+//! Memory is a sum of what grows with something: links, flows, packets that wait, rows of samples. What each takes was
+//! measured on the scenarios of `make bench`, as the kernel counts a process's peak.
+//!
+//! Deliberately absent: CPU time. It depends on the machine and on what else uses its caches, so whoever asks runs the
+//! scenario for a second and divides.
+
+use units::{FlowId, Problem, Time};
+
+use crate::{FlowInfo, Plan};
+
+/// What a run will take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Packets over links, data and control.
+    pub packet_hops: u64,
+    /// When it ends.
+    pub end: Time,
+    /// The most memory that it has at once.
+    pub memory: Memory,
+}
+
+/// Where memory goes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Nodes, links and routes.
+    pub fabric: u64,
+    /// Flows and their rows of the result.
+    pub flows: u64,
+    /// Packets that wait or are under way.
+    pub packets: u64,
+    /// Samples of queues and links.
+    pub samples: u64,
+}
+
+/// The program, and what is there of every run.
+const PROGRAM_BYTES: u64 = 6_000_000;
+/// A direction of a link with its share of the nodes.
+const LINK_BYTES: u64 = 700;
+/// A cell of the routes: a switch and a rack.
+const ROUTE_BYTES: u64 = 8;
+/// A flow, from the traffic to its row of the results.
+const FLOW_BYTES: u64 = 550;
+/// What endpoints keep of a flow under way.
+const ACTIVE_FLOW_BYTES: u64 = 600;
+/// A packet's slot, and room for as many again, since vectors double.
+const PACKET_BYTES: u64 = 256;
+/// A sample of a switch, in the probe and in the table.
+const SAMPLE_BYTES: u64 = 130;
+/// Rows of samples that are not of a switch: a tier each.
+const TIERS: u64 = 3;
+
+impl Memory {
+    /// All of it.
+    pub fn bytes(&self) -> u64 {
+        [self.flows, self.packets, self.samples].iter().fold(self.fabric, |sum, part| sum.saturating_add(*part))
+    }
+}
+
+impl Estimate {
+    /// Of a plan, without running it.
+    pub fn of(plan: &Plan) -> Estimate {
+        let shares = Shares::new(plan);
+        let hops: f64 = plan.flows.iter().map(|flow| hops(plan, flow) * shares.of(plan, flow)).sum();
+        let end = end(plan, &shares).min(plan.horizon);
+        Estimate { packet_hops: hops as u64, end, memory: memory(plan, end) }
+    }
+}
+
+impl Estimate {
+    /// Refuses a plan that will hardly fit `most` bytes, and says which setting would make it fit.
+    pub fn check_memory(&self, plan: &Plan, most: u64) -> Result<(), Problem> {
+        let needed = self.memory.bytes();
+        if needed <= most {
+            return Ok(());
+        }
+        let Memory { fabric, flows, packets, samples } = self.memory;
+        let parts = [("the fabric", fabric), ("flows", flows), ("packets", packets), ("samples", samples)];
+        let &(largest, bytes) = parts.iter().max_by_key(|part| part.1).expect("there are four");
+        let (key, advice) = self.advice(plan, most);
+        let message = format!(
+            "the run will need about {} of memory and there are {}; {} of it is for {largest}. {advice}",
+            in_words(needed),
+            in_words(most),
+            in_words(bytes)
+        );
+        Err(Problem::new(key, message))
+    }
+
+    /// The setting that would make it fit: the first of samples and flows that alone does.
+    fn advice(&self, plan: &Plan, most: u64) -> (&'static str, String) {
+        let Memory { flows, samples, .. } = self.memory;
+        let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
+        let times = |part: u64, rest: u64| part.div_ceil(rest.max(1)).max(2);
+        if samples > 0 && rest_of(samples) > 0 {
+            let interval = plan.scenario.measure.interval.ps().saturating_mul(times(samples, rest_of(samples)));
+            let interval = units::Duration::from_ps(interval);
+            return ("measure.interval", format!("Samples every {interval} would fit, or \"0s\" for none"));
+        }
+        if flows > 0 && rest_of(flows) > 0 {
+            let fit = plan.flows.len() as u64 / times(flows, rest_of(flows));
+            return ("traffic", format!("About {fit} flows would fit, by `flows` or `duration` of a class"));
+        }
+        ("fabric", "A smaller fabric would fit, or an estimate at flow level".to_owned())
+    }
+}
+
+/// Bytes as people say them.
+fn in_words(bytes: u64) -> String {
+    if bytes < 1_000_000_000 {
+        return format!("{} MB", bytes.div_ceil(1_000_000));
+    }
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+/// Packet-hops of a flow that is delivered.
+fn hops(plan: &Plan, flow: &FlowInfo) -> f64 {
+    let transport = plan.transports[usize::from(flow.transport)].as_scheme();
+    let host = &plan.scenario.host;
+    let header = transport.header_bytes().map_or(host.header.get(), u64::from);
+    let packets = flow.bytes.div_ceil(host.mtu.get().saturating_sub(header).max(1)) as f64;
+    let control = transport.control_packets();
+    let links = f64::from(plan.routes.hops(flow.src, flow.dst).unwrap_or(0));
+    let others = f64::from(plan.fabric.nodes().saturating_sub(1));
+    links * (packets * (1.0 + control.per_packet) + control.per_message) + others * control.broadcasts
+}
+
+/// What share of its bytes each host's links carry before the run's end.
+struct Shares {
+    sent: Vec<f64>,
+    received: Vec<f64>,
+    /// When each host's links have carried all of its bytes, in picoseconds, if they begin with its first.
+    busy_until_ps: Vec<f64>,
+}
+
+impl Shares {
+    fn new(plan: &Plan) -> Shares {
+        let hosts = plan.fabric.hosts as usize;
+        let (mut sent, mut received) = (vec![0.0; hosts], vec![0.0; hosts]);
+        let mut first = vec![f64::INFINITY; hosts];
+        for flow in plan.flows.iter() {
+            sent[flow.src.index()] += flow.bytes as f64;
+            received[flow.dst.index()] += flow.bytes as f64;
+            let start = if flow.after.is_none() { flow.start.ps() as f64 } else { 0.0 };
+            for host in [flow.src, flow.dst] {
+                first[host.index()] = first[host.index()].min(start);
+            }
+        }
+        let horizon = plan.horizon.ps() as f64;
+        let mut busy_until_ps = vec![0.0f64; hosts];
+        for host in (0..plan.fabric.hosts).map(units::HostId) {
+            let index = host.index();
+            let bytes_per_ps = plan.fabric.host_rate(host).bps() as f64 / 8e12;
+            let carried = (horizon - first[index]).max(0.0) * bytes_per_ps;
+            for bytes in [&mut sent[index], &mut received[index]].into_iter().filter(|bytes| **bytes > 0.0) {
+                busy_until_ps[index] = busy_until_ps[index].max(first[index] + *bytes / bytes_per_ps);
+                *bytes = (carried / *bytes).min(1.0);
+            }
+        }
+        Shares { sent, received, busy_until_ps }
+    }
+
+    /// The share of a flow that is delivered.
+    fn of(&self, plan: &Plan, flow: &FlowInfo) -> f64 {
+        let start = if flow.after.is_none() { flow.start } else { Time::ZERO };
+        if start >= plan.horizon {
+            return 0.0;
+        }
+        self.sent[flow.src.index()].min(self.received[flow.dst.index()])
+    }
+}
+
+/// When the last flow has ended, if each takes as long as alone and no link is asked for more than it carries.
+fn end(plan: &Plan, shares: &Shares) -> Time {
+    let mut ends: Vec<u64> = Vec::with_capacity(plan.flows.len());
+    for (index, flow) in plan.flows.iter().enumerate() {
+        let before = flow.after.map_or(0, |after: FlowId| ends.get(after.index()).copied().unwrap_or(0));
+        ends.push(before.saturating_add(flow.start.ps()).saturating_add(plan.ideal_ps[index]));
+    }
+    let alone = ends.into_iter().max().unwrap_or(0);
+    let busy = shares.busy_until_ps.iter().fold(0.0f64, |most, until| most.max(*until));
+    Time::from_ps(alone.max(busy as u64))
+}
+
+fn memory(plan: &Plan, end: Time) -> Memory {
+    let (fabric, flows) = (&plan.fabric, plan.flows.len() as u64);
+    let (links, switches) = (fabric.links.len() as u64, u64::from(fabric.switches));
+    let racks = plan.routes.racks().len() as u64;
+    let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
+    let active = active(plan, end);
+    // A window of packets each, or as many as the buffers of all ports hold.
+    let mtu = plan.scenario.host.mtu.get().max(1);
+    let window = plan.sites[0].bdp_bytes().div_ceil(mtu) + 1;
+    let room = links.saturating_mul(window);
+    Memory {
+        fabric: PROGRAM_BYTES + links * LINK_BYTES + switches * racks * ROUTE_BYTES,
+        flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
+        packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
+        samples: samples.saturating_mul(switches + TIERS).saturating_mul(SAMPLE_BYTES),
+    }
+}
+
+/// How many flows are under way at once, if they begin and end evenly: those that begin together, or by Little's law as
+/// many as begin in the time that one takes.
+fn active(plan: &Plan, end: Time) -> u64 {
+    let mut starts: Vec<u64> =
+        plan.flows.iter().filter(|flow| flow.after.is_none()).map(|flow| flow.start.ps()).collect();
+    starts.sort_unstable();
+    let together = starts.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
+    let all: f64 = plan.ideal_ps.iter().map(|ideal| *ideal as f64).sum();
+    together.max((all / end.ps().max(1) as f64).ceil() as u64)
+}

@@ -1,0 +1,131 @@
+"""The scripts around `make bench`: pairs with another commit, and the region of docs/speed.md."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def fake(folder: Path, name: str, cpu_seconds: list[float], digest: str = "d1") -> Path:
+    """A bench whose runs take these times in turn."""
+    program, count = folder / name, folder / f"{name}.count"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib, sys\n"
+        f"assert sys.argv[1:3] == ['--one', 'tiny/udp'] and '--quick' in sys.argv, sys.argv\n"
+        f"count = pathlib.Path({str(count)!r})\n"
+        "run = int(count.read_text()) if count.exists() else 0\n"
+        "count.write_text(str(run + 1))\n"
+        f"print(json.dumps(dict(hops=1_000_000, cpu_s={cpu_seconds!r}[run], digest={digest!r})))\n"
+    )
+    program.chmod(0o755)
+    return program
+
+
+def against(folder: Path, here: list[float], there: list[float], digest: str = "d1") -> int:
+    pairs = script("bench_against")
+    words = ["HEAD", "tiny/udp", "--pairs", str(len(here))]
+    programs = ["--here", str(fake(folder, "here", here, digest)), "--there", str(fake(folder, "there", there))]
+    status: int = pairs.main([*words, *programs])
+    return status
+
+
+def test_a_slower_tree_fails_and_says_by_how_much(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert against(tmp_path, [1.05, 1.06, 1.04, 1.05, 1.07], [1.0] * 5) == 1
+    said = capsys.readouterr().out
+    assert "tiny/udp" in said and " 0.952 (0.935 - 0.962)  slower" in said, said
+
+
+def test_a_little_slower_is_not_slower(tmp_path: Path) -> None:
+    assert against(tmp_path, [1.02] * 5, [1.0] * 5) == 0
+
+
+def test_noise_is_not_slower(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The median is 5% slower, and yet a fair coin would fall so: three of five."""
+    assert against(tmp_path, [1.05, 0.8, 1.4, 0.7, 1.3], [1.0] * 5) == 0
+    assert "0.952" in capsys.readouterr().out
+
+
+def test_neighbours_that_come_and_go_are_no_difference(tmp_path: Path) -> None:
+    """Both programs take twice the time in the second half: pairs compare what ran side by side."""
+    assert against(tmp_path, [1.0, 1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 1.0, 2.0, 2.0]) == 0
+
+
+def test_another_history_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert against(tmp_path, [1.0] * 5, [1.0] * 5, digest="d2") == 0
+    assert "another history" in capsys.readouterr().out
+
+
+def test_a_bench_that_fails_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert against(tmp_path, [1.0], []) == 2
+    assert "bench-against: " in capsys.readouterr().err
+
+
+def test_another_manifest_gets_what_the_bench_needs() -> None:
+    theirs = '[dependencies]\na = "1"\n\n[dev-dependencies]\nold = "1"\n\n[lints]\nworkspace = true\n'
+    ours = '[dev-dependencies]\nold = "1"\nnew = "2"\n\n[lints]\nworkspace = true\n'
+    merged = script("bench_against").with_dependencies(theirs, ours)
+    assert (
+        merged == '[dependencies]\na = "1"\n\n[dev-dependencies]\nold = "1"\nnew = "2"\n\n[lints]\nworkspace = true\n'
+    )
+
+
+LINE = {
+    "name": "tiny/udp",
+    "title": "2 hosts, udp",
+    "threads": 1,
+    "hops": 20_000_000,
+    "hops_per_cpu_s": 4_000_000.0,
+    "ratio": 0.5,
+    "events_per_hop": 1.75,
+    "peak_bytes": 40_000_000,
+    "bytes_a_host": 20_000_000.0,
+    "bytes_a_flow": 549.0,
+}
+RECORD: dict[str, Any] = {
+    "commit": "abc1234",
+    "date": "2026-11-23 01:00",
+    "machine": {"cpu": "A CPU", "cores": 2, "caches": "32K, 512K", "memory_bytes": 8 * 2**30, "kernel": "6.1"},
+    "quick": False,
+    "lines": [LINE],
+    "conclusions": ["Two threads are faster."],
+}
+
+
+def test_the_page_shows_the_record() -> None:
+    page = script("bench_page")
+    shown = page.filled("before\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nafter\n", RECORD)
+    assert shown.startswith(
+        "before\n<!-- bench: begin -->\nMeasured at commit abc1234 on 2026-11-23, on 2 cores of A CPU"
+    )
+    assert "| 2 hosts, udp | 1 | 20.0 M | 4.00 M | 0.50 | 1.75 | 40 MB | 20000 KB | 0.549 KB |\n" in shown
+    assert "old" not in shown and "- Two threads are faster.\n<!-- bench: end -->\nafter\n" in shown
+
+
+def test_a_page_without_a_region_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs one region"):
+        script("bench_page").filled("nothing\n", RECORD)
+
+
+def test_the_page_is_as_the_record_has_it() -> None:
+    page = script("bench_page")
+    record = json.loads(page.RECORD.read_text()) if page.RECORD.is_file() else None
+    text = page.PAGE.read_text()
+    assert page.filled(text, record) == text, "`python tests/bench_page.py` writes it"
