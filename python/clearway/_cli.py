@@ -172,6 +172,10 @@ def run(
         typer.Option(help='"packet", or "flow" for an estimate without packets in seconds: see docs/flow-level.md.'),
     ] = "packet",
     threads: Threads = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(help="Most parts that threads cut the network into. Default: so that each fits a cache.", min=1),
+    ] = None,
     out: Out = None,
     force: Annotated[
         bool, typer.Option("--force", help="Run even if the memory that is free will hardly be enough.")
@@ -183,7 +187,7 @@ def run(
     folder, said = out or Path("out") / slug(scenario.stem), _Said(json_)
     with held(folder, result=True):
         limit = math.inf if force else None
-        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit)
+        result = cw.run(read, level=level, threads=threads, progress=True, memory_limit=limit, parts=parts)
         result.save(folder)
         report = result.report(folder / "report.html")
     said.table(cw.Comparison([result]).table())

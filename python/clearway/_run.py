@@ -69,6 +69,7 @@ def run(
     progress: bool | _Listener | None = None,
     name: str | None = None,
     memory_limit: float | None = None,
+    parts: int | None = None,
 ) -> Result:
     """Simulates a scenario or a scenario file, at packet or flow level.
 
@@ -79,7 +80,8 @@ def run(
     notebook (the default for interactive use), or every few seconds elsewhere. Ctrl-C ends the run at a consistent
     point: the result so far is returned, with `interrupted` set. `memory_limit`: a run at packet level that will need
     more bytes, by an estimate that may be wrong by a factor of 2, is refused with a `ScenarioError` that says which
-    setting would fit; by default what is free now, and `math.inf` for none.
+    setting would fit; by default what is free now, and `math.inf` for none. `parts`: into how many parts the threads
+    cut the network at most; it does not affect the result, and by default each part fits a processor's cache.
 
     >>> import clearway as cw
     >>> r = cw.run(cw.Scenario.load("examples/tiny.toml"))
@@ -93,12 +95,15 @@ def run(
         raise ValueError(f"level={level!r}: must be one of {', '.join(LEVELS)}")
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: must be at least 1")
+    if parts is not None and parts < 1:
+        raise ValueError(f"parts={parts}: must be at least 1")
     cores = _cores()
     count = min(threads or cores, cores)
     label, core = name if name is not None else scenario.name, scenario._core
     if level == "flow":
         return _run(label, progress, lambda listen: _core.estimate(core, listen))
-    return _run(label, progress, lambda listen: _core.simulate(core, count, listen, memory_bytes_max(memory_limit)))
+    limit = memory_bytes_max(memory_limit)
+    return _run(label, progress, lambda listen: _core.simulate(core, count, listen, limit, parts))
 
 
 def live(

@@ -15,7 +15,7 @@ BEGIN_CODE, END_CODE = "# columns: begin\n", "# columns: end\n"
 WIDTH = 120
 ROWS = {
     "flows": "one row a flow",
-    "queues": "one row a switch and sample, `measure.interval` apart",
+    "queues": "one row a switch and sample, `measure.interval` apart, or a multiple in a long run (`measure.rows_max`)",
     "utilisation": "one row a tier of links and sample",
     "links": "one row a directed link, over the whole run",
     "counters": "one row a transport and counter",

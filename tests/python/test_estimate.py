@@ -46,11 +46,11 @@ def test_a_run_that_does_not_fit_is_refused_with_what_would() -> None:
         start = "60s"
     """)
     with pytest.raises(
-        cw.ScenarioError, match=r"measure.interval: .*need about .*GB.*there are 100 MB.*fit"
+        cw.ScenarioError, match=r"measure.rows_max: .*need about .*MB.*there are 100 MB.*fit"
     ) as refused:
         cw.run(late, threads=1, memory_limit=100e6)
-    advised = str(refused.value).split("Samples every ")[1].split(" would fit")[0]
-    fits = late.with_({"measure.interval": advised})
+    advised = int(str(refused.value).split("rows_max = ")[1].split(" would fit")[0])
+    fits = late.with_({"measure.rows_max": advised})
     assert fits.estimate(probe_seconds=0, memory_limit=100e6).refused is None
     assert late.estimate(probe_seconds=0, memory_limit=100e6).refused is not None
     assert cw.run(fits, threads=1, memory_limit=100e6).ok

@@ -77,7 +77,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         delivered_bytes: 0,
         events: 0,
         busy: false,
-        timeline: Timeline::new(interval, plan.scenario.measure.rows_max / u64::from(plan.fabric.switches)),
+        timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }
 }
 

@@ -19,22 +19,24 @@ type ColumnOut<'py> = (&'static str, &'static str, &'static str, &'static str, B
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Simulates a scenario. `progress` is called with (now in ps, horizon in ps, flows ended, flows, share of the work
-/// done). A run that will hardly fit `memory_bytes_max` is refused.
+/// done). A run that will hardly fit `memory_bytes_max` is refused. `parts`: into how many parts the network is cut at
+/// most; None lets the engine choose.
 #[pyfunction]
-#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None))]
+#[pyo3(signature = (scenario, threads, progress=None, memory_bytes_max=None, parts=None))]
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     scenario: &Scenario,
     threads: usize,
     progress: Option<Py<PyAny>>,
     memory_bytes_max: Option<u64>,
+    parts: Option<usize>,
 ) -> PyResult<Run<'py>> {
     let result = watched(py, scenario, progress, |watch| {
         let plan = Plan::new(&scenario.read)?;
         if let Some(most) = memory_bytes_max {
             Estimate::of(&plan).check_memory(&plan, most)?;
         }
-        Ok(sim::run_plan(&plan, threads, watch))
+        Ok(sim::run_plan(&plan, sim::Execution { threads, parts }, watch))
     })?;
     give(py, &result.info, result.scenario_toml, result.tables)
 }

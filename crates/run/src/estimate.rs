@@ -53,8 +53,6 @@ const ACTIVE_FLOW_BYTES: u64 = 600;
 const PACKET_BYTES: u64 = 256;
 /// A sample of a switch, in the probe and in the table.
 const SAMPLE_BYTES: u64 = 130;
-/// Rows of samples that are not of a switch: a tier each.
-const TIERS: u64 = 3;
 
 impl Memory {
     /// All of it.
@@ -97,14 +95,12 @@ impl Estimate {
     fn advice(&self, plan: &Plan, most: u64) -> (&'static str, String) {
         let Memory { flows, samples, .. } = self.memory;
         let rest_of = |part: u64| most.saturating_sub(self.memory.bytes() - part);
-        let times = |part: u64, rest: u64| part.div_ceil(rest.max(1)).max(2);
         if samples > 0 && rest_of(samples) > 0 {
-            let interval = plan.scenario.measure.interval.ps().saturating_mul(times(samples, rest_of(samples)));
-            let interval = units::Duration::from_ps(interval);
-            return ("measure.interval", format!("Samples every {interval} would fit, or \"0s\" for none"));
+            let rows = rest_of(samples) / SAMPLE_BYTES;
+            return ("measure.rows_max", format!("rows_max = {rows} would fit, or interval = \"0s\" for no samples"));
         }
         if flows > 0 && rest_of(flows) > 0 {
-            let fit = plan.flows.len() as u64 / times(flows, rest_of(flows));
+            let fit = plan.flows.len() as u64 / flows.div_ceil(rest_of(flows)).max(2);
             return ("traffic", format!("About {fit} flows would fit, by `flows` or `duration` of a class"));
         }
         ("fabric", "A smaller fabric would fit, or an estimate at flow level".to_owned())
@@ -193,6 +189,7 @@ fn memory(plan: &Plan, end: Time) -> Memory {
     let (links, switches) = (fabric.links.len() as u64, u64::from(fabric.switches));
     let racks = plan.routes.racks().len() as u64;
     let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
+    let samples = samples.min(plan.scenario.measure.rows_max / plan.sample_rows());
     let active = active(plan, end);
     // A window of packets each, or as many as the buffers of all ports hold.
     let mtu = plan.scenario.host.mtu.get().max(1);
@@ -202,7 +199,7 @@ fn memory(plan: &Plan, end: Time) -> Memory {
         fabric: PROGRAM_BYTES + links * LINK_BYTES + switches * racks * ROUTE_BYTES,
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),
         packets: active.saturating_mul(window).min(room).saturating_mul(PACKET_BYTES),
-        samples: samples.saturating_mul(switches + TIERS).saturating_mul(SAMPLE_BYTES),
+        samples: samples.saturating_mul(plan.sample_rows()).saturating_mul(SAMPLE_BYTES),
     }
 }
 

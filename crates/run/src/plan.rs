@@ -169,6 +169,11 @@ impl Plan {
         }
     }
 
+    /// Rows of one sample: each switch, and each of the three tiers of links.
+    pub fn sample_rows(&self) -> u64 {
+        u64::from(self.fabric.switches) + 3
+    }
+
     /// One-hop bandwidth-delay product of each link's sending port.
     pub fn hop_bdp_bytes(&self) -> Vec<u64> {
         let network = self.link_view();

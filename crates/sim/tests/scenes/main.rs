@@ -13,6 +13,7 @@ mod convergence;
 mod cuts;
 mod degraded;
 mod digest;
+mod estimate;
 mod failures;
 mod fastpass;
 mod faults;

@@ -10,7 +10,7 @@ use scenario::Scenario;
 
 macro_rules! bench {
     ($name:literal) => {
-        include_str!(concat!("../examples/bench/scenarios/", $name, ".toml"))
+        include_str!(concat!("../../examples/bench/scenarios/", $name, ".toml"))
     };
 }
 
@@ -88,7 +88,7 @@ fn estimates_are_near_what_runs_take() {
     let mut wrong = Vec::new();
     for (number, case) in CASES.iter().enumerate() {
         let child = Command::new(std::env::current_exe().expect("a program knows where it is"))
-            .args(["--exact", "one_case", "--ignored", "--nocapture"])
+            .args(["--exact", "estimate::one_case", "--ignored", "--nocapture"])
             .env(CASE, number.to_string())
             .output()
             .expect("it starts");
@@ -133,11 +133,18 @@ fn what_does_not_fit_is_refused_with_a_setting_that_does() {
     assert!(estimate.check_memory(&plan, estimate.memory.bytes()).is_ok());
     let most = estimate.memory.bytes() - estimate.memory.samples / 2;
     let refused = estimate.check_memory(&plan, most).expect_err("it does not fit");
-    assert_eq!(refused.key, "measure.interval");
-    let advised = refused.message.split("every ").nth(1).and_then(|rest| rest.split(' ').next()).expect("an interval");
-    let advised = format!("\"{advised}\"");
+    assert_eq!(refused.key, "measure.rows_max");
+    let advised = refused.message.split("rows_max = ").nth(1).and_then(|rest| rest.split(' ').next());
     let mut scenario = read(case);
-    scenario.measure.interval = advised.trim_matches('"').parse().expect("an interval");
+    scenario.measure.rows_max = advised.expect("a number of rows").parse().expect("a number");
     let plan = Plan::new(&scenario).expect("a sound scenario");
     assert!(Estimate::of(&plan).check_memory(&plan, most).is_ok(), "{}", refused.message);
+}
+
+#[test]
+fn samples_of_a_run_that_waits_take_no_more_than_rows_max() {
+    let case: Case = ("one-flow", "dcpim", "none", &[("traffic.0.start", "\"1000s\"")]);
+    let plan = Plan::new(&read(case)).expect("a sound scenario");
+    let samples = Estimate::of(&plan).memory.samples;
+    assert!((200_000_000..400_000_000).contains(&samples), "{samples} for 2^21 rows");
 }
