@@ -35,7 +35,11 @@ pub fn drivers<C: Carrier, P: Probe>(
             Some(host) => driver.hosts.push(host_slot(plan, host, first_outlet)),
             None => {
                 let id = fabric.as_switch(node).expect("a node is a host or a switch");
-                driver.switches.push(SwitchSlot { id: id.0, switch: plan.switch(id), first_outlet, digest: 0 });
+                let mut switch = plan.switch(id);
+                if driver.wants.drops {
+                    switch.note_losses();
+                }
+                driver.switches.push(SwitchSlot { id: id.0, switch, first_outlet, digest: 0 });
             }
         }
     }

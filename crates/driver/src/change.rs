@@ -129,6 +129,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     ) {
         for index in switches {
             self.switches[index as usize].switch.set_routes(now, routes.clone(), &mut self.links.pool);
+            self.tell_losses(now, index);
             self.follow_up(now, index);
         }
         for index in hosts {
@@ -142,6 +143,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         match self.links.outlets[outlet as usize].from {
             End::Switch { index, port } => {
                 self.switches[index as usize].switch.set_up(now, port, up, &mut self.links.pool);
+                self.tell_losses(now, index);
                 self.follow_up(now, index);
             }
             End::Host { index, port } => {

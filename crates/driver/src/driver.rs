@@ -1,6 +1,6 @@
 use node::packet::flags;
 use node::pool::{PacketId, Slot, Transit};
-use node::{Packet, Received, prefetch};
+use node::{Loss, Lost, Packet, Received, prefetch};
 use units::{Duration, PortId, Time};
 
 use crate::change::Timeline;
@@ -175,7 +175,11 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         let to = pipe.to;
         links.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
+        let copy = (P::ANY && self.wants.drops).then(|| links.pool.get(id).packet);
         if !C::comes_out(links, source - 1, id) {
+            if let Some(packet) = copy {
+                self.probe.on_drop(now, to, &packet, Loss::Link);
+            }
             return;
         }
         match to {
@@ -192,11 +196,8 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         if P::ANY && packet.has(flags::LINK_FRAME) && self.wants.frames {
             self.probe.on_frame(now, slot, port, packet, pool);
         }
-        let copy = (P::ANY && self.wants.drops).then_some(*packet);
         let received = slot.switch.receive(now, port, pool, id);
-        if let (Some(packet), Received::Lost(why)) = (copy, received) {
-            self.probe.on_drop(now, slot, port, &packet, why);
-        }
+        self.tell_losses(now, index);
         if let Received::Queued(out) = received {
             self.nudge(now, index, out);
         }
@@ -205,6 +206,16 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 self.joined(now, index, out);
             }
             self.follow_up(now, index);
+        }
+    }
+
+    /// Tells the probe of each packet that a switch has lost since the last call.
+    #[inline(always)]
+    pub(crate) fn tell_losses(&mut self, now: Time, index: u32) {
+        if P::ANY && self.wants.drops {
+            while let Some(Lost { port, packet, why }) = self.switches[index as usize].switch.take_loss() {
+                self.probe.on_drop(now, End::Switch { index, port }, &packet, why);
+            }
         }
     }
 
@@ -275,6 +286,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
                 let switch = &mut self.switches[index as usize].switch;
                 let sent = switch.transmit(now, port, &mut self.links.pool);
                 let (free_at, more) = (switch.port(port).free_at(), switch.has_sendable(port));
+                self.tell_losses(now, index);
                 if let Some(id) = sent {
                     self.launch(outlet, now, free_at, id);
                 }

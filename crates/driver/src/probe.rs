@@ -14,8 +14,8 @@ use crate::{End, HostSlot, SwitchSlot};
 /// parts together. Nothing that a probe does changes the run. It is chosen once a run, as a type: with `()` a driver
 /// has no trace of any call here.
 ///
-/// Not told: what a switch throws out of its queues after it was let in (pushed out, evicted, lost with a link), which
-/// only its counters tell.
+/// Not told: what is in flight on a link or comes to a host's port while the link is down, which only their counters
+/// tell; and that a packet was trimmed, for its header goes on.
 pub trait Probe: Send + Sized {
     /// Whether a driver ever has to look at [`Probe::wants`].
     const ANY: bool = true;
@@ -35,8 +35,8 @@ pub trait Probe: Send + Sized {
     /// A packet's first bit leaves by a port, and its last at `last`.
     fn on_departure(&mut self, _now: Time, _from: End, _packet: &Packet, _last: Time) {}
 
-    /// A packet that came to a switch by a port was not let in.
-    fn on_drop(&mut self, _now: Time, _switch: &SwitchSlot, _port: PortId, _packet: &Packet, _why: Loss) {}
+    /// A packet that came to a node by a port is lost: on its link, before it was let in, or while it waited.
+    fn on_drop(&mut self, _now: Time, _at: End, _packet: &Packet, _why: Loss) {}
 
     /// An interval of `measure.interval` ends.
     fn on_sample(&mut self, _now: Time, _view: View<'_>) {}

@@ -58,8 +58,8 @@ macro_rules! probes {
             }
 
             #[inline]
-            fn on_drop(&mut self, now: Time, switch: &SwitchSlot, port: PortId, packet: &Packet, why: Loss) {
-                $(if let Some(probe) = &mut self.$name { probe.on_drop(now, switch, port, packet, why); })*
+            fn on_drop(&mut self, now: Time, at: End, packet: &Packet, why: Loss) {
+                $(if let Some(probe) = &mut self.$name { probe.on_drop(now, at, packet, why); })*
             }
 
             fn on_sample(&mut self, now: Time, view: View<'_>) {

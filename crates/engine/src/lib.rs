@@ -12,8 +12,8 @@
 //! same simulated time on one thread and on sixteen.
 //!
 //! **Locality.** There may be many more partitions than threads. A thread advances one partition after another through
-//! a window, so that what it touches again and again fits into its cache; partitions with nothing to do are passed over.
-//! A thread has partitions that it takes first, and then takes what other threads have not begun.
+//! a window, so that what it touches again and again fits into its cache. Partitions with nothing to do are passed
+//! over. A thread has partitions that it takes first, and then takes what other threads have not begun.
 //!
 //! Deliberately absent: speculation and roll-back, cancelling of events (a source stores another time instead), and
 //! dynamic re-partitioning.

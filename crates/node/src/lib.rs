@@ -32,7 +32,7 @@ pub use packet::{Header, Packet};
 pub use port::{Port, PortStats};
 pub use prefetch::prefetch;
 pub use shaper::Shaper;
-pub use switch::{Buffer, Loss, Overflow, Received, ReservedBuffer, Settings, Stages, Switch, TagStats};
+pub use switch::{Buffer, Loss, Lost, Overflow, Received, ReservedBuffer, Settings, Stages, Switch, TagStats};
 pub use switch_agent::{AgentCx, SwitchAgent};
 pub use telemetry::Telemetry;
 pub use timers::Timers;

@@ -12,14 +12,16 @@
 //!
 //! Deliberately absent: input queues and crossbar contention, which none of the papers model.
 
+mod losses;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use fabric::Routes;
 use units::{PortId, Rate, Stream, SwitchId, Time};
 
+pub use losses::{Loss, Lost};
 pub use settings::{Buffer, Overflow, Settings};
 
 use crate::balance::Balancer;
@@ -78,21 +80,6 @@ pub enum Received {
     Lost(Loss),
 }
 
-/// Why a packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// No room.
-    Overflow,
-    /// Its output link or this switch is down.
-    Dead,
-    /// There is no path to its destination, or its source route names no valid port.
-    NoRoute,
-    /// A stage dropped it.
-    Stage,
-    /// It has passed too many switches.
-    Expired,
-}
-
 /// A switch.
 pub struct Switch {
     id: SwitchId,
@@ -119,6 +106,8 @@ pub struct Switch {
     /// Number of switches at which a packet is dropped.
     hops_max: u16,
     kept: Option<Box<Kept>>,
+    /// Losses that no probe has been told of; `None` if none observes losses.
+    losses: Option<Box<VecDeque<Lost>>>,
 }
 
 /// Reserved buffer space, and the packets that it displaced.
@@ -207,6 +196,7 @@ impl Switch {
             marks_late,
             hops_max: u16::from(HOPS_MAX),
             kept: None,
+            losses: None,
         }
     }
 
@@ -322,15 +312,6 @@ impl Switch {
             return self.lose_unroutable(pool, id);
         };
         self.join_inline(now, out, pool, id)
-    }
-
-    #[cold]
-    fn lose_unroutable(&mut self, pool: &mut Pool, id: PacketId) -> Received {
-        let slot = pool.remove(id);
-        self.unroutable_packets += 1;
-        self.unroutable_bytes += u64::from(slot.packet.wire_bytes);
-        self.ports[usize::from(slot.transit.in_port)].stats.unroutable_packets += 1;
-        Received::Lost(Loss::NoRoute)
     }
 
     /// [`Switch::join_inline`] for rare callers.
@@ -465,14 +446,6 @@ impl Switch {
         }
     }
 
-    /// Tells an agent that a packet for agents has been lost here.
-    #[cold]
-    fn tell_agent(&mut self, now: Time, out: PortId, packet: &Packet) {
-        if packet.has(flags::ROUTER_ALERT) {
-            self.ask_agent(now, usize::from(packet.transport), |agent, cx| agent.lost(cx, out, packet));
-        }
-    }
-
     #[cold]
     fn frame(&mut self, now: Time, port: PortId, pool: &mut Pool, id: PacketId) {
         let frame = pool.remove(id).packet;
@@ -591,11 +564,6 @@ impl Switch {
                 let waiting = if by_port { port.queued_bytes() } else { port.class_bytes(packet.class) };
                 marks(at, port.rate(), waiting + u32::from(packet.wire_bytes), &mut self.random)
             })
-    }
-
-    fn stage_out(&mut self, pool: &mut Pool, id: PacketId) {
-        self.staged_out.0 += 1;
-        self.staged_out.1 += u64::from(pool.remove(id).packet.wire_bytes);
     }
 
     #[inline]
@@ -728,35 +696,6 @@ impl Switch {
         }
         self.lose_overflow(now, out, pool, id);
         false
-    }
-
-    fn lose_overflow(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
-        let packet = pool.remove(id).packet;
-        let stats = &mut self.ports[out.index()].stats;
-        stats.overflow_packets += 1;
-        stats.overflow_bytes += u64::from(packet.wire_bytes);
-        if let Some(kept) = &mut self.kept {
-            kept.overflow_packets[usize::from(packet.class)] += 1;
-        }
-        self.tell_agent(now, out, &packet);
-    }
-
-    #[cold]
-    fn lose_expired(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
-        let packet = pool.remove(id).packet;
-        let stats = &mut self.ports[out.index()].stats;
-        stats.expired_packets += 1;
-        stats.expired_bytes += u64::from(packet.wire_bytes);
-        self.tell_agent(now, out, &packet);
-    }
-
-    #[cold]
-    fn lose_dead(&mut self, now: Time, out: PortId, pool: &mut Pool, id: PacketId) {
-        let packet = pool.remove(id).packet;
-        let stats = &mut self.ports[out.index()].stats;
-        stats.dead_packets += 1;
-        stats.dead_bytes += u64::from(packet.wire_bytes);
-        self.tell_agent(now, out, &packet);
     }
 }
 

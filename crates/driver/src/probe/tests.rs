@@ -38,7 +38,8 @@ impl Probe for Count {
         self.departures += 1;
     }
 
-    fn on_drop(&mut self, _: Time, _: &SwitchSlot, _: PortId, packet: &Packet, why: Loss) {
+    fn on_drop(&mut self, _: Time, at: End, packet: &Packet, why: Loss) {
+        assert!(matches!(at, End::Switch { .. }), "{at:?}");
         assert_eq!((why, packet.payload_bytes > 0), (Loss::Overflow, true));
         self.drops += 1;
     }
@@ -54,9 +55,13 @@ impl Probe for Count {
 
 /// Five hosts send 100 KB each to host 0 at once; links of 100 Gbps, 500 us in all.
 fn incast(settings: &str) -> Plan {
+    incast_of("udp", settings)
+}
+
+fn incast_of(transport: &str, settings: &str) -> Plan {
     let text = format!(
         r#"
-        transport = "udp"
+        transport = "{transport}"
         {settings}
         measure = {{ end = "500us", interval = "10us" }}
         fabric.star.hosts = 6
@@ -95,6 +100,18 @@ fn a_probe_is_told_of_every_packet() {
     assert_eq!((seen.frames, seen.ends), (0, 1));
     // At 10 us and so on, up to the end, which is not in it.
     assert!(seen.samples > 3 && seen.samples <= 49, "{}", seen.samples);
+}
+
+#[test]
+fn a_probe_is_told_of_packets_that_were_let_in_and_make_room_for_others() {
+    // By pFabric a packet with fewer bytes left takes the place of one with more.
+    let driver = &testing::run(&incast_of("pfabric", ""), 1, Count::default)[0];
+    let (seen, sent) = (&driver.probe, sent(driver));
+    assert!(sent.overflow_packets > 20, "{}", sent.overflow_packets);
+    assert_eq!(seen.drops, sent.overflow_packets);
+    // Those that were pushed out have waited, and never left.
+    let waited = seen.enqueues + seen.drops + seen.arrivals;
+    assert!(waited > driver.packet_hops, "{waited} of {}", driver.packet_hops);
 }
 
 #[test]
