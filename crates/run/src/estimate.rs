@@ -40,11 +40,11 @@ pub struct Memory {
 }
 
 /// The program, and what is there of every run.
-const PROGRAM_BYTES: u64 = 6_000_000;
+pub const PROGRAM_BYTES: u64 = 6_000_000;
 /// A direction of a link with its share of the nodes.
-const LINK_BYTES: u64 = 700;
+const LINK_BYTES: u64 = 1_200;
 /// A cell of the routes: a switch and a rack.
-const ROUTE_BYTES: u64 = 8;
+const ROUTE_BYTES: u64 = 12;
 /// A flow, from the traffic to its row of the results.
 const FLOW_BYTES: u64 = 550;
 /// What endpoints keep of a flow under way.
@@ -191,10 +191,12 @@ fn memory(plan: &Plan, end: Time) -> Memory {
     let samples = end.ps().checked_div(plan.scenario.measure.interval.ps()).unwrap_or(0);
     let samples = samples.min(plan.scenario.measure.rows_max / plan.sample_rows());
     let active = active(plan, end);
-    // A window of packets each, or as many as the buffers of all ports hold.
+    // A window of packets each, or the whole flow, or as many as the buffers of all ports hold.
     let mtu = plan.scenario.host.mtu.get().max(1);
     let window = plan.sites[0].bdp_bytes().div_ceil(mtu) + 1;
     let room = links.saturating_mul(window);
+    let bytes: u64 = plan.flows.iter().map(|flow| flow.bytes).sum();
+    let window = window.min(bytes.div_ceil(flows.max(1)).div_ceil(mtu));
     Memory {
         fabric: PROGRAM_BYTES + links * LINK_BYTES + switches * racks * ROUTE_BYTES,
         flows: flows.saturating_mul(FLOW_BYTES).saturating_add(active.saturating_mul(ACTIVE_FLOW_BYTES)),

@@ -22,7 +22,7 @@ mod workload_plan;
 
 pub use audit::Finding;
 pub use entities::{Asked, Entities, Part};
-pub use estimate::{Estimate, Memory};
+pub use estimate::{Estimate, Memory, PROGRAM_BYTES};
 pub use flows::{FlowInfo, FlowTable};
 pub use host::Host;
 pub use ideal::Ideal;

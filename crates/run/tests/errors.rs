@@ -301,14 +301,6 @@ fn numbers_that_are_too_large_are_told_the_range() {
 }
 
 #[test]
-fn traffic_in_the_distant_future_is_refused_before_it_is_waited_for() {
-    let far = "name = \"web\"\nstart = \"4000000s\"";
-    refused("name = \"web\"", far, 5, "measure.interval", &["is too short", "write at least"]);
-    let seldom = GOOD.replace("drain = \"10ms\"", "drain = \"10ms\"\ninterval = \"1s\"").replace("name = \"web\"", far);
-    Plan::new(&read(&seldom, "x.toml", &[]).unwrap()).unwrap();
-}
-
-#[test]
 fn files_that_never_end_are_refused() {
     for path in ["/dev/zero", "/dev/urandom", "/"] {
         let trace = format!("trace = {{ csv = {{ path = \"{path}\" }} }}");

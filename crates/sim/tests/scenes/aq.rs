@@ -313,7 +313,12 @@ fn what_cannot_be_granted_is_refused_with_the_reason() {
         "entity[1].traffic",
         "belongs to the entity \"a\" already",
     );
-    refused("", &both.replace("traffic = [\"b\"]", "traffic = [\"c\"]"), "entity[1].traffic[0]", "there is a, b");
+    refused(
+        "",
+        &both.replace("traffic = [\"b\"]", "traffic = [\"c\"]"),
+        "entity[1].traffic[0]",
+        "the scenario has a, b",
+    );
     refused(
         "",
         &both.replace("traffic = [\"b\"]", "transports = [\"cubic\"]"),

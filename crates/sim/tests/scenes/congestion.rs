@@ -134,7 +134,7 @@ fn the_same_incast_under_pyrrha_holds_no_innocent() {
     assert!(rows.iter().all(|row| row.innocent == 0 && row.link != ("host2", "leaf0")));
     let promises = &result.info.audit[result.info.audit.len() - 2..];
     assert!(promises[0].detail.starts_with("0 of ") && !promises[0].detail.starts_with("0 of 0 "), "{promises:?}");
-    assert_eq!(promises[1].detail, "at most 1 on a port; 0 for a root that had one there already");
+    assert_eq!(promises[1].detail, "at most 1 on a port; 0 were taken for a root that had one there already");
 }
 
 /// 24 hosts at a load that makes many roots, with shallow queues.

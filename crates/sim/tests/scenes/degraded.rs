@@ -132,7 +132,7 @@ fn the_audit_says_from_when_on_nothing_is_guaranteed() {
         let result = run_both(&scene(transport, failure, traffic));
         let detail = queues(&result);
         assert!(detail.contains("the guarantee ended at 20us, when a link slowed down"), "{detail}");
-        let since: u64 = detail.rsplit(' ').nth(1).unwrap().parse().unwrap();
+        let since: u64 = detail.rsplit(' ').nth(2).unwrap().parse().unwrap();
         assert!(since > 0, "a tenth of the rate breaks the bound: {detail}");
         let whole = run_both(&scene(transport, "", traffic).replace("failure = []", ""));
         assert!(!queues(&whole).contains("the guarantee ended"), "{}", queues(&whole));

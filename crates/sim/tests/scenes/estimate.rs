@@ -4,8 +4,7 @@
 
 use std::process::Command;
 
-use nix::sys::resource::{UsageWho, getrusage};
-use run::{Estimate, Plan};
+use run::{Estimate, PROGRAM_BYTES, Plan};
 use scenario::Scenario;
 
 macro_rules! bench {
@@ -17,7 +16,7 @@ macro_rules! bench {
 /// Name, transport, flow control, what is set over the scenario.
 type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// Workloads that end, on networks that lose little.
+/// Workloads that end, on networks that lose little: not the incast, of which dcPIM's senders send 15 times the bytes.
 const CASES: &[Case] = &[
     ("leaf-spine", "dcpim", "none", FEW),
     ("leaf-spine", "dctcp", "none", FEW),
@@ -41,7 +40,6 @@ const CASES: &[Case] = &[
     ("permutation-1024", "dctcp", "none", SHORT),
     ("ring-1024", "dctcp", "none", &[("traffic.0.flows", "4096")]),
     ("all-to-all-1024", "dctcp", "none", &[("traffic.0.flows", "8192")]),
-    ("incast-1024", "dcpim", "none", &[("traffic.0.sizes", "{ constant = \"50KB\" }")]),
     ("million", "dcpim", "none", &[("traffic.0.flows", "50000")]),
     ("one-flow", "dcpim", "none", &[]),
 ];
@@ -76,13 +74,28 @@ fn read((name, transport, flow_control, sets): Case) -> Scenario {
 #[ignore = "the other test runs it in processes of their own"]
 fn one_case() {
     let Ok(number) = std::env::var(CASE) else { return };
+    // What a run takes of this program's own pages, a debug build's, without a network worth the name.
+    let nothing = "transport = 'dcpim'\nfabric.star.hosts = 2\n[[traffic]]\nsizes.constant = '1KB'\n\
+                   arrivals = 'all_at_once'\nflows = 1";
+    clearway_sim::run(&crate::scenario(nothing), 1, |_| false).expect("a sound scenario");
+    let program = peak_bytes();
     let plan = Plan::new(&read(CASES[number.parse::<usize>().expect("a number")])).expect("a sound scenario");
     let Estimate { packet_hops, end, memory } = Estimate::of(&plan);
     let info = clearway_sim::run_plan(&plan, 1, |_| false).info;
-    let peak = getrusage(UsageWho::RUSAGE_SELF).expect("every process has its usage").max_rss() * 1024;
+    // This program is larger than the one whose memory the estimate has.
+    let peak = peak_bytes() - program + PROGRAM_BYTES;
     println!("\nfound {packet_hops} {} {} {} {} {peak}", info.packet_hops, end.ps(), info.end_ps, memory.bytes());
 }
 
+/// The most memory that this process has had. The kernel's own `getrusage` counts what the process was before it became
+/// this program, too: a copy of its parent.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux says it here");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line of it");
+    1024 * peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
+
+#[cfg(target_os = "linux")]
 #[test]
 fn estimates_are_near_what_runs_take() {
     let mut wrong = Vec::new();

@@ -171,7 +171,7 @@ fn every_transport_runs_or_says_why_not() {
             None => format!("'{name}'"),
             Some((_, why)) => {
                 let problem = run::Plan::new(&crate::scenario(&text(&format!("'{name}'")))).err().expect("refused");
-                assert!(problem.message.contains(why) && problem.message.contains("host0 2 links"), "{problem}");
+                assert!(problem.message.contains(why) && problem.message.contains("host0 has 2 links"), "{problem}");
                 assert!(problem.key.starts_with("transport"), "{problem}");
                 if *name != "ndp" {
                     continue;

@@ -1,6 +1,6 @@
 //! Samples of long runs: as many as are kept, at intervals that double, and sums stay sums.
 
-use crate::{RunResult, column, run_both, table};
+use crate::{RunResult, column, run_alone, run_both, table};
 
 /// Four messages at the beginning and four at 20 ms; three switches, so a sample has three rows.
 fn idle_between(rows_max: u64) -> RunResult {
@@ -39,4 +39,23 @@ fn a_run_that_lasts_takes_no_more_samples_at_longer_intervals() {
     let bytes = |result: &RunResult| -> u64 { column(table(result, "entities"), "delivered_bytes").iter().sum() };
     assert!(bytes(&all) >= 8 * 300_000);
     assert_eq!(bytes(&few), bytes(&all));
+}
+
+#[test]
+fn traffic_in_the_distant_future_costs_little() {
+    let result = run_alone(
+        r#"
+        transport = "dcpim"
+        fabric.star.hosts = 2
+        measure.rows_max = 4000
+        [[traffic]]
+        sizes.constant = "300KB"
+        arrivals = "all_at_once"
+        start = "4000000s"
+        flows = 1
+        "#,
+    );
+    // 4e11 intervals of 10 us, of which a thousand are kept at most: 2^29 times the interval.
+    assert_eq!(result.info.sample_interval_ps, 10_000_000 << 29);
+    assert_eq!((result.info.ended, result.info.flows_completed), ("goal", 1));
 }
