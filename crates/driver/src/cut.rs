@@ -114,7 +114,7 @@ fn part_of_nodes(plan: &Plan, parts: usize) -> (Vec<u32>, usize) {
     for [hosted_here, bare] in groups.values() {
         let part = |place: usize| ((done + place) * parts / hosted) as u32;
         let count = hosted_here.len();
-        let placed = hosted_here.iter().enumerate().map(|(place, clump)| (place, clump));
+        let placed = hosted_here.iter().enumerate();
         let dealt = bare.iter().enumerate().map(|(place, clump)| (place * count.max(1) / bare.len(), clump));
         for (place, clump) in placed.chain(dealt) {
             clump.iter().for_each(|node| part_of[node.index()] = part(place).min(parts as u32 - 1));

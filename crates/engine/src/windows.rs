@@ -125,8 +125,7 @@ pub fn run<P: Partition>(
         meeting.attend(0, watch)
     });
     // Mail of the last window is nobody's yet: whoever counts what is under way finds it at its destination.
-    let last = (outcome.windows + 1 & 1) as usize;
-    meeting.seats.iter().for_each(|seat| seat.inboxes[last].empty_into(&mut lock(&seat.desk)));
+    meeting.seats.iter().for_each(|seat| seat.inbox(outcome.windows + 1).empty_into(&mut lock(&seat.desk)));
     outcome
 }
 
@@ -248,7 +247,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
         let number = window.number.load(Ordering::Relaxed) + 1;
         let (mut earliest, mut reached) = (NEVER, 0);
         for seat in &self.seats {
-            let mail = seat.inboxes[(number & 1) as usize].earliest.load(Ordering::Relaxed);
+            let mail = seat.inbox(number).earliest.load(Ordering::Relaxed);
             earliest = earliest.min(seat.next_at.load(Ordering::Relaxed)).min(mail);
             reached += seat.reached.load(Ordering::Relaxed);
         }
@@ -274,7 +273,7 @@ impl<'a, P: Partition> Meeting<'a, P> {
         for roster in &self.rosters {
             let is_due = |&part: &usize| {
                 let seat = &self.seats[part];
-                let mail = &seat.inboxes[(number & 1) as usize];
+                let mail = seat.inbox(number);
                 seat.next_at.load(Ordering::Relaxed) < end.ps() || mail.earliest.load(Ordering::Relaxed) != NEVER
             };
             roster.fill((roster.first..roster.end).filter(is_due));
@@ -285,19 +284,25 @@ impl<'a, P: Partition> Meeting<'a, P> {
     fn advance(&self, part: usize, Outcome { end, windows, .. }: Outcome) {
         let seat = &self.seats[part];
         let desk = &mut *lock(&seat.desk);
-        let (now, next) = ((windows & 1) as usize, (windows + 1 & 1) as usize);
-        seat.inboxes[now].empty_into(desk);
+        seat.inbox(windows).empty_into(desk);
         desk.partition.advance(end, &mut desk.outbox);
         for to in desk.outbox.used.drain(..) {
             let mail = std::mem::replace(&mut desk.outbox.letters[to], desk.spare.pop().unwrap_or_default());
             let earliest = mail.iter().map(|mail| P::effect_at(mail).ps()).min().unwrap_or(NEVER);
             debug_assert!(earliest >= end.ps(), "mail that takes effect in the window in which it was sent");
-            let inbox = &self.seats[to].inboxes[next];
+            let inbox = self.seats[to].inbox(windows + 1);
             lock(&inbox.letters).push((part, mail));
             inbox.earliest.fetch_min(earliest, Ordering::Relaxed);
         }
         seat.next_at.store(desk.partition.next_at().ps(), Ordering::Relaxed);
         seat.reached.store(desk.partition.reached(), Ordering::Relaxed);
+    }
+}
+
+impl<P: Partition> Seat<'_, P> {
+    /// The mail that it is handed in a window.
+    fn inbox(&self, window: u64) -> &Inbox<P::Mail> {
+        &self.inboxes[(window & 1) as usize]
     }
 }
 

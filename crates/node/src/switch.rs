@@ -107,7 +107,7 @@ pub struct Switch {
     hops_max: u16,
     kept: Option<Box<Kept>>,
     /// Losses that no probe has been told of; `None` if none observes losses.
-    losses: Option<Box<VecDeque<Lost>>>,
+    losses: Option<VecDeque<Lost>>,
 }
 
 /// Reserved buffer space, and the packets that it displaced.

@@ -1,5 +1,7 @@
 //! Packets that a switch loses: each is counted, reported to the agent that it was for, and noted for probes.
 
+use std::collections::VecDeque;
+
 use units::{PortId, Time};
 
 use super::{Received, Switch};
@@ -38,7 +40,7 @@ pub struct Lost {
 impl Switch {
     /// From now on it notes each packet that it loses, until [`Switch::take_loss`].
     pub fn note_losses(&mut self) {
-        self.losses = Some(Box::default());
+        self.losses = Some(VecDeque::new());
     }
 
     /// The oldest loss that has not been taken, whether the packet was not let in or had waited.
