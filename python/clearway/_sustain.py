@@ -114,7 +114,8 @@ def sustain(
     """
     scenario, loads = scenario_of(scenario), _loads(low, high, resolution)
     key, name = _class(scenario, traffic)
-    rule, rows = _Rule(name, slowdown, delay_us, keeps_up, lengthen), list[pd.Series[Any]]()
+    rule = _Rule(name, slowdown, delay_us, keeps_up, lengthen)
+    rows: list[pd.Series[Any]] = []
 
     def run(variant: Scenario) -> Result:
         [result] = compare(variant, threads=threads, progress=progress, folder=folder, keep=keep).results

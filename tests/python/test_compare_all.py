@@ -124,7 +124,7 @@ def test_the_command_compares_all(tmp_path: Path) -> None:
     assert "udp" in done.stdout and (tmp_path / "all" / "report.html").exists()
     for wrong, why in (
         (["--all", "examples/tiny.toml"], "--all uses scenarios"),
-        (["--duration", "1ms", "examples/tiny.toml"], "--duration goes with --all"),
+        (["--duration", "1ms", "examples/tiny.toml"], "--duration needs --all"),
         ([], "or use --all"),
     ):
         done = clearway("compare", *wrong)

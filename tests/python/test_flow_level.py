@@ -84,7 +84,7 @@ def test_a_report_on_estimates_alone(estimate: cw.Result, tmp_path: Path) -> Non
 
 def test_what_cannot_be_right_is_said() -> None:
     scenario = cw.Scenario.load("examples/dcpim-vs-tcp.toml")
-    with pytest.raises(ValueError, match="level='flows': one of packet, flow"):
+    with pytest.raises(ValueError, match="level='flows': must be one of packet, flow"):
         cw.run(scenario, level="flows")
     failing = scenario.with_({"failure": [{"at": "1us", "link": ["leaf0", "spine0"]}]})
     with pytest.raises(cw.ScenarioError, match="do not fail at flow level"):
@@ -103,7 +103,7 @@ def test_on_the_command_line(tiny_file: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "tiny, packet level" in done.stdout and "tiny, flow level" in done.stdout
     done = clearway("run", tiny_file, "--level", "fluid")
-    assert done.returncode == 2 and "level='fluid': one of packet, flow" in done.stderr
+    assert done.returncode == 2 and "level='fluid': must be one of packet, flow" in done.stderr
 
 
 def test_interrupt_keeps_what_there_is() -> None:

@@ -23,15 +23,17 @@ pub struct Cut {
 
 /// How many ends of links a part has at best. A thread that advances a part through a window touches the state of its
 /// ports, links and packets again and again: some 500 bytes an end, so that they fit into the second-level cache of the
-/// processors of today. Smaller parts would only exchange more packets. It was measured in pairs on fat-trees of 1,024
-/// and 8,192 hosts (docs/speed.md).
+/// processors of today. Measured on fat-trees of 1,024 and 8,192 hosts (docs/speed.md).
 const ENDS_OF_A_PART: usize = 800;
 
+/// With more parts than this a run exchanges so many packets between them, and in such small lots, that it gets slower.
+const PARTS_MAX: usize = 32;
+
 impl Cut {
-    /// As many parts as keep each small enough for a cache, and as many as there are threads.
+    /// As many parts as keep each small enough for a cache, within reason, and at least as many as there are threads.
     pub fn parts_for(plan: &Plan, threads: usize) -> usize {
         let ends = 2 * plan.fabric.links.len();
-        ends.div_ceil(ENDS_OF_A_PART).max(threads)
+        ends.div_ceil(ENDS_OF_A_PART).min(PARTS_MAX).max(threads)
     }
 
     /// Into at most `parts` parts: fewer if so many would have to be joined by a delay shorter than the lookahead.

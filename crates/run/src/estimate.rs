@@ -213,5 +213,6 @@ fn active(plan: &Plan, end: Time) -> u64 {
     starts.sort_unstable();
     let together = starts.chunk_by(|a, b| a == b).map(<[u64]>::len).max().unwrap_or(0) as u64;
     let all: f64 = plan.ideal_ps.iter().map(|ideal| *ideal as f64).sum();
-    together.max((all / end.ps().max(1) as f64).ceil() as u64)
+    // A flow without an end takes longer than the run, and is one flow all the same.
+    together.max((all / end.ps().max(1) as f64).ceil() as u64).min(plan.flows.len() as u64)
 }

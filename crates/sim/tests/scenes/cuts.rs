@@ -62,6 +62,7 @@ fn a_large_fabric_is_cut_for_the_cache_and_a_small_one_for_its_threads() {
     };
     // 12,288 ends of links, some 800 to a part.
     assert_eq!(parts("fat_tree = { k = 16 }", 1), 16);
+    assert_eq!(parts("fat_tree = { k = 32 }", 1), 32);
     assert_eq!(parts("leaf_spine = {}", 1), 1);
     assert_eq!(parts("leaf_spine = {}", 2), 2);
     assert_eq!(parts("star = {}", 4), 1);

@@ -161,3 +161,12 @@ fn samples_of_a_run_that_waits_take_no_more_than_rows_max() {
     let samples = Estimate::of(&plan).memory.samples;
     assert!((200_000_000..400_000_000).contains(&samples), "{samples} for 2^21 rows");
 }
+
+#[test]
+fn flows_without_an_end_are_as_many_as_they_are() {
+    let text = "transport = 'dctcp'\nfabric.star.hosts = 3\nmeasure.end = '1ms'\n[[traffic]]\n\
+                sizes.constant = '1000TB'\narrivals = 'all_at_once'\nflows = 2";
+    let plan = Plan::new(&crate::scenario(text)).expect("a sound scenario");
+    let flows = Estimate::of(&plan).memory.flows;
+    assert!(flows < 10_000, "{flows} bytes for two flows");
+}
