@@ -23,7 +23,7 @@ pub fn drivers<C: Carrier, P: Probe>(
     mut probe: impl FnMut() -> P,
 ) -> Vec<Driver<C, P>> {
     let fabric = &plan.fabric;
-    let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe())).collect();
+    let mut built: Vec<_> = (0..cut.parts()).map(|_| empty(plan, carrier(), probe(), cut.parts() > 1)).collect();
     for node in (0..fabric.nodes()).map(NodeId) {
         let driver = &mut built[cut.part_of(node)];
         let first_outlet = driver.links.outlets.len() as u32;
@@ -65,7 +65,7 @@ pub fn drivers<C: Carrier, P: Probe>(
 }
 
 /// A driver of nothing yet.
-fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P> {
+fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P, shares_cache: bool) -> Driver<C, P> {
     let wants = probe.wants();
     let flow_controlled = plan.scenario.flow_control != LinkControl::None;
     let interval = if wants.samples { plan.scenario.measure.interval } else { Duration::ZERO };
@@ -80,6 +80,7 @@ fn empty<C: Carrier, P: Probe>(plan: &Plan, carrier: C, probe: P) -> Driver<C, P
         packet_hops: 0,
         delivered_bytes: 0,
         events: 0,
+        shares_cache,
         busy: false,
         timeline: Timeline::new(interval, plan.scenario.measure.rows_max / plan.sample_rows()),
     }

@@ -25,6 +25,8 @@ pub struct Driver<C: Carrier, P: Probe> {
     /// Things that were due and done.
     pub events: u64,
     pub(crate) timeline: Timeline,
+    /// Whether there are other parts, which have had the cache since its last window.
+    pub(crate) shares_cache: bool,
     /// Whether its last window had an event for one in four of its links.
     pub(crate) busy: bool,
     pub(crate) wants: Wants,
@@ -76,7 +78,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
     pub fn advance(&mut self, end: Time) {
         let firsts = self.firsts();
         let events_before = self.events;
-        if self.busy {
+        if self.shares_cache && self.busy {
             self.warm_up(end);
         }
         loop {
@@ -89,7 +91,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         self.busy = self.events - events_before > self.links.pipes.len() as u64 / 4;
     }
 
-    /// Asks for what a busy part will need before `end`: other parts have had the cache since its last window.
+    /// Asks for what a busy part will need before `end`.
     fn warm_up(&self, end: Time) {
         for pipe in &self.links.pipes {
             if pipe.packets.next_at() < end {
