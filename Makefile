@@ -26,8 +26,9 @@ run: $(VENV)/.release
 
 test: test-rust test-python
 
+# Property tests draw the same cases each time, so that a change is judged by what it changed; test-slow draws others.
 test-rust: lint
-	cargo test --workspace --locked
+	PROPTEST_RNG_SEED=1 cargo test --workspace --locked
 
 test-python: $(VENV)/.packages
 	$(BIN)/ruff check
@@ -39,6 +40,7 @@ test-python: $(VENV)/.packages
 
 test-slow: $(VENV)/.built
 	cargo test --workspace --locked --profile fast-build -- --ignored
+	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
 
 # From what fails soonest to what takes longest.

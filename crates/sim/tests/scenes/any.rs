@@ -119,8 +119,14 @@ fn traffic() -> impl Strategy<Value = String> {
     )
 }
 
+/// So many scenes are drawn, unless `PROPTEST_CASES` says how many: what is wrong with one in a thousand is found by
+/// `make test-slow`.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").map_or(200, |cases| cases.parse().expect("PROPTEST_CASES is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn what_always_holds_holds(

@@ -65,21 +65,21 @@ fn waits(seen: &Seen) -> Finding {
     }
 }
 
+/// A loss is a fault where its class is guaranteed. Signals may be lost: their number is not bounded, and their transport
+/// sends them again.
 fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
-    let plan = whole.plan;
-    let reserved = usize::from(plan.reserved.as_ref().map_or(0, |reserved| reserved.classes));
+    let room = whole.plan.reserved.as_ref().expect("what is watched is reserved");
+    let guaranteed = 1 + usize::from(room.guarantee.as_ref().map_or(0, |guarantee| guarantee.class));
     let lost = lost(whole.switches.iter().copied());
-    let faults: u64 = seen.end.map_or(lost, |end| end.lost)[..reserved].iter().sum();
-    let by_class: Vec<String> =
-        lost[..reserved].iter().enumerate().map(|(class, lost)| format!("{lost} of class {class}")).collect();
+    let [all, faults] = [lost, seen.end.map_or(lost, |end| end.lost)].map(|lost| lost[..guaranteed].iter().sum());
+    let signals: u64 = lost[guaranteed..].iter().take(usize::from(room.classes) - guaranteed).sum();
     Finding {
         name: "no packet with a guarantee was lost for lack of buffer",
         ok: faults == 0,
         detail: format!(
-            "packets of reserved classes: {}{}{}",
-            by_class.join(", "),
-            seen.excuse(lost[..reserved].iter().sum(), faults),
-            tight(plan, seen)
+            "{all} packets were lost, and {signals} signals, which have no guarantee{}{}",
+            seen.excuse(all, faults),
+            tight(whole.plan, seen)
         ),
     }
 }

@@ -11,9 +11,13 @@ struct Incast {
 }
 
 fn incast(settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> Incast {
+    incast_of_class(0, settings, threads, queue_bytes, wait)
+}
+
+fn incast_of_class(class: u8, settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> Incast {
     let text = format!(
         r#"
-        transport = {{ udp = {{ class = 0 }} }}
+        transport = {{ udp = {{ class = {class} }} }}
         {settings}
         [[traffic]]
         sizes.constant = "219KB"
@@ -26,7 +30,7 @@ fn incast(settings: &str, threads: usize, queue_bytes: u64, wait: Duration) -> I
     let mut plan = Plan::new(&scenario::read(&text, "scene.toml", &[]).unwrap()).unwrap();
     let queue_bytes = vec![queue_bytes; plan.fabric.links.len()];
     let guarantee = Guarantee { class: 0, room_bytes: queue_bytes.clone(), queue_bytes, wait, proven: true };
-    plan.reserved = Some(Reserved { transport: 0, classes: 1, guarantee: Some(guarantee) });
+    plan.reserved = Some(Reserved { transport: 0, classes: 2, guarantee: Some(guarantee) });
     let parts = testing::run(&plan, threads, || Probes::new(&plan));
     Incast { plan, parts }
 }
@@ -104,6 +108,16 @@ fn what_finds_no_room_is_a_breach_and_what_fails_with_a_link_is_none() {
     assert_eq!(full.ok(), [true, true, false]);
     let dead = format!("{STAR}\nfailure = [{{ at = '10us', link = ['switch0', 'host0'] }}]");
     assert_eq!(incast(&dead, 1, QUEUE_BYTES, WAIT).ok(), [true; 3]);
+}
+
+/// Class 0 is guaranteed. Class 1 is for signals, of which there may be more than the buffer that is reserved for them.
+#[test]
+fn signals_that_find_no_room_are_counted_and_are_no_breach() {
+    let full = incast_of_class(1, "fabric.star.hosts = 5\nswitch.buffer.per_port.bytes = '30KB'", 1, QUEUE_BYTES, WAIT);
+    let findings = full.findings();
+    let [_, _, losses] = &findings[..] else { panic!("three findings") };
+    let words = "0 packets were lost, and 600 signals";
+    assert!(losses.ok && losses.detail.starts_with(words), "{}", losses.detail);
 }
 
 #[test]
