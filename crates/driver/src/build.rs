@@ -28,7 +28,7 @@ pub fn drivers<C: Carrier, P: Probe>(
         let driver = &mut built[cut.part_of(node)];
         let first_outlet = driver.links.outlets.len() as u32;
         for &link in &fabric.ports[node.index()] {
-            debug_assert_eq!(driver.links.outlets.len() as u32, cut.outlet_of[link.index()]);
+            debug_assert_eq!(driver.links.outlets.len() as u32, cut.outlet_of(link));
             driver.links.outlets.push(outlet(plan, cut, link, sender(link)));
         }
         match fabric.as_host(node) {
@@ -45,7 +45,7 @@ pub fn drivers<C: Carrier, P: Probe>(
     }
     for (id, link) in fabric.links.iter().enumerate() {
         let pipes = &mut built[cut.part_of(link.to)].links.pipes;
-        debug_assert_eq!(pipes.len() as u32, cut.pipe_of[id]);
+        debug_assert_eq!(pipes.len() as u32, cut.pipe_of(LinkId::from(id)));
         pipes.push(Pipe {
             link: id as u32,
             packets: Flight::default(),
@@ -172,12 +172,12 @@ impl Changes<'_> {
 
     fn at_sender(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
         let part = self.cut.part_of(self.fabric.link(link).from);
-        self.of_parts[part].push((at, change(self.cut.outlet_of[link.index()])));
+        self.of_parts[part].push((at, change(self.cut.outlet_of(link))));
     }
 
     fn at_receiver(&mut self, at: Time, link: LinkId, change: impl FnOnce(u32) -> Change) {
         let part = self.cut.part_of(self.fabric.link(link).to);
-        self.of_parts[part].push((at, change(self.cut.pipe_of[link.index()])));
+        self.of_parts[part].push((at, change(self.cut.pipe_of(link))));
     }
 
     /// By part, the places of these switches and of the hosts below them.
@@ -185,12 +185,12 @@ impl Changes<'_> {
         let mut told = vec![(Vec::new(), Vec::new()); self.cut.parts()];
         for &switch in switches {
             let node = self.fabric.switch_node(switch);
-            told[self.cut.part_of(node)].0.push(self.cut.place_of[node.index()]);
+            told[self.cut.part_of(node)].0.push(self.cut.place_of(node));
         }
         let below = |&host: &HostId| switches.contains(&self.fabric.rack_of(host));
         for host in (0..self.fabric.hosts).map(HostId).filter(below) {
             let node = self.fabric.host_node(host);
-            told[self.cut.part_of(node)].1.push(self.cut.place_of[node.index()]);
+            told[self.cut.part_of(node)].1.push(self.cut.place_of(node));
         }
         told
     }

@@ -12,13 +12,13 @@ use crate::End;
 pub struct Cut {
     parts: usize,
     /// By node, its part.
-    pub(crate) part_of: Vec<u32>,
+    part_of: Vec<u32>,
     /// By node, its place among the hosts or the switches of its part.
-    pub(crate) place_of: Vec<u32>,
+    place_of: Vec<u32>,
     /// By link, the place of its receiving end in the receiver's part.
-    pub(crate) pipe_of: Vec<u32>,
+    pipe_of: Vec<u32>,
     /// By link, the place of its sending end in the sender's part.
-    pub(crate) outlet_of: Vec<u32>,
+    outlet_of: Vec<u32>,
 }
 
 /// How many ends of links a part has at best. A thread that advances a part through a window touches the state of its
@@ -36,7 +36,7 @@ impl Cut {
         ends.div_ceil(ENDS_OF_A_PART).min(PARTS_MAX).max(threads)
     }
 
-    /// Into at most `parts` parts: fewer if so many would have to be joined by a delay shorter than the lookahead.
+    /// Into at most `parts` parts: no more than there are clumps with hosts, since a clump stays in one part.
     pub fn new(plan: &Plan, parts: usize) -> Cut {
         let fabric = &plan.fabric;
         let (part_of, parts) = part_of_nodes(plan, parts);
@@ -71,6 +71,11 @@ impl Cut {
         self.part_of[node.index()] as usize
     }
 
+    /// The place of a node among the hosts or the switches of its part.
+    pub(crate) fn place_of(&self, node: NodeId) -> u32 {
+        self.place_of[node.index()]
+    }
+
     /// The place of a link's receiving end in the part of the node that it leads to.
     pub fn pipe_of(&self, link: LinkId) -> u32 {
         self.pipe_of[link.index()]
@@ -82,7 +87,7 @@ impl Cut {
     }
 
     pub(crate) fn end(&self, fabric: &Fabric, node: NodeId, port: PortId) -> End {
-        let index = self.place_of[node.index()];
+        let index = self.place_of(node);
         match fabric.as_host(node) {
             Some(_) => End::Host { index, port },
             None => End::Switch { index, port },

@@ -1,5 +1,5 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use units::{Duration, Time};
 
@@ -180,13 +180,12 @@ struct Window {
     /// Number of windows so far, this one included.
     number: AtomicU64,
     reached: AtomicU64,
-    /// The run is over: the value is 1 + the place in [`ENDS`].
-    ended: AtomicUsize,
+    /// Why the run is over, once it is.
+    ended: OnceLock<Ended>,
     interrupted: AtomicBool,
 }
 
 const NEVER: u64 = u64::MAX;
-const ENDS: [Ended; 4] = [Ended::Goal, Ended::Horizon, Ended::Quiet, Ended::Interrupted];
 
 impl<'a, P: Partition> Meeting<'a, P> {
     fn new(partitions: &'a mut [P], threads: usize, bounds: Bounds) -> Self {
@@ -219,8 +218,8 @@ impl<'a, P: Partition> Meeting<'a, P> {
             if self.barrier.wait(|| self.open_window()).is_err() {
                 return outcome; // the scope passes the other thread's panic on
             }
-            if let Some(place) = window.ended.load(Ordering::Relaxed).checked_sub(1) {
-                return Outcome { ended: ENDS[place], ..outcome };
+            if let Some(&ended) = window.ended.get() {
+                return Outcome { ended, ..outcome };
             }
             outcome = Outcome {
                 end: Time::from_ps(window.end.load(Ordering::Relaxed)),
@@ -263,8 +262,8 @@ impl<'a, P: Partition> Meeting<'a, P> {
             None
         };
         if let Some(ended) = ended {
-            let place = ENDS.iter().position(|&end| end == ended).expect("ENDS has them all");
-            return window.ended.store(1 + place, Ordering::Relaxed);
+            window.ended.set(ended).expect("a run ends once");
+            return;
         }
         let end = Time::from_ps(earliest).saturating_add(self.bounds.lookahead).min(self.bounds.horizon);
         window.number.store(number, Ordering::Relaxed);

@@ -69,9 +69,7 @@ impl Estimate {
         let end = end(plan, &shares).min(plan.horizon);
         Estimate { packet_hops: hops as u64, end, memory: memory(plan, end) }
     }
-}
 
-impl Estimate {
     /// Refuses a plan that will hardly fit `most` bytes, and says which setting would make it fit.
     pub fn check_memory(&self, plan: &Plan, most: u64) -> Result<(), Problem> {
         let needed = self.memory.bytes();

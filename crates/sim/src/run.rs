@@ -126,9 +126,13 @@ fn run_watched<P: Probe>(
 fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, outcome: Outcome) -> RunResult {
     let hosts = || parts.iter().flat_map(|part| &part.hosts);
     let switches = || parts.iter().flat_map(|part| &part.switches);
-    let sample_interval = parts[0].sample_interval();
-    let (switch_list, host_list) = (switches().collect(), hosts().collect());
-    let whole = Whole { plan, end: outcome.end, sample_interval, switches: switch_list, hosts: host_list };
+    let whole = Whole {
+        plan,
+        end: outcome.end,
+        sample_interval: parts[0].sample_interval(),
+        switches: switches().collect(),
+        hosts: hosts().collect(),
+    };
     let flows = Flows::gather(plan.flows.len(), hosts().map(|slot| &slot.host));
     let completed = flows.completed();
     let info = RunInfo {
@@ -145,7 +149,7 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
             Ended::Interrupted => "interrupted",
         },
         end_ps: outcome.end.ps(),
-        sample_interval_ps: sample_interval.ps(),
+        sample_interval_ps: whole.sample_interval.ps(),
         threads,
         parts: parts.len(),
         windows: outcome.windows,

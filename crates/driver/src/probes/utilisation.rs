@@ -56,24 +56,8 @@ impl Probe for Utilisation {
     }
 
     fn on_thin(&mut self, interval: Duration) {
-        for (at, _) in &mut self.sent {
-            *at = at.next_multiple_of(interval);
-        }
-        for (at, _) in &mut self.new_bytes {
-            *at = at.next_multiple_of(interval);
-        }
-        self.sent.dedup_by(|later, sum| {
-            let same = later.0 == sum.0;
-            if same {
-                sum.1 = std::array::from_fn(|hop| sum.1[hop] + later.1[hop]);
-            }
-            same
-        });
-        self.new_bytes.dedup_by(|later, sum| {
-            let same = later.0 == sum.0;
-            sum.1 += if same { later.1 } else { 0 };
-            same
-        });
+        sum_up(&mut self.sent, interval, |sum, later| std::array::from_fn(|hop| sum[hop] + later[hop]));
+        sum_up(&mut self.new_bytes, interval, |sum, later| sum + later);
     }
 
     /// The table `utilisation`; empty without samples.
@@ -128,6 +112,18 @@ impl Probe for Utilisation {
         ];
         vec![Table { name: "utilisation", columns }]
     }
+}
+
+/// Adds what was counted in shorter intervals up to intervals of this length.
+fn sum_up<T: Copy>(counted: &mut Vec<(Time, T)>, interval: Duration, add: impl Fn(T, T) -> T) {
+    counted.iter_mut().for_each(|(at, _)| *at = at.next_multiple_of(interval));
+    counted.dedup_by(|later, sum| {
+        let same = later.0 == sum.0;
+        if same {
+            sum.1 = add(sum.1, later.1);
+        }
+        same
+    });
 }
 
 const HOPS: [&str; 3] = ["up", "down", "to_host"];

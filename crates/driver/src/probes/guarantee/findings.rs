@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use contract::Guarantee;
+use node::packet::CLASSES;
 use run::{Finding, Plan};
 use units::{Duration, LinkId, Time};
 
@@ -65,14 +66,15 @@ fn waits(seen: &Seen) -> Finding {
     }
 }
 
-/// A loss is a fault where its class is guaranteed. Signals may be lost: their number is not bounded, and their transport
-/// sends them again.
+/// A loss is a fault where its class is guaranteed. Signals may be lost: their number is not bounded, and their
+/// transport sends them again.
 fn losses(seen: &Seen, whole: &Whole<'_>) -> Finding {
     let room = whole.plan.reserved.as_ref().expect("what is watched is reserved");
     let guaranteed = 1 + usize::from(room.guarantee.as_ref().map_or(0, |guarantee| guarantee.class));
     let lost = lost(whole.switches.iter().copied());
-    let [all, faults] = [lost, seen.end.map_or(lost, |end| end.lost)].map(|lost| lost[..guaranteed].iter().sum());
-    let signals: u64 = lost[guaranteed..].iter().take(usize::from(room.classes) - guaranteed).sum();
+    let guaranteed_of = |lost: [u64; CLASSES]| lost[..guaranteed].iter().sum();
+    let [all, faults] = [lost, seen.end.map_or(lost, |end| end.lost)].map(guaranteed_of);
+    let signals: u64 = lost[..usize::from(room.classes)].iter().skip(guaranteed).sum();
     Finding {
         name: "no packet with a guarantee was lost for lack of buffer",
         ok: faults == 0,
