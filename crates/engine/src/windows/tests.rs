@@ -1,0 +1,134 @@
+use super::*;
+use crate::Agenda;
+
+/// Cells on a ring. A token that arrives at a cell is logged there and moves to the next after a delay that depends
+/// on the cell. Every third arrival makes another token two cells ahead.
+struct Ring {
+    first: usize,
+    cells: usize,
+    owner: Vec<usize>,
+    agenda: Agenda,
+    waiting: Vec<std::collections::BTreeSet<u64>>,
+    log: Vec<Vec<u64>>,
+}
+
+const LOOKAHEAD: u64 = 100;
+
+impl Ring {
+    fn cut(cells: usize, parts: usize) -> Vec<Ring> {
+        let owner: Vec<usize> = (0..cells).map(|cell| cell * parts / cells).collect();
+        let mut rings: Vec<Ring> = (0..parts)
+            .map(|part| Ring {
+                first: owner.iter().position(|&p| p == part).unwrap(),
+                cells,
+                owner: owner.clone(),
+                agenda: Agenda::new(owner.iter().filter(|&&p| p == part).count()),
+                waiting: vec![Default::default(); cells],
+                log: vec![Vec::new(); cells],
+            })
+            .collect();
+        rings[0].accept(&mut vec![(0, 5)]);
+        rings
+    }
+
+    /// By cell, what arrived and what is under way to it.
+    fn merged(rings: &[Ring]) -> Vec<(Vec<u64>, Vec<u64>)> {
+        let of_cell = |cell: usize| {
+            let ring = &rings[rings[0].owner[cell]];
+            (ring.log[cell].clone(), ring.waiting[cell].iter().copied().collect())
+        };
+        (0..rings[0].cells).map(of_cell).collect()
+    }
+}
+
+impl Partition for Ring {
+    type Mail = (usize, u64);
+    fn next_at(&self) -> Time {
+        self.agenda.first().0
+    }
+    fn advance(&mut self, end: Time, outbox: &mut Outbox<(usize, u64)>) {
+        while self.agenda.first().0 < end {
+            let cell = self.first + self.agenda.first().1;
+            let at = self.waiting[cell].pop_first().unwrap();
+            self.log[cell].push(at);
+            let mut onward = vec![((cell + 1) % self.cells, at + LOOKAHEAD + cell as u64 % 7)];
+            if at < 3_000 && self.log[cell].len().is_multiple_of(3) {
+                onward.push(((cell + 2) % self.cells, at + 2 * LOOKAHEAD));
+            }
+            for mail in onward {
+                if self.owner[mail.0] == self.owner[cell] {
+                    self.accept(&mut vec![mail]);
+                } else {
+                    outbox.post(self.owner[mail.0], mail);
+                }
+            }
+            let next = self.waiting[cell].first().map_or(Time::MAX, |&at| Time::from_ps(at));
+            self.agenda.set(cell - self.first, next);
+        }
+    }
+    fn effect_at(mail: &(usize, u64)) -> Time {
+        Time::from_ps(mail.1)
+    }
+    fn accept(&mut self, mail: &mut Vec<(usize, u64)>) {
+        for (cell, at) in mail.drain(..) {
+            self.waiting[cell].insert(at);
+            self.agenda.advance(cell - self.first, Time::from_ps(at));
+        }
+    }
+    fn reached(&self) -> u64 {
+        self.log.iter().map(|log| log.len() as u64).sum()
+    }
+}
+
+fn bounds(goal: u64) -> Bounds {
+    Bounds { lookahead: Duration::from_ps(LOOKAHEAD), horizon: Time::from_ps(20_000), goal }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_history_and_the_same_end() {
+    let run_on = |parts, threads, goal| {
+        let mut rings = Ring::cut(12, parts);
+        let outcome = run(&mut rings, threads, bounds(goal), |_, _| false);
+        (outcome, Ring::merged(&rings))
+    };
+    let alone = run_on(1, 1, u64::MAX);
+    assert_eq!(alone.0.ended, Ended::Horizon);
+    assert!(alone.1.iter().all(|(log, _)| log.len() > 20), "the ring is busy");
+    let short = run_on(1, 1, 200);
+    assert_eq!(short.0.ended, Ended::Goal);
+    assert!(short.1.iter().any(|(_, under_way)| !under_way.is_empty()), "mail of the last window counts, too");
+    for (parts, threads) in [(2, 1), (2, 2), (3, 2), (4, 4), (12, 1), (12, 3), (12, 5)] {
+        assert_eq!(run_on(parts, threads, u64::MAX), alone, "{parts} parts, {threads} threads");
+        assert_eq!(run_on(parts, threads, 200), short, "{parts} parts, {threads} threads");
+    }
+}
+
+#[test]
+fn a_watcher_can_interrupt() {
+    let mut rings = Ring::cut(12, 2);
+    let outcome = run(&mut rings, 2, bounds(u64::MAX), |now, _| now.ps() > 2_000);
+    assert_eq!(outcome.ended, Ended::Interrupted);
+}
+
+#[test]
+#[should_panic]
+fn a_panic_in_one_thread_ends_the_run() {
+    struct Bomb(usize);
+    impl Partition for Bomb {
+        type Mail = ();
+        fn next_at(&self) -> Time {
+            Time::ZERO
+        }
+        fn advance(&mut self, _: Time, _: &mut Outbox<()>) {
+            assert!(self.0 == 0, "the second partition fails");
+        }
+        fn effect_at(_: &()) -> Time {
+            Time::MAX
+        }
+        fn accept(&mut self, _: &mut Vec<()>) {}
+        fn reached(&self) -> u64 {
+            0
+        }
+    }
+    run(&mut [Bomb(0), Bomb(1)], 2, bounds(u64::MAX), |_, _| false);
+}

@@ -1,0 +1,59 @@
+use proptest::prelude::*;
+use units::Duration;
+
+use super::*;
+
+#[test]
+fn a_rate_of_zero_and_a_packet_above_the_burst_never_pass() {
+    let mut stopped = TokenBucket::new(Rate::ZERO, Bytes(1500));
+    assert!(stopped.take(Time::ZERO, 1500), "what was in it may go");
+    assert_eq!(stopped.ready_at(1), Time::MAX);
+    assert_eq!(TokenBucket::new(Rate::from_gbps(1), Bytes(1499)).ready_at(1500), Time::MAX);
+}
+
+#[test]
+fn a_new_rate_counts_from_its_instant() {
+    let mut bucket = TokenBucket::new(Rate::from_gbps(1), Bytes(1500));
+    assert!(bucket.take(Time::ZERO, 1500));
+    // 6 us at 1 Gbps are 750 bytes; the other 750 take 0.6 us at 10 Gbps.
+    bucket.set_rate(Time::from_us(6), Rate::from_gbps(10));
+    assert_eq!(bucket.ready_at(1500), Time::from_ns(6_600));
+}
+
+proptest! {
+    #[test]
+    fn passes_at_most_rate_times_t_and_the_burst_in_any_interval(
+        bps in 1_000_000u64..400_000_000_000,
+        burst in 1_500u64..100_000,
+        tries in prop::collection::vec((0u64..2_000_000, 64u64..=1500), 1..60),
+    ) {
+        let rate = Rate::from_bps(bps);
+        let mut bucket = TokenBucket::new(rate, Bytes(burst));
+        let mut now = Time::ZERO;
+        let mut passed = Vec::new();
+        for (gap, bytes) in tries {
+            now += Duration::from_ps(gap);
+            if bucket.take(now, bytes) {
+                passed.push((now, bytes));
+            }
+        }
+        for first in 0..passed.len() {
+            let mut sum = 0;
+            for &(at, bytes) in &passed[first..] {
+                sum += bytes;
+                let span = at - passed[first].0;
+                let most = u128::from(bps) * u128::from(span.ps()) + u128::from(burst) * BYTE;
+                prop_assert!(u128::from(sum) * BYTE <= most);
+            }
+        }
+    }
+
+    #[test]
+    fn ready_at_is_the_first_instant(bps in 1u64..400_000_000_000, bytes in 1u64..=1500) {
+        let mut bucket = TokenBucket::new(Rate::from_bps(bps), Bytes(1500));
+        prop_assert!(bucket.take(Time::from_us(3), 1500));
+        let ready = bucket.ready_at(bytes);
+        prop_assert!(!bucket.clone().take(ready - Duration::from_ps(1), bytes));
+        prop_assert!(bucket.take(ready, bytes));
+    }
+}

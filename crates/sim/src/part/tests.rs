@@ -1,0 +1,56 @@
+use driver::{End, Wants};
+use node::{Loss, Packet};
+
+use super::*;
+
+/// Packets that links lost on their way to a host, and to a switch.
+#[derive(Default)]
+struct Losses {
+    to_hosts: u64,
+    to_switches: u64,
+}
+
+impl Probe for Losses {
+    fn wants(&self) -> Wants {
+        Wants { drops: true, ..Wants::default() }
+    }
+
+    fn on_drop(&mut self, _: Time, at: End, _: &Packet, why: Loss) {
+        assert_eq!(why, Loss::Link);
+        match at {
+            End::Host { .. } => self.to_hosts += 1,
+            End::Switch { .. } => self.to_switches += 1,
+        }
+    }
+}
+
+#[test]
+fn a_probe_is_told_of_packets_that_links_lose_or_damage() {
+    let text = r#"
+        transport = "dctcp"
+        measure.end = "1ms"
+        fabric.leaf_spine = { racks = 2, hosts_per_rack = 2, spines = 1, spine_rate = "100Gbps" }
+        failure = [
+            { at = "0s", link = ["host0", "leaf0"], loss = 0.05 },
+            { at = "0s", link = ["host2", "leaf1"], bit_error_rate = 1e-6 },
+        ]
+        [[traffic]]
+        sizes.constant = "5MB"
+        arrivals = "all_at_once"
+        senders = "0"
+        receivers = "2"
+        flows = 1
+    "#;
+    let plan = Plan::new(&scenario::read(text, "scene.toml", &[]).unwrap()).unwrap();
+    let mut parts = parts(&plan, 1, &Board::default(), Losses::default);
+    let bounds = engine::Bounds { lookahead: plan.lookahead, horizon: plan.horizon, goal: 1 };
+    engine::run(&mut parts, 1, bounds, |_, _| false);
+    let Part(driver) = &parts[0];
+    let lost = |to_host: bool| {
+        let pipes = driver.links.pipes.iter().filter(|pipe| matches!(pipe.to, End::Host { .. }) == to_host);
+        pipes.filter_map(|pipe| pipe.receiver.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()
+    };
+    let told = &driver.probe;
+    assert!(told.to_hosts > 0 && told.to_switches > 0);
+    assert_eq!((told.to_hosts, told.to_switches), (lost(true), lost(false)));
+}

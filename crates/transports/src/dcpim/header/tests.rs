@@ -1,0 +1,53 @@
+use proptest::prelude::*;
+use testing::check_header;
+
+use super::*;
+
+fn headers() -> impl Strategy<Value = Header> {
+    let proposal = any::<(u32, u8, u8, u64)>().prop_map(|(phase, round, channels, remaining)| Proposal {
+        phase,
+        round,
+        channels,
+        remaining,
+    });
+    prop_oneof![
+        (0u8..8, any::<u32>()).prop_map(|(class, packets)| Header::Notification { class, packets }),
+        Just(Header::Ack),
+        any::<(u32, u32, u32, u64)>().prop_map(|(packet, packets, token, offset)| Header::Data(Data {
+            packet,
+            packets,
+            token,
+            offset
+        })),
+        (0u8..8, any::<([u32; 4], u64)>()).prop_map(|(class, ([phase, packet, acked, token], remaining))| {
+            Header::Token(Token { class, phase, packet, acked, token, remaining })
+        }),
+        any::<u32>().prop_map(|packets| Header::SenderFinish { packets }),
+        Just(Header::ReceiverFinish),
+        proposal.clone().prop_map(Header::Request),
+        proposal.prop_map(Header::Grant),
+        any::<(u32, u8, u8)>().prop_map(|(phase, round, channels)| Header::Accept(Accept { phase, round, channels })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn headers_survive_the_wire(header in headers(), noise: Vec<u8>) {
+        check_header(header, &noise);
+    }
+}
+
+#[test]
+fn bytes_stay_what_they_are() {
+    let token = Token { class: 2, phase: 3, packet: 4, acked: 5, token: 6, remaining: 7 };
+    let [zero, three, four, five, six] = [0u32, 3, 4, 5, 6].map(u32::to_be_bytes);
+    let words = [three, four, zero, five, six].concat();
+    assert_eq!(check_header(Header::Token(token), &[]), [&[4, 0, 0, 2], &words[..], &7u64.to_be_bytes()].concat());
+    let data = Data { packet: 3, packets: 4, token: 5, offset: 6 };
+    let words = [zero, three, four, zero, five].concat();
+    assert_eq!(check_header(Header::Data(data), &[]), [&[3, 0, 0, 0], &words[..], &6u64.to_be_bytes()].concat());
+    let proposal = Proposal { phase: 3, round: 1, channels: 2, remaining: 4 };
+    let words = [three, zero, zero, zero, zero].concat();
+    let bytes = [&[8, 1, 2, 0], &words[..], &4u64.to_be_bytes()].concat();
+    assert_eq!(check_header(Header::Grant(proposal), &[]), bytes);
+}
