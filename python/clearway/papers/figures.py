@@ -166,6 +166,18 @@ def cell(table: pd.DataFrame, row: Any, column: Any) -> float:
     return float(found)
 
 
+def row(table: pd.DataFrame, name: Any) -> pd.Series[float]:
+    """The row of a table of numbers that has this name, or these names if its index has several levels."""
+    found: Any = table.loc[name]
+    return pd.Series(found)
+
+
+def part(table: pd.DataFrame, name: Any) -> pd.DataFrame:
+    """The rows of a table whose first levels have these names, without these levels."""
+    found: Any = table.loc[name]
+    return pd.DataFrame(found)
+
+
 def by_size(
     ours: pd.Series[float],
     theirs: pd.Series[float],

@@ -14,7 +14,17 @@ from clearway.papers import figures
 from clearway.papers.figures import Held, Keys, Shown, draw
 
 from . import pictures, setting
-from .published import CLASSES, PACKETS, REFERENCE, by_class, by_their_program, compared, plotted, published
+from .published import (
+    CLASSES,
+    PACKETS,
+    REFERENCE,
+    by_class,
+    by_their_program,
+    compared,
+    plotted,
+    published,
+    published_for,
+)
 from .setting import (
     ALL,
     AS_RUN,
@@ -123,11 +133,7 @@ def figure_3() -> Shown:
             f"{name} {statistic}": named.loc[name, statistic] for name in named.index for statistic in ("mean", "p99")
         }
         if scheme in KEYS:
-            said = (
-                theirs.xs((workload, 0.6), level=("workload", "load"))
-                .xs(KEYS[scheme], level="scheme")
-                .rename({CLASSES[0]: "short"})
-            )
+            said = published_for(theirs, workload, 0.6, KEYS[scheme]).rename({CLASSES[0]: "short"})
             marks[words, scheme] = {
                 f"{name} {statistic}": said.loc[name, statistic] for name in said.index for statistic in ("mean", "p99")
             }
@@ -136,7 +142,7 @@ def figure_3() -> Shown:
     held = []
     for (workload, words, scheme), classes in ours.items():
         if scheme in KEYS:
-            said = theirs.loc[workload, 0.6].xs(KEYS[scheme], level="scheme")
+            said = published_for(theirs, workload, 0.6, KEYS[scheme])
             whose, within = (THEIR_PLOTS, OF_PLOTS) if scheme == "dcPIM" else (PLOTS, OF_RIVALS)
             held.append(
                 Held(SCHEMES[scheme], f"{whose}, {words} at load 0.6", "paper", compared(classes, said, within))
@@ -171,7 +177,7 @@ def figure_3b() -> Shown:
             ours = by_class(
                 plotted(figures.run(setting.HERE / f"figure-3-{workload}.toml", f"dcPIM {load}", keys, setting.OUT))
             )
-            said = theirs.loc[workload, load].xs("dcpim", level="scheme")
+            said = published_for(theirs, workload, load, "dcpim")
             rows[words, load] = {
                 "mean": ours.loc["all", "mean"],
                 "paper's": said.loc["all", "mean"],
@@ -290,6 +296,7 @@ def departures() -> Shown:
     web-search flows."""
     listed = pd.read_csv(REFERENCE / "reference_websearch_0.6_ae2022.csv")
     times = {}
+    keys: Keys
     for name, chosen in DEPARTURES.items():
         if name == "none":
             label, keys = "dcpim", {"transport": "dcpim"}
@@ -365,13 +372,8 @@ def clocks() -> Shown:
         f"at worst it costs {mean.max() / agreed - 1:.0%} of the mean: no more than a phase more of waiting": mean.max()
         < agreed * 1.5,
     }
-    return Shown(
-        table,
-        checks,
-        draw(
-            [
-                lambda axes, column=column: pictures.over_offsets(axes, table, column)
-                for column in ("all mean", "medium mean", "all p99")
-            ]
-        ),
-    )
+    panels = [
+        lambda axes, column=column: pictures.over_offsets(axes, table, column)
+        for column in ("all mean", "medium mean", "all p99")
+    ]
+    return Shown(table, checks, draw(panels))

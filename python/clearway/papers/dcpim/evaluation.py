@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import clearway as cw
 from clearway.papers import figures
-from clearway.papers.figures import Held, Keys, Shown, draw
+from clearway.papers.figures import Held, Keys, Shown, cell, draw
 
 from . import pictures, setting
 from .default_setup import STEP, trend
@@ -201,10 +202,11 @@ def _marks(fabric: str, load: float, table: pd.DataFrame) -> dict[tuple[str, str
     """The published mean and 99th percentile of all flows, a workload and scheme that there is."""
     said = published(fabric)
     found = {}
-    for (workload, at, flows, scheme), row in said.iterrows():
-        for where in [(WORKLOADS[workload], name) for name, key in KEYS.items() if key == scheme]:
-            if (at, flows) == (load, "all") and where in table.index:
-                found[where] = {"all mean": float(row["mean"]), "all p99": float(row["p99"])}
+    row: Any
+    for row in said.reset_index().itertuples():
+        for where in [(WORKLOADS[row.workload], name) for name, key in KEYS.items() if key == row.scheme]:
+            if (row.load, row.flows) == (load, "all") and where in table.index:
+                found[where] = {"all mean": float(row.mean), "all p99": float(row.p99)}
     return found
 
 
@@ -217,7 +219,7 @@ def _all_flows(where: str, table: pd.DataFrame, marks: Mapping[tuple[str, str], 
             {
                 "bucket": f"{words}, all",
                 "statistic": f"{column.removeprefix('all ')} slowdown",
-                "ours": table.loc[(words, scheme), column],
+                "ours": cell(table, (words, scheme), column),
                 "theirs": value,
                 "within": share,
             }
@@ -244,16 +246,15 @@ def figure_6() -> Shown:
     # Points of the links' capacity, as the authors' own table of figure 6a has them (GRID): 20 to 22.
     gain = carried[2] - carried[1]
     table["carried at 0.8"] = [carried.get(int(value)) if key == "rounds" else None for key, value in rows]
-    beta = mean["beta"]
+    beta, channels = mean.xs("beta"), mean.xs("channels")
     checks = {
         f"offered 0.8, two rounds carry {carried[2]:.3f}, one {carried[1]:.3f} (paper: 18 to 24 points more)": bool(
             0.18 <= gain <= 0.24
         ),
-        "from one round to two the tail gets better": table.loc[("rounds", "2"), "all p99"]
-        < table.loc[("rounds", "1"), "all p99"],
+        "from one round to two the tail gets better": cell(table, ("rounds", "2"), "all p99")
+        < cell(table, ("rounds", "1"), "all p99"),
         "from two on more rounds cost latency": bool(mean.xs("rounds").loc["2":].is_monotonic_increasing),
-        "2 to 4 channels are no worse than 1 or 8": mean["channels"][["2", "4"]].max()
-        <= mean["channels"][["1", "8"]].min() * 1.01,
+        "2 to 4 channels are no worse than 1 or 8": channels[["2", "4"]].max() <= channels[["1", "8"]].min() * 1.01,
         f"beta above 1.1 costs no more than its longer phases: {beta['1.1']:.3g} to {beta['1.3']:.3g}": beta["1.3"]
         / beta["1.1"]
         < 1.3 / 1.1,
@@ -273,7 +274,7 @@ def figure_6a() -> Shown:
     base = cw.Scenario.load(setting.HERE / "figure-3a-sustained.toml")
     for rounds, listed in GRID.items():
         for channels, theirs in zip((1, 2, 4, 8), listed):
-            keys = {
+            keys: Keys = {
                 "transport": {"dcpim": {"rounds": rounds, "channels": channels}},
                 "name": f"figure-6a r {rounds}, k {channels}",
             }
@@ -300,7 +301,7 @@ def figure_6a() -> Shown:
     }
     panels = [lambda axes, who=who: pictures.grid(axes, table[who].unstack(), who) for who in table.columns]
     return Shown(
-        table.unstack(),
+        pd.DataFrame(table.unstack()),
         checks,
         draw(panels),
         [Held("dcpim", "the table of its authors' artifact, figure 6a", "paper", pd.DataFrame(held))],
@@ -339,15 +340,12 @@ def figure_7() -> Shown:
     table = pd.concat([table, ratio.iloc[1:].rename(index=lambda name: f"{name} / dcPIM")])
     rivals = ratio.loc[["DCTCP", "TCP CUBIC"]]
     mean, tail, long = rivals["short mean"], rivals["short p99"], rivals["long mean"]
-    checks = {
-        f"{size} flows, {statistic}: DCTCP {rivals.loc['DCTCP', f'{size} {statistic}']:.2f}, "
-        f"CUBIC {rivals.loc['TCP CUBIC', f'{size} {statistic}']:.2f} "
-        "times dcPIM's, in this order": bool(
-            1 < rivals.loc["DCTCP", f"{size} {statistic}"] < rivals.loc["TCP CUBIC", f"{size} {statistic}"]
-        )
-        for size in ("short", "long", "all")
-        for statistic in ("mean", "p99")
-    }
+    checks = {}
+    for size in ("short", "long", "all"):
+        for statistic in ("mean", "p99"):
+            dctcp, cubic = (cell(rivals, rival, f"{size} {statistic}") for rival in ("DCTCP", "TCP CUBIC"))
+            numbers = f"DCTCP {dctcp:.2f}, CUBIC {cubic:.2f} times dcPIM's, in this order"
+            checks[f"{size} flows, {statistic}: {numbers}"] = 1 < dctcp < cubic
     checks |= {
         f"short flows' mean {span(mean)} times dcPIM's (paper, hosts with Linux's stack: 21-43)": within(mean, 21, 43),
         f"their 99th percentile {span(tail)} times (paper: 34-76)": within(tail, 34, 76),

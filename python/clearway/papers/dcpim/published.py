@@ -34,6 +34,11 @@ def published(fabric: str = "leaf_spine") -> pd.DataFrame:
     )
 
 
+def published_for(theirs: pd.DataFrame, workload: str, load: float, scheme: str) -> pd.DataFrame:
+    """The rows of `published` for one workload, load and scheme, by class of flows."""
+    return pd.DataFrame(theirs.xs((workload, load, scheme), level=("workload", "load", "scheme")))
+
+
 def plotted(result: cw.Result, hosts_per_rack: int = 16, payload: int = 1_460) -> pd.DataFrame:
     """Each completed flow's bytes, and slowdown by the ideal time of the authors' plots, on the leaf-spine: it
     counts no header of the message's packets, so that long flows read 2.7% higher than by ours. Where packets carry

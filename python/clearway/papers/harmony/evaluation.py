@@ -5,6 +5,7 @@ A load counts payload; a search for the maximum sustainable load says how long m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import clearway as cw
 from clearway import harmony
 from clearway.papers import figures
-from clearway.papers.figures import Shown, draw
+from clearway.papers.figures import Shown, cell, draw, row
 
 from . import setting
 from .setting import DELTA_US, SPREAD, K, lasting, reserving, run, spread, sustain, table_of
@@ -21,12 +22,12 @@ from .setting import DELTA_US, SPREAD, K, lasting, reserving, run, spread, susta
 # Of virtual links, and of delta_admission in us: 63 us of a link have room for six RPCs of 128 KB.
 LINKS = (2, 4, 8, 16)
 
-DELTAS = (63, 126, 252)
+DELTAS: Sequence[float] = (63, 126, 252)
 
 LONGER_US = 126
 
 # The loads that a search chooses from.
-SEARCH = {"low": 0.05, "high": 0.95, "resolution": 0.05}
+SEARCH: dict[str, Any] = {"low": 0.05, "high": 0.95, "resolution": 0.05}
 
 LOADS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -47,7 +48,7 @@ def parameters_of(k: int, delta_us: float, scheme: str = "harmony", **more: Any)
 
 
 def region(
-    scenario: str, grid: list[tuple[str, int, float]], us: float, **search: Any
+    scenario: str, grid: Sequence[tuple[str, int, float]], us: float, **search: Any
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """The maximum sustainable load of each scheme, K and delta_admission, and each scheme's feasibility region: its
     edge over all runs in which no message was rejected."""
@@ -81,7 +82,7 @@ def message_bound_us(
 ) -> float:
     """The most from a message's arrival to its delivery, with one slot all along: its request's way,
     delta_admission, and from rsvp to complete."""
-    rtt_us = result.info["data_rtt_ps"] / 1e6
+    rtt_us = float(result.info["data_rtt_ps"]) / 1e6
     wire = size + 40 * -(-size // 1460)
     sending = harmony.message_delay_max_us(
         wire, k=k, switches=switches, rate_gbps=rate_gbps, unloaded_rtt_us=rtt_us, service=setting.service
@@ -97,15 +98,15 @@ def figure_5b() -> Shown:
         "testbed", "at 0.8", {**parameters_of(K, 630)[1], "traffic.0.arrivals.poisson.load": 0.8, **lasting(50_000)}
     )
     bound = message_bound_us(default, K, 630, 10, 3)
-    at = table.loc[("harmony", K, 630)]
-    loads = table["load"].unstack("delta us").droplevel("scheme")
+    at = row(table, ("harmony", K, 630))
+    loads = pd.DataFrame(table["load"].unstack("delta us")).droplevel("scheme")
     checks = {
         f"the worst delay at K = 8 is within its bound: {at['delay max us']:.0f} of {bound:.0f} us": at["delay max us"]
         <= bound,
         "a larger delta_admission sustains more, or as much": bool(
             (loads.diff(axis=1).iloc[:, 1:] >= -0.051).all(axis=None)
         ),
-        "more virtual links sustain more, from 1 to 8": loads.loc[8].mean() > loads.loc[1].mean(),
+        "more virtual links sustain more, from 1 to 8": bool(row(loads, 8).mean() > row(loads, 1).mean()),
     }
     panel = setting.regions("Testbed, 128 KB RPCs", edges, "delay max us", "worst delay (us)", bound)
     return Shown(table, checks, draw([panel]))
@@ -190,7 +191,8 @@ def figure_5d() -> Shown:
     share = table["share %"].unstack(["scheme", "load"])
     ours = table.xs("harmony", level="scheme")
     sustained = {
-        kb: [load for load in (0.4, 0.65, 0.9) if table.loc[(kb, "harmony", load), "rejected"] == 0] for kb in SIZES_5D
+        kb: [load for load in (0.4, 0.65, 0.9) if cell(table, (kb, "harmony", load), "rejected") == 0]
+        for kb in SIZES_5D
     }
     checks = {
         f"no delay above {most:.0f} us: at most {ours['worst us'].max():.0f}": bool((ours["worst us"] <= most).all()),
@@ -207,7 +209,8 @@ def figure_5d() -> Shown:
     )
     held = [figures.Held("harmony", "Figure 5d: sustained loads on the testbed", "paper", rows_held, "1 to 3")]
     columns = share.drop(columns=0.4, level="load")
-    columns.columns = [f"{'Harmony' if scheme == 'harmony' else 'ideal'}, {load:g}" for scheme, load in columns.columns]
+    pairs = zip(columns.columns.get_level_values("scheme"), columns.columns.get_level_values("load"))
+    columns.columns = [f"{'Harmony' if scheme == 'harmony' else 'ideal'}, {load:g}" for scheme, load in pairs]
     return Shown(
         table,
         checks,
@@ -269,10 +272,10 @@ def figure_6b() -> Shown:
         for name, result in at_load(load).items()
     }
     table = table_of(rows, ["load", "scheme"])
-    ratios = table.xs("Harmony", level=1) / table.xs("Fastpass", level=1)
+    ratios = pd.DataFrame(table.xs("Harmony", level=1) / table.xs("Fastpass", level=1))
     # The paper does not say at which load, so that it must hold at each.
     said = [
-        (f"load {load:g}", f"{column} slowdown / Fastpass's", float(ratios.loc[load, column]), theirs, 0.25)
+        (f"load {load:g}", f"{column} slowdown / Fastpass's", cell(ratios, load, column), theirs, 0.25)
         for load in ratios.index
         for column, theirs in (("mean", 2.0), ("p99", 1.3))
     ]
@@ -281,7 +284,7 @@ def figure_6b() -> Shown:
     panels = [
         setting.whiskers(
             f"load {load:g}",
-            {name: table.loc[(load, name)] for name in dict.fromkeys(table.index.get_level_values(1))},
+            {name: row(table, (load, name)) for name in dict.fromkeys(table.index.get_level_values(1))},
             "slowdown",
         )
         for load in (0.4, 0.6)
@@ -293,7 +296,7 @@ def where(result: cw.Result) -> pd.Series[float]:
     """Where the mean RPC's time goes, in us; the wait until it begins is that of probes."""
     times = pd.DataFrame({column: result.flows[column].astype(float) / 1e6 for column in SPENT})
     mean = times.groupby(np.asarray(result.flows["class"])).mean()
-    rpcs, begins = mean.loc["rpcs"], mean.loc["probes", "wait_ps"]
+    rpcs, begins = row(mean, "rpcs"), cell(mean, "probes", "wait_ps")
     return pd.Series(
         {
             "until it begins": begins,
@@ -317,7 +320,7 @@ def figure_6c() -> Shown:
             result = run("probes", f"{name} at {load:g}", {**keys, **both, "traffic.0.arrivals.poisson.load": load})
             rows[(load, label)] = where(result)
     table = table_of(rows, ["load", "scheme"])
-    ours, theirs = (table.xs(name, level=1) for name in ("Harmony", "Fastpass"))
+    ours, theirs = (pd.DataFrame(table.xs(name, level=1)) for name in ("Harmony", "Fastpass"))
     checks = {
         "Fastpass queues nowhere": bool((theirs["queueing"] < 0.05).all()),
         f"Harmony queues a little: at most {ours['queueing'].max():.2f} us, a twentieth of the mean completion": bool(
@@ -326,7 +329,7 @@ def figure_6c() -> Shown:
         "a message begins earlier with Harmony": bool((ours["until it begins"] < theirs["until it begins"]).all()),
     }
     panels = [
-        setting.bars(f"load {load:g}", table.xs(load, level=0), "mean completion (us)", stacked=True)
+        setting.bars(f"load {load:g}", pd.DataFrame(table.xs(load, level=0)), "mean completion (us)", stacked=True)
         for load in (0.6, 0.8)
     ]
     return Shown(table, checks, draw(panels, sharey=True))
@@ -405,7 +408,7 @@ def figure_7() -> Shown:
     panels += [
         setting.whiskers(
             f"RPCs, {mix}",
-            {name: table.loc[(mix, name)].filter(like="rpcs ").rename(lambda key: key[5:]) for name in names},
+            {name: row(table, (mix, name)).filter(like="rpcs ").rename(lambda key: key[5:]) for name in names},
             "slowdown",
         )
         for mix in mixes
@@ -435,12 +438,12 @@ def figure_8a() -> Shown:
             name, keys = parameters_of(k, delta)
             sets = {**keys, **lasting(us), "traffic.0.sizes.constant": f"{kb * 1000:g}B"}
             found = sustain("leaf-spine", f"{name} {kb:g} KB", sets, **SEARCH)
-            held = found.runs[found.runs["holds"].astype(bool)].sort_values("load")
-            at_half = held[held["load"] >= 0.5]["delay max us"]
+            sustained = found.runs[found.runs["holds"].astype(bool)].sort_values("load")
+            at_half = sustained[sustained["load"] >= 0.5]["delay max us"]
             rows[(kb, k, delta)] = pd.Series(
                 {
                     "load": found.load or 0.0,
-                    "worst / RTT": held["delay max us"].iloc[-1] / RTT_US if len(held) else np.nan,
+                    "worst / RTT": sustained["delay max us"].iloc[-1] / RTT_US if len(sustained) else np.nan,
                     "worst / RTT at 0.5": at_half.min() / RTT_US if len(at_half) else np.nan,
                 }
             ).astype(float)
@@ -538,18 +541,13 @@ def figure_8c() -> Shown:
         }
         rows[fabric] = pd.concat([pd.Series(more), spread(result), setting.waits_us(result)])
     table = table_of(rows, "fabric")
+    large, small = row(table, "fat-tree"), row(table, "leaf-spine")
     checks = {
-        f"none rejected on 1,024 hosts at load 0.6, of {table.loc['fat-tree', 'messages']:,.0f}": table.loc[
-            "fat-tree", "rejected at 0.6"
-        ]
-        == 0,
-        f"the fat-tree sustains {table.loc['fat-tree', 'sustained']:.2f}, "
-        f"the leaf-spine {table.loc['leaf-spine', 'sustained']:.2f}": bool(
-            table.loc["fat-tree", "sustained"] >= 0.8 * table.loc["leaf-spine", "sustained"]
+        f"none rejected on 1,024 hosts at load 0.6, of {large['messages']:,.0f}": bool(large["rejected at 0.6"] == 0),
+        f"the fat-tree sustains {large['sustained']:.2f}, the leaf-spine {small['sustained']:.2f}": bool(
+            large["sustained"] >= 0.8 * small["sustained"]
         ),
-        f"p99 slowdown within 10%: {table.loc['fat-tree', 'p99']:.2f} and {table.loc['leaf-spine', 'p99']:.2f}": bool(
-            table.loc["fat-tree", "p99"] < 1.1 * table.loc["leaf-spine", "p99"]
-        ),
+        f"p99 slowdown within 10%: {large['p99']:.2f} and {small['p99']:.2f}": bool(large["p99"] < 1.1 * small["p99"]),
     }
     return Shown(
         table,
@@ -585,27 +583,28 @@ def parameters() -> Shown:
                     }
                 ).astype(float)
     table = table_of(rows, ["K", "delta us", "refused"])
-    wait, give_up = (table.xs(refused, level="refused") for refused in ("wait", "give_up"))
-    over_k, over_delta = wait.xs(LONGER_US, level="delta us"), wait.xs(K, level="K")
+    wait, give_up = (pd.DataFrame(table.xs(refused, level="refused")) for refused in ("wait", "give_up"))
+    over_k = pd.DataFrame(wait.xs(LONGER_US, level="delta us"))
+    over_delta = pd.DataFrame(wait.xs(K, level="K"))
+    plain, default = cell(over_k, 1, "load"), cell(over_k, K, "load")
     checks = {
         "larger K rejects less": bool((over_k["rejected at 0.6 (%)"].diff().dropna() <= 0.01).all()),
         "larger delta_admission sustains more": bool((over_delta["load"].diff().dropna() >= -0.051).all()),
         "larger K delays more": bool(over_k["max at 0.6"].loc[2:].is_monotonic_increasing),
-        f"plain RSVP sustains less: {over_k.loc[1, 'load']:.2f} to {over_k.loc[K, 'load']:.2f}": over_k.loc[1, "load"]
-        < over_k.loc[K, "load"],
+        f"plain RSVP sustains less: {plain:.2f} to {default:.2f}": plain < default,
         "giving up at the first refusal sustains less": bool((give_up["load"] <= wait["load"]).all()),
     }
     both = table["load"].unstack("refused")
     panels = [
         setting.lines(
             f"delta_admission {LONGER_US} us",
-            both.xs(LONGER_US, level="delta us"),
+            pd.DataFrame(both.xs(LONGER_US, level="delta us")),
             "K",
             "sustained load",
             log_x=True,
             top=1,
         ),
-        setting.lines("K = 8", both.xs(K, level="K"), "delta_admission (us)", "sustained load", top=1),
+        setting.lines("K = 8", pd.DataFrame(both.xs(K, level="K")), "delta_admission (us)", "sustained load", top=1),
         setting.lines("Slowdown at load 0.6", over_k[["mean at 0.6", "max at 0.6"]], "K", "slowdown", log_x=True),
     ]
     return Shown(table, checks, draw(panels))
@@ -615,8 +614,9 @@ def retry() -> Shown:
     """A refused request that waits for a control round trip, and one that is tried at once, as section 3.1 has it to
     the letter."""
     rows = {}
+    settings: dict[str, dict[str, Any]] = {"a round trip": {}, "at once": {"retry_after": "0s"}}
     for load in (0.6, 0.8):
-        for label, more in (("a round trip", {}), ("at once", {"retry_after": "0s"})):
+        for label, more in settings.items():
             keys = reserving("harmony", **more)
             # The name of the first is that of `services`, whose run it is.
             name = " ".join([parameters_of(K, DELTA_US)[0], "1 ms", *more.values()])
@@ -645,7 +645,7 @@ def services() -> Shown:
             rows[(load, service)] = pd.concat([spread(result), setting.waits_us(result), pd.Series(more)])
     setting.service = kept
     table = table_of(rows, ["load", "service"])
-    fifo, in_turn = (table.xs(service, level="service") for service in ("fifo", "round_robin"))
+    fifo, in_turn = (pd.DataFrame(table.xs(service, level="service")) for service in ("fifo", "round_robin"))
     checks = {
         f"in turn the bound on waits is a third: {in_turn['wait bound'].iloc[0]:.2f} "
         f"of {fifo['wait bound'].iloc[0]:.2f} us": bool((in_turn["wait bound"] < 0.34 * fifo["wait bound"]).all()),

@@ -3,6 +3,8 @@ lone messages."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from matplotlib.axes import Axes
 from clearway import harmony
 from clearway._plots import COLOURS
 from clearway.papers import figures
-from clearway.papers.figures import Shown, draw
+from clearway.papers.figures import Shown, cell, draw, part
 
 from . import setting
 from .setting import K, run, table_of
@@ -81,7 +83,7 @@ def figure_1() -> Shown:
     }
     delays = table.groupby("Gbps")[["unloaded RTT us", "full buffer us"]].max()
     panels = [
-        setting.lines("Delays, fat-tree", np.log10(delays), "Gbps", "log10 of us", log_x=True),
+        setting.lines("Delays, fat-tree", pd.DataFrame(np.log10(delays)), "Gbps", "log10 of us", log_x=True),
         setting.lines("Messages below 1 BDP", shares, "Gbps", "share", log_x=True, top=1),
         setting.bars("Buffers", table[["buffer / capacity us"]], "us of all ports"),
     ]
@@ -106,14 +108,11 @@ def figure_4() -> Shown:
         )
     table = table_of(rows, "K")
     off = ((table["drawn"] - table["f(K, 32)"]) / table["standard error"]).abs()
+    one, many = (cell(table, k, "f(K, 32)") for k in (1, 64))
     checks = {
-        f"K = 1 fills {table.loc[1, 'f(K, 32)']:.3f} (paper: 1 - 1/e, 0.632, for many cores)": abs(
-            table.loc[1, "f(K, 32)"] - (1 - 1 / np.e)
-        )
-        < 0.01,
+        f"K = 1 fills {one:.3f} (paper: 1 - 1/e, 0.632, for many cores)": abs(one - (1 - 1 / math.e)) < 0.01,
         "drawings give the theorem, within 4 standard errors": bool((off < 4).all()),
-        "more virtual links fill more, towards 1": table["f(K, 32)"].is_monotonic_increasing
-        and table.loc[64, "f(K, 32)"] > 0.95,
+        "more virtual links fill more, towards 1": table["f(K, 32)"].is_monotonic_increasing and many > 0.95,
     }
     columns = table[["f(K, 32)", "drawn", "among free links", "4 tries"]]
     numbers = [
@@ -122,7 +121,7 @@ def figure_4() -> Shown:
     ]
     rows_held = pd.DataFrame(numbers, columns=list(figures.Held.COLUMNS))
     paper = pd.DataFrame(
-        [("K = 1", "slots filled / ideal", table.loc[1, "drawn"], 1 - 1 / np.e, 0.02)], columns=rows_held.columns
+        [("K = 1", "slots filled / ideal", table.loc[1, "drawn"], 1 - 1 / math.e, 0.02)], columns=rows_held.columns
     )
     held = [
         figures.Held("harmony", "Theorem 3.2, 1,000 drawings", "closed form", rows_held),
@@ -242,7 +241,7 @@ def theory() -> Shown:
             3.15,
             0.005,
         ),
-        ("K = 1, 32 cores", "f(K, C)", harmony.slot_efficiency(1, 32), 1 - 1 / np.e, 0.02),
+        ("K = 1, 32 cores", "f(K, C)", harmony.slot_efficiency(1, 32), 1 - 1 / math.e, 0.02),
     ]
     table = pd.DataFrame(said, columns=list(figures.Held.COLUMNS))
     held = figures.Held("harmony", "section 3.3: numbers of its theorems", "paper", table, "none")
@@ -272,16 +271,16 @@ def counterexample() -> Shown:
         if (result.flows["status"] != "completed").any():
             raise ValueError(f"{result.name}: a message was not delivered")
     table = table_of(rows, ["service", "switch"]).astype(float)
-    fifo, in_turn = table.loc["fifo"], table.loc["round_robin"]
+    fifo, in_turn = part(table, "fifo"), part(table, "round_robin")
+    waited, theorem = cell(fifo, 3, "packets"), cell(fifo, 3, "theorem 3.1")
     # Control packets wait beside data: a few of 40 bytes.
     few = 10 * 40 / packet
     checks = {
-        f"in the order of arrival {fifo.loc[3, 'packets']:.2f} packets wait, "
-        f"above Theorem 3.1's {fifo.loc[3, 'theorem 3.1']:g}": bool(
-            int(fifo.loc[3, "packets"]) == 7 and fifo.loc[3, "theorem 3.1"] == 6
+        f"in the order of arrival {waited:.2f} packets wait, above Theorem 3.1's {theorem:g}": (
+            int(waited) == 7 and theorem == 6
         ),
         "and no more than is proven of it, at each switch": bool((fifo["packets"] <= fifo["proven"] + few).all()),
-        f"in turn {in_turn.loc[3, 'packets']:.2f} wait, and i (K - 1) or fewer at each switch": bool(
+        f"in turn {cell(in_turn, 3, 'packets'):.2f} wait, and i (K - 1) or fewer at each switch": bool(
             (in_turn["packets"] <= in_turn["proven"] + few).all()
         ),
     }

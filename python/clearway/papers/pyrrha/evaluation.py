@@ -9,7 +9,7 @@ import pandas as pd
 
 import clearway as cw
 from clearway.papers import figures
-from clearway.papers.figures import Held, Shown, draw
+from clearway.papers.figures import Held, Shown, cell, draw, part, row
 
 from . import scenes
 from .scenes import CLASSES, bars, buffers, by_size, class_bars, fct, keys, lines, longest, mix, queueing, run, table_of
@@ -35,7 +35,7 @@ def rates(result: cw.Result) -> pd.DataFrame:
 
 def gain(table: pd.DataFrame, base: str, ours: str, column: str) -> float:
     """How many times less it is."""
-    return float(table.loc[base, column] / table.loc[ours, column])
+    return cell(table, base, column) / cell(table, ours, column)
 
 
 def against_paper(scheme: str, where: str, rows: list[tuple[str, str, float, float, float]], seeds: str = "1") -> Held:
@@ -52,18 +52,20 @@ def figure_2() -> Shown:
     table = pd.DataFrame(
         {name: rate[(rate.index > 0.1) & (rate.index < 2 * scenes.scale)].mean() for name, rate in over_time.items()}
     ).T
+    pfc, separate = row(table, "PFC"), row(table, "per-flow")
     checks = {
-        "PFC: vulnerable flows get less than half of what they get with per-flow queues": table.loc["PFC", "vulnerable"]
-        < 0.5 * table.loc["per-flow", "vulnerable"],
-        "PFC: background flows lose goodput": table.loc["PFC", "background"]
-        < 0.9 * table.loc["per-flow", "background"],
+        "PFC: vulnerable flows get less than half of what they get with per-flow queues": bool(
+            pfc["vulnerable"] < 0.5 * separate["vulnerable"]
+        ),
+        "PFC: background flows lose goodput": bool(pfc["background"] < 0.9 * separate["background"]),
         **{
-            f"{bfc}: vulnerable flows get less than with per-flow queues": table.loc[bfc, "vulnerable"]
-            < 0.9 * table.loc["per-flow", "vulnerable"]
+            f"{bfc}: vulnerable flows get less than with per-flow queues": bool(
+                cell(table, bfc, "vulnerable") < 0.9 * separate["vulnerable"]
+            )
             for bfc in ("BFC-32", "BFC-32 (published)")
         },
         "Pyrrha: vulnerable and background flows get what per-flow queues give, within 10%": bool(
-            (table.loc["Pyrrha", list(UNCONGESTED)] / table.loc["per-flow", list(UNCONGESTED)]).between(0.9, 1.1).all()
+            (row(table, "Pyrrha") / separate)[list(UNCONGESTED)].between(0.9, 1.1).all()
         ),
         "the incast loses nothing: within 5% of each other": bool(table["incast"].max() < 1.05 * table["incast"].min()),
     }
@@ -113,7 +115,8 @@ def figure_3() -> Shown:
     rows = [("all", "p99 FCT over PFC, times less", accelerated, 1.46, 0.1)]
     table = pd.concat({start: shown.table for start, shown in by_start.items()})
     table["p99 times less"] = [
-        table.loc[(start, "DCQCN + PFC"), "all p99"] / p99 for (start, _), p99 in table["all p99"].items()
+        cell(table, (start, "DCQCN + PFC"), "all p99") / p99
+        for start, p99 in zip(table.index.get_level_values(0), table["all p99"])
     ]
     held = [against_paper("dcqcn over pyrrha", "figure 3", rows, seeds="1 to 3")]
     return Shown(table, {}, by_start["1ms"].picture, held)
@@ -166,7 +169,7 @@ def figure_7() -> Shown:
         for parts in (2, 3, 4, 6):
             result = storm(parts, setting, starts, sets)
             counts = isolation_queues(result)
-            most = counts.loc[counts["all"].idxmax()]
+            most = row(counts, counts["all"].idxmax())
             assigned = result.links.to_pandas().groupby("tier", observed=True)["own_queues_max"].max()
             at = counts.groupby(level="at")["all"].max()
             rows[setting, f"{parts - 1}/{parts}"] = {
@@ -182,7 +185,7 @@ def figure_7() -> Shown:
     table = pd.DataFrame(rows).T.rename_axis(["setting", "senders"])
     held = []
     for setting in settings:
-        most = table.loc[setting][["up", "down"]].max(axis=1)
+        most = part(table, setting)[["up", "down"]].max(axis=1)
         # 6 to 20: 13 and 54% of it either way.
         statistic = "isolation queues with packets at a port, at most"
         of_setting = [(f"{share} send", statistic, float(most[share]), 13.0, 0.54) for share in most.index]
@@ -260,10 +263,10 @@ def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[s
 def figure_10() -> Shown:
     """Testbed: goodput when S1, S2 and VS start one after the other, and in Gbps on the wire when all send."""
     over_time, table = testbed(("S1", "S2", "VS"), "figure 10", 5)
-    more = float(table.loc["Pyrrha", "all"] - table.loc["PFC", "all"])
+    more = cell(table, "Pyrrha", "all") - cell(table, "PFC", "all")
     rows = [
-        ("VS", "Gbps on the wire", float(table.loc["Pyrrha", "VS to VR"]), 66.7, 0.05),
-        ("incast", "Gbps on the wire", float(table.loc["Pyrrha", "incast"]), 100.0, 0.05),
+        ("VS", "Gbps on the wire", cell(table, "Pyrrha", "VS to VR"), 66.7, 0.05),
+        ("incast", "Gbps on the wire", cell(table, "Pyrrha", "incast"), 100.0, 0.05),
         ("all", "Gbps more than PFC", more, 26.7, 0.1),
     ]
     # Under PFC the core serves VS and S2 as they come, and S2 gets half of R1's link: both get 50 Gbps, so that all get
@@ -281,10 +284,10 @@ def figure_24() -> Shown:
     """Testbed: the same in the order S2, VS, S1, so that the root moves from the core to the destination's ToR."""
     over_time, table = testbed(("S2", "VS", "S1"), "figure 24", 2)
     rows = [
-        ("VS", "Gbps on the wire", float(table.loc["Pyrrha", "VS to VR"]), 66.7, 0.05),
-        ("incast", "Gbps on the wire", float(table.loc["Pyrrha", "incast"]), 100.0, 0.05),
+        ("VS", "Gbps on the wire", cell(table, "Pyrrha", "VS to VR"), 66.7, 0.05),
+        ("incast", "Gbps on the wire", cell(table, "Pyrrha", "incast"), 100.0, 0.05),
     ]
-    checks = {"more in all than PFC": bool(table.loc["Pyrrha", "all"] > table.loc["PFC", "all"])}
+    checks = {"more in all than PFC": cell(table, "Pyrrha", "all") > cell(table, "PFC", "all")}
     picture = draw([lines(pair, rate, "ms", "Gbps", log_y=False) for pair, rate in over_time.items()], sharey=True)
     return Shown(table, checks, picture, [against_paper("pyrrha", "figure 24", rows)])
 
@@ -330,10 +333,9 @@ def figure_11() -> Shown:
             abs(incast["Pyrrha"] / incast["PFC"] - 1) < 0.1
         )
         for few, many in (BFC[:2], BFC[2:]):
-            shown.checks[f"{workload}: {many}'s vulnerable 99th percentile is no higher than {few}'s"] = bool(
-                shown.table.loc[(workload, many), "vulnerable p99"]
-                <= 1.05 * shown.table.loc[(workload, few), "vulnerable p99"]
-            )
+            of_few, of_many = (cell(shown.table, (workload, bfc), "vulnerable p99") for bfc in (few, many))
+            said = f"{workload}: {many}'s vulnerable 99th percentile is no higher than {few}'s"
+            shown.checks[said] = of_many <= 1.05 * of_few
     pfc, ours = (shown.table.xs(name, level=1) for name in ("PFC", "Pyrrha"))
     less = 100 * (1 - (ours / pfc)[[f"{group} mean" for group in UNCONGESTED]])
     lower = (pfc / ours)[[f"{group} p99" for group in UNCONGESTED]]
@@ -385,12 +387,9 @@ def figure_14() -> Shown:
             times = float(total["DCQCN + PFC"] / total[f"DCQCN + Pyrrha{setting}"])
             # The paper's 1.8 to 6.2: 4 and 55% of it either way.
             of_setting.append((workload, "what waits in all over PFC, times less", times, 4.0, 0.55))
-            checks[f"{workload}{setting}: less at the destination's ToR"] = bool(
-                table.loc["DstToR", f"DCQCN + Pyrrha{setting}"] < table.loc["DstToR", "DCQCN + PFC"]
-            )
-            checks[f"{workload}{setting}: more at the source's ToR"] = bool(
-                table.loc["SrcToR", f"Pyrrha{setting}"] > table.loc["SrcToR", "DCQCN + PFC"]
-            )
+            pfc, alone, both = (table[name] for name in ("DCQCN + PFC", f"Pyrrha{setting}", f"DCQCN + Pyrrha{setting}"))
+            checks[f"{workload}{setting}: less at the destination's ToR"] = bool(both["DstToR"] < pfc["DstToR"])
+            checks[f"{workload}{setting}: more at the source's ToR"] = bool(alone["SrcToR"] > pfc["SrcToR"])
     panels = [bars(workload, table, y="waits at once (KB)") for workload, table in tables.items()]
     held = [
         against_paper(f"dcqcn over pyrrha{setting}", "figure 14 (1.8 to 6.2 times less)", of_setting)
@@ -407,17 +406,17 @@ def figure_18() -> Shown:
         for workload in scenes.WORKLOADS
     }
     table = pd.concat(rows)
-    means, tails = (table.xs(column, level=1) for column in ("mean", "p99"))
+    means, tails = (pd.DataFrame(table.xs(column, level=1)) for column in ("mean", "p99"))
     checks = {
         f"{workload}: Pyrrha's mean is PFC's, within 10%": abs(
-            means.loc[workload, "Pyrrha"] / means.loc[workload, "PFC"] - 1
+            cell(means, workload, "Pyrrha") / cell(means, workload, "PFC") - 1
         )
         < 0.1
         for workload in scenes.WORKLOADS
     }
     checks |= {
-        f"{workload}: per-flow queues' mean is less than PFC's": bool(
-            means.loc[workload, "per-flow"] < means.loc[workload, "PFC"]
+        f"{workload}: per-flow queues' mean is less than PFC's": (
+            cell(means, workload, "per-flow") < cell(means, workload, "PFC")
         )
         for workload in scenes.WORKLOADS
     }
@@ -446,19 +445,19 @@ def figure_23() -> Shown:
     table = pd.concat(tables)
     checks = {}
     for workload in ("Memcached", "Web Server"):
-        pfc, ours = (table.loc[(workload, pair)] for pair in pairs)
+        pfc, ours = (part(table, (workload, pair)) for pair in pairs)
         checks[f"{workload}: vulnerable flows wait at the core with PFC, and less with Pyrrha"] = bool(
-            pfc.loc["vulnerable"].idxmax() == "core"
-            and ours.loc["vulnerable"].sum() < 0.5 * pfc.loc["vulnerable"].sum()
+            row(pfc, "vulnerable").idxmax() == "core"
+            and row(ours, "vulnerable").sum() < 0.5 * row(pfc, "vulnerable").sum()
         )
         checks[f"{workload}: with Pyrrha incast flows wait at the source's ToR and the core"] = bool(
-            ours.loc["incast", "DstToR"] < 0.5 * ours.loc["incast"].sum()
+            cell(ours, "incast", "DstToR") < 0.5 * row(ours, "incast").sum()
         )
 
     def panel(workload: str, group: str) -> Any:
         return bars(
             f"{workload}, {group}",
-            pd.DataFrame({pair: table.loc[(workload, pair, group)] for pair in pairs}),
+            pd.DataFrame({pair: row(table, (workload, pair, group)) for pair in pairs}),
             y="queueing (us)",
             log=False,
         )
@@ -540,11 +539,11 @@ def figure_16() -> Shown:
         )
     ]
     checks = {
-        "queues on the way up are shorter with DRILL": bool(
-            table.loc["DRILL, Pyrrha", "SrcToR"] < table.loc["Pyrrha", "SrcToR"]
+        "queues on the way up are shorter with DRILL": (
+            cell(table, "DRILL, Pyrrha", "SrcToR") < cell(table, "Pyrrha", "SrcToR")
         ),
-        "incast flows take longer with DRILL": bool(
-            table.loc["DRILL, Pyrrha", "incast mean"] > table.loc["Pyrrha", "incast mean"]
+        "incast flows take longer with DRILL": (
+            cell(table, "DRILL, Pyrrha", "incast mean") > cell(table, "Pyrrha", "incast mean")
         ),
     }
     plain = table.rename(index={"DRILL, Pyrrha": "DRILL + Pyrrha"})
@@ -565,22 +564,24 @@ def figure_17() -> Shown:
     """99th percentile in us of uncongested Memcached flows by the size of incast flows in bandwidth-delay products."""
     pairs = ("BFC-32", "BFC-32 (published)", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha")
     bdps = (0.5, 1, 2, 4, 8)
-    table = pd.DataFrame(index=pd.Index(bdps, name="BDP"), columns=list(pairs), dtype=float)
+    rows: dict[float, dict[str, float]] = {}
     for size in bdps:
+        rows[size] = {}
         incast = {"traffic.0.sizes": {"constant": f"{round(size * 44) * 1460}B"}}
         for pair in pairs:
             result = mix("Memcached", pair, f"incast {size:g}", incast)
             times = result.flows["fct_ps"].astype(float)[scenes.classes(result).isin(UNCONGESTED)] / 1e6
-            table.loc[size, pair] = np.quantile(times, 0.99)
+            rows[size][pair] = float(np.quantile(times, 0.99))
+    table = pd.DataFrame(rows).T.rename_axis("BDP")
     stable = table["Pyrrha"].max() / table["Pyrrha"].min()
     checks = {
         f"Pyrrha is stable: within {stable:.2f} times": stable < 1.25,
         **{
-            f"{bfc}'s grows with the incast": bool(table.loc[8, bfc] > 1.25 * table.loc[0.5, bfc])
+            f"{bfc}'s grows with the incast": cell(table, 8, bfc) > 1.25 * cell(table, 0.5, bfc)
             for bfc in ("BFC-32", "BFC-32 (published)")
         },
-        "DCQCN over PFC: stable from three products on, within 1.25 times": bool(
-            table.loc[8, "DCQCN + PFC"] < 1.25 * table.loc[4, "DCQCN + PFC"]
+        "DCQCN over PFC: stable from three products on, within 1.25 times": (
+            cell(table, 8, "DCQCN + PFC") < 1.25 * cell(table, 4, "DCQCN + PFC")
         ),
     }
     return Shown(table, checks, draw([lines("Uncongested flows", table, "incast flows (BDP)", "99th percentile (us)")]))
@@ -626,13 +627,13 @@ def figure_26() -> Shown:
     )
     table = pd.concat(tables)
     checks = {
-        f"{pair}: background flows queue longer at the source's ToR without": bool(
-            up.loc[pair, "no window"] > up.loc[pair, "1 BDP"]
+        f"{pair}: background flows queue longer at the source's ToR without": (
+            cell(up, pair, "no window") > cell(up, pair, "1 BDP")
         )
         for pair in pairs
     }
     worse = {
-        pair: table.loc[("no window", pair), "background mean"] / table.loc[("1 BDP", pair), "background mean"]
+        pair: cell(table, ("no window", pair), "background mean") / cell(table, ("1 BDP", pair), "background mean")
         for pair in ("DCQCN + PFC", "Pyrrha", "HPCC + PFC")
     }
     checks["Pyrrha suffers the least: " + ", ".join(f"{pair} {times:.2f}" for pair, times in worse.items())] = worse[
