@@ -29,8 +29,8 @@ def jain(shares: Iterable[float]) -> float:
 
 
 def weights() -> Shown:
-    """Beyond the paper: 100 entities with the weights 1 to 100 and seven congestion controls, and how much of what its
-    weight gives it each gets."""
+    """Beyond the paper: 100 entities with weights 1 to 100 and seven congestion controls: each entity's rate as a share
+    of what its weight entitles it to."""
     ways: dict[str, tuple[float, Keys]] = {
         "physical queue, 100 Gbps": (100, {**PQ, "measure.end": "200ms"}),
         "AQ, 100 Gbps": (100, {"measure.end": "200ms"}),
@@ -51,8 +51,8 @@ def weights() -> Shown:
 
 
 def round_trips() -> Shown:
-    """Beyond the paper: rates of eight entities of equal weight on 10 Gbps, in Gbps, whose round trips are 20 us to 2
-    ms."""
+    """Beyond the paper: rates in Gbps of eight entities with equal weights on a link of 10 Gbps and with round trips of
+    20 us to 2 ms."""
     ways: dict[str, Keys] = {
         "newreno, physical queue": PQ,
         "dctcp, physical queue": {**PQ, "transport": "dctcp", "switch.marking": {"step": {"threshold": "100KB"}}},
@@ -73,7 +73,8 @@ def round_trips() -> Shown:
 
 
 def headroom() -> Shown:
-    """Beyond the paper: rates of two entities and waits in the physical queue, by the rate that AQs leave free."""
+    """Beyond the paper: rates of two entities and queueing delay in the physical queue, by the share of the link's rate
+    that AQs leave free."""
     rows = {}
     for share in HEADROOMS:
         result = run("beyond-headroom", f"headroom {share:g}", {"sharing": {"aq": {"headroom": share}}})
@@ -113,8 +114,8 @@ def threshold() -> Shown:
 
 
 def dcpim() -> Shown:
-    """Beyond the paper: hosts that may send and receive 4 of their links' 10 Gbps: mean slowdown, and packets sent
-    again for each that had to be sent, by transport and load."""
+    """Beyond the paper: hosts that may use 4 of their links' 10 Gbps in each direction: mean slowdown, and packets sent
+    again for each packet of data, by transport and load."""
     ways: dict[str, Keys] = {
         "dcpim, physical queue": PQ,
         **{f"{transport}, AQ": {"transport": transport} for transport in ("dcpim", "dctcp", "cubic")},

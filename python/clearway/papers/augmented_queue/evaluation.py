@@ -149,7 +149,7 @@ TABLE_2_FOUR = ((8.9, 0.1, 0.2, 0.1), (2.4, 2.3, 2.4, 2.2))
 
 
 def figure_1() -> Shown:
-    """Throughput of two congestion controls of ten flows each in a physical queue."""
+    """Throughput of two congestion controls, ten flows each, that share a physical queue."""
     paper = {
         ("cubic", "dctcp"): "0.7 + 8.7",
         ("cubic", "swift"): "Swift below 0.2",
@@ -165,7 +165,7 @@ def figure_1() -> Shown:
             for side, (control, rate) in enumerate(zip(pair, row)):
                 axes.bar(place + 0.4 * side - 0.2, rate, 0.38, color=COLOURS[FOUR.index(control)])
         axes.set_xticks(range(len(rows)), [name.replace(" + ", "\n") for name in rows], fontsize=8)
-        axes.set(ylabel="Gbps", title="Two controls of ten flows each in a physical queue", ylim=(0, 11))
+        axes.set(ylabel="Gbps", title="Two congestion controls, ten flows each, in one physical queue", ylim=(0, 11))
         patches = [mpl.patches.Patch(color=colour) for colour in COLOURS[: len(FOUR)]]
         axes.legend(patches, [NAMES[control] for control in FOUR], ncols=4, fontsize=8)
 
@@ -180,7 +180,7 @@ FOUR = ["cubic", "newreno", "dctcp", "swift"]
 
 
 def table_2() -> Shown:
-    """Throughput of entities with a congestion control each, in Gbps."""
+    """Throughput, in Gbps, of entities with different congestion controls."""
     rows: dict[str, dict[str, str]] = {}
     shares: list[tuple[str, str, float, float, float]] = []
     cells_aq: list[tuple[str, str, float, float, float]] = []
@@ -212,7 +212,7 @@ def table_2() -> Shown:
 
 
 def figure_6() -> Shown:
-    """Completion time of one entity's web search flows by its number of VMs, over that with PQ."""
+    """Completion time of one entity's web search flows by its number of VMs, relative to PQ."""
     table = pd.DataFrame(index=pd.Index([1, 2, 4, 8], name="VMs"), columns=list(BOTH), dtype=float)
     for vms in table.index:
         keys = {"traffic.0.senders": hosts(0, vms), "traffic.0.receivers": hosts(8, vms)}
@@ -232,7 +232,7 @@ def figure_6() -> Shown:
 
 
 def figure_7() -> Shown:
-    """Fairness between entity A of one VM and entity B of several: by completion times, and by rates while both
+    """Fairness between entity A with one VM and entity B with several: by completion times, and by rates while both
     send."""
     vms = pd.Index(range(1, 9), name="VMs of B")
     times, rates = (pd.DataFrame(index=vms, columns=list(BOTH), dtype=float) for _ in range(2))
@@ -269,7 +269,7 @@ def fullest(result: cw.Result, traffic: str) -> float:
 
 
 def figure_8() -> Shown:
-    """Throughput of an entity of one flow, A, beside one of several, B."""
+    """Throughput of entity A with one flow and of entity B with several."""
     ways = {"PQ": (PQ, 1), "AQ, 1:1": (AQ, 1), "AQ, 1:2": (AQ, 2)}
     table, checks = pd.DataFrame(index=pd.Index([2**i for i in range(7)], name="flows of B")), {}
     rows: list[tuple[str, str, float, float, float]] = []
@@ -296,7 +296,7 @@ def figure_8() -> Shown:
 
 
 def figure_9() -> Shown:
-    """Throughput of TCP and UDP entities that come and go, in Gbps, at the end of each step of 100 ms."""
+    """Throughput, in Gbps, of TCP and UDP entities that start and stop, at the end of each step of 100 ms."""
     rates = {way: run("figure-9", way, sharing).entity_rates() / 1e9 for way, sharing in (("PQ", PQ), ("AQ", AQ))}
     steps, checks = {}, {}
     rows: list[tuple[str, str, float, float, float]] = []
@@ -335,7 +335,8 @@ PAIRS = [("cubic", "dctcp"), ("newreno", "dctcp"), ("illinois", "dctcp"), ("cubi
 
 
 def figure_10() -> Shown:
-    """Two entities of four VMs with a congestion control each: fairness, and completion time of both together in s."""
+    """Two entities of four VMs, each with its own congestion control: fairness, and the time in s until both have
+    finished."""
     names = pd.Index([f"{NAMES[a]} + {NAMES[b]}" for a, b in PAIRS])
     fair, total = (pd.DataFrame(index=names, columns=list(BOTH), dtype=float) for _ in range(2))
     for name, pair in zip(names, PAIRS):
@@ -379,7 +380,7 @@ def figure_10() -> Shown:
 
 
 def table_3() -> Shown:
-    """Outbound and inbound rates of VM A over 100 ms each, least to most, in Gbps on the wire."""
+    """Lowest and highest outbound and inbound rate of VM A, averaged over 100 ms, in Gbps on the wire."""
     paper = {
         "PQ": ("23.1 to 23.6", "23.2 to 23.6"),
         "PRL": ("4.8 to 5.1", "14.6 to 15.3"),
@@ -414,7 +415,7 @@ def table_3() -> Shown:
 
 
 def table_4() -> Shown:
-    """An entity at 25 Gbps in its own physical queue, and under an AQ of that rate on a link of 100 Gbps."""
+    """An entity at 25 Gbps: with a physical queue of its own, and with an AQ of that rate on a link of 100 Gbps."""
     paper = {"cubic": (23.6, 698, 23.6, 687), "newreno": (23.6, 721, 23.6, 712), "dctcp": (23.5, 88, 23.6, 86)}
     rows, checks = {}, {}
     delays: list[tuple[str, str, float, float, float]] = []
@@ -456,7 +457,7 @@ def table_4() -> Shown:
 
 
 def figure_12() -> Shown:
-    """Memory of AQs, in bytes: 15 a row as in the paper, and what our hash table of them takes."""
+    """Memory of AQs, in bytes: 15 for each AQ as in the paper, and the size of our hash table."""
     example = ["cargo", "run", "--quiet", "--profile", "fast-build", "-p", "clearway-sharing", "--example", "aq_table"]
     text = subprocess.run(example, check=True, text=True, stdout=subprocess.PIPE).stdout
     measured = {int(n): float(each) for n, each in re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) ", text, re.MULTILINE)}

@@ -102,8 +102,8 @@ def draw(table: pd.DataFrame) -> Picture:
 
 
 def least_limit() -> Shown:
-    """The least AQ limit at which a control gets 95% of its rate, in packets and bandwidth-delay products (section
-    6's open question)."""
+    """The smallest AQ limit with which a congestion control gets 95% of its rate, in packets and in bandwidth-delay
+    products (section 6's open question)."""
     cases = [Case(*case) for case in product(CONTROLS, RATES_GBPS, LINKS_GBPS, FLOWS)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(least, cases))

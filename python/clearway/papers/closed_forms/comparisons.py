@@ -19,7 +19,8 @@ def _shown(found: list[Held]) -> Shown:
 
 
 def all_transports() -> Shown:
-    """Every transport: a packet alone, a message alone, eight messages over one link, a packet each from 16 hosts."""
+    """Every transport: one packet alone, one message alone, eight messages over one link, and one packet from each of
+    16 hosts."""
     return _shown([transports.transport(name) for name in setting.names("transport")])
 
 
@@ -29,14 +30,14 @@ def loss() -> Shown:
 
 
 def congestion() -> Shown:
-    """Queues and rates at rest: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery, HPCC's
-    utilisation."""
+    """Queues and rates in steady state: DCTCP's sawtooth, Swift's target, DCQCN's fluid model, TIMELY's recovery,
+    HPCC's utilisation."""
     return _shown([tcp.dctcp(), tcp.swift(), rdma.dcqcn(), rdma.timely(), rdma.hpcc()])
 
 
 def flow_control() -> Shown:
-    """Flow control between neighbours: PFC's threshold and headroom, per-flow queues' shares, BFC's threshold, who
-    is not held back."""
+    """Flow control between neighbours: PFC's threshold and headroom, shares of per-flow queues, BFC's threshold, which
+    flows are not held back."""
     return _shown([links.pfc(), links.per_flow_queues(), links.bfc(), links.bfc_full(), links.congestion_isolation()])
 
 

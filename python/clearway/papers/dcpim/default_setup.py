@@ -55,8 +55,8 @@ from .setting import (
 
 
 def figure_3a() -> Shown:
-    """The highest load that each scheme sustains, of three workloads: where unfinished work does not grow. Over
-    seeds, with confidence."""
+    """The highest load at which unfinished work does not grow, for each scheme and three workloads: mean over seeds and
+    95% confidence interval."""
     rows = {}
     said = published_loads()
     for workload, words in WORKLOADS.items():
@@ -118,8 +118,8 @@ def _confidence(values: Sequence[float]) -> tuple[float, float]:
 
 
 def figure_3() -> Shown:
-    """Slowdown at load 0.6 on the leaf-spine by the ideal time of the paper's plots: all flows (3b), and by size (3c
-    to 3e)."""
+    """Slowdown at load 0.6 on the leaf-spine, with the ideal completion time of the paper's plots: all flows (3b), and
+    by size (3c to 3e)."""
     ours = {
         (workload, words, scheme): by_class(as_plotted(scheme, as_run(f"figure-3-{workload}", scheme, keys)))
         for workload, words in WORKLOADS.items()
@@ -163,8 +163,8 @@ THEIR_FLOWS = 1_000_000
 
 
 def figure_3b() -> Shown:
-    """dcPIM's slowdown at loads 0.5 to 0.8, three workloads, by the ideal time of the paper's plots; their numbers
-    beside. Hours; --scale makes it shorter, and slowdowns at high loads smaller."""
+    """dcPIM's slowdown at loads 0.5 to 0.8 for three workloads, with the ideal completion time of the paper's plots,
+    beside the paper's numbers. Takes hours; --scale shortens it, but lowers the slowdowns at high loads."""
     theirs = published()
     rows, held = {}, []
     for workload, words in WORKLOADS.items():
@@ -198,8 +198,8 @@ def figure_3b() -> Shown:
 
 
 def reference() -> Shown:
-    """The authors' program on the same flows: 144 lone ones, and 10,000 of web search; with its departures, and as
-    the paper says."""
+    """Ours and the authors' program on the same flows, 144 that are each alone in the network and 10,000 of web search:
+    with the program's departures from the paper, and as the paper says."""
     lone, listed = (
         pd.read_csv(REFERENCE / name) for name in ("reference_single_flow.csv", "reference_websearch_0.6_ae2022.csv")
     )
@@ -256,7 +256,8 @@ THEIR_RUNS = {
 
 
 def reference_imc10() -> Shown:
-    """The authors' program on as many IMC10 flows, drawn otherwise: with its departures, and as the paper says."""
+    """Ours and the authors' program on as many IMC10 flows, drawn independently: with the program's departures from the
+    paper, and as the paper says."""
     held, tables = [], {}
     for (load, flows), classes in THEIR_RUNS.items():
         theirs = pd.DataFrame(classes, index=["mean", "p99"]).T
@@ -292,8 +293,8 @@ DEPARTURES: Mapping[str, object] = {
 
 
 def departures() -> Shown:
-    """What each departure of the authors' program from the paper does to slowdown, on that program's 10,000
-    web-search flows."""
+    """Slowdown with each departure of the authors' program from the paper, on that program's 10,000 web-search
+    flows."""
     listed = pd.read_csv(REFERENCE / "reference_websearch_0.6_ae2022.csv")
     times = {}
     keys: Keys
@@ -348,8 +349,8 @@ def trend(table: pd.DataFrame, numbers: bool, schemes: Sequence[str] = tuple(PAP
 
 
 def clocks() -> Shown:
-    """Clocks that don't agree (section 3.5): IMC10 at load 0.6 with each host's ahead by up to so much, and running
-    fast or slow."""
+    """Unsynchronised clocks (section 3.5): slowdown of IMC10 at load 0.6, by the largest clock offset and drift of a
+    host."""
     rows = {}
     for drift in DRIFTS_PPM:
         for offset in OFFSETS_US:

@@ -40,8 +40,8 @@ from .setting import (
 
 
 def figure_4a() -> Shown:
-    """A shuffle from rack to rack, with an incast of 50 every 100 us at first: data that comes for the first time,
-    over what the receivers' links could carry. The authors' traffic and metric."""
+    """Shuffle between racks, at first with a 50-to-1 incast every 100 us: data received, without retransmissions, as a
+    share of the capacity of the receivers' links. The authors' traffic and metric."""
     used = {
         scheme: _use(run("figure-4a-bursty", scheme, keys, flows=False)) * 144 / 16
         for scheme, keys in wanted(ALL).items()
@@ -93,8 +93,8 @@ def _settles(use: pd.Series[float], level: float) -> float:
 
 
 def figure_4b() -> Shown:
-    """All flows of BDP + 1, dcPIM's worst case: mean and 99th percentile of slowdown by the ideal time of the
-    paper's plots."""
+    """All flows of BDP + 1 bytes, dcPIM's worst case: mean and 99th percentile of slowdown, with the ideal completion
+    time of the paper's plots."""
     runs = {scheme: as_run("figure-4b-worst-case", scheme, keys) for scheme, keys in wanted(BOTH).items()}
     table = pd.DataFrame(
         {scheme: by_class(as_plotted(scheme, result)).loc["all", ["mean", "p99"]] for scheme, result in runs.items()}
@@ -150,8 +150,8 @@ def _ndp_in_4b() -> list[Held]:
 
 
 def figure_4c() -> Shown:
-    """A traffic matrix that is not sparse, each host to each other: data that comes for the first time, as a share
-    of the links to hosts. The authors' traffic and metric."""
+    """Dense traffic matrix, every host to every other: data received, without retransmissions, as a share of the
+    capacity of the links to hosts. The authors' traffic and metric."""
     used = {scheme: _use(run("figure-4c-dense", scheme, keys, flows=False)) for scheme, keys in wanted(ALL).items()}
     used["dcPIM, their program's"] = _use(run("figure-4c-dense", "as its program", PROGRAM, flows=False))
     table = pd.DataFrame(used).rename_axis("us")
@@ -173,8 +173,8 @@ def figure_4c() -> Shown:
 
 
 def figure_5ab() -> Shown:
-    """The leaf-spine oversubscribed 2:1, load 0.5: slowdown of all flows, and by size. The paper has no Homa Aeolus
-    here."""
+    """Leaf-spine with 2:1 oversubscription at load 0.5: slowdown of all flows, and by size. The paper does not show
+    Homa Aeolus here."""
     table = all_to_all("figure-5-oversubscribed", wanted(ALL))
     marks = _marks("oversubscribed", 0.5, table)
     schemes = tuple(name for name in wanted(PAPER) if name != "Homa Aeolus")
@@ -187,7 +187,7 @@ def figure_5ab() -> Shown:
 
 
 def figure_5cd() -> Shown:
-    """The fat-tree with 1,024 hosts at load 0.6: slowdown of all flows, and by size."""
+    """Fat-tree with 1,024 hosts at load 0.6: slowdown of all flows, and by size."""
     table = all_to_all("figure-5-fat-tree", wanted(ALL))
     marks = _marks("fat_tree", 0.6, table)
     return Shown(
@@ -234,7 +234,8 @@ SENSITIVITY = {"rounds": (1, 2, 3, 4, 5), "channels": (1, 2, 4, 8), "beta": (1.0
 
 
 def figure_6() -> Shown:
-    """Rounds, channels and slack of dcPIM at load 0.54 of IMC10; and the load that one round sustains, and two."""
+    """dcPIM with different numbers of rounds and channels and different slack (beta): slowdown of IMC10 at load 0.54,
+    and the load carried with one and with two rounds when 0.8 is offered."""
     rows = {}
     for key, values in SENSITIVITY.items():
         for value in values:
@@ -267,8 +268,8 @@ GRID = {1: (54, 56, 56, 56), 2: (74, 76, 78, 78), 3: (76, 80, 82, 84), 4: (74, 8
 
 
 def figure_6a() -> Shown:
-    """The load of IMC10 that dcPIM sustains with r rounds and k channels, in percent; what its authors list beside
-    it."""
+    """The load of IMC10, in percent, that dcPIM sustains with r rounds and k channels, beside the numbers of the
+    authors' artifact."""
     rows, held = {}, []
     lasting = {"traffic.all.duration": f"{round(60_000 * setting.scale)}us", "measure.drain": "0us"}
     base = cw.Scenario.load(setting.HERE / "figure-3a-sustained.toml")
@@ -327,7 +328,7 @@ def _carried(rounds: int) -> float:
 
 
 def figure_7() -> Shown:
-    """The testbed's fabric, 32 hosts at 10 Gbps, web search at load 0.5: dcPIM, DCTCP and CUBIC."""
+    """The testbed's fabric, 32 hosts at 10 Gbps, with web search at load 0.5: slowdown of dcPIM, DCTCP and CUBIC."""
     schemes: dict[str, Keys] = {
         "dcPIM": {"transport": "dcpim"},
         "DCTCP": {"transport": "dctcp"},

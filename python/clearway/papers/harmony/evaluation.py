@@ -91,7 +91,7 @@ def message_bound_us(
 
 
 def figure_5b() -> Shown:
-    """Testbed: maximum sustainable load and observed worst delay over K and delta_admission."""
+    """Testbed: maximum sustainable load and worst observed delay, by K and delta_admission."""
     grid = [("harmony", k, delta) for k in (1, *LINKS) for delta in (630, 1260, 2520)]
     table, edges = region("testbed", grid, 50_000, **SEARCH)
     default = run(
@@ -113,7 +113,7 @@ def figure_5b() -> Shown:
 
 
 def figure_5c() -> Shown:
-    """Testbed: delays over load against the bound, and waits in switches against Theorem 3.1."""
+    """Testbed: delays of messages and longest waits in switches by load, beside their bounds."""
     rows = {}
     for load in LOADS:
         result = run(
@@ -151,8 +151,7 @@ SIZES_5D = (2, 4, 8, 16, 32, 64, 128)
 
 
 def figure_5d() -> Shown:
-    """Testbed at one bound on delay for all RPC sizes: messages rejected, of some thousand, by Harmony and by ideal
-    matching (Fastpass)."""
+    """Testbed with one bound on delay for all RPC sizes: messages that Harmony and ideal matching (Fastpass) reject."""
     rows = {}
     # What 128 KB have with delta_admission 630 us.
     most = 630 + sending_us(128)
@@ -235,7 +234,7 @@ def grid_6a() -> list[tuple[str, int, float]]:
 
 
 def figure_6a() -> Shown:
-    """Feasibility regions of Harmony and Fastpass over K and delta_admission: worst slowdown and sustained load."""
+    """Feasibility regions of Harmony and Fastpass: sustained load and worst slowdown, by K and delta_admission."""
     table, edges = region("leaf-spine", grid_6a(), 1_000, **SEARCH)
     checks = {}
     for limit in (6, 9, 12, 15, 20):
@@ -263,7 +262,7 @@ def at_load(load: float, us: float = 2_000) -> dict[str, cw.Result]:
 
 
 def figure_6b() -> Shown:
-    """Slowdown spread of Harmony and Fastpass, and how many messages were rejected."""
+    """Slowdown spread of Harmony and Fastpass, and number of rejected messages."""
     rows = {
         (load, name): pd.concat(
             [spread(result), pd.Series({"rejected": setting.rejected(result), "of": len(result.flows)})]
@@ -311,7 +310,8 @@ SPENT = ["wait_ps", "queued_up_ps", "queued_down_ps", "queued_last_ps", "seriali
 
 
 def figure_6c() -> Shown:
-    """Where the mean RPC's time goes, in us."""
+    """Mean completion time of an RPC, in us, split into waiting for admission, sending, queueing and the unloaded
+    path."""
     rows = {}
     for load in (0.5, 0.6, 0.7, 0.8):
         for label, scheme in (("Harmony", "harmony"), ("Fastpass", "fastpass")):
@@ -362,8 +362,8 @@ def beside(scheme: str, rpcs: float, web: float) -> tuple[str, dict[str, Any]]:
 
 
 def figure_7() -> Shown:
-    """RPCs and web search beneath them: web search's maximum sustainable load, RPCs' slowdown spread, web search's
-    mean and tail."""
+    """RPCs above web search of lower priority: web search's maximum sustainable load, RPCs' slowdown spread, web
+    search's mean and tail slowdown."""
     rows = {}
     for rpcs, web in MIXES:
         for scheme in BESIDE:
@@ -404,7 +404,7 @@ def figure_7() -> Shown:
     names = list(BESIDE)
     by_mix = {column: table[column].unstack("scheme")[names] for column in ("web sustained", "web mean", "web p99")}
     mixes = list(by_mix["web mean"].index)
-    panels = [setting.bars("Web search beneath, sustained", by_mix["web sustained"], "load")]
+    panels = [setting.bars("Web search, sustained load", by_mix["web sustained"], "load")]
     panels += [
         setting.whiskers(
             f"RPCs, {mix}",
@@ -418,7 +418,7 @@ def figure_7() -> Shown:
 
 
 def figure_8a() -> Shown:
-    """RPC sizes from 0.5 to 512 KB: sustained load and the worst delay in unloaded round trips, over K and
+    """RPC sizes from 0.5 to 512 KB: sustained load, and worst delay in unloaded round trips, by K and
     delta_admission."""
     rows = {}
     # So long do messages arrive. A slot is idle for a round trip between two messages, so small ones need more of them.
@@ -488,8 +488,8 @@ SPINES = {
 
 
 def figure_8b() -> Shown:
-    """Oversubscription 1:1, 2:1 and 4:1: maximum sustainable load (of the slower core), slowdowns and the bound on
-    waits."""
+    """Oversubscription 1:1, 2:1 and 4:1: maximum sustainable load as a share of the core's rate, slowdowns, and the
+    bound on waits in switches."""
     rows = {}
     name, keys = parameters_of(K, DELTA_US)
     for spines, more in SPINES.items():
@@ -527,7 +527,7 @@ def figure_8b() -> Shown:
 
 
 def figure_8c() -> Shown:
-    """Leaf-spine with 144 hosts and fat-tree with 1,024: maximum sustainable load and slowdowns."""
+    """Leaf-spine with 144 hosts and fat-tree with 1,024 hosts: maximum sustainable load and slowdowns."""
     rows = {}
     name, keys = parameters_of(K, DELTA_US)
     for fabric in ("leaf-spine", "fat-tree"):
@@ -559,8 +559,8 @@ def figure_8c() -> Shown:
 
 
 def parameters() -> Shown:
-    """Over K and delta_admission, where what is refused waits again and where it gives up: maximum sustainable load;
-    rejected at 0.6."""
+    """Maximum sustainable load and messages rejected at load 0.6, by K and delta_admission: where a refused request
+    waits, and where its message is rejected."""
     rows = {}
     for k in (1, *LINKS):
         for delta in DELTAS:
@@ -611,8 +611,8 @@ def parameters() -> Shown:
 
 
 def retry() -> Shown:
-    """A refused request that waits for a control round trip, and one that is tried at once, as section 3.1 has it to
-    the letter."""
+    """A refused request is tried again after a round trip of control packets, or at once, as section 3.1 literally
+    says."""
     rows = {}
     settings: dict[str, dict[str, Any]] = {"a round trip": {}, "at once": {"retry_after": "0s"}}
     for load in (0.6, 0.8):
@@ -628,8 +628,8 @@ def retry() -> Shown:
 
 
 def services() -> Shown:
-    """Links that serve packets in the order of arrival and virtual links in turn: slowdowns, rejections, and waits
-    beside what is proven."""
+    """Links that serve packets in the order of arrival, and virtual links in turn: slowdowns, rejections, and waits
+    beside the proven bounds."""
     rows = {}
     kept = setting.service
     for load in (0.5, 0.6, 0.8):

@@ -42,8 +42,8 @@ def below_bdp(file: str, gbps: float) -> float:
 
 
 def figure_1() -> Shown:
-    """Why congestion-free: unloaded round trips and full buffers' delays, messages below one bandwidth-delay
-    product, buffers by capacity."""
+    """The paper's motivation: unloaded round trips and delays of full buffers, share of messages below one
+    bandwidth-delay product, and buffer size relative to switch capacity."""
     rows = {
         name: pd.Series(
             {
@@ -83,16 +83,16 @@ def figure_1() -> Shown:
     }
     delays = table.groupby("Gbps")[["unloaded RTT us", "full buffer us"]].max()
     panels = [
-        setting.lines("Delays, fat-tree", pd.DataFrame(np.log10(delays)), "Gbps", "log10 of us", log_x=True),
+        setting.lines("Delays, fat-tree", pd.DataFrame(np.log10(delays)), "Gbps", "log10 of delay (us)", log_x=True),
         setting.lines("Messages below 1 BDP", shares, "Gbps", "share", log_x=True, top=1),
-        setting.bars("Buffers", table[["buffer / capacity us"]], "us of all ports"),
+        setting.bars("Buffers", table[["buffer / capacity us"]], "buffer / total port rate (us)"),
     ]
     return Shown(table, checks, draw(panels), [held])
 
 
 def figure_4() -> Shown:
-    """Slots filled, as a share of what an ideal arbiter fills, over K: the theorem, drawings of its model, and the
-    protocol's rule."""
+    """Slots that are filled by K, as a share of what an ideal algorithm fills: Theorem 3.2, a simulation of its model,
+    and a simulation of the protocol's rule."""
     rows = {}
     for k in (1, 2, 4, 8, 16, 32, 64):
         drawn = harmony.allocation(k, cores=32, trials=1000).loc[1]
@@ -136,8 +136,8 @@ def figure_4() -> Shown:
 
 
 def adversary() -> Shown:
-    """Packets that wait at each switch of a path if all meets as badly as an adversary arranges, Theorem 3.1, and
-    what is proven."""
+    """Packets queued at each switch of a path under the worst arrivals that an adversary finds, beside Theorem 3.1 and
+    the proven bound."""
     tables = {k: harmony.adversary(k, 5) for k in (2, 4, 8, 16)}
     table = pd.concat(tables, names=["K"])
     checks = {
@@ -152,7 +152,7 @@ def adversary() -> Shown:
         ),
         "what is proven holds": bool((table["found"] <= table["proven"]).all()),
     }
-    panels = [setting.lines(f"K = {k}", of, "switch", "packets that wait") for k, of in tables.items() if k > 2]
+    panels = [setting.lines(f"K = {k}", of, "switch", "packets queued") for k, of in tables.items() if k > 2]
     return Shown(table, checks, draw(panels))
 
 
@@ -180,8 +180,8 @@ def lone_ps(scheme: str, packets: int) -> int:
 
 
 def lone() -> Shown:
-    """Lone messages of 1 to 88 packets between racks, over each scheme that reserves, beside arithmetic; and the
-    unloaded round trip."""
+    """Completion times of messages of 1 to 88 packets that are alone in the network, with Harmony, RSVP and Fastpass,
+    beside arithmetic; and the unloaded round trip."""
     rows = {}
     for scheme in ("harmony", "rsvp", "fastpass"):
         for packets in (1, 8, 9, 24, 88):
@@ -223,7 +223,7 @@ def lone() -> Shown:
 
 
 def theory() -> Shown:
-    """The numbers that section 3.3 prints of Theorem 3.1, equation (1) and Theorem 3.2."""
+    """The numbers that section 3.3 derives from Theorem 3.1, equation (1) and Theorem 3.2."""
     said = [
         ("fat-tree of Tomahawks", "K*", harmony.k_star(22_000_000, ports=32), 91, 0.005),
         ("fat-tree of Tomahawk-4s", "K*", harmony.k_star(113_000_000, ports=64), 235, 0.005),
@@ -249,8 +249,8 @@ def theory() -> Shown:
 
 
 def counterexample() -> Shown:
-    """27 messages, one a host, for which Theorem 3.1 is false in the order of arrival: packets that wait at each
-    switch of a path."""
+    """27 messages, one a host, that exceed Theorem 3.1 where links serve packets in the order of arrival: packets
+    queued at each switch of a path."""
     k, packet = 3, 1_500
     rows, over_time = {}, {}
     for service in ("fifo", "round_robin"):
@@ -298,9 +298,9 @@ def counterexample() -> Shown:
             )
         axes.axhline(3 * (k - 1), color="#009e73", linestyle=":", label="Theorem 3.1")
         axes.set(
-            title="Last link of three messages, K = 3",
+            title="The link where three messages meet, K = 3",
             xlabel="us",
-            ylabel="packets that wait",
+            ylabel="packets queued",
             ylim=(0, 9),
             xlim=(busy.min() - 0.3, busy.max() + 0.3),
         )

@@ -22,8 +22,8 @@ PAPER_P99 = 2.2
 
 
 def figure_12() -> Shown:
-    """The 99th percentile of slowdown by deciles of message size at 80% load: 2.2 for the worst of the shortest
-    half, within 5%."""
+    """99th percentile of slowdown by deciles of message size at 80% load: at most 2.2 in the shortest half, within
+    5%."""
     table = {}
     for scenario, workload in WORKLOADS.items():
         result = figures.run(HERE / f"{scenario}.toml", "paper", {}, OUT)
@@ -45,8 +45,8 @@ QUEUES = ("port", "class", "one")
 
 
 def bursts() -> Shown:
-    """Homa and Aeolus on it (SIGCOMM 2020) where bursts overflow buffers: the 99th percentile of slowdown, by
-    Aeolus's queue."""
+    """Homa and Aeolus on it (SIGCOMM 2020) when bursts overflow buffers: 99th percentile of slowdown, by which queue's
+    length makes Aeolus drop packets."""
     schemes: dict[str, figures.Keys] = {"homa": {"transport": "homa"}}
     schemes |= {f'queue = "{queue}"': {"transport": {"homa_aeolus": {"queue": queue}}} for queue in QUEUES}
     rows = {}

@@ -106,8 +106,8 @@ def moe(name: str, start: str) -> Shown:
 
 
 def figure_3() -> Shown:
-    """MoE: two groups of all-to-all of the authors' scene, phases collided: times in us over three seeds, by when
-    group 2 starts."""
+    """MoE: the authors' two groups of all-to-all with colliding phases: completion times in us over three seeds, by the
+    start of group 2."""
     # The check is of 1 ms. The authors' configuration, which is not public, has another start, or the same: so others
     # are shown.
     by_start = {start: moe("collided" if start == "1ms" else f"{start} later", start) for start in MOE_STARTS}
@@ -123,7 +123,7 @@ def figure_3() -> Shown:
 
 
 def figure_21() -> Shown:
-    """MoE: the same, phases interleaved."""
+    """MoE: two groups of all-to-all with interleaved phases: completion times in us."""
     shown = moe("interleaved", "6ms")
     accelerated = gain(shown.table, "DCQCN + PFC", "DCQCN + Pyrrha", "all mean")
     shown.checks = {f"Pyrrha's mean is lower: {accelerated:.2f} times (paper: less, no number)": accelerated > 1}
@@ -155,8 +155,8 @@ def storm(parts: int, name: str, starts: list[int], sets: Any) -> cw.Result:
 
 
 def figure_7() -> Shown:
-    """Isolation queues of a port when a share of the racks of a fat-tree (k = 12) storms the others: most in use,
-    over time, by root."""
+    """Isolation queues in use at a port of a fat-tree (k = 12) while a share of the racks sends to the others at once:
+    the most, the mean over time, and the most by the tier of the congestion root."""
     number = round(40 * scenes.scale)
     # The text: 40 flows a host, one after the other. Its program: the first, and a round trip later all others
     # (`time_offset`).
@@ -204,7 +204,7 @@ def figure_7() -> Shown:
 
 
 def figure_9() -> Shown:
-    """Testbed: completion times of vulnerable flows beside two senders to one receiver."""
+    """Testbed: completion times of vulnerable flows beside an incast of two senders."""
     results = {}
     for workload in ("Web Server", "Web Search"):
         for pair in ("PFC", "Pyrrha"):
@@ -261,7 +261,8 @@ def testbed(order: tuple[str, str, str], figure: str, seed: int) -> tuple[dict[s
 
 
 def figure_10() -> Shown:
-    """Testbed: goodput when S1, S2 and VS start one after the other, and in Gbps on the wire when all send."""
+    """Testbed: goodput when S1, S2 and VS start one after the other, and rates in Gbps on the wire while all three
+    send."""
     over_time, table = testbed(("S1", "S2", "VS"), "figure 10", 5)
     more = cell(table, "Pyrrha", "all") - cell(table, "PFC", "all")
     rows = [
@@ -281,7 +282,8 @@ def figure_10() -> Shown:
 
 
 def figure_24() -> Shown:
-    """Testbed: the same in the order S2, VS, S1, so that the root moves from the core to the destination's ToR."""
+    """Testbed: goodput when S2, VS and S1 start in this order, so that the congestion root moves from the core to the
+    destination's ToR."""
     over_time, table = testbed(("S2", "VS", "S1"), "figure 24", 2)
     rows = [
         ("VS", "Gbps on the wire", cell(table, "Pyrrha", "VS to VR"), 66.7, 0.05),
@@ -325,7 +327,7 @@ def compared(
 
 
 def figure_11() -> Shown:
-    """Completion times in us under flow control alone: BFC by its paper, and as the authors' program has it."""
+    """Completion times in us with flow control alone; BFC both as in its paper and as in the authors' program."""
     shown = compared(("PFC", *BFC, "Pyrrha"), ("PFC", *BFC), "Pyrrha")
     for workload in scenes.WORKLOADS:
         incast = shown.table.loc[workload]["incast mean"]
@@ -365,13 +367,13 @@ def figure_13() -> Shown:
 
 
 def figure_25() -> Shown:
-    """Completion times in us with TIMELY, of Memcached."""
+    """Completion times in us of Memcached with TIMELY."""
     return compared(("TIMELY + PFC", "Pyrrha", "TIMELY + Pyrrha"), ("TIMELY + PFC",), "TIMELY + Pyrrha", ("Memcached",))
 
 
 def figure_14() -> Shown:
-    """Most that waits at each hop at once, in KB, with DCQCN; Pyrrha by the paper and as the authors' program does
-    it."""
+    """The most data that is queued at each hop at one time, in KB, with DCQCN; Pyrrha both as in the paper and as in
+    the authors' program."""
     pairs = ("DCQCN + PFC", "Pyrrha", "DCQCN + Pyrrha")
     sampled = {"measure.interval": "10us"}
     tables = {}
@@ -399,7 +401,7 @@ def figure_14() -> Shown:
 
 
 def figure_18() -> Shown:
-    """Completion times of incast flows in us under flow control."""
+    """Completion times in us of incast flows with flow control alone."""
     pairs = (*FLOW_CONTROL, "per-flow")
     rows = {
         workload: pd.DataFrame({pair: fct(mix(workload, pair)).loc["incast"] for pair in pairs})
@@ -424,7 +426,7 @@ def figure_18() -> Shown:
 
 
 def figure_22() -> Shown:
-    """Completion times in us under flow control, per-flow queues among them."""
+    """Completion times in us with flow control alone, per-flow queues included."""
     shown = compared((*FLOW_CONTROL, "per-flow"), ("PFC",), "Pyrrha", ("Memcached", "Web Server"))
     background, vulnerable = (shown.table[f"{group} p99"]["Memcached"] for group in ("background", "vulnerable"))
     shown.checks["Memcached: per-flow queues have Pyrrha's 99th percentile of background flows, within 10%"] = (
@@ -437,7 +439,7 @@ def figure_22() -> Shown:
 
 
 def figure_23() -> Shown:
-    """Mean queueing time in us at each hop of the packet that completes a flow, with DCQCN."""
+    """Mean time in us that the last packet of a flow is queued at each hop, with DCQCN."""
     pairs = ("DCQCN + PFC", "DCQCN + Pyrrha")
     tables = {
         (workload, pair): queueing(mix(workload, pair)) for workload in ("Memcached", "Web Server") for pair in pairs
@@ -501,12 +503,12 @@ def fat_tree(controls: tuple[str, ...], figure: str) -> Shown:
 
 
 def figure_15() -> Shown:
-    """Completion times in us by size on 1,024 hosts: flow control, and DCQCN."""
+    """Completion times in us by flow size on 1,024 hosts: flow control alone, and with DCQCN."""
     return fat_tree(("PFC", "BFC-32", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha"), "15")
 
 
 def figure_20() -> Shown:
-    """Completion times in us by size on 1,024 hosts: TIMELY and HPCC."""
+    """Completion times in us by flow size on 1,024 hosts: TIMELY and HPCC."""
     return fat_tree(("TIMELY + PFC", "TIMELY + Pyrrha", "HPCC + PFC", "HPCC + Pyrrha"), "20")
 
 
@@ -524,7 +526,7 @@ ANY_ORDER = {"irn": {"rto_low": "16ms", "rto_high": "16ms", "reordering_packets"
 
 
 def figure_16() -> Shown:
-    """Pyrrha with DRILL on a fat-tree with k = 8: completion times in us, and the longest queues in KB."""
+    """Pyrrha with and without DRILL on a fat-tree with k = 8: completion times in us, and the longest queues in KB."""
     drill = {"switch.balancing": {"drill": {"samples": 2, "memory": 1}}}
     results = {
         "Pyrrha": eight("Pyrrha", keys("Pyrrha")),
@@ -561,7 +563,8 @@ def figure_16() -> Shown:
 
 
 def figure_17() -> Shown:
-    """99th percentile in us of uncongested Memcached flows by the size of incast flows in bandwidth-delay products."""
+    """99th percentile in us of the completion times of uncongested Memcached flows, by the size of incast flows in
+    bandwidth-delay products."""
     pairs = ("BFC-32", "BFC-32 (published)", "Pyrrha", "DCQCN + PFC", "DCQCN + Pyrrha")
     bdps = (0.5, 1, 2, 4, 8)
     rows: dict[float, dict[str, float]] = {}
@@ -588,7 +591,7 @@ def figure_17() -> Shown:
 
 
 def figure_19() -> Shown:
-    """Completion times in us when half of the flows hash to the first core."""
+    """Completion times in us when a polarised hash sends half of the flows to the first core."""
     # The weights of four ports fall by this ratio each, so that the first has half.
     skewed = {"switch.balancing": {"skewed": {"skew": 0.5437}}}
     # The first core runs out of memory under Pyrrha, for which section 4.4 has IRN; a pause is no loss.
@@ -608,7 +611,7 @@ def figure_19() -> Shown:
 
 
 def figure_26() -> Shown:
-    """Without a sending window: completion times in us, and mean queueing at the source's ToR."""
+    """No limit on the sending window: completion times in us, and mean queueing time at the source's ToR."""
     pairs = ("DCQCN + PFC", "DCQCN + IRN", "Pyrrha", "DCQCN + Pyrrha", "HPCC + PFC", "HPCC + Pyrrha")
     results = {
         (pair, window): mix("Web Server", pair, window, window=window) if window else mix("Web Server", pair)

@@ -190,7 +190,8 @@ def held(name: str, seeds: tuple[int, ...] | None = None) -> tuple[figures.Held,
 
 
 def reference() -> Shown:
-    """The authors' own ns-3 runs: ours over theirs by class and size, the median of seeds and their range."""
+    """The authors' own ns-3 runs and ours: our completion times over theirs by class and size, median and range over
+    seeds."""
     comparisons = {name: held(name) for name in RUNS}
     columns: dict[tuple[str, str], pd.Series[float]] = {}
     for name, (_, each) in comparisons.items():
@@ -207,8 +208,8 @@ def reference() -> Shown:
 
 
 def settings() -> Shown:
-    """What each setting of the authors' program does to the runs of `reference`, by leaving it out: ours over
-    theirs, with seed 1."""
+    """The runs of `reference` with one setting of the authors' program left out at a time: our completion times over
+    theirs, seed 1."""
     rows = {}
     for name, them in RUNS.items():
         theirs = them.statistics()

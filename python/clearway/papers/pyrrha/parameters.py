@@ -31,7 +31,7 @@ def sweep(parameter: str, values: tuple[float, ...], label: str) -> tuple[pd.Dat
 
 
 def figure_27() -> Shown:
-    """99th percentile in us of vulnerable Memcached flows over K_pause and K_resume."""
+    """99th percentile in us of the completion times of vulnerable Memcached flows, by K_pause and K_resume."""
     swept = (("K_pause", K_PAUSE), ("K_resume", K_RESUME))
     tables = {
         parameter: pd.DataFrame(
@@ -60,7 +60,7 @@ def figure_27() -> Shown:
 
 
 def figure_28() -> Shown:
-    """Mean queueing time in us of vulnerable Memcached flows at each hop over K_pause and K_resume."""
+    """Mean queueing time in us of vulnerable Memcached flows at each hop, by K_pause and K_resume."""
     swept = (("K_pause", K_PAUSE), ("K_resume", K_RESUME))
     waits = {
         (parameter, label): sweep(parameter, values, label)[1]
@@ -88,8 +88,8 @@ def figure_28() -> Shown:
 
 
 def figure_29() -> Shown:
-    """Pyrrha for downstream roots alone, by the paper and as its authors' program does, on a fat-tree with k = 8:
-    times in us by size."""
+    """Pyrrha for downstream roots only, as in the paper and as in the authors' program, on a fat-tree with k = 8:
+    completion times in us by flow size."""
     downstream = {"flow_control": {"pyrrha": {"roots": "downstream", "tiers": "single"}}}
     # Their program for this figure: ports down alone are roots, in a hierarchy of queues.
     published = {"flow_control": {"pyrrha": {"departures": "published"}}}
@@ -171,7 +171,7 @@ ON_CURVES = [
 
 
 def figure_31() -> Shown:
-    """SRAM in MB of 2^20 bytes over the size of a fat-tree: path calculation, congestion root table, queue
+    """SRAM in MB of 2^20 bytes, by the size of a fat-tree: path calculation, congestion root table, queue
     assignment."""
     ks = range(8, 129, 4)
     names = [name for curve in CURVES.values() for name in curve]

@@ -63,7 +63,7 @@ def near(ours: float, paper: float, within: float = WITHIN) -> bool:
 
 
 def arithmetic() -> Shown:
-    """What broadcasts cost by arithmetic: sections 3.2, 5.1, 5.2 and 6."""
+    """The cost of broadcasts by arithmetic: sections 3.2, 5.1, 5.2 and 6."""
     nodes, torus = 512, (8, 8, 8)
     hops = overhead.mean_hops(torus, wraps=True)
     rows = {
@@ -81,7 +81,7 @@ def arithmetic() -> Shown:
 
 
 def figure_7() -> Shown:
-    """The simulator's half of the cross-validation: 4 x 4 torus of 5 Gbps, 1,000 flows of 10 MB."""
+    """The simulator's half of the cross-validation: 1,000 flows of 10 MB on a 4 x 4 torus with links of 5 Gbps."""
     result = Runs([rack.run("maze", "R2C2", {"traffic.0.flows": round(1000 * rack.scale)})])
     table = pd.DataFrame(
         {"Gbps": result.flows["gbps"].describe(), "queue KB": pd.Series(result.queues / 1e3).describe()}
@@ -100,8 +100,8 @@ def part(table: pd.DataFrame, names: str | tuple[str, ...]) -> pd.DataFrame:
 
 
 def figure_9() -> Shown:
-    """Broadcasts, to the bytes of flows on links, over the share of bytes that small flows carry: by arithmetic, and
-    measured."""
+    """Bytes of broadcasts relative to the flows' bytes on links, by the share of bytes that small flows carry: by
+    arithmetic, and measured."""
     shares = (0.05, 0.25, 0.5, 0.75, 1.0)
     table = pd.DataFrame(index=pd.Index(shares, name="bytes in small flows"))
     for name, (kind, dims) in FABRICS.items():
@@ -159,7 +159,7 @@ def both(say: Callable[[str], tuple[str, bool]]) -> dict[str, bool]:
 
 
 def figure_10() -> Shown:
-    """Completion times of short flows (less than 100 KB), a flow every 1 us."""
+    """Completion times of short flows (less than 100 KB), with one new flow every 1 us."""
     table = numbers()
     p99, p50 = table["short p99 us"], table["short p50 us"]
 
@@ -181,7 +181,7 @@ def figure_10() -> Shown:
 
 
 def figure_11() -> Shown:
-    """Average throughput of long flows (more than 1 MB), a flow every 1 us."""
+    """Average throughput of long flows (more than 1 MB), with one new flow every 1 us."""
     table = numbers()
     mean, p99 = table["long mean Gbps"], table["long p99 Gbps"]
 
@@ -207,7 +207,7 @@ def over_intervals(column: str) -> pd.DataFrame:
 
 
 def figure_12() -> Shown:
-    """99th percentile of short flows' completion times, normalised against TCP's, over inter-arrival times."""
+    """99th percentile of short flows' completion times, normalised against TCP's, by inter-arrival time."""
     table = over_intervals("short p99 us")
     normal = table.div(table["TCP"], axis=0)
 
@@ -225,7 +225,7 @@ def figure_12() -> Shown:
 
 
 def figure_13() -> Shown:
-    """Average throughput of long flows, normalised against TCP's, over inter-arrival times."""
+    """Average throughput of long flows, normalised against TCP's, by inter-arrival time."""
     table = over_intervals("long mean Gbps")
     normal = table.div(table["TCP"], axis=0)
 
@@ -240,8 +240,7 @@ def figure_13() -> Shown:
 
 
 def figure_14() -> Shown:
-    """The longest that queues between nodes have been under R2C2: median and 99th percentile, over inter-arrival
-    times."""
+    """Maximum length of each queue between nodes under R2C2: median and 99th percentile, by inter-arrival time."""
     columns = ["queue p50 KB", "queue p99 KB", "queue max KB", "at once"]
     table = table_of(
         {(scheme, every): runs(scheme, every).row()[columns] for scheme in READINGS for every in INTERVALS},
@@ -277,7 +276,8 @@ BUFFERS = ("a flow's", "a flow's from 100 KB", "a node's")
 
 
 def reordering() -> Shown:
-    """Packets in re-order buffers at 1 us (section 5.2), by whose buffer is meant."""
+    """Packets in re-order buffers with one new flow every 1 us (section 5.2), for each reading of whose buffer the
+    paper means."""
     packets = {(scheme, whose): of for scheme in READINGS for whose, of in reordered(scheme).items()}
     columns = pd.MultiIndex.from_tuples(packets, names=["scheme", "whose"])
     table = pd.DataFrame(
@@ -312,7 +312,7 @@ def reordered(scheme: str) -> dict[str, pd.Series[float]]:
 
 
 def length() -> Shown:
-    """What the length of a run does to queues and re-order buffers; a flow every 1 us."""
+    """Effect of a run's length on queues and re-order buffers, with one new flow every 1 us."""
     rows = {}
     for scheme in READINGS:
         for flows in (500, 1_000, 2_000, 5_000, 10_000, 20_000):
@@ -365,7 +365,8 @@ def error_panels(table: pd.DataFrame, x: str) -> list[Any]:
 
 
 def figure_15() -> Shown:
-    """Rates, off those computed at every event, over the recomputation interval; a flow every 1 us."""
+    """Difference between rates and those recomputed at every event, by the recomputation interval; one new flow every 1
+    us."""
     table = table_of(
         {(scheme, rho): rate_errors(scheme, "1us", rho) for scheme in READINGS for rho in RHOS}, ["scheme", "rho"]
     )
@@ -384,7 +385,7 @@ def figure_15() -> Shown:
 
 
 def figure_16() -> Shown:
-    """Rates, off those computed at every event, over inter-arrival times, with 500 us between computations."""
+    """Difference between rates recomputed every 500 us and those recomputed at every event, by inter-arrival time."""
     table = table_of(
         {(scheme, every): rate_errors(scheme, every, RHO) for scheme in READINGS for every in INTERVALS},
         ["scheme", "every"],
@@ -401,8 +402,8 @@ def figure_16() -> Shown:
 
 
 def figure_17() -> Shown:
-    """99th percentile of short flows' completion times and throughput of long ones, over the headroom; a flow every
-    1 us."""
+    """99th percentile of short flows' completion times and throughput of long flows, by headroom; one new flow every 1
+    us."""
     columns = ["short p99 us", "long mean Gbps", "queue p99 KB"]
     rows = {
         (scheme, 100 * headroom): runs(scheme, headroom=headroom).row()[columns]
@@ -432,8 +433,8 @@ def figure_17() -> Shown:
 
 
 def figure_19() -> Shown:
-    """Control traffic of a flow's start or finish, centralised and not, over long flows a node: by arithmetic, and
-    measured."""
+    """Control traffic for the start or finish of a flow, centralised and decentralised, by the number of long flows of
+    a node: by arithmetic, and measured."""
     hops = overhead.mean_hops((8, 8, 8), wraps=True)
     rows = {}
     for long_flows in (1, 2, 5, 10):
@@ -460,8 +461,8 @@ def figure_19() -> Shown:
 
 
 def clos() -> Shown:
-    """R2C2 atop a two-level folded Clos of 32-port switches, 512 hosts (section 6): what a broadcast makes links
-    carry."""
+    """R2C2 on a two-level folded Clos of 32-port switches with 512 hosts (section 6): bytes on links for each
+    broadcast."""
     flows = round(200 * max(rack.scale, 0.1))
     result = rack.run("clos", f"{flows}", {"traffic.0.flows": flows})
     table, links = result.flows.to_pandas(), result.links.to_pandas()
@@ -482,8 +483,7 @@ BUFFERS_KB = (22.5, 37.5, 75, 150, 300, 500, 1_000, 2_000, 100_000)
 
 
 def tcp() -> Shown:
-    """The ratio to TCP over TCP's buffer: what TCP comes to by its buffers, its least timeout and its congestion
-    control, beside R2C2; a flow every 1 us."""
+    """TCP with different buffers, minimum timeouts and congestion controls, beside R2C2; one new flow every 1 us."""
     grid = [("newreno", buffer, "1ms") for buffer in BUFFERS_KB]
     grid += [("newreno", 150, rto) for rto in ("200us", "10ms")] + [("cubic", buffer, "1ms") for buffer in BUFFERS_KB]
     rows = {}
@@ -523,7 +523,7 @@ def tcp() -> Shown:
 
 
 def pfq() -> Shown:
-    """What PFQ comes to by how much of a flow a queue may hold; a flow every 1 us."""
+    """PFQ with different limits on the bytes of a flow that a queue may hold; one new flow every 1 us."""
     rows = {}
     for margin in ("3KB", "15KB", "60KB", "1MB"):
         keys = {**SCHEMES["PFQ"], "flow_control": {"per_flow_queues": {"margin": margin}}}

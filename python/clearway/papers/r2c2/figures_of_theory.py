@@ -69,8 +69,8 @@ def figure_2() -> Shown:
 
 
 def figure_4() -> Shown:
-    """Rates of two flows under the paths that routing gives, and what is feasible if each may divide its packets as
-    it likes."""
+    """Rates of two flows on the paths that routing gives them, and the feasible rates if each flow may split its
+    packets in any way."""
     # The paper's text does not say which links have a capacity of two; these would limit nothing with one either.
     capacities = {"1-4": 1, "1-3": 2, "2-3": 2, "3-4": 1}
     f1, f2 = {"1-4": 0.5, "1-3": 0.5, "3-4": 0.5}, {"2-3": 1, "3-4": 1}
@@ -107,8 +107,8 @@ def feasible(title: str, corners: list[tuple[float, float]], fair: tuple[float, 
 
 
 def rates_by_linear_programs() -> Shown:
-    """Rates of flows on a 4 x 4 torus, of all weights and some with demands, and what linear programs say of the
-    same flows."""
+    """Rates of flows with weights and demands on a 4 x 4 torus, beside the optimum of linear programs for the same
+    flows."""
     fabric = {"torus": {"dims": [4, 4], "rate": "10Gbps", "host_rate": "40Gbps"}}
     draws = np.random.default_rng(16)
     rows = {
@@ -187,8 +187,8 @@ def against_linear_program(
 
 
 def figure_8() -> Shown:
-    """CPU overhead of computing rates on a core of this machine, over the interval rho, beside the paper's on a Xeon
-    of 2.4 GHz; and with what the fair first rate of flows adds."""
+    """CPU overhead of computing rates on a core of this machine, by the interval rho, beside the paper's on a 2.4 GHz
+    Xeon; and with the computation of the fair first rate of each flow."""
     # The traffic of section 5.2: of flows of 10 MB, as in the emulator, all would last longer than any rho.
     scenario = cw.Scenario.load(rack.HERE / "rack.toml").with_({"traffic.0.flows": round(100_000 * rack.scale)})
     times = r2c2.recompute_times(scenario, RHOS_US)
@@ -270,8 +270,8 @@ def overheads(table: pd.DataFrame) -> Callable[[Axes], None]:
 
 
 def figure_18() -> Shown:
-    """Aggregate throughput with a protocol selected for each flow, to all RPS, all VLB, and each at random, over the
-    share of nodes that send."""
+    """Aggregate throughput with a routing protocol selected for each flow, relative to all RPS, all VLB and a random
+    one for each, by the share of nodes that send."""
     with ThreadPoolExecutor() as workers:
         rows = dict(zip(LOADS, workers.map(partial(selected, nodes_along=max(round(8 * rack.scale), 3)), LOADS)))
     table = table_of(rows, "L")

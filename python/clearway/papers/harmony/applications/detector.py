@@ -127,7 +127,8 @@ def interval(count: int, of: int) -> tuple[float, float]:
 
 
 def detector_false() -> Shown:
-    """Detector: how often a living host is accused, by path diversity and tries; runs beside the analysis."""
+    """Detector: how often a live host is reported dead, by path diversity and number of tries; simulation beside
+    analysis."""
     rows = {}
     for spines in SPINES:
         dead = failures(spines, 1)
@@ -180,8 +181,8 @@ def _by_tries(table: pd.DataFrame) -> Callable[[Axes], None]:
             axes.errorbar(of.index, of["runs"], yerr=between, fmt="o", color=COLOURS[index], label=f"{spines} spines")
             axes.plot(of.index, of["requests alone"], "-", color=COLOURS[index])
             axes.plot(of.index, of["and rsvps"], ":", color=COLOURS[index])
-        axes.set(yscale="log", xlabel="tries", ylabel="living hosts accused, share of probes")
-        axes.set(ylim=(1e-5, 1), title=f"{DEAD:.0%} of links dead; lines: analysis, requests alone and both")
+        axes.set(yscale="log", xlabel="tries", ylabel="live hosts reported dead, share of probes")
+        axes.set(ylim=(1e-5, 1), title=f"{DEAD:.0%} of links dead; analysis of requests, and with rsvps (dotted)")
         axes.set_xticks(TRIES)
         axes.legend(fontsize=7)
 
@@ -194,7 +195,7 @@ K, DELTAS = 8, [63.0, 16.0]
 
 
 def detector_time() -> Shown:
-    """Detector: time to detect a dead host under load, at the same rate of false positives."""
+    """Detector: time to detect a dead host under load, at equal rates of false positives."""
     sets = {f"traffic.{index}.duration": f"{3 * network.scale:g}ms" for index in range(4)}
     rows: dict[str, dict[str, float]] = {}
     waits, detections, checks = {}, {}, {}

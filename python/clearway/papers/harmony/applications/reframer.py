@@ -206,7 +206,8 @@ def timeout_of(bound: Bound, core: Core) -> float:
 
 
 def reframer() -> Shown:
-    """Reframer: CPU efficiency and latency, with fixed timeouts over best effort and with Harmony's."""
+    """Reframer: CPU efficiency and latency, with fixed timeouts over best-effort delivery and with a timeout from
+    Harmony's bound."""
     core, rows, checks, panels = Core(), {}, {}, []
     for traffic, of in TRAFFIC.items():
         found = networks(of)
@@ -251,7 +252,7 @@ def _tradeoff(traffic: str, table: pd.DataFrame, delay: str) -> Callable[[Axes],
 
 
 def reframer_sensitivity() -> Shown:
-    """Reframer: what each constant of the core does to the comparison, with 32 connections a host."""
+    """Reframer: how each constant of the core affects the comparison, with 32 connections a host."""
     found = networks(TRAFFIC["32 connections a host"])
     some = {name: of._replace(hosts=of.hosts[: HOSTS // 4]) for name, of in found.items()}
     last = f"Harmony, K={SLOTS[-1]}"

@@ -293,7 +293,7 @@ def row(load: Load) -> dict[str, float]:
 
 
 def storage() -> Shown:
-    """Storage: reads a second of one core and their latency, by how the core learns that data have come."""
+    """Storage: reads per second of one core and their latency, by how the core learns that data have arrived."""
     client = Client()
     chosen = designs(client)
     loads = {(name, apps): simulate(client, *of, apps) for name, of in chosen.items() for apps in APPS}
@@ -361,7 +361,8 @@ def _cpu(curves: dict[str, pd.DataFrame]) -> Callable[[Axes], None]:
 
 
 def storage_change() -> Shown:
-    """Storage: timers as they were set beside web search at load 0.3, when there is more of it; one application."""
+    """Storage: timers that were set beside web search at load 0.3 and stay the same at higher loads; one
+    application."""
     client, rows, misses = Client(), {}, {}
     timers = {name: p999(client, reads) for name, reads in networks(points=0)[0].items()}
     for background in (0.3, 0.5, 0.6):
@@ -387,7 +388,7 @@ def storage_change() -> Shown:
 
 
 def storage_sensitivity() -> Shown:
-    """Storage: what each constant of the host does to the comparison with interrupts."""
+    """Storage: how each constant of the host affects the comparison with interrupts."""
     best, ours = networks()
     reads = best["DCTCP"]
     usable = {name: of for name, of in ours.items() if of[0].rejected <= REJECTS}
