@@ -1,8 +1,8 @@
 //! Theorem 3.2 (section 3.3) by simulation: how many slots Harmony fills when all of them are requested.
 //!
 //! [`thrown`] is the theorem's model. [`leaf_spine`] is the protocol's rule of section 3.1 without time: a leaf chooses
-//! among its *free* virtual links, so that requests of one leaf never collide on its own links, and a refused rsvp may
-//! try again. Deliberately absent: time, hosts' choice of requests, and any load but a full one.
+//! among its *free* virtual links, so that rsvps of one leaf never collide on its own links, and a refused rsvp may try
+//! again. Deliberately absent: time, hosts' choice of requests, and loads below a full one.
 
 use units::Stream;
 
@@ -79,7 +79,7 @@ pub fn leaf_spine(fabric: LeafSpine, k: u32, tries: u32, trials: u32, random: &m
 /// A receiver's leaf and a sender's.
 type Demand = (usize, usize);
 
-/// One demand a slot, none within a leaf.
+/// One demand for each slot, never with both hosts under one leaf.
 fn demands(fabric: LeafSpine, k: u32, random: &mut Stream) -> Vec<Demand> {
     let slots_a_leaf = fabric.cores as usize * k as usize;
     let receiver = |slot: usize| slot / slots_a_leaf;
@@ -99,9 +99,9 @@ fn demands(fabric: LeafSpine, k: u32, random: &mut Stream) -> Vec<Demand> {
 /// Free virtual links, by leaf and core.
 struct Links {
     cores: usize,
-    /// Of the links from a core to a leaf, by which its hosts receive: the leaf decides.
+    /// Of the links from a core to a leaf, by which its hosts receive. The leaf reserves them.
     down: Vec<u32>,
-    /// Of the links from a leaf to a core, by which its hosts send: the core decides.
+    /// Of the links from a leaf to a core, by which its hosts send. The core reserves them.
     up: Vec<u32>,
 }
 
@@ -132,7 +132,7 @@ impl Links {
     }
 }
 
-/// The core of a free virtual link, drawn uniformly. There is one for every pending slot.
+/// The core of a free virtual link, drawn uniformly. A leaf has at least one for each of its pending slots.
 fn draw(free: &[u32], random: &mut Stream) -> usize {
     let mut drawn = random.below(free.iter().map(|&free| u64::from(free)).sum());
     let mut core = 0;

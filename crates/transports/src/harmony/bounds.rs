@@ -2,58 +2,59 @@
 //! derive from that: by when a packet must have arrived, and how long a reservation can last.
 //!
 //! **Why queues are bounded.** A packet waits for a link only while its reservation holds one of the link's n virtual
-//! links: data follow the rsvp, and the complete that frees the link follows the last data in the same queue. So at any
-//! time the packets that wait for a link belong to at most n reservations, and each one's packets leave their source at
-//! least a period P = p/(B/K) apart, and so far apart that a small one never catches up with a large one. Below, a
-//! packet's *emission* is when it would begin to leave the link if it had waited nowhere, q = p/R is its time on a link
-//! of rate R, and n q <= P.
+//! links: data follow the rsvp, and the complete that frees the virtual link follows the last data in the same queue.
+//! So at any time the packets that wait for a link belong to at most n reservations. Packets of one reservation leave
+//! their source at least a period P = p/(B/K) apart, and a small packet so much later that it never catches up with the
+//! one before. Below, a packet's *emission* at a link is when it would begin to leave by that link if it had waited
+//! nowhere, q = p/R is its transmission time on a link of rate R, and n q <= P.
 //!
 //! **In turn** ([`Service::RoundRobin`]): *a packet begins to leave the i-th switch at most i (n - 1) q after its
-//! emission*, Theorem 3.1's bound, and so waits at most #H (n - 1) q in all switches together. Take the last packet m
-//! of the reservation, up to this one, that arrived when no packet of its reservation was queued. From its arrival
-//! until it begins, each other reservation has at most one turn, and so again between any two of the reservation's
-//! packets: a reservation that has had its turn is behind them, and at most n - 1 others are ahead. With l packets from
-//! m to this one it begins at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. That is, by induction, at
-//! most (i - 1)(n - 1) q after m's emission, which is l P before this one's. Of the packets that wait at one time, the
-//! one served last begins within i (n - 1) q, so that at most i (n - 1) packets wait. Virtual links that others take
-//! meanwhile change nothing, since those are behind.
+//! emission*, Theorem 3.1's bound, and so waits at most #H (n - 1) q in all switches together. Proof: of the packets of
+//! its reservation up to this one, let m be the last that arrived when none of them was queued. From m's arrival until
+//! m begins to leave, each of the at most n - 1 other reservations has at most one turn, since after it the reservation
+//! is behind m. The same holds between any two consecutive packets of the reservation from m on. So the l-th packet
+//! after m begins to leave at most (n - 1) q + l n q <= (n - 1) q + l P after m's arrival. By induction m arrived at
+//! most (i - 1)(n - 1) q after its emission, which was l P or more before that of the l-th packet. The sum
+//! is i (n - 1) q. Of the packets that wait at one time, the one served last begins to leave within i (n - 1) q, so
+//! that at most i (n - 1) packets wait. Reservations that take a virtual link meanwhile change nothing, since they are
+//! served behind these.
 //!
-//! **In the order of arrival** ([`Service::Fifo`]) the wait W of a packet follows from J, the longest that packets have
-//! been held up before:
+//! **In the order of arrival** ([`Service::Fifo`]) the longest wait W for a link follows from J, the longest time that
+//! packets can have waited before they arrive there:
 //!
 //! W = (n - 1) q + max((n - 1) q ⌈J/P⌉, J), and J grows by W at each switch.
 //!
-//! With n q = P that is 2^(i-1) (n - 1) q at the i-th, and (2^#H - 1)(n - 1) q together. Let N(t) be the packets in
-//! flight: emitted by t and not yet sent by this link. A packet that arrives waits at most N - q. Let A be the
-//! reservations with packets in flight (at most n), and c the last packet of any other reservation that the link sent,
-//! which arrived at y and was sent by θ.
+//! With n q = P that is 2^(i-1) (n - 1) q at the i-th switch, and (2^#H - 1)(n - 1) q in all together. Proof: let N(t)
+//! be the transmission time of the packets in flight, which are emitted by t and not yet sent by this link. A packet
+//! that arrives at t waits at most N(t) - q. Let A be the reservations with packets in flight at t (at most n), and c
+//! the last packet of any other reservation that the link sent, which arrived at y and was sent by θ.
 //!
-//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All packets that it sent since were in flight at t
-//!    - P or belong to A. A reservation emits one packet in a time of P: N(t) <= N(t - P) + n q - P <= N(t - P).
+//! 1. *y <= t - P, or no such c, and the link was busy since t - P.* All packets that it has sent since then were in
+//!    flight at t - P or belong to A. A reservation emits one packet within P: N(t) <= N(t - P) + n q - P <= N(t - P).
 //! 2. *y > t - P.* The packets in flight at t follow c, so that they were emitted after y - J. The reservations that
-//!    had emitted by θ are n - 1 at most, for c's held a virtual link until then; each has at most 1 + ⌈J/P⌉ packets.
-//!    The others, which took a virtual link that c's or another had freed, have one each. N(t) <= n q + (n - 1) q
-//!    ⌈J/P⌉.
-//! 3. *No such c since the link was last idle, at τ > t - P.* All of these were emitted after τ - J, and t - τ of them
-//!    has been sent: N(t) <= n q (1 + (t - τ + J)/P) - (t - τ) <= n q + J.
+//!    had emitted packets by θ are n - 1 at most, for c's held a virtual link until then; each has at most 1 + ⌈J/P⌉
+//!    packets. The others, which took a virtual link that c's or another had freed, have one each:
+//!    N(t) <= n q + (n - 1) q ⌈J/P⌉.
+//! 3. *No such c since the link was last idle, at τ > t - P.* All packets in flight were emitted after τ - J, and t - τ
+//!    of them has been sent: N(t) <= n q (1 + (t - τ + J)/P) - (t - τ) <= n q + J.
 //!
-//! Case 2 is the reuse of virtual links. Where J is not a multiple of n - 1 packets it adds up to K - 1 packets, and
-//! the search of [`adversary`] finds cases for small K in which it does.
+//! Case 2 is where virtual links are freed and reserved again. Where J is not a multiple of n - 1 packets it adds up to
+//! K - 1 packets, and the search of [`adversary`] finds cases for small K in which it does.
 //!
 //! **What else is in the queue.** First, a packet of a lower class whose transmission has begun. Second, rsvps and
-//! completes: a complete that waits for a link belongs to a slot that holds the link, a rsvp to a slot that holds the
-//! other direction of the cable, and the receiver's complete to a slot that has just held that. Of each there are at
-//! most n at a time. In the order of arrival they are added where they can wait, and their rate is assumed to be within
-//! `control_share`; the paper neglects them ("tiny packets"). In turn the credit of [`service`](super::service)
-//! enforces that rate: completes take a turn of their slot, and the others in a time in which X of data leave at most
-//! their burst and X c/(1 - c).
+//! completes. A complete that waits for a link belongs to a slot that holds a virtual link of it; a rsvp to a slot that
+//! holds one of the opposite direction; and the receiver's complete to a slot that has just held one of the opposite
+//! direction. Of each there are at most n at a time. In the order of arrival they are added where they can wait, and
+//! their rate is assumed to be within `control_share`; the paper neglects them ("tiny packets"). In turn the credit of
+//! [`service`](super::service) enforces that rate: completes use a turn of their slot, and while X bytes of data leave,
+//! the others take at most their burst and X c/(1 - c) bytes, where c is `control_share`.
 //!
 //! **The position of a link.** J of a link is the largest J + W of the links that can directly precede it on a shortest
-//! path, or 0 if none can (`position`). Links have n and q of their own. That assumes shortest paths: around a failure
-//! a rsvp is refused if its packets could arrive at a link later than the link's J. Where links precede each other in
+//! path, or 0 if none can (`position`). Links have n and q of their own. This assumes shortest paths: around a failure
+//! a rsvp is refused if its data could arrive at a link later than the link's J. Where links precede each other in
 //! cycles, as in a torus, J is unbounded, and *nothing is proven for the order of arrival*. The audit then checks the
-//! bound that each link would have as the last one of the longest path. In turn a packet's wait does not depend on the
-//! lateness of others, so that none of this matters.
+//! bound that each link would have as the last one of the longest path. In turn a packet's wait does not depend on how
+//! late others are, so that positions do not matter.
 //!
 //! [`adversary`]: super::adversary
 
@@ -63,7 +64,7 @@ use fabric::Fabric;
 use node::Site;
 use units::{Duration, HostId, LinkId, PerByte, Rate};
 
-use super::position::Chains;
+use super::position::Precedence;
 use super::{Config, Service};
 use contract::NetworkView;
 
@@ -79,17 +80,17 @@ pub struct Bounds {
     pub switches: u32,
     /// B: the rate of the slowest host's link.
     pub access_rate: Rate,
-    /// The rate of a slot: B/K less its part of what control packets have for themselves.
+    /// The rate of a slot: B/K, less its share of what is reserved for control packets.
     pub slot_rate: Rate,
     /// The longest that a data packet waits in all switches together.
     pub wait: Duration,
     service: Service,
-    /// The longest that a data packet waits in all switches before its last.
+    /// The longest that a data packet waits in all switches before the last one.
     before: Duration,
-    /// By link, in the order of arrival: how late packets can arrive there at most. None where nothing is proven.
+    /// In the order of arrival, by link: how late packets can arrive there at most. None where nothing is proven.
     late: Option<Arc<[Duration]>>,
     control_share: f64,
-    /// The longest round of any link.
+    /// The longest time that a link takes to send the bytes of one round (`round_bytes`).
     round: Duration,
     /// The slowest link.
     slowest: Rate,
@@ -106,7 +107,7 @@ pub struct Bounds {
 /// The parts that all nodes of a run share.
 #[derive(Default)]
 struct Known {
-    chains: OnceLock<Option<Chains>>,
+    precedence: OnceLock<Option<Precedence>>,
     bounds: Mutex<Vec<(Config, Site, Bounds)>>,
 }
 
@@ -127,11 +128,11 @@ impl Bounds {
         rates.sort_unstable();
         rates.dedup();
         let bounds = Bounds::among(config, site, access, &rates);
-        let chains = match config.service {
-            Service::Fifo => known.chains.get_or_init(|| Chains::new(fabric)).as_ref(),
+        let precedence = match config.service {
+            Service::Fifo => known.precedence.get_or_init(|| Precedence::new(fabric)).as_ref(),
             Service::RoundRobin => None,
         };
-        let bounds = chains.map_or(bounds.clone(), |chains| bounds.placed(fabric, chains));
+        let bounds = precedence.map_or(bounds.clone(), |precedence| bounds.placed(fabric, precedence));
         all.push((config.clone(), site.clone(), bounds.clone()));
         bounds
     }
@@ -141,7 +142,7 @@ impl Bounds {
         Bounds::among(config, site, site.nic_rate, &[site.nic_rate])
     }
 
-    /// As if every link were the last of the longest path.
+    /// The bounds that hold if every link is the last one of the longest path.
     fn among(config: &Config, site: &Site, access_rate: Rate, queues: &[Rate]) -> Bounds {
         let k = u32::from(config.slots);
         let share = (1.0 - config.control_share) / f64::from(k.max(1));
@@ -179,8 +180,8 @@ impl Bounds {
     }
 
     /// The bounds with each link at its position.
-    fn placed(self, fabric: &Fabric, chains: &Chains) -> Bounds {
-        let late = chains.lateness(|rate, before| self.wait_at(rate, before));
+    fn placed(self, fabric: &Fabric, precedence: &Precedence) -> Bounds {
+        let late = precedence.lateness(|rate, before| self.wait_at(rate, before));
         let behind = (0..fabric.links.len())
             .map(LinkId::from)
             .filter(|&link| fabric.as_switch(fabric.link(link).from).is_some());
@@ -202,17 +203,17 @@ impl Bounds {
         self.late.as_ref().map_or(self.before, |late| late[link.index()])
     }
 
-    /// By port of a switch, how late data that arrive there are at most, and how late data that leave there may be:
-    /// data that leave by a port where they may be less late would break the bounds. None where that cannot happen, or
-    /// nothing is proven.
+    /// By port of a switch: how late data that arrive there can be, and how late data that leave there may be without
+    /// breaking the bounds. Data that can be later than a port allows must not leave by it. None in turn, where
+    /// lateness does not matter, and where nothing is proven.
     pub(super) fn lateness(&self, fabric: &Fabric, ports: &[LinkId]) -> Option<Vec<PortLateness>> {
         let late = self.late.as_ref()?;
         let of = |&out: &LinkId| {
             let (into, link) = (Fabric::reverse(out), fabric.link(out));
             let before = late[into.index()];
             let from_host = fabric.as_host(link.to).is_some();
-            let comes = if from_host { Duration::ZERO } else { sum(before, self.wait_at(link.rate, before)) };
-            PortLateness { comes, goes: late[out.index()] }
+            let arriving = if from_host { Duration::ZERO } else { sum(before, self.wait_at(link.rate, before)) };
+            PortLateness { arriving, leaving: late[out.index()] }
         };
         Some(ports.iter().map(of).collect())
     }
@@ -241,8 +242,8 @@ impl Bounds {
         u32::try_from(links).unwrap_or(u32::MAX)
     }
 
-    /// The most bytes of the first class that ever wait for a link of this rate: what leaves before the one that leaves
-    /// last, and that.
+    /// The most bytes of the first class that can wait for a link of this rate: what it sends before the packet that is
+    /// served last, and that packet.
     pub fn queue_bytes(&self, link: LinkId, rate: Rate) -> u64 {
         let late = self.before(link);
         let before = match self.service {
@@ -252,10 +253,10 @@ impl Bounds {
         rate.bytes_in(before).saturating_add(self.packet_bytes)
     }
 
-    /// The bytes that a switch keeps for a link of this rate at least. In the order of arrival what is proven doubles
-    /// from switch to switch, and on long paths common memories don't hold it; no traffic but an adversary's comes
-    /// near. There it is Theorem 3.1's: its own *round*, which is a packet of each of n slots, one of a lower class,
-    /// and control packets, and what it sends in the longest round of any link for each switch before.
+    /// The least buffer that a switch has for a link of this rate. In the order of arrival the proven bound doubles
+    /// from switch to switch, so that on long paths it exceeds common buffers, and only an adversary's traffic comes
+    /// near it. The least buffer is then that of Theorem 3.1: one *round*, and for each switch before this one what the
+    /// link sends in the longest round of any link.
     pub fn room_bytes(&self, link: LinkId, rate: Rate) -> u64 {
         let proven = self.queue_bytes(link, rate);
         if self.service == Service::RoundRobin {
@@ -265,6 +266,8 @@ impl Bounds {
         self.round_bytes(rate).saturating_add(rate.bytes_in(Duration::from_ps(before))).min(proven)
     }
 
+    /// Bytes of one *round* of a link of this rate: a packet of each of its n virtual links, one of a lower class, and
+    /// control packets.
     fn round_bytes(&self, rate: Rate) -> u64 {
         (u64::from(self.virtual_links(rate)) + 1) * self.packet_bytes + self.control_bytes(rate)
     }
@@ -274,29 +277,29 @@ impl Bounds {
         self.packet_bytes
     }
 
-    /// Bytes of control packets of the first class for each of data, where data take all that they may.
+    /// Bytes of control packets of the first class for each byte of data, if data use all of their share of the link.
     pub fn control_per_data(&self) -> f64 {
         self.control_share / (1.0 - self.control_share)
     }
 
-    /// Rsvps and completes of receivers that can wait for a link of this rate at once.
+    /// Bytes of rsvps and of receivers' completes that can wait for a link of this rate at once.
     pub fn control_burst_bytes(&self, rate: Rate) -> u64 {
         2 * u64::from(self.virtual_links(rate)) * self.header_bytes
     }
 
-    /// Rsvps, completes of senders and of receivers that can wait for a link of this rate.
+    /// Bytes of rsvps, and of senders' and receivers' completes, that can wait for a link of this rate.
     fn control_bytes(&self, rate: Rate) -> u64 {
         3 * u64::from(self.virtual_links(rate)) * self.header_bytes
     }
 
-    /// From a packet's departure to the next that its slot may send.
+    /// The time from a packet's departure until its slot may send the next one.
     pub fn period(&self, wire_bytes: u64) -> Duration {
         self.per_byte.transmit(wire_bytes as u32)
     }
 
-    /// How much later than its slot's clock says a packet must leave that is smaller than the one before it: each link
-    /// that stores it takes less time over it, so that it catches up, and nowhere may two of a slot come less than a
-    /// period apart.
+    /// The extra delay of a packet that is smaller than the one before it in its slot. Each link on the path transmits
+    /// it in less time, so that it catches up with the one before, and two packets of a slot must nowhere arrive less
+    /// than a period apart.
     pub fn catch_up(&self, before: u64, bytes: u64) -> Duration {
         let gained = self.slowest.transmit(before.saturating_sub(bytes)).ps();
         Duration::from_ps(gained.saturating_mul(u64::from(self.switches)).min(LONGEST.ps()))
@@ -304,19 +307,20 @@ impl Bounds {
 
     /// How long a packet that is due may wait in its own host, whose link has this rate: for one packet of each other
     /// slot, one of another transport, and control packets. A sender that could not send for longer, since its own link
-    /// was down, sends no more in that slot, so that [`Bounds::hold`] is certain.
+    /// was down, sends no more in that slot, so that no packet leaves after [`Bounds::hold`].
     pub fn slip(&self, nic: Rate) -> Duration {
         let slots = u64::from(self.virtual_links(nic));
         nic.transmit((slots + 1) * self.packet_bytes + self.control_bytes(nic)).min(LONGEST)
     }
 
-    /// How much later data can come than a control packet that left behind them.
+    /// How much later data can arrive than a control packet that left after them.
     pub fn drained(&self) -> Duration {
         self.wait + self.data_rtt.saturating_sub(self.control_rtt)
     }
 
-    /// A receiver's: from a rsvp's departure to the slot's first data, complete or reject, at a sender with as fast a
-    /// link as B. The sender's slot may have been used just before.
+    /// At a receiver: the longest time from a rsvp's departure to the arrival of the slot's first data, complete or
+    /// reject, for a sender whose link has rate B. The sender's slot may have sent a packet of another message just
+    /// before.
     pub fn first_data(&self) -> Duration {
         self.round_trip()
             + self.period(self.packet_bytes)
@@ -324,27 +328,28 @@ impl Bounds {
             + self.slip(self.access_rate)
     }
 
-    /// A receiver's: from one packet of a slot to the next, at such a sender: the first may have waited nowhere.
+    /// At a receiver: the longest time from one packet of a slot to the next, for such a sender. The first may have
+    /// waited nowhere, and the next as long as possible.
     pub fn next_data(&self) -> Duration {
         self.at_host() + self.wait
     }
 
-    /// A sender's: from its request's departure to a rsvp or a reject. The receiver may have tried last just before
-    /// delta_admission, and that takes a round trip to be refused. Request and reject have no virtual links, so that
-    /// this is a guess, on the safe side: all these wait as long as data would. A request that is sent again for
-    /// nothing does no harm.
+    /// At a sender: the time from its request's departure to a rsvp or a reject. The receiver may send its last rsvp
+    /// just before the end of delta_admission, and a refusal of that takes a round trip. Requests and rejects have no
+    /// virtual links, so that their delay is not bounded: this assumes that they wait as long as data can. A request
+    /// that is sent again without need does no harm.
     pub fn answer(&self) -> Duration {
         self.delta_admission + self.control_rtt * 2 + self.wait * 4
     }
 
-    /// A sender's: from the last data's departure to the receiver's complete.
+    /// At a sender: the longest time from the last data's departure to the receiver's complete.
     pub fn completion(&self) -> Duration {
         self.round_trip() + self.slip(self.access_rate)
     }
 
-    /// A sender's: from its first use of a rsvp for so many bytes to the receiver's complete (section 3.3), if nothing
-    /// fails. With one slot all along: each packet leaves at most a slip behind its slot's clock, which goes on from
-    /// there.
+    /// At a sender: the longest time from the arrival of a rsvp for so many bytes to the receiver's complete (section
+    /// 3.3), if nothing fails and the message has one slot throughout. Each packet leaves at most a slip after it is
+    /// due, and the next is due a period after that.
     pub fn message_delay(&self, bytes: u64) -> Duration {
         let packets = bytes.div_ceil(self.packet_bytes.saturating_sub(self.header_bytes).max(1));
         let each = sum(self.period(self.packet_bytes), self.slip(self.access_rate));
@@ -354,21 +359,21 @@ impl Bounds {
         sum(sum(first, sending), self.completion())
     }
 
-    /// A receiver's: how long a message may still be asked for after it has ended here or failed.
+    /// At a receiver: how long its sender may still send requests for a message that has ended or failed here.
     pub fn patience(&self) -> Duration {
         (self.answer() + self.completion()) * self.attempts
     }
 
-    /// The longest that a reservation of so many bytes is of use to its sender, from the rsvp's departure or passing
-    /// by: after it, a complete or reject has been lost. Each packet leaves at most a slip behind its slot's clock;
-    /// what waits in switches, the last does once.
+    /// The longest time for which a sender can use a reservation of so many bytes, from the departure of its rsvp at
+    /// the receiver or its passage at a switch. If neither complete nor reject has arrived by then, it was lost. Each
+    /// packet leaves at most a slip after it is due; the wait in switches counts once, for the last packet.
     pub fn hold(&self, bytes: u64) -> Duration {
         let packets = bytes / self.packet_bytes.saturating_sub(self.header_bytes).max(1) + 1;
         let sending = self.at_host().ps().saturating_mul(packets);
         Duration::from_ps(self.first_data().ps().saturating_add(sending).min(LONGEST.ps()))
     }
 
-    /// A sender's: from one packet's departure to the next of its slot.
+    /// At a sender: the longest time from one packet's departure to the next of its slot.
     fn at_host(&self) -> Duration {
         self.period(self.packet_bytes) + self.catch_up(self.packet_bytes, 0) + self.slip(self.access_rate)
     }
@@ -381,8 +386,8 @@ impl Bounds {
 /// Later than the end of any run, and early enough that a sum of several such times does not overflow.
 const LONGEST: Duration = Duration::from_ps(u64::MAX / 1024);
 
-/// In the order of arrival, what a packet waits for because others have closed up: max((n - 1) q ⌈J/P⌉, J), where
-/// `others` is (n - 1) q.
+/// In the order of arrival, the part of a wait that comes from earlier waits, which bring packets of a reservation
+/// closer together: max((n - 1) q ⌈J/P⌉, J), where `others` is (n - 1) q.
 fn bunched(others: Duration, late: Duration, period: Duration) -> Duration {
     let packets = late.ps().div_ceil(period.ps().max(1));
     Duration::from_ps(others.ps().saturating_mul(packets)).max(late).min(LONGEST)
@@ -401,9 +406,9 @@ pub fn by_link(fabric: &Fabric, of: impl Fn(LinkId, Rate) -> u64) -> Vec<u64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PortLateness {
     /// Of data that arrive there.
-    pub comes: Duration,
-    /// Of data that leave there, for which its queue is dimensioned.
-    pub goes: Duration,
+    pub arriving: Duration,
+    /// Of data that leave there. The bound on the port's queue assumes no more.
+    pub leaving: Duration,
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub(super) struct Harmony {
     sender: Sender,
     receiver: Receiver,
     control: Control,
-    /// Packets from senders that don't exist.
+    /// Number of packets whose source is no other host.
     strangers: u64,
 }
 
@@ -22,7 +22,7 @@ impl Harmony {
         Harmony { terms, sender, receiver, control: Control::default(), strangers: 0 }
     }
 
-    /// A packet has left: starts the timer for its answer.
+    /// A control packet has left: starts the timer for its answer.
     fn departed(&mut self, cx: &Cx<'_>, packet: &Packet) {
         match packet.header() {
             Header::Request { .. } => self.sender.departed(cx.now, packet, &self.terms),
@@ -58,7 +58,7 @@ impl Endpoint for Harmony {
         }
     }
 
-    /// By class, as switches serve them: rsvps and completes, data, other control packets.
+    /// The next packet by priority: rsvps and completes, data, other control packets.
     fn poll_transmit(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let urgent = if cx.gate.open(URGENT) { self.control.urgent.pop_front() } else { None };
         let packet = match urgent {

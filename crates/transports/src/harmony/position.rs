@@ -1,22 +1,22 @@
-//! Which links can lie before which on shortest paths: what a link's bound hangs on in the order of arrival
-//! ([`bounds`](super::bounds)).
+//! Which links can precede which on shortest paths. In the order of arrival the bound of a link depends on the links
+//! before it ([`bounds`](super::bounds)).
 //!
-//! How late packets come to a link is at most what the links that can lie before it add. That is a recursion which ends
-//! where the links can be put in an order in which each comes after all that can lie before it: on every fabric whose
-//! shortest paths go up and then down. On a torus or a mesh links lie before one another in circles, there is no such
-//! order, and nothing is proven of the order of arrival.
+//! Packets arrive at a link at most as late as they can leave any link that can precede it. This recursion ends if
+//! there is a topological order: one in which each link comes after all that can precede it. There is one on every
+//! fabric whose shortest paths go up and then down. On a torus or a mesh links precede each other in cycles, there is
+//! no such order, and nothing is proven for the order of arrival.
 //!
-//! All is done on the fabric folded along its symmetries ([`Quotient`]): a chain of folded links is one of real links,
-//! and a circle of them too.
+//! All of this is computed on the fabric folded along its symmetries ([`Quotient`]). A path of folded links stands for
+//! paths of real links, and a cycle for cycles.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use fabric::{Fabric, Quotient};
 use units::{Duration, Rate, SwitchId};
 
-/// The links that switches send on, in groups that nothing distinguishes.
-pub(super) struct Chains {
-    /// In an order in which each comes after all that can lie before it; the links to the hosts of each rack last.
+/// The links that leave switches, in groups of links that have the same position, and the order of these groups.
+pub(super) struct Precedence {
+    /// In topological order, with the links to the hosts of each rack last.
     groups: Vec<Group>,
     /// By link, the group; none for a host's own link.
     group_of: Vec<Option<u32>>,
@@ -24,13 +24,13 @@ pub(super) struct Chains {
 
 struct Group {
     rate: Rate,
-    /// Places of those that can lie right before it.
+    /// Indices of the groups that can directly precede it.
     before: Vec<u32>,
 }
 
-impl Chains {
-    /// None where links lie before one another in circles.
-    pub fn new(fabric: &Fabric) -> Option<Chains> {
+impl Precedence {
+    /// None if links precede each other in cycles.
+    pub fn new(fabric: &Fabric) -> Option<Precedence> {
         let quotient = Quotient::new(fabric);
         let (before, last) = before(&quotient);
         let order = sorted(&before)?;
@@ -46,7 +46,7 @@ impl Chains {
             links.iter().for_each(|link| group_of[link.index()] = Some(groups.len() as u32));
             groups.push(Group { rate: fabric.link(links[0]).rate, before: places(&before[bundle]) });
         }
-        // Nothing follows the links to hosts, so that their rates make no difference here.
+        // Nothing follows the links to hosts, so that their rates do not matter here.
         let racks = groups.len() as u32;
         groups.extend(last.iter().map(|last| Group { rate: Rate::ZERO, before: places(last) }));
         for switch in (0..fabric.switches).map(SwitchId) {
@@ -54,11 +54,11 @@ impl Chains {
             let to_hosts = to_hosts.filter(|&&link| fabric.as_host(fabric.link(link).to).is_some());
             to_hosts.for_each(|link| group_of[link.index()] = Some(racks + quotient.class_of(switch) as u32));
         }
-        Some(Chains { groups, group_of })
+        Some(Precedence { groups, group_of })
     }
 
-    /// By link, how late packets can come to it at most, where `wait` says how long one waits for a link of a rate to
-    /// which packets come so late at most.
+    /// By link, how late packets can arrive there at most. `wait` returns the longest wait for a link, given its rate
+    /// and how late packets can arrive there.
     pub fn lateness(&self, wait: impl Fn(Rate, Duration) -> Duration) -> Vec<Duration> {
         let mut late: Vec<(Duration, Duration)> = Vec::with_capacity(self.groups.len());
         for group in &self.groups {
@@ -71,18 +71,19 @@ impl Chains {
     }
 }
 
-/// By bundle those that can lie right before it, and by rack those that can lie right before its links to hosts.
+/// By bundle, the bundles that can directly precede it; and by rack, those that can directly precede its links to
+/// hosts.
 fn before(quotient: &Quotient) -> (Vec<BTreeSet<usize>>, Vec<BTreeSet<usize>>) {
     let (racks, classes) = (quotient.racks(), quotient.classes());
     let mut before = vec![BTreeSet::new(); quotient.bundles().len()];
     let mut last = vec![BTreeSet::new(); racks];
     for rack in 0..racks {
-        // From the farthest racks on, along all shortest paths to this one.
+        // From the farthest switches on, along all shortest paths to this rack.
         let mut order: Vec<usize> = (0..classes).collect();
         order.sort_by_key(|&class| std::cmp::Reverse(quotient.distance(class, rack)));
         let mut into = vec![Vec::new(); classes];
         for class in order.into_iter().filter(|&class| class != rack) {
-            // A switch without hosts that no path passes.
+            // A switch without hosts that no path to this rack passes.
             if class >= racks && into[class].is_empty() {
                 continue;
             }
@@ -96,7 +97,7 @@ fn before(quotient: &Quotient) -> (Vec<BTreeSet<usize>>, Vec<BTreeSet<usize>>) {
     (before, last)
 }
 
-/// All bundles, each after those before it; none if that can't be.
+/// All bundles in topological order; none if there is a cycle.
 fn sorted(before: &[BTreeSet<usize>]) -> Option<Vec<usize>> {
     let mut after = vec![Vec::new(); before.len()];
     for (bundle, before) in before.iter().enumerate() {

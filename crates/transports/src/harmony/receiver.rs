@@ -1,16 +1,17 @@
 //! The receiver's side: pending requests, the oldest first, slots and their rsvps (section 3.1), additional slots, and
-//! by when packets must have arrived (section 3.2).
+//! the times by which packets must have arrived (section 3.2).
 //!
-//! A message is *pending* until it has the slot for all of its rest (its main slot), and *active* from then on. If the
-//! main slot is refused and an additional one is not, the additional one becomes the main slot. If all are refused, the
-//! message is pending again, with its first arrival time, and other requests are tried before it is tried again. After
-//! a failure a message is *lost*: the bytes that have arrived are kept until the sender asks again or the receiver's
-//! patience is over.
+//! A message is *pending* until it is assigned a slot for all of its remaining bytes (its main slot), and *active* from
+//! then on. If the rsvp of the main slot is refused and the message has an additional slot, that becomes the main slot.
+//! If all are refused, the message is pending again with its first arrival time, and other requests are tried before it
+//! is tried again. After a failure a message is *lost*: the bytes that have arrived are kept until the sender asks
+//! again, or for as long as it may ask ([`Bounds::patience`](super::bounds::Bounds::patience)).
 //!
-//! A slot that a message no longer needs stays taken until its sender cannot use it any more. That is when its complete
-//! or reject has arrived, or the request of a later attempt and all packets that were in flight then, or when
-//! [`Bounds::hold`](super::bounds::Bounds::hold) is over. Silence proves nothing: a failed link may come back, and only
-//! these slots protect the last link.
+//! A slot that a message no longer needs stays assigned until its sender cannot use it any more; until then it is
+//! *draining*. That ends when the slot's complete or reject arrives; or, after the request of a later attempt, when all
+//! packets that were in flight then have arrived; or else after [`Bounds::hold`](super::bounds::Bounds::hold). That no
+//! data arrive proves nothing: a failed link may come up again, and only the slots limit the use of the receiver's
+//! link.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ pub(super) struct Receiver {
     pending: BTreeSet<(Time, u64, u32)>,
     active: BTreeSet<(Time, u64, u32)>,
     arrivals: u64,
-    /// By message: delta_admission, the next try, or the end of patience.
+    /// By message: the end of delta_admission, the next try, or the end of the time for which a lost message is kept.
     timers: Timers,
     /// By slot: the time by which its next packet must have arrived.
     expected: Timers,
@@ -41,7 +42,7 @@ pub(super) struct Receiver {
     pub counts: Counts,
 }
 
-/// What happened, for the result.
+/// Counters for the result.
 #[derive(Default)]
 pub(super) struct Counts {
     pub rsvps: u64,
@@ -58,26 +59,26 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Slot {
-    /// How often the slot has been given.
+    /// How often the slot has been assigned.
     count: u32,
     held: Option<Held>,
 }
 
-/// The message that a slot is given to.
+/// The message that a slot is assigned to.
 struct Held {
     flow: FlowId,
     src: HostId,
     id: u32,
     attempt: u16,
     given: Time,
-    /// The latest time at which its sender uses it, known once the rsvp has left.
+    /// The latest time at which its sender may use it; [`NEVER`] until the rsvp has left.
     until: Time,
     main: bool,
-    /// Its message no longer needs it.
+    /// Its message no longer needs it, but its sender may still use it.
     draining: bool,
     began: bool,
     got_bytes: u64,
-    /// The route to the sender, known from the first data.
+    /// The route to the sender, known from the first data packet.
     back: u64,
 }
 
@@ -90,9 +91,9 @@ struct Incoming {
     arrived: Time,
     order: u64,
     state: State,
-    /// Its next rsvp goes not before this; [`NEVER`] once its time is over.
+    /// Earliest time of its next rsvp; [`NEVER`] once delta_admission is over.
     not_before: Time,
-    /// Its slots, and those of them whose data arrive.
+    /// Number of its slots, and of those whose data have begun to arrive.
     slots: u32,
     flowing: u32,
     /// The main slot's complete has arrived: the sender has sent everything.
@@ -164,7 +165,7 @@ impl Receiver {
             return;
         };
         if self.finished.knows(flow, now, terms.bounds.patience()) {
-            // Its path may belong to another message by now, so this packet is routed by tables.
+            // The virtual links of its path may belong to another message by now, so this packet is routed by tables.
             return control.push(terms.control(flow, packet.src, Header::Delivered));
         }
         if let Some(key) = self.messages.slot(flow) {
@@ -181,7 +182,8 @@ impl Receiver {
             }
             self.retire_slots(key);
             self.unlist(key);
-            // The sender had released everything that it held for the message before it asked again.
+            // Before it asked again the sender released all slots of the message, so that only packets in flight are
+            // still to come.
             let drained = now + terms.bounds.drained();
             for (index, held) in held_for(&mut self.slots, flow) {
                 held.until = held.until.min(drained);
@@ -261,10 +263,10 @@ impl Receiver {
         }
     }
 
-    /// Whether another slot would still find bytes to send, given what the present slots send until a rsvp sent now
-    /// arrives. A message without data by the end of its admission time gets no further slot: it would send one rsvp
-    /// after the other in vain, each becoming the main one when the one before is refused, and the message would
-    /// neither begin nor be rejected.
+    /// Whether an additional slot would find bytes to send, after those that the present slots send until its rsvp
+    /// arrives. A message that has no data by the end of delta_admission gets no additional slot. Otherwise the
+    /// receiver could send one rsvp after the other in vain, each of which becomes the main one when the one before is
+    /// refused, and the message would neither begin nor be rejected.
     fn is_useful(&self, key: u32, now: Time, terms: &Params) -> bool {
         let Some((_, message)) = self.messages.get(key) else { return false };
         let missing = u64::from(message.packets - message.have.count) * u64::from(terms.site.payload_max());
@@ -279,7 +281,7 @@ impl Receiver {
         let Some(index) = self.free.pop() else { return };
         let slot = &mut self.slots[index as usize];
         slot.count = slot.count.wrapping_add(1);
-        // A slot's number and how often it was given identify the reservation.
+        // A slot's number and how often it was assigned identify the reservation.
         let id = slot.count.wrapping_mul(SLOTS_MAX) | index;
         let attempt = message.attempt;
         slot.held = Some(Held {
@@ -314,7 +316,7 @@ impl Receiver {
         }
     }
 
-    /// A rsvp leaves, which sets the time by which its first data must arrive.
+    /// A rsvp has left: sets the time by which its first data must arrive.
     pub fn departed(&mut self, now: Time, rsvp: Rsvp, terms: &Params) {
         let id = rsvp.reservation.id;
         if let Some(held) = self.held(id) {
@@ -403,7 +405,7 @@ impl Receiver {
             return self.fail(now, key, terms, control);
         }
         if held.main && !message.all_sent {
-            // Its sender continues in another slot.
+            // The sender sends the rest in another slot.
             self.promote(key, now, terms);
         }
         self.reconsider(now, key, terms, control);
@@ -442,7 +444,7 @@ impl Receiver {
         // A slot whose data have arrived has been accepted.
         match others().max_by_key(|held| held.1.began).map(|held| held.0) {
             Some(index) => {
-                let slot = self.slots[index as usize].held.as_mut().expect("it is one of the held");
+                let slot = self.slots[index as usize].held.as_mut().expect("it is one of those assigned");
                 slot.main = true;
                 self.counts.promoted += 1;
             }
@@ -450,7 +452,7 @@ impl Receiver {
         }
     }
 
-    /// Whether a pending message's time is over. It is then not tried again, and rejected once no slot carries it.
+    /// Once delta_admission is over, a pending message is not tried again, and it is rejected when it has no slot left.
     fn reconsider(&mut self, now: Time, key: u32, terms: &Params, control: &mut Control) {
         let Some((flow, message)) = self.messages.get_mut(key).filter(|(_, message)| message.state == State::Pending)
         else {
@@ -491,7 +493,7 @@ impl Receiver {
         }
     }
 
-    /// The message no longer needs its slots.
+    /// The message no longer needs its slots: they drain.
     fn retire_slots(&mut self, key: u32) {
         let Some((flow, message)) = self.messages.get_mut(key) else { return };
         (message.slots, message.flowing) = (0, 0);
@@ -503,8 +505,9 @@ impl Receiver {
         }
     }
 
-    /// No more packets arrive on a slot's path, and the switches behind a failed link on it have not been told.
-    fn free_way(&self, held: &Held, terms: &Params, control: &mut Control) {
+    /// Sends a failure along the path of a slot whose complete did not arrive. It frees the virtual links of the
+    /// switches behind the failed link, where no complete or reject has passed.
+    fn free_path(&self, held: &Held, terms: &Params, control: &mut Control) {
         if held.began {
             let failure = Header::Failure(Reservation { attempt: held.attempt, id: held.id });
             control.push(terms.routed(held.flow, held.src, failure, held.back));
@@ -532,7 +535,7 @@ impl Receiver {
                 self.fail(now, key, terms, control);
             } else if let Some(held) = self.release(id, flow) {
                 self.counts.completes_missed += 1;
-                self.free_way(&held, terms, control);
+                self.free_path(&held, terms, control);
             }
         }
         while let Some(key) = self.timers.expire(now) {

@@ -1,8 +1,9 @@
 //! RSVP in a datacenter: Harmony with K = 1 (sections 1 and 3.1), which the paper uses to show the value of virtual
 //! links.
 //!
-//! A host sends and receives one message at a time and a link carries one, each at the full rate. So nothing is shared,
-//! only control packets queue, and a rsvp is refused wherever its path meets another's. The code is Harmony's.
+//! A host sends and receives one message at a time and a link carries one, each at the full rate. So links are not
+//! shared, only control packets queue, and a rsvp is refused wherever its path meets another message's. The
+//! implementation is Harmony's.
 
 use node::{Endpoint, Site, SwitchAgent};
 use schemars::JsonSchema;
@@ -66,7 +67,7 @@ impl Scheme for Config {
         headers_of::<Header>()
     }
 
-    // A reservation and its end; what is rejected sends no more than that.
+    // A reservation and its release; a rejected message sends no more than that.
     fn control_packets(&self) -> ControlPackets {
         ControlPackets { per_message: 2.0, ..ControlPackets::NONE }
     }

@@ -1,15 +1,16 @@
-//! The sender's side: requests, slots with their clocks, data and completes (section 3.1), and what it concludes from
-//! what does not come (section 3.2).
+//! The sender's side: requests, slots that pace data, and completes (section 3.1), and what it concludes from control
+//! packets that do not arrive (section 3.2).
 //!
-//! Each slot has a clock of its own: its next packet is due a period after the last one *left*, so that a source has no
-//! jitter and never catches up; the clock goes on when the slot is given to another message. A message's packets go in
-//! order, each by whichever of its slots is due.
+//! Each slot has its own clock: its next packet is due one period after its last one *left*. After a delay in the host,
+//! a slot does not send faster to make up for it, so that packets never leave less than a period apart. The clock
+//! continues when the slot is assigned to another message. A message's packets are sent in order, each by whichever of
+//! its slots is due first.
 //!
-//! While a message has no slot here, a timer runs: for the answer to its request, or for the receiver's complete. While
-//! it has one it is the receiver who knows what must come.
+//! A timer runs while a message has no slot at its sender: until the answer to its request, or after the last data
+//! until the receiver's complete. While the message has a slot, it is the receiver that detects missing packets.
 //!
-//! A message ends *rejected* only if some byte of it has never been sent, so that it can't have been delivered. A
-//! reject that comes after everything was sent once (of a later attempt) ends it as failed.
+//! A message ends as *rejected* only if part of it has never been sent, so that it cannot have been delivered. If a
+//! later attempt is rejected after all bytes were sent once, the message ends as failed.
 
 use std::collections::VecDeque;
 
@@ -24,15 +25,15 @@ use contract::Guarantee;
 
 pub(super) struct Sender {
     messages: FlowMap<Outgoing>,
-    /// Messages without a slot yet in their present attempt.
+    /// Number of messages that have had no slot in their current attempt.
     waiting: usize,
     attempts: u16,
     slots: Vec<Slot>,
-    /// Slots in use that are due, in order.
+    /// Slots in use that may send now, in the order in which they became due.
     due: VecDeque<u32>,
-    /// The clocks of the other slots in use.
+    /// Clocks of the other slots in use.
     pacing: Timers,
-    /// By message: what must arrive by when.
+    /// By message: the time by which the next control packet must have arrived.
     answers: Timers,
     pub counts: Counts,
 }
@@ -55,28 +56,28 @@ pub(super) struct Counts {
 struct Slot {
     /// Earliest time of its next packet.
     due: Time,
-    /// The last one's bytes.
+    /// Size of its last packet.
     wire_bytes: u16,
-    load: Option<Load>,
+    assigned: Option<Assignment>,
 }
 
-/// The load of a slot.
+/// The message that a slot is assigned to.
 #[derive(Clone, Copy)]
-struct Load {
+struct Assignment {
     message: u32,
     id: u32,
     given: Time,
     /// The path of the data, and the path of the receiver's complete.
     label: u64,
     back: u64,
-    /// Whether it is for the whole rest; otherwise it is additional.
+    /// Whether it is for all remaining bytes; otherwise it is additional.
     main: bool,
     /// For an additional slot: message bytes that it may still send, and has sent.
     granted: u64,
     sent: u64,
 }
 
-/// How a sender gives a slot back.
+/// The packet by which a sender releases a reservation.
 #[derive(Clone, Copy)]
 enum End {
     Complete,
@@ -86,13 +87,13 @@ enum End {
 struct Outgoing {
     dst: HostId,
     bytes: u64,
-    /// The next byte to send, and the first byte that has not been sent.
+    /// The next byte to send, and the first byte that no attempt has sent.
     next: u64,
     fresh: u64,
     attempt: u16,
-    /// Number of requests sent, and of attempts that failed.
+    /// Number of requests sent, in all attempts.
     tries: u8,
-    /// Whether this attempt has had a slot: since when, and for how many bytes.
+    /// Whether this attempt has had a slot; if so, since when, and how many bytes were missing then.
     begun: bool,
     began: Time,
     began_bytes: u64,
@@ -122,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// A message to send.
+    /// Starts a message with a request.
     pub fn start(&mut self, message: &Message, terms: &Params, control: &mut Control) {
         let outgoing = Outgoing {
             dst: message.dst,
@@ -143,7 +144,8 @@ impl Sender {
         self.request(key, terms, control);
     }
 
-    /// Attempts are counted over all messages, so that a message that is submitted again has different ones.
+    /// The number of a new attempt. Attempts of all messages are counted together, so that a message that is submitted
+    /// again has other numbers.
     fn next_attempt(&mut self) -> u16 {
         self.attempts = self.attempts.wrapping_add(1);
         self.attempts
@@ -157,7 +159,7 @@ impl Sender {
         control.push(terms.control(flow, message.dst, request));
     }
 
-    /// A request leaves: starts the timer for its answer.
+    /// A request has left: starts the timer for its answer.
     pub fn departed(&mut self, now: Time, request: &Packet, terms: &Params) {
         let Some(key) = self.messages.slot(request.flow) else { return };
         if self.messages.get(key).is_some_and(|(_, message)| message.slots == 0) {
@@ -212,9 +214,9 @@ impl Sender {
         control: &mut Control,
     ) {
         let reservation = rsvp.reservation;
-        let loads = || self.slots.iter().filter_map(|slot| slot.load);
-        if loads().any(|load| load.message == key && load.id == reservation.id) {
-            return; // it has come twice
+        let assignments = || self.slots.iter().filter_map(|slot| slot.assigned);
+        if assignments().any(|assigned| assigned.message == key && assigned.id == reservation.id) {
+            return; // a duplicate
         }
         let Some((_, message)) = self.messages.get_mut(key) else { return };
         let payload = u64::from(terms.site.payload_max());
@@ -229,7 +231,7 @@ impl Sender {
             return answer_rsvp(packet, complete, terms, control);
         }
         // The free slot that may send first. An active message leaves one slot for each message that has none yet.
-        let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.load.is_none());
+        let free = || (0..).zip(&self.slots).filter(|(_, slot)| slot.assigned.is_none());
         let spared = if message.slots > 0 { self.waiting } else { 0 };
         let Some((index, _)) = free().min_by_key(|(_, slot)| slot.due).filter(|_| free().count() > spared) else {
             self.counts.rsvps_refused += 1;
@@ -252,7 +254,7 @@ impl Sender {
         let (id, label, back) = (reservation.id, packet.label, rsvp.back);
         let main = rsvp.slot != Purpose::Additional;
         let granted = terms.additional;
-        slot.load = Some(Load { message: key, id, given: cx.now, label, back, main, granted, sent: 0 });
+        slot.assigned = Some(Assignment { message: key, id, given: cx.now, label, back, main, granted, sent: 0 });
         if slot.due <= cx.now {
             self.due.push_back(index);
         } else {
@@ -274,7 +276,8 @@ impl Sender {
         }
     }
 
-    /// A switch had no free virtual link for the message's rsvp: its receiver has the request and tries again.
+    /// A switch had no free virtual link for the message's rsvp. Its receiver has the request and tries again, so that
+    /// the timer starts anew.
     fn heard(&mut self, now: Time, key: u32, terms: &Params) {
         self.counts.refusals_heard += 1;
         if self.messages.get(key).is_some_and(|(_, message)| !message.begun) {
@@ -282,7 +285,7 @@ impl Sender {
         }
     }
 
-    /// The message is refused, unless it has got a slot meanwhile or all of it is in flight.
+    /// Ends a message whose request was refused for good, unless it has got a slot since or all of it has been sent.
     fn refused(&mut self, cx: &mut Cx<'_>, key: u32) {
         let Some((flow, message)) = self.messages.get(key) else { return };
         if message.slots > 0 || message.begun && message.next == message.bytes {
@@ -327,38 +330,38 @@ impl Sender {
         Some(message)
     }
 
-    /// Removes all slots from a message, and tells switches on the paths of its data.
+    /// Releases all slots of a message, and its virtual links by packets along the paths of its data.
     fn end_slots(&mut self, key: u32, end: End, terms: &Params, control: &mut Control) {
         for index in 0..self.slots.len() as u32 {
-            if self.slots[index as usize].load.is_some_and(|load| load.message == key) {
+            if self.slots[index as usize].assigned.is_some_and(|assigned| assigned.message == key) {
                 self.end_slot(index, end, terms, control);
             }
         }
     }
 
     fn end_slot(&mut self, index: u32, end: End, terms: &Params, control: &mut Control) {
-        let Some(load) = self.slots[index as usize].load.take() else { return };
+        let Some(assigned) = self.slots[index as usize].assigned.take() else { return };
         self.pacing.clear(index);
         self.due.retain(|&due| due != index);
-        let Some((flow, message)) = self.messages.get_mut(load.message) else { return };
+        let Some((flow, message)) = self.messages.get_mut(assigned.message) else { return };
         message.slots -= 1;
-        let reservation = Reservation { attempt: message.attempt, id: load.id };
+        let reservation = Reservation { attempt: message.attempt, id: assigned.id };
         let header = match end {
-            End::Complete => Header::Complete { reservation, sent: load.sent, last: message.next == message.bytes },
+            End::Complete => Header::Complete { reservation, sent: assigned.sent, last: message.next == message.bytes },
             End::Reject => Header::Reject { reservation, what: Rejected::Slot },
         };
-        control.push(terms.routed(flow, message.dst, header, load.label));
+        control.push(terms.routed(flow, message.dst, header, assigned.label));
     }
 
-    /// An additional slot that has sent what it was given for becomes the message's main slot, if it has none (its rsvp
-    /// was refused).
+    /// An additional slot that has sent its share becomes the message's main slot if the message has none, because the
+    /// main slot's rsvp was refused. Returns whether it did.
     fn goes_on(&mut self, index: u32) -> bool {
-        let Some(load) = self.slots[index as usize].load else { return false };
-        let of = |slot: &Slot| slot.load.is_some_and(|other| other.message == load.message && other.main);
+        let Some(assigned) = self.slots[index as usize].assigned else { return false };
+        let of = |slot: &Slot| slot.assigned.is_some_and(|other| other.message == assigned.message && other.main);
         if self.slots.iter().any(of) {
             return false;
         }
-        self.slots[index as usize].load = Some(Load { main: true, ..load });
+        self.slots[index as usize].assigned = Some(Assignment { main: true, ..assigned });
         true
     }
 
@@ -370,17 +373,17 @@ impl Sender {
         }
         loop {
             let lets = |index: &u32| {
-                let load = self.slots[*index as usize].load?;
-                let (flow, message) = self.messages.get(load.message)?;
+                let assigned = self.slots[*index as usize].assigned?;
+                let (flow, message) = self.messages.get(assigned.message)?;
                 cx.gate.lets(flow, message.dst).then_some(message.next_payload(terms))
             };
             let (place, payload) = (0..).zip(&self.due).find_map(|(place, index)| Some((place, lets(index)?)))?;
             let index = self.due.remove(place)?;
             let slot = &mut self.slots[index as usize];
-            let load = slot.load.expect("a slot that is due has a load");
-            if cx.now > slot.due.max(load.given) + terms.bounds.slip(terms.bounds.access_rate) {
-                // The link was down: receiver and switches may have given this up.
-                self.fail(cx, load.message, terms, control);
+            let assigned = slot.assigned.expect("a slot that is due is assigned");
+            if cx.now > slot.due.max(assigned.given) + terms.bounds.slip(terms.bounds.access_rate) {
+                // The host's link was down for so long that receiver and switches may have dropped the reservation.
+                self.fail(cx, assigned.message, terms, control);
                 continue;
             }
             let wire_bytes = payload + terms.site.header_bytes;
@@ -398,24 +401,26 @@ impl Sender {
 
     fn data(&mut self, now: Time, index: u32, terms: &Params, control: &mut Control) -> Packet {
         let slot = &mut self.slots[index as usize];
-        let load = slot.load.as_mut().expect("a slot that is due has a load");
-        let (flow, message) = self.messages.get_mut(load.message).expect("a load is of a message that is known");
+        let assigned = slot.assigned.as_mut().expect("a slot that is due is assigned");
+        let (flow, message) =
+            self.messages.get_mut(assigned.message).expect("a slot is assigned to a message that is known");
         let offset = message.next;
         let payload = message.next_payload(terms);
-        let reservation = Reservation { attempt: message.attempt, id: load.id };
-        let data = Header::Data(Data { reservation, offset, back: load.back });
+        let reservation = Reservation { attempt: message.attempt, id: assigned.id };
+        let data = Header::Data(Data { reservation, offset, back: assigned.back });
         let mut packet = terms.site.data_packet(flow, message.dst, data, payload);
         packet.class = URGENT;
         packet.flags = flags::SOURCE_ROUTED;
-        packet.label = load.label;
+        packet.label = assigned.label;
         let payload = u64::from(payload);
         message.next += payload;
         message.sent_packets += 1;
         message.resent_packets += u64::from(offset < message.fresh);
         message.fresh = message.fresh.max(message.next);
-        load.sent += payload;
-        load.granted = load.granted.saturating_sub(payload);
-        let (key, all, used_up) = (load.message, message.next == message.bytes, !load.main && load.granted == 0);
+        assigned.sent += payload;
+        assigned.granted = assigned.granted.saturating_sub(payload);
+        let (key, all, used_up) =
+            (assigned.message, message.next == message.bytes, !assigned.main && assigned.granted == 0);
         slot.due = now + terms.bounds.period(u64::from(packet.wire_bytes));
         slot.wire_bytes = packet.wire_bytes;
         if all {
@@ -433,14 +438,14 @@ impl Sender {
         packet
     }
 
-    /// Slots whose clocks have come are due.
+    /// Makes slots due whose clocks have expired.
     fn tick(&mut self, now: Time) {
         while let Some(index) = self.pacing.expire(now) {
             self.due.push_back(index);
         }
     }
 
-    /// Something is due, or had to come and has not.
+    /// Handles slots that have become due, and control packets that have not arrived in time.
     pub fn deadline(&mut self, cx: &mut Cx<'_>, terms: &Params, control: &mut Control) {
         self.tick(cx.now);
         while let Some(key) = self.answers.expire(cx.now) {
@@ -448,7 +453,7 @@ impl Sender {
             if message.begun || message.tries >= terms.attempts {
                 self.fail(cx, key, terms, control);
             } else {
-                // No answer has arrived to the request: the attempt stays the same.
+                // There was no answer to the request: it is sent again, in the same attempt.
                 self.counts.requests_again += 1;
                 self.request(key, terms, control);
             }
@@ -457,7 +462,7 @@ impl Sender {
 
     /// Whether it holds nothing of any message.
     pub fn is_idle(&self) -> bool {
-        self.messages.is_empty() && self.slots.iter().all(|slot| slot.load.is_none())
+        self.messages.is_empty() && self.slots.iter().all(|slot| slot.assigned.is_none())
     }
 
     pub fn next_deadline(&self) -> Time {
@@ -465,7 +470,7 @@ impl Sender {
     }
 }
 
-/// Answers a useless rsvp, so that its reservations are released.
+/// Answers a rsvp that the sender cannot use, so that what it reserved is released.
 fn answer_rsvp(rsvp: &Packet, answer: Header, terms: &Params, control: &mut Control) {
     if rsvp.has(flags::SOURCE_ROUTED) {
         control.push(terms.routed(rsvp.flow, rsvp.src, answer, rsvp.label));

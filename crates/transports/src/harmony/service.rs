@@ -1,22 +1,23 @@
-//! The order in which a link serves waiting packets: the missing premise of Theorem 3.1.
+//! The order in which a link serves waiting packets, which the paper leaves open and Theorem 3.1 depends on.
 //!
-//! The paper does not say how a switch serves the packets of several virtual links. Served in the order of arrival
-//! ([`Service::Fifo`], what any switch does), they may wait longer than Theorem 3.1 says
-//! ([`adversary`](super::adversary)). Served *in turn*, one packet of each virtual link that has any
-//! ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). That takes a queue for each
-//! virtual link at each port, K at most, and a list of those that hold packets.
+//! If packets of all virtual links are served in the order of arrival ([`Service::Fifo`], as in any switch), they may
+//! wait longer than Theorem 3.1 says ([`adversary`](super::adversary)). If the virtual links are served *in turn*, one
+//! packet of each that has any ([`Service::RoundRobin`]), they never do ([`bounds`](super::bounds) has the proof). This
+//! takes a queue for each virtual link at each port, K at most, and a list of the queues that hold packets.
 //!
-//! A turn ends with the packet's transmission: a queue that gets its next packet meanwhile goes behind all that have
-//! arrived by then. If it were placed at its packet's arrival, a packet that arrives later in that transmission would
-//! wait for the rest of it and for that queue again, one turn more than in the proof.
+//! A turn ends when the transmission of its packet ends. If the queue has another packet by then, it goes to the end of
+//! the list, behind all queues whose packets arrived during the transmission. If it went there as soon as its next
+//! packet arrived, a packet that arrives later during the same transmission would wait for the rest of it and for that
+//! queue again, one turn more than in the proof.
 //!
-//! A queue belongs to a reservation: its data and the complete after them, so that the packet that frees a virtual link
-//! never overtakes packets that use it. Rsvps and receivers' completes have no virtual link in this direction. They
-//! wait in the class's own queue and go first as long as they have *credit*: `control_share` of the bandwidth that data
-//! leave, saved up to as much as can wait at once (one packet of each kind for each virtual link). So they take no more
-//! from data than slots leave them, however many arrive; and while no data wait they need no credit.
+//! A queue holds the packets of one reservation: its data, and the complete after them, so that the packet that frees a
+//! virtual link never overtakes packets that use it. Rsvps and receivers' completes have no virtual link in this
+//! direction. They wait in the port's queue of their class, and go before data as long as they have *credit*. Data that
+//! leave add credit at a rate that gives control packets `control_share` of the link, up to what can wait at once: one
+//! packet of each kind for each virtual link. So control packets take no more bandwidth from data than slots leave to
+//! them, however many arrive. While no data wait, they need no credit.
 //!
-//! All other classes stay in the port's own queues and go after both.
+//! All other classes stay in the port's own queues and are served after both.
 
 use node::link::{Cause, Dequeued, LinkCx, QueueView};
 use node::pool::PacketId;
@@ -53,7 +54,7 @@ pub(super) struct Turns {
 
 struct PortTurns {
     links: FlowQueues,
-    /// By queue: the reservation that has it, as receiver and name.
+    /// By queue: the reservation whose packets it holds, as receiver and number.
     holders: Vec<Option<(HostId, u32)>>,
     data_bytes: u32,
     /// Credit of control packets, in 2^-20 bytes, and the most that is saved.
@@ -106,6 +107,7 @@ impl PortTurns {
         queue as u32
     }
 
+    /// A packet has left. Its queue, if empty, may hold packets of another reservation next.
     fn left(&mut self, taken: &Taken, bytes: u32) {
         let Some(queue) = taken.slot else { return };
         self.data_bytes -= bytes;

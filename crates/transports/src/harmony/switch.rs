@@ -1,26 +1,29 @@
-//! Harmony's part of a switch: the virtual links of its links (sections 3.1 and 4).
+//! Harmony's part of a switch: reservations of virtual links (sections 3.1 and 4).
 //!
-//! A reservation is of the *data's* direction. The switch at which data come in by a port keeps the list of that link's
-//! reservations, since rsvps that leave by the same port are all that takes them: so what Figure 3's UplinkQ and
-//! DlinkCounter hold is here one list a port, as long as the link has virtual links. The last link, to the receiver,
-//! needs no list: the receiver's slots guard it.
+//! A rsvp travels from the receiver to the sender and reserves virtual links for data, which travel the other way. For
+//! each port, the switch keeps a list of the reservations of the *incoming* link, on which the data arrive. Only rsvps
+//! that leave by this port reserve it, so that the switch knows them all. A list has at most as many entries as the
+//! link has virtual links. It serves as both UplinkQ and DlinkCounter of Figure 3. The last link of a path, to the
+//! receiver, needs no list, since the receiver's slots limit its use.
 //!
-//! Why a list of names and not Figure 3's FIFO of free virtual links and its counter: of a FIFO the next is taken, and
-//! section 3.1 draws uniformly; and neither says *whose* a virtual link is, so that a packet that comes twice frees
-//! another message's, and what a lost one would have freed is never free again. Against that the paper's switches keep
-//! "a small constant amount of state", described in the technical report alone. A counter is the list's length: K
-//! entries a port at the most.
+//! Figure 3 has a FIFO of free virtual links and a counter. We keep a list of reservations for two reasons. A FIFO
+//! gives the next free virtual link, where section 3.1 draws one uniformly. And neither FIFO nor counter tells *whose*
+//! a virtual link is: a duplicate packet would free the virtual link of another message, and the loss of a packet that
+//! frees one would leave it reserved forever. The paper says only that "a small constant amount of state" prevents the
+//! latter, which the technical report describes. The cost of the list is K entries a port, where a counter is one
+//! number.
 //!
-//! Reservations have names, the receiver's own count of them: so a packet that comes twice takes and frees once, and
-//! what a lost packet would have freed is known by its age (soft state, as RSVP's, RFC 2205). They are looked at when
-//! room is looked for. A link that goes down keeps its own: it may come back before their senders know.
+//! A reservation is identified by its receiver and by a number that this receiver gave it. So a packet that arrives
+//! twice reserves or frees only once. A reservation whose complete or reject was lost expires (soft state, as in RSVP,
+//! RFC 2205); expired ones are removed when a rsvp looks for a free virtual link. If a link goes down its reservations
+//! stay until then: the link may come up again before the senders notice.
 //!
-//! Decided here: a rsvp goes on by a virtual link that is drawn from all free ones of the ports on shortest paths, so
-//! that a port with two free ones is twice as likely as one with one ("uniformly randomly chooses a free outgoing
-//! virtual link"). A rsvp that has passed as many switches as the longest of the fabric's own shortest paths is
-//! refused: the ways around a failure may be longer, and the bounds would not hold there. For the same reason it takes
-//! no turn by which data would come to a link later than that link's bound has it (`Bounds::lateness`), as where a
-//! way around a failure in a fat-tree goes down and up again.
+//! Decided here: a rsvp draws uniformly from all free virtual links of the ports on shortest paths, so that a port with
+//! two free ones is twice as likely as a port with one ("uniformly randomly chooses a free outgoing virtual link"). A
+//! rsvp is refused once it has passed as many switches as the longest shortest path of the fabric without failures:
+//! paths around a failure may be longer, and the bounds would not hold there. For the same reason a rsvp does not leave
+//! by a port if its data could then reach their next link later than that link's bound assumes (`Bounds::lateness`).
+//! This happens where a path around a failure in a fat-tree goes down and up again.
 
 use node::packet::flags;
 use node::{AgentCx, Packet, SwitchAgent};
@@ -34,7 +37,7 @@ use super::{Header, SIGNALS};
 pub struct SwitchPart {
     bounds: Bounds,
     hosts: u32,
-    /// By port, if it matters which turns data take.
+    /// By port, how late data can be. None if data may go from every port to every other.
     lateness: Option<Vec<PortLateness>>,
     /// By port: the reservations of the incoming link.
     ports: Vec<Reservations>,
@@ -55,7 +58,7 @@ struct Reservations {
     /// Number of its virtual links.
     links: u32,
     held: Vec<Reservation>,
-    /// None of them expires before this.
+    /// No reservation expires before this time.
     oldest: Time,
 }
 
@@ -100,7 +103,7 @@ impl SwitchPart {
         SwitchPart { bounds, hosts, lateness: None, ports: Vec::new(), counts: Counts::default() }
     }
 
-    /// If data may not take every turn.
+    /// Restricts the ports by which data may leave, given the port at which they arrive.
     pub(super) fn with_lateness(self, lateness: Option<Vec<PortLateness>>) -> SwitchPart {
         SwitchPart { lateness, ..self }
     }
@@ -130,7 +133,8 @@ impl SwitchPart {
         if port.find(receiver, id).is_none() {
             port.take(receiver, id, cx.now.saturating_add(self.bounds.hold(rsvp.missing)));
         }
-        // Data take the last switch's port first; the way back is the rsvp's own.
+        // The label is the route of the data, which pass this switch before those that the rsvp has passed. `back` is
+        // the route of the rsvp itself, for the receiver's complete.
         packet.label = here;
         packet.set_header(Header::Rsvp(Rsvp { back: rsvp.back | u64::from(out.0) << (8 * hops), ..rsvp }));
         Some(out)
@@ -146,8 +150,9 @@ impl SwitchPart {
         id: u32,
     ) -> Option<PortId> {
         let (ports, routes, lateness) = (cx.ports, cx.routes, self.lateness.as_deref());
-        // Data arrive where the rsvp leaves.
-        let may_turn = |port: PortId| lateness.is_none_or(|of| of[port.index()].comes <= of[in_port.index()].goes);
+        // Data travel against the rsvp: they arrive at `port` and leave by `in_port`.
+        let may_turn =
+            |port: PortId| lateness.is_none_or(|of| of[port.index()].arriving <= of[in_port.index()].leaving);
         let candidates = || {
             let next = routes.next(cx.switch, sender).iter().copied();
             next.filter(|&port| port.index() < PORTS_MAX && ports[port.index()].is_up() && may_turn(port))
@@ -178,14 +183,15 @@ impl SwitchPart {
         packet.class = SIGNALS;
         packet.hops = 0;
         tell(cx, *packet, rsvp);
-        // For the receiver a switch's refusal is never final.
+        // A switch's refusal is never final for the receiver, which may try again.
         packet.set_header(Header::Reject { reservation: rsvp.reservation, what: Rejected::Slot });
         std::mem::swap(&mut packet.src, &mut packet.dst);
         packet.label = route;
         in_port
     }
 
-    /// Frees what a packet along the data's path says is free. `data_in` is the port at which those data arrived.
+    /// Frees the virtual link of a reservation, if it is still reserved. `data_in` is the port at which its data
+    /// arrived.
     fn release(&mut self, data_in: PortId, receiver: HostId, id: u32) {
         if let Some(port) = self.ports.get_mut(data_in.index()) {
             port.give_back(receiver, id);
@@ -193,7 +199,7 @@ impl SwitchPart {
     }
 }
 
-/// Tells the sender of a message that it is refused.
+/// Tells the sender that its message's rsvp was refused.
 fn tell(cx: &mut AgentCx<'_>, mut packet: Packet, rsvp: Rsvp) {
     let candidates = cx.routes.next(cx.switch, packet.dst);
     let working = || candidates.iter().filter(|port| cx.ports[port.index()].is_up());
@@ -225,7 +231,7 @@ impl SwitchAgent for SwitchPart {
             (Header::Complete { reservation, .. } | Header::Reject { reservation, .. }, Some(_)) => {
                 self.release(in_port, packet.dst, reservation.id);
             }
-            // In the other direction: data arrive where this packet leaves.
+            // It travels against the data, which arrive where it leaves.
             (Header::Failure(reservation), Some(out)) => self.release(out, packet.src, reservation.id),
             _ => {
                 self.counts.malformed += 1;

@@ -1,3 +1,5 @@
+//! Values that both sides of a host derive from the configuration, and the control packets that both send.
+
 use node::packet::flags;
 use node::{Packet, Site};
 use units::{Duration, FlowId, HostId, Time};
@@ -13,7 +15,7 @@ pub(super) struct Params {
     pub slots: u32,
     /// Message bytes for each additional slot, in whole packets. 0 for no additional slots.
     pub additional: u64,
-    /// What a slot sends in a round trip.
+    /// Bytes that a slot sends in a round trip.
     pub slot_bdp_bytes: u64,
     pub retry_after: Duration,
     pub attempts: u8,
@@ -38,7 +40,7 @@ impl Params {
         }
     }
 
-    /// Number of packets of a message; `None` if there is no such message.
+    /// Number of packets of a message; `None` if a message cannot have this size.
     pub fn packets(&self, bytes: u64) -> Option<u32> {
         let packets = bytes.div_ceil(u64::from(self.site.payload_max()));
         u32::try_from(packets).ok().filter(|&packets| packets > 0 && packets < u32::MAX)
@@ -50,14 +52,15 @@ impl Params {
         clock.true_time(clock.local_ps(arrived).saturating_add_unsigned(self.delta_admission.ps()))
     }
 
-    /// A control packet that follows the switches' tables.
+    /// A control packet that is routed by the switches' tables.
     pub fn control(&self, flow: FlowId, dst: HostId, header: Header) -> Packet {
         let mut packet = self.site.control_packet(flow, dst, header);
         packet.class = SIGNALS;
         packet
     }
 
-    /// A control packet with this route; switches on it handle it or not.
+    /// A source-routed control packet. Switches on its route handle it, except the receiver's complete, after which
+    /// there is nothing left to free.
     pub fn routed(&self, flow: FlowId, dst: HostId, header: Header, route: u64) -> Packet {
         let mut packet = self.control(flow, dst, header);
         packet.label = route;

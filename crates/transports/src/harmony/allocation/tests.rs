@@ -15,8 +15,8 @@ fn the_theorems_model_fills_what_the_theorem_says() {
     }
 }
 
-/// A leaf's rsvps towards another are drawn without replacement from its virtual links, which scatters less than
-/// the theorem's throws (Hoeffding 1963), so no less fits.
+/// The cores of a leaf's rsvps are drawn without replacement from its virtual links. They vary less than the
+/// theorem's independent draws (Hoeffding 1963), so that no fewer rsvps succeed.
 #[test]
 fn the_protocols_first_try_fills_no_less() {
     for k in [1, 2, 8] {
@@ -25,7 +25,7 @@ fn the_protocols_first_try_fills_no_less() {
     }
 }
 
-/// With two leaves all of a leaf's virtual links lead to the other: K a core, none too many.
+/// With two leaves, K rsvps of a leaf reach each core, which has K virtual links to the other leaf.
 #[test]
 fn between_two_leaves_nothing_collides() {
     for k in [1, 3] {

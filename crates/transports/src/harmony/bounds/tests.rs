@@ -24,7 +24,7 @@ fn site() -> Site {
 }
 
 const B: Rate = Rate::from_gbps(100);
-/// Where no link has a place.
+/// Any link, where positions are not used.
 const ANY: LinkId = LinkId(0);
 const RATES: [Rate; 2] = [Rate::from_gbps(100), Rate::from_gbps(400)];
 
@@ -60,7 +60,7 @@ fn a_link_is_waited_for_as_long_as_the_order_of_service_says() {
     // That is more than a period of 969.697 ns, so that others may have two packets more: 31 x 3000 bytes.
     let second = ps(1_036_800 + 1_860_000);
     assert_eq!(bounds.wait_at(Rate::from_gbps(400), ps(1_036_800)), second);
-    // Then it is between four and five.
+    // At the third switch J is between four and five periods.
     let (late, slow, fast) = (ps(3_933_600), ps(1_036_800 + 4_200_000), ps(1_036_800 + 4_650_000));
     assert_eq!((bounds.before, bounds.wait), (late, late + fast));
     assert_eq!(bounds.queue_bytes(ANY, Rate::from_gbps(100)), Rate::from_gbps(100).bytes_in(slow) + 1_500);
@@ -80,7 +80,7 @@ fn a_link_is_waited_for_as_long_as_the_order_of_service_says() {
 }
 
 #[test]
-fn a_link_s_bound_hangs_on_what_lies_before_it() {
+fn a_link_s_bound_depends_on_the_links_before_it() {
     let network = |spec: FabricSpec| NetworkView::new(spec.build().unwrap(), &site());
     let leaf_spine =
         LeafSpine { racks: 9, hosts_per_rack: 16, spines: 4, spine_rate: Rate::from_gbps(400), ..Default::default() };
@@ -99,14 +99,14 @@ fn a_link_s_bound_hangs_on_what_lies_before_it() {
     // Twice that, for the second class, and a packet: the default memory of a port holds it, best effort beneath or
     // not.
     assert!(2 * 146_340 + 1_500 <= 500_000 && bounds.are_proven());
-    // In the order of data, from a host's leaf up, down and to the other: no turn back.
+    // Data may go from a host up, from a spine down, and from host to host, but not from a spine back up.
     let leaf = SwitchId(0);
     let ports = &fabric.ports[fabric.switch_node(leaf).index()];
     let late = bounds.lateness(fabric, ports).unwrap();
     let [host, spine] = [0, 16].map(|port| late[port]);
-    assert!(host.comes <= spine.goes && spine.comes <= host.goes && host.comes <= host.goes);
-    assert!(spine.comes > spine.goes);
-    // Where links lie in circles, nothing is proven of the order of arrival.
+    assert!(host.arriving <= spine.leaving && spine.arriving <= host.leaving && host.arriving <= host.leaving);
+    assert!(spine.arriving > spine.leaving);
+    // Where links precede each other in cycles, nothing is proven for the order of arrival.
     let torus = || FabricSpec::Torus(Grid { dims: vec![4, 3], ..Default::default() });
     let proven = |service| Bounds::new(&Config { service, ..Config::default() }, &network(torus())).are_proven();
     assert_eq!([Service::Fifo, Service::RoundRobin].map(proven), [false, true]);

@@ -5,10 +5,10 @@ use units::LinkId;
 
 use super::*;
 
-/// By tier and whether its switch has hosts: how many links lie before one at most.
+/// By tier, and whether the link's switch has hosts: the most links that can precede one on a path.
 fn depths(fabric: &Fabric) -> BTreeMap<(Tier, bool), BTreeSet<u64>> {
     let one = |_, _| Duration::from_ps(1);
-    let late = Chains::new(fabric).expect("it has no circles").lateness(one);
+    let late = Precedence::new(fabric).expect("it has no cycles").lateness(one);
     let mut depths: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for link in (0..fabric.links.len()).map(LinkId::from) {
         let of = fabric.link(link);
@@ -44,11 +44,11 @@ fn a_link_s_depth_is_how_far_up_and_down_it_lies() {
 }
 
 #[test]
-fn tori_and_meshes_have_circles() {
+fn tori_and_meshes_have_cycles() {
     let grid = |dims: &[u32]| Grid { dims: dims.to_vec(), ..Default::default() };
     for spec in [FabricSpec::Torus(grid(&[4, 3])), FabricSpec::Mesh(grid(&[2, 2])), FabricSpec::Torus(grid(&[5]))] {
-        assert!(Chains::new(&spec.build().unwrap()).is_none(), "{spec:?}");
+        assert!(Precedence::new(&spec.build().unwrap()).is_none(), "{spec:?}");
     }
     // A row has none.
-    assert!(Chains::new(&FabricSpec::Mesh(grid(&[4])).build().unwrap()).is_some());
+    assert!(Precedence::new(&FabricSpec::Mesh(grid(&[4])).build().unwrap()).is_some());
 }

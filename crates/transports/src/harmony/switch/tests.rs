@@ -263,7 +263,7 @@ proptest::proptest! {
 fn data_take_no_turn_by_which_they_would_be_later_than_a_link_s_bound_has_it() {
     // To the host they may be as late as they come, from the first two spines or from the third.
     let us = Duration::from_us;
-    let port = |comes, goes| PortLateness { comes: us(comes), goes: us(goes) };
+    let port = |arriving, leaving| PortLateness { arriving: us(arriving), leaving: us(leaving) };
     let lateness = |third| Some(vec![port(0, 4), port(4, 0), port(4, 0), port(third, 0)]);
     let spines = |third| {
         let mut leaf = Leaf::new();
