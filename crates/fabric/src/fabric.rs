@@ -174,16 +174,36 @@ impl Fabric {
         self.as_switch(self.link(link).to).map_or(Duration::ZERO, |switch| self.switch_delay[switch.index()])
     }
 
-    /// The least delay between two groups: the minimum, over all links between different groups, of propagation delay
-    /// plus the receiving switch's processing delay. An event in one group can't affect another group sooner. `None`
-    /// for a single group.
+    /// How long parts of the network can be simulated on their own: an event in one cannot affect another sooner.
+    /// `None` if all nodes are in one group.
+    ///
+    /// It is the delay (propagation plus the receiving switch's processing) of the fastest link between groups, unless
+    /// few links are that fast: then the nodes at their ends stay together, and the next delay counts, as long as no
+    /// clump of nodes that stay together has more than an eighth of the network's links, or more than there was at
+    /// first. So one short link does not make all windows short.
     pub fn lookahead(&self) -> Option<Duration> {
         let crosses = |link: &Link| self.group_of[link.from.index()] != self.group_of[link.to.index()];
-        (0..self.links.len())
-            .map(LinkId::from)
-            .filter(|&id| crosses(self.link(id)))
-            .map(|id| self.link(id).propagation + self.delay_after(id))
-            .min()
+        let ids = || (0..self.links.len()).map(LinkId::from);
+        let delay = |id: LinkId| self.link(id).propagation + self.delay_after(id);
+        let least = ids().filter(|&id| crosses(self.link(id))).map(delay).min()?;
+        let clump_of = self.clumps(least);
+        let mut links_of = vec![0; self.nodes() as usize];
+        self.links.iter().for_each(|link| links_of[clump_of[link.from.index()] as usize] += 1);
+        let most = links_of.iter().copied().max().unwrap_or(0).max(self.links.len() / 8);
+        let mut clumps = UnionFind::<u32>::new(self.nodes() as usize);
+        let mut by_delay: Vec<(Duration, LinkId)> =
+            ids().map(|id| (delay(id), id)).filter(|of| of.0 >= least).collect();
+        by_delay.sort_unstable();
+        let cut = by_delay.into_iter().find(|&(_, id)| {
+            let [from, to] = [self.link(id).from, self.link(id).to].map(|node| clumps.find(clump_of[node.index()]));
+            let together = links_of[from as usize] + links_of[to as usize];
+            if from != to && together <= most {
+                clumps.union(from, to);
+                links_of[clumps.find(from) as usize] = together;
+            }
+            from != to && together > most
+        });
+        Some(cut.map_or(least, |(delay, _)| delay))
     }
 
     /// By node, the number of its clump: nodes that can't be parted where something takes at least `delay` from part to

@@ -1,7 +1,8 @@
 //! Counts, connectivity and path diversity of each topology, against their formulas.
 
 use clearway_fabric::{
-    Builder, Dumbbell, Fabric, FabricSpec, Failures, FatTree, Grid, LeafSpine, Rails, Routes, Star, Tier,
+    Builder, Dumbbell, Fabric, FabricSpec, Failures, FatTree, FileFormat, FileSpec, Grid, LeafSpine, Rails, Routes,
+    Star, Tier,
 };
 use units::{Duration, HostId, LinkId, NodeId, Rate};
 
@@ -158,6 +159,32 @@ fn groups_of_the_small_fabrics() {
     assert_eq!((star.groups, star.lookahead()), (1, None));
     let dumbbell = FabricSpec::Dumbbell(Dumbbell::default()).build().unwrap();
     assert_eq!((dumbbell.groups, dumbbell.lookahead()), (2, Some(Duration::from_ns(650))));
+}
+
+/// A ring of 16 switches with a host each; every link takes 1.1 us with the switch, but for some.
+fn ring(fast: &[(usize, &str)]) -> Fabric {
+    let mut lines: Vec<String> = (0..16).map(|at| format!("switch s{at} 100ns\nhost h{at}")).collect();
+    lines.extend((0..16).map(|at| {
+        let propagation = fast.iter().find(|of| of.0 == at).map_or("1us", |of| of.1);
+        format!("link s{at} s{} 100Gbps {propagation}\nlink h{at} s{at} 100Gbps 10ns", (at + 1) % 16)
+    }));
+    let file = FileSpec { path: "ring".into(), format: FileFormat::Graph, switch_delay: Duration::ZERO };
+    file.parse(&lines.join("\n")).unwrap()
+}
+
+#[test]
+fn a_few_short_links_do_not_make_all_windows_short() {
+    let lookahead = |fast: &[(usize, &str)]| ring(fast).lookahead().unwrap();
+    let us = |ns| Duration::from_ns(ns);
+    assert_eq!(lookahead(&[]), us(1_100));
+    assert_eq!(lookahead(&[(3, "5ns")]), us(1_100));
+    assert_eq!(lookahead(&[(3, "5ns"), (7, "6ns"), (12, "7ns")]), us(1_100));
+    // Two of sixteen switches are an eighth of the network. Three are too many to stay together for one link more.
+    assert_eq!(lookahead(&[(3, "5ns"), (4, "6ns")]), us(106));
+    assert_eq!(lookahead(&[(4, "6ns"), (3, "5ns"), (9, "200ns")]), us(106));
+    // Where all are short, windows are.
+    let all: Vec<(usize, &str)> = (0..16).map(|at| (at, "5ns")).collect();
+    assert_eq!(lookahead(&all), us(105));
 }
 
 #[test]

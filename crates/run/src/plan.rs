@@ -318,7 +318,7 @@ fn reserved(scenario: &Scenario, work: &WorkloadPlan, network: &NetworkView) -> 
     Ok(reserved)
 }
 
-/// The least delay between groups of nodes, which no outage is shorter than.
+/// How long parts of the network can be simulated on their own. No outage is shorter.
 fn lookahead(scenario: &Scenario, fabric: &Fabric) -> Result<Duration, Problem> {
     let lookahead = fabric.lookahead().unwrap_or_else(|| shortest_delay(fabric));
     if lookahead == Duration::ZERO {
@@ -327,7 +327,9 @@ fn lookahead(scenario: &Scenario, fabric: &Fabric) -> Result<Duration, Problem> 
     }
     let short = |spec: &FailureSpec| spec.degrades_by().is_none() && spec.lasts() < lookahead;
     if let Some(index) = scenario.failure.iter().position(short) {
-        let message = format!("an outage must last at least as long as one hop's delay, {lookahead}");
+        let message = format!(
+            "an outage must last at least {lookahead}, the least delay from one part of the network to another"
+        );
         let key = if scenario.failure[index].flap.is_some() { "flap.down" } else { "until" };
         return Err(Problem::new(format!("failure[{index}].{key}"), message));
     }

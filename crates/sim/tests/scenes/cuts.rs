@@ -68,6 +68,28 @@ fn a_large_fabric_is_cut_for_the_cache_and_a_small_one_for_its_threads() {
     assert_eq!(parts("star = {}", 4), 1);
 }
 
+/// Sixteen switches in a ring: the link that takes 5 ns joins two of them in one part, and windows are as long as
+/// without it.
+#[test]
+fn one_short_link_does_not_make_all_windows_short() {
+    let windows = |of_one: u64| {
+        let mut delays = [900; 15];
+        delays[7] = of_one;
+        let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ring-{of_one}.graph"));
+        std::fs::write(&file, fabric(&delays, &[(15, 0, 900)], &std::array::from_fn::<_, 16, _>(|at| at))).unwrap();
+        let toml = format!(
+            "fabric.file.path = \"{}\"\n[[traffic]]\nsizes.constant = \"300KB\"\narrivals.poisson.load = 0.5\n\
+             flows = 200",
+            file.display()
+        );
+        let (whole, cut) = (run_cut(&toml, 1, 1), run_cut(&toml, 2, 8));
+        assert!(cut.info.parts > 4 && whole.info.digest == cut.info.digest);
+        cut.info.windows
+    };
+    let [without, with] = [900, 5].map(windows);
+    assert!(with * 10 < without * 11, "{with} windows with a short link, {without} without");
+}
+
 /// Two pods whose own links take 200 ns, and 1 us from pod to pod: windows are of 1 us, so a pod can't be cut.
 #[test]
 fn what_is_nearer_than_the_lookahead_stays_in_one_part() {
