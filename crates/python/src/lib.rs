@@ -18,6 +18,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use scenario::{ScenarioError, Source};
 
+/// It asks the kernel for huge pages, as glibc's does not by itself: a large network has more pages than the processor
+/// has entries for their addresses.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A scenario that has been read and checked.
 #[pyclass(frozen, module = "clearway._core")]
 struct Scenario {

@@ -37,6 +37,10 @@ bench [NAME...] [OPTION...]
   --peer PATH     time htsim too: its htsim_ndp, as tests/peers/htsim.sh builds it
   --one NAME      run one line here and print its figures as JSON";
 
+/// That of the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What the command line says.
 #[derive(Default)]
 struct Arguments {
