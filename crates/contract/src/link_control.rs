@@ -123,7 +123,7 @@ impl LinkView<'_> {
         let way = |id| {
             let link = self.fabric.link(id);
             let at_host = matches!(link.tier, Tier::FromHost | Tier::ToHost);
-            link.propagation + self.fabric.delay_after(id) + if at_host { self.host_delay } else { Duration::ZERO }
+            self.fabric.delay(id) + if at_host { self.host_delay } else { Duration::ZERO }
         };
         way(there) + way(Fabric::reverse(there))
     }

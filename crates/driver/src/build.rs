@@ -117,7 +117,7 @@ fn outlet<S>(plan: &Plan, cut: &Cut, id: LinkId, sender: S) -> Outlet<S> {
     let cut_through = plan.scenario.switch.cut_through && link.tier != Tier::ToHost;
     Outlet {
         sender,
-        delay: link.propagation + plan.fabric.delay_after(id) + host_delay,
+        delay: plan.fabric.delay(id) + host_delay,
         from: cut.end(&plan.fabric, link.from, link.from_port),
         head: cut_through.then(|| link.rate.transmit(HEAD_BYTES)),
     }

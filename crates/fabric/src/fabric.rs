@@ -174,6 +174,12 @@ impl Fabric {
         self.as_switch(self.link(link).to).map_or(Duration::ZERO, |switch| self.switch_delay[switch.index()])
     }
 
+    /// From a packet's last bit leaving by a link to the next node's seeing it: propagation, and processing there.
+    #[inline]
+    pub fn delay(&self, link: LinkId) -> Duration {
+        self.link(link).propagation + self.delay_after(link)
+    }
+
     /// How long parts of the network can be simulated on their own: an event in one cannot affect another sooner.
     /// `None` if all nodes are in one group.
     ///
@@ -184,41 +190,45 @@ impl Fabric {
     pub fn lookahead(&self) -> Option<Duration> {
         let crosses = |link: &Link| self.group_of[link.from.index()] != self.group_of[link.to.index()];
         let ids = || (0..self.links.len()).map(LinkId::from);
-        let delay = |id: LinkId| self.link(id).propagation + self.delay_after(id);
-        let least = ids().filter(|&id| crosses(self.link(id))).map(delay).min()?;
-        let clump_of = self.clumps(least);
+        let least = ids().filter(|&id| crosses(self.link(id))).map(|id| self.delay(id)).min()?;
+        let mut clumps = self.together(least);
         let mut links_of = vec![0; self.nodes() as usize];
-        self.links.iter().for_each(|link| links_of[clump_of[link.from.index()] as usize] += 1);
+        self.links.iter().for_each(|link| links_of[clumps.find(link.from.0) as usize] += 1);
         let most = links_of.iter().copied().max().unwrap_or(0).max(self.links.len() / 8);
-        let mut clumps = UnionFind::<u32>::new(self.nodes() as usize);
         let mut by_delay: Vec<(Duration, LinkId)> =
-            ids().map(|id| (delay(id), id)).filter(|of| of.0 >= least).collect();
+            ids().map(|id| (self.delay(id), id)).filter(|of| of.0 >= least).collect();
         by_delay.sort_unstable();
-        let cut = by_delay.into_iter().find(|&(_, id)| {
-            let [from, to] = [self.link(id).from, self.link(id).to].map(|node| clumps.find(clump_of[node.index()]));
-            let together = links_of[from as usize] + links_of[to as usize];
-            if from != to && together <= most {
-                clumps.union(from, to);
-                links_of[clumps.find(from) as usize] = together;
+        for (delay, id) in by_delay {
+            let [from, to] = [self.link(id).from, self.link(id).to].map(|node| clumps.find(node.0));
+            if from == to {
+                continue;
             }
-            from != to && together > most
-        });
-        Some(cut.map_or(least, |(delay, _)| delay))
+            let links = links_of[from as usize] + links_of[to as usize];
+            if links > most {
+                return Some(delay);
+            }
+            clumps.union(from, to);
+            links_of[clumps.find(from) as usize] = links;
+        }
+        Some(least)
     }
 
     /// By node, the number of its clump: nodes that can't be parted where something takes at least `delay` from part to
     /// part. A host and the switch of its first link are in one, and the ends of a link whose propagation and the
     /// receiver's own delay take less.
     pub fn clumps(&self, delay: Duration) -> Vec<u32> {
+        self.together(delay).into_labeling()
+    }
+
+    fn together(&self, delay: Duration) -> UnionFind<u32> {
         let mut with = UnionFind::<u32>::new(self.nodes() as usize);
         for (id, link) in self.links.iter().enumerate() {
-            let id = LinkId::from(id);
             let first_of_host = link.from_port.0 == 0 && self.as_host(link.from).is_some();
-            if first_of_host || link.propagation + self.delay_after(id) < delay {
+            if first_of_host || self.delay(LinkId::from(id)) < delay {
                 with.union(link.from.0, link.to.0);
             }
         }
-        with.into_labeling()
+        with
     }
 
     /// The node with this name. The error names the nearest name that exists.

@@ -442,8 +442,7 @@ struct Table<'a> {
 impl<'a> Table<'a> {
     fn new(fabric: &'a Fabric, works: &'a [bool], columns: usize) -> Table<'a> {
         let cost = |(id, link): (usize, &crate::Link)| {
-            let flight = link.propagation.ps() + fabric.delay_after(LinkId::from(id)).ps();
-            link.rate.transmit(1500).ps().saturating_add(flight)
+            link.rate.transmit(1500).ps().saturating_add(fabric.delay(LinkId::from(id)).ps())
         };
         let cells = fabric.switches as usize * columns;
         Table {

@@ -165,7 +165,7 @@ impl<'a> Ideal<'a> {
         }
         let links = self.quotient.path(from, to).map(|bundle| self.quotient.bundles()[bundle].links[0]);
         let (widths, _) = self.quotient.widths(&[from], &[to]);
-        let key = |(link, width)| (self.fabric.link(link).rate, self.after(link), width);
+        let key = |(link, width)| (self.fabric.link(link).rate, self.fabric.delay(link), width);
         let key: Vec<HopKey> = links.zip(widths).map(key).collect();
         let step = self.scenario.transmission_step;
         let hop = |&(rate, after, width): &HopKey| Hop { per_byte: rate.per_byte().in_steps_of(step), after, width };
@@ -186,11 +186,7 @@ impl<'a> Ideal<'a> {
 
     fn hop(&self, link: LinkId) -> Hop {
         let per_byte = self.fabric.link(link).rate.per_byte().in_steps_of(self.scenario.transmission_step);
-        Hop { per_byte, after: self.after(link), width: 1 }
-    }
-
-    fn after(&self, link: LinkId) -> Duration {
-        self.fabric.link(link).propagation + self.fabric.delay_after(link)
+        Hop { per_byte, after: self.fabric.delay(link), width: 1 }
     }
 
     /// Arrival of the last bit of a message of `bytes` (0: a lone control packet) over `hops`.

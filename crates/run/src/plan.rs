@@ -352,8 +352,8 @@ fn arrivals_at(fabric: &Fabric, name: &str) -> Result<HostId, Problem> {
 }
 
 fn shortest_delay(fabric: &Fabric) -> Duration {
-    let delay = |id: usize| fabric.links[id].propagation + fabric.delay_after(LinkId::from(id));
-    let shortest = (0..fabric.links.len()).map(delay).min().unwrap_or(Duration::ZERO);
+    let ids = (0..fabric.links.len()).map(LinkId::from);
+    let shortest = ids.map(|id| fabric.delay(id)).min().unwrap_or(Duration::ZERO);
     // One part has no neighbour: the window is only how often the run looks up, and need not be short.
     shortest.max(Duration::from_ns(100))
 }

@@ -139,7 +139,7 @@ impl Params {
 
     /// A packet that passed `from` like this passes `link` next, if nothing is in its way there.
     pub fn next(&self, from: LinkId, passage: Passage, link: LinkId) -> Passage {
-        let after = self.fabric.link(from).propagation + self.fabric.delay_after(from) + self.delay_at_host(from);
+        let after = self.fabric.delay(from) + self.delay_at_host(from);
         let head = self.head_bytes.map(|head| passage.begin + self.fabric.link(from).rate.transmit(head));
         let seen = head.map_or(passage.gone, |head| head.min(passage.gone));
         let begin = seen + after;

@@ -276,7 +276,7 @@ impl Net {
 
     /// A packet's last bit leaves by a link at `gone`.
     fn launch(&mut self, link: LinkId, gone: Time, id: PacketId) {
-        let there = self.fabric.link(link).propagation + self.fabric.delay_after(link);
+        let there = self.fabric.delay(link);
         self.flights.push(id);
         self.plan(gone + there, What::Arrives(link, self.flights.len() - 1));
     }

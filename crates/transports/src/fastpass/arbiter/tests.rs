@@ -275,7 +275,7 @@ proptest! {
                     let gone = (seen + rate.transmit(1500)).max(tail);
                     used.entry(link).or_default().push((seen, gone));
                     let ends = [fabric.uplink(src), fabric::Fabric::reverse(fabric.uplink(dst))];
-                    let delay = fabric.link(link).propagation + fabric.delay_after(link)
+                    let delay = fabric.delay(link)
                         + if ends.contains(&link) { network.host_delay } else { Duration::ZERO };
                     let Some(switch) = fabric.as_switch(fabric.link(link).to) else { break };
                     let forwards = if cut_through { gone.min(seen + rate.transmit(64)) } else { gone };
