@@ -57,7 +57,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     pub fn new(interval: Duration, samples_max: u64) -> Timeline {
         let sample_at = if interval == Duration::ZERO { Time::MAX } else { Time::ZERO + interval };
-        Timeline { changes: Vec::new(), interval, sample_at, samples: 0, samples_max: samples_max.max(2) & !1 }
+        Timeline { changes: Vec::new(), interval, sample_at, samples: 0, samples_max: samples_max & !1 }
     }
 
     pub fn next_at(&self) -> Time {

@@ -90,6 +90,7 @@ impl Plan {
         let settings = Arc::new(settings(scenario, requirements)?);
         let lookahead = lookahead(scenario, &work.fabric)?;
         let arrivals = arrivals(scenario, &work.fabric)?;
+        check_sample_rows(scenario, &work.fabric)?;
         let entities = Arc::new(Entities::new(scenario, &work.fabric, &work.flows, requirements)?);
         let tagging = scenario.sharing.as_scheme().and_then(|scheme| scheme.tagging());
         let limits = scenario.sharing.as_scheme().is_some_and(|scheme| scheme.limits_hosts());
@@ -171,7 +172,7 @@ impl Plan {
 
     /// Rows of one sample: each switch, and each of the three tiers of links.
     pub fn sample_rows(&self) -> u64 {
-        u64::from(self.fabric.switches) + 3
+        sample_rows(&self.fabric)
     }
 
     /// One-hop bandwidth-delay product of each link's sending port.
@@ -334,6 +335,25 @@ fn lookahead(scenario: &Scenario, fabric: &Fabric) -> Result<Duration, Problem> 
         return Err(Problem::new(format!("failure[{index}].{key}"), message));
     }
     Ok(lookahead)
+}
+
+fn sample_rows(fabric: &Fabric) -> u64 {
+    u64::from(fabric.switches) + 3
+}
+
+/// Refuses a limit of rows that two samples exceed: with fewer there is nothing to drop every second of.
+fn check_sample_rows(scenario: &Scenario, fabric: &Fabric) -> Result<(), Problem> {
+    let (given, least) = (scenario.measure.rows_max, 2 * sample_rows(fabric));
+    if scenario.measure.interval == Duration::ZERO || given >= least {
+        return Ok(());
+    }
+    let message = format!(
+        "{given} is less than two samples of this network: {} rows each, for {} switches and 3 tiers of links. At least \
+         {least}, or measure.interval = \"0s\" for no samples",
+        sample_rows(fabric),
+        fabric.switches
+    );
+    Err(Problem::new("measure.rows_max", message))
 }
 
 /// The hosts of which each data packet's arrival is noted.

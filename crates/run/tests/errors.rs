@@ -210,6 +210,12 @@ fn values_are_possible() {
     refused("[switch]", "[host]\nheader = \"0B\"\n[switch]", 15, "host.header", &["0B", "1B and 1000B"]);
     refused("[switch]", "[host]\ndelay = \"2s\"\n[switch]", 15, "host.delay", &["2s", "at most 1s"]);
     refused("reroute_delay = \"1ms\"", "transport = \"udp\"", 3, "transport", &["duplicate key"]);
+    let rows = |most: u64| format!("drain = \"10ms\"\nrows_max = {most}");
+    refused("drain = \"10ms\"", &rows(0), 7, "measure.rows_max", &["0 is less than", "At least 18", "0s"]);
+    refused("drain = \"10ms\"", &rows(17), 7, "measure.rows_max", &["17", "9 rows each", "At least 18"]);
+    let fits = |more: &str| read(&GOOD.replacen("drain = \"10ms\"", more, 1), "x.toml", &[]).unwrap();
+    assert!(Plan::new(&fits(&rows(18))).is_ok());
+    assert!(Plan::new(&fits("rows_max = 0\ninterval = \"0s\"")).is_ok());
 }
 
 #[test]

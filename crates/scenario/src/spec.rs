@@ -81,7 +81,8 @@ pub struct Measure {
     /// 10us.
     pub interval: Duration,
     /// Most rows of samples, of switches and tiers of links. When more would be taken, every second sample is dropped
-    /// and the interval doubles, so that a long run takes no more memory than a short one. Default: 2097152.
+    /// and the interval doubles, so that a long run takes no more memory than a short one. At least two samples' rows.
+    /// Default: 2097152.
     pub rows_max: u64,
     /// Hosts, such as "host3", whose data packets are recorded one by one on arrival, in the table `arrivals`. Default:
     /// none.
