@@ -16,6 +16,8 @@ DENY := 0.20.2
 CARGO_FUZZ := 0.13.2
 NIGHTLY ?= nightly
 FUZZ_SECONDS ?= 60
+# Processes of pytest.
+TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
 .PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench bench-against clean
@@ -36,10 +38,10 @@ test-python: $(VENV)/.packages
 	$(MAKE) $(VENV)/.built
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest clearway._core --mypy-config-file pyproject.toml
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(TESTS_AT_ONCE)
 
 test-slow: $(VENV)/.built
-	cargo test --workspace --locked --profile fast-build -- --ignored
+	cargo test --workspace --locked -- --ignored
 	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
 
@@ -99,11 +101,12 @@ $(VENV)/.packages: requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-# One module at a time in the environment: the one for tests is built in half the time, the other is the faster.
+# One module at a time in the environment: the one for tests shares with `cargo test` what is compiled, the other is
+# the faster.
 $(VENV)/.built: $(VENV)/.packages $(RUST)
-	@echo "Building the extension module for tests, optimised in part: some minutes on two cores, the first time"
+	@echo "Building the extension module for tests: some minutes on two cores, unless cargo test has built the most"
 	rm -f $(VENV)/.release
-	MATURIN_PEP517_ARGS="--locked --profile fast-build" $(INSTALL)
+	MATURIN_PEP517_ARGS="--locked --profile dev" $(INSTALL)
 	touch $@
 
 $(VENV)/.release: $(VENV)/.packages $(RUST)

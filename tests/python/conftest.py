@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import clearway as cw
@@ -20,6 +21,10 @@ sizes = "imc10"
 arrivals = { poisson = { load = 0.5 } }
 flows = 200
 """
+
+
+# pytest-xdist's processes ignore Ctrl-C, and so would every command that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_interrupt_keeps_what_there_is(tmp_path: Path) -> None:
     command = [*PROGRAM, "compare", str(LONG), "--transport", "dcpim", "--transport", "dctcp", "--out", "c"]
     command += ["--set", "traffic.0.flows=200000"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(5)
+        time.sleep(12)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr

@@ -458,7 +458,7 @@ def table_4() -> Shown:
 
 def figure_12() -> Shown:
     """Memory of AQs, in bytes: 15 for each AQ as in the paper, and the size of our hash table."""
-    example = ["cargo", "run", "--quiet", "--profile", "fast-build", "-p", "clearway-sharing", "--example", "aq_table"]
+    example = ["cargo", "run", "--quiet", "--release", "-p", "clearway-sharing", "--example", "aq_table"]
     text = subprocess.run(example, check=True, text=True, stdout=subprocess.PIPE).stdout
     measured = {int(n): float(each) for n, each in re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) ", text, re.MULTILINE)}
     table = pd.DataFrame(
