@@ -18,7 +18,7 @@ NIGHTLY ?= nightly
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench bench-against clean
+.PHONY: run test test-rust test-python test-slow test-kernel aq lint docs fuzz deny wheel bench bench-against clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -42,6 +42,21 @@ test-slow: $(VENV)/.built
 	cargo test --workspace --locked --profile fast-build -- --ignored
 	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
+
+# The command that attaches Augmented Queue to network devices: docs/aq-linux.md. It needs clang and libbpf's headers.
+aq:
+	cargo build -p clearway-aq-linux --locked --profile fast-build
+	@echo "target/fast-build/clearway-aq: \`clearway aq\` finds it here; copy it to where it is needed"
+
+# Augmented Queue in this machine's kernel, as root: installs what it needs on Debian, then faults and experiments with
+# kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none; WRITE=1 writes docs/aq-linux.md.
+test-kernel:
+	@command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+		apt-get install -y --no-install-recommends clang libbpf-dev iproute2 iperf3 bpftool >/dev/null || true
+	$(MAKE) aq
+	cargo test -p clearway-aq-linux --locked --profile fast-build -- --nocapture
+	$(PYTHON) tests/kernel/faults.py
+	$(if $(filter none,$(KERNEL)),,$(PYTHON) tests/kernel/experiments.py $(KERNEL) $(if $(WRITE),--write))
 
 # From what fails soonest to what takes longest.
 lint:
