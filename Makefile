@@ -49,7 +49,8 @@ aq:
 	@echo "target/fast-build/clearway-aq: \`clearway aq\` finds it here; copy it to where it is needed"
 
 # Augmented Queue in this machine's kernel, as root: installs what it needs on Debian, then faults and experiments with
-# kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none; WRITE=1 writes docs/aq-linux.md.
+# kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none. WRITE=1 writes
+# docs/aq-linux.md.
 test-kernel:
 	@command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
 		apt-get install -y --no-install-recommends clang libbpf-dev iproute2 iperf3 bpftool >/dev/null || true

@@ -1,4 +1,4 @@
-"""The command `clearway aq`: finds the program `clearway-aq`, which attaches Augmented Queue to devices, and becomes it.
+"""The command `clearway aq`: finds the program `clearway-aq`, which attaches Augmented Queue to devices.
 
 The program is no part of the package: few need it, and building it needs clang. Everything that it does, it says itself
 (`clearway aq --help`).
@@ -38,8 +38,8 @@ def program() -> Path:
         if place.is_file() and os.access(place, os.X_OK):
             return place
     raise ValueError(
-        f"{NAME} is not installed: in a clone of the repository, `make aq` builds it (it needs a Rust toolchain, clang and "
-        "libbpf's headers); CLEARWAY_AQ can name it"
+        f"{NAME} is not installed: in a clone of the repository, `make aq` builds it (it needs a Rust toolchain, clang "
+        "and libbpf's headers); CLEARWAY_AQ can name it"
     )
 
 

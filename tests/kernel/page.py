@@ -35,11 +35,9 @@ def load() -> dict[str, Any]:
 def origin() -> dict[str, str]:
     """Where and when something was measured."""
     git = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
-    cpu = next(
-        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.machine(),
-    )
-    cores = str(len([line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("processor")]))
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.machine())
+    cores = str(sum(line.startswith("processor") for line in lines))
     kernel = platform.release().split("-")[0]
     date = time.strftime("%Y-%m-%d")
     return {"commit": git.stdout.strip(), "date": date, "cpu": cpu, "cores": cores, "kernel": kernel}

@@ -17,7 +17,7 @@ use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use contract::sharing::Position;
 use units::Duration;
 
-use super::device::{Choice, Device, Hook, filters, has_clsact, remove_clsact};
+use super::device::{Choice, Device, Hook, TC_ACT_SHOT, filters, has_clsact, remove_clsact};
 use super::kernel::{self, Found, Maps, PORTS, Settings, chain};
 use super::place::{Attached, Held, Place, Record, Rooms, Roots};
 use super::show::now_ns;
@@ -78,6 +78,16 @@ pub fn attach(roots: &Roots, asked: &Asked<'_>) -> Result<Done, String> {
     let place = Place::new(roots, asked.device, asked.netns);
     let _lock = place.lock("lock")?;
     let mut warnings: Vec<String> = granted.iter().flat_map(|grants| grants.warnings.clone()).collect();
+    let by_cgroup = tenants.entity.iter().find(|tenant| !tenant.matches.cgroup.is_empty());
+    if let Some(tenant) = by_cgroup
+        && choices.iter().any(|choice| choice.drop_code == TC_ACT_SHOT)
+    {
+        warnings.push(format!(
+            "entity \"{}\": a cgroup is known only at egress of the device by which its processes send; what comes in, \
+             or has come through another device, matches none",
+            tenant.name
+        ));
+    }
     if !device.up {
         warnings.push(format!("{} is down", device.name));
     }

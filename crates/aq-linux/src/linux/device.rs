@@ -18,9 +18,10 @@ use contract::sharing::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The verdicts of `linux/pkt_cls.h` and `linux/bpf.h`.
-const TC_ACT_SHOT: u32 = 2;
-const TC_ACT_STOLEN: u32 = 4;
+/// A drop that the sender is told of (`linux/pkt_cls.h`; tcx has the same number).
+pub const TC_ACT_SHOT: u32 = 2;
+/// A drop that no sender is told of.
+pub const TC_ACT_STOLEN: u32 = 4;
 
 /// How a program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -231,8 +231,11 @@ impl Roots {
         if is_bpf() {
             return Ok(());
         }
-        let own = |name: &str| fs::read_link(format!("/proc/{name}/ns/mnt")).ok();
-        if own("1") != own("self") {
+        // `ip netns exec` gives a command mounts of its own. Its parent has others then, and so has the first process.
+        let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        let parent = rustix::process::getppid().map_or(1, |parent| parent.as_raw_nonzero().get());
+        let others = |process: &str| mounts(process).is_some_and(|theirs| mounts("self") != Some(theirs));
+        if others("1") || others(&parent.to_string()) {
             return Err(format!(
                 "{path}: there is no BPF file system among the mounts of this process, and one mounted here would end \
                  with it; run the command outside, with --netns instead of `ip netns exec`"
