@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -39,36 +40,40 @@ class Got:
 
 
 def send(world: World, senders: list[Sender], seconds: float, skip: float = 1.0) -> dict[str, Got]:
-    """Lets all send at once, and says what each got after the first `skip` seconds."""
-    servers = [world.start(f"iperf3 -s -1 -p {one.port}", world.receiver) for one in senders]
+    """Lets all send at once for `skip` + `seconds`, and says what arrived of each after the first `skip` seconds."""
+    servers = [world.start(f"iperf3 -s -1 -J -p {one.port}", world.receiver) for one in senders]
     time.sleep(0.3 + 0.01 * len(senders))
     clients = []
     for one in senders:
-        command = f"iperf3 -c {world.address} -p {one.port} -t {seconds} -O {skip:.0f} -J"
+        command = f"iperf3 -c {world.address} -p {one.port} -t {seconds + skip:g} -J"
         if one.udp_bps:
             command += f" -u -b {one.udp_bps:.0f} -l {UDP_SIZE} --pacing-timer 200 -w 4M"
         else:
             command += f" -C {one.control} -P {one.flows}"
         clients.append(world.start(command, world.senders[one.netns]))
     got = {}
-    for one, client in zip(senders, clients, strict=True):
-        out, err = client.communicate(timeout=seconds + skip + 60)
-        said = json.loads(out) if out.strip() else {"error": err}
-        if "error" in said:
-            raise RuntimeError(f"{one.name}: iperf3: {said['error']}")
-        got[one.name] = _read(one, said["end"])
-    for server in servers:
-        server.kill()
-        server.communicate()
+    for one, client, server in zip(senders, clients, servers, strict=True):
+        sent = _said(one, client, seconds + skip + 60)
+        received = _said(one, server, 10)
+        got[one.name] = _read(one, sent["end"], received["intervals"], skip)
     return got
 
 
-def _read(one: Sender, end: dict[str, Any]) -> Got:
-    received = end["sum_received"]
+def _said(one: Sender, process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
+    out, err = process.communicate(timeout=seconds)
+    said = json.loads(out) if out.strip() else {"error": err}
+    if "error" in said:
+        raise RuntimeError(f"{one.name}: iperf3: {said['error']}")
+    return said
+
+
+def _read(one: Sender, end: dict[str, Any], intervals: list[dict[str, Any]], skip: float) -> Got:
+    # The receiver's own intervals; the last is what arrived after the end.
+    counted = [each["sum"] for each in intervals[:-1] if each["sum"]["start"] >= skip - 0.1]
+    bits = 8 * sum(each["bytes"] for each in counted) / sum(each["seconds"] for each in counted)
     if one.udp_bps:
-        rate = received["bits_per_second"] / UDP_PAYLOAD
-        return Got(one.name, rate, 0, int(end["sum"]["packets"]), 0.0)
-    rate = received["bits_per_second"] / TCP_PAYLOAD
+        return Got(one.name, bits / UDP_PAYLOAD, 0, int(end["sum"]["packets"]), 0.0)
+    rate = bits / TCP_PAYLOAD
     flows = [stream["sender"] for stream in end["streams"]]
     rtt = sum(flow["mean_rtt"] for flow in flows) / len(flows) / 1_000
     segments = int(end["sum_sent"]["bytes"] / 1_448)

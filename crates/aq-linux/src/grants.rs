@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use contract::sharing::{Ids, Place, Position, Request, Share};
-use sharing::aq::{AqId, Controller, Decline, LinkSpec, Order, Path};
+use sharing::aq::gap::LIMIT_MAX;
+use sharing::aq::{AqId, Controller, Decline, Limit, LinkSpec, Order, Path};
 use units::{Bytes, Duration, LinkId, Problem, Rate};
 
 use crate::tenants::{Tenant, Tenants};
@@ -28,16 +29,27 @@ pub struct Row {
     pub threshold: Option<Bytes>,
     /// How many AQs it has.
     pub flows: u32,
+    /// Whether its threshold follows from its rate.
+    derives: bool,
 }
 
 impl Row {
+    /// A row without a share.
+    pub fn plain(name: &str, rate: Rate, limit: Bytes, flows: u32) -> Row {
+        Row { name: name.to_owned(), share: None, rate, limit, threshold: None, flows, derives: false }
+    }
+
+    /// The rate of each of its AQs.
+    pub fn each(&self) -> Rate {
+        Rate::from_bps(self.rate.bps() / u64::from(self.flows.max(1)))
+    }
+
     /// Its configuration in the program's units.
     pub fn word(&self) -> Word {
         if self.share.is_none() {
             return Word::OPEN;
         }
-        let rate = Rate::from_bps(self.rate.bps() / u64::from(self.flows.max(1)));
-        Word::new(rate, self.limit, self.threshold)
+        Word::new(self.each(), self.limit, self.threshold)
     }
 }
 
@@ -45,12 +57,23 @@ impl Row {
 #[derive(Debug)]
 pub struct Grants {
     position: Position,
+    link: LinkSpec,
     controller: Controller,
     /// In the order of the file; the default entity first.
     rows: Vec<Row>,
     by_id: BTreeMap<AqId, usize>,
     /// Settings that run but can hardly work.
     pub warnings: Vec<String>,
+}
+
+/// The limit of an AQ of `rate`. A derived one may be more than the physical queue, as a switch's never is: a kernel's
+/// senders wait 200 ms for a timer, and what an AQ lets run ahead in that time need not be queued anywhere.
+fn limit(tenants: &Tenants, link: &LinkSpec, rate: Rate) -> Bytes {
+    let config = tenants.config();
+    match config.limit {
+        Limit::Derived => config.limit_of(link, rate).max(link.path.least_limit(rate)).min(LIMIT_MAX),
+        _ => config.limit_of(link, rate),
+    }
 }
 
 /// The link as the controller sees it.
@@ -81,16 +104,9 @@ impl Grants {
         let wrong = |problem: Problem| problem.under("sharing.aq");
         let mut controller = Controller::new(config.limit, config.work_conserving).map_err(wrong)?;
         controller.add_link(link).map_err(wrong)?;
-        let open = Row {
-            name: DEFAULT_NAME.to_owned(),
-            share: config.untagged,
-            rate: Rate::default(),
-            limit: Bytes(0),
-            threshold: None,
-            flows: 1,
-        };
+        let open = Row { share: config.untagged, ..Row::plain(DEFAULT_NAME, Rate::default(), Bytes(0), 1) };
         let mut grants =
-            Grants { position, controller, rows: vec![open], by_id: BTreeMap::new(), warnings: Vec::new() };
+            Grants { position, link, controller, rows: vec![open], by_id: BTreeMap::new(), warnings: Vec::new() };
         let mut ids = Ids::default();
         if let Some(share) = config.untagged {
             let request = Request::new(share, contract::CongestionSignal::Drop, link.place);
@@ -115,9 +131,10 @@ impl Grants {
                 limit: Bytes(0),
                 threshold: None,
                 flows: tenant.states(),
+                derives: derive_threshold,
             });
         }
-        grants.apply();
+        grants.apply(tenants, &link);
         grants.check(tenants, &link)?;
         Ok(grants)
     }
@@ -133,33 +150,36 @@ impl Grants {
     }
 
     /// Re-divides the link by the bytes that arrived for each row in the `period` that ends now.
-    pub fn divide(&mut self, period: Duration, arrived: &[u64]) {
+    pub fn divide(&mut self, tenants: &Tenants, period: Duration, arrived: &[u64]) {
         let place = Place { link: LinkId(0), position: self.position };
         let bytes = |id: AqId| Bytes(self.by_id.get(&id).and_then(|&row| arrived.get(row)).copied().unwrap_or(0));
         self.controller.measured(place, period, bytes);
-        self.apply();
+        let link = self.link;
+        self.apply(tenants, &link);
     }
 
     /// Carries the controller's orders out on the rows.
-    fn apply(&mut self) {
+    fn apply(&mut self, tenants: &Tenants, link: &LinkSpec) {
         while let Some(order) = self.controller.poll_order() {
             let Order::Deploy { id, rate, policy, .. } = order else { continue };
             let Some(row) = self.by_id.get(&id).and_then(|&row| self.rows.get_mut(row)) else { continue };
-            (row.rate, row.limit, row.threshold) = (rate.rate(), policy.limit(), policy.threshold());
+            row.rate = rate.rate();
+            // All AQs of a tenant were one to the controller.
+            let each = row.each();
+            row.limit = limit(tenants, link, each);
+            row.threshold = policy
+                .threshold()
+                .map(|given| if row.derives { link.path.threshold(each, link.capacity, row.limit) } else { given });
         }
     }
 
     /// What a kernel can't do though a switch could, and what can hardly work.
     fn check(&mut self, tenants: &Tenants, link: &LinkSpec) -> Result<(), Problem> {
         for (row, tenant) in self.rows.iter_mut().skip(1).zip(at(tenants, self.position)) {
-            let each = Rate::from_bps(row.rate.bps() / u64::from(row.flows.max(1)));
+            let each = row.each();
             if !(RATE_MIN..=RATE_MAX).contains(&each) {
                 let message = format!("gives an AQ {each}; a kernel's AQ has from {RATE_MIN} to {RATE_MAX}");
                 return Err(Problem::new(format!("entity \"{}\"", row.name), message));
-            }
-            if row.flows > 1 {
-                // The limit was worked out for all together.
-                row.limit = tenants.config().limit_of(link, each).max(link.path.burst);
             }
             if let Some(warning) = tenants.config().feedback_warning(row.limit, tenant.signal().0)
                 && tenant.feedback.is_some()
@@ -171,12 +191,14 @@ impl Grants {
         for warning in tenants.config().warnings_at(link, least) {
             self.warnings.push(format!("sharing.aq.{warning}"));
         }
-        let needed = link.path.least_limit(least);
-        if needed > link.queue {
+        let most = self.rows.iter().skip(1).map(Row::each).max().unwrap_or(link.capacity);
+        let needed = link.path.least_limit(most);
+        if self.rows.iter().skip(1).any(|row| row.limit < link.path.least_limit(row.each())) {
             self.warnings.push(format!(
-                "link.queue: an AQ of {least} may need a limit of {needed}, and the queue holds {}: a sender that \
-                 waits for its retransmission timer ({}) can fall behind its share",
-                link.queue, link.path.timeout
+                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of {most}, \
+                 which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, lower it \
+                 (net.ipv4.tcp_rto_min_us)",
+                link.path.timeout
             ));
         }
         Ok(())

@@ -43,9 +43,9 @@ pub struct Link {
     /// The longest round trip of their packets while nothing queues. Default: 1 ms.
     #[serde(default = "one_ms")]
     pub rtt: Duration,
-    /// The most that an AQ may let run ahead of its rate; the physical queue behind the device must absorb it. Default:
-    /// what derived limits may need, and 16 MB at most.
-    #[serde(default = "largest")]
+    /// What the physical queue behind the device holds. Tenants' limits divide it, as far as their congestion controls
+    /// don't need more. Default: 1,000 packets of 1,514 bytes, as `pfifo_fast` and most drivers have.
+    #[serde(default = "thousand_packets")]
     pub queue: Bytes,
     /// The least retransmission timeout of senders. Default: that of this machine (`net.ipv4.tcp_rto_min_us`), else 200
     /// ms.
@@ -100,8 +100,8 @@ fn one_ms() -> Duration {
     Duration::from_ms(1)
 }
 
-fn largest() -> Bytes {
-    LIMIT_MAX
+fn thousand_packets() -> Bytes {
+    Bytes(1_514_000)
 }
 
 fn ethernet() -> Bytes {

@@ -44,14 +44,15 @@ fn a_request_that_does_not_fit_is_declined_with_the_reason() {
 #[test]
 fn idle_shares_are_lent_and_never_below_the_guarantee() {
     let settings = "sharing = { aq = { work_conserving = { reallocate = { period = \"100ms\", headroom = 0.1 } } } }";
-    let mut grants = granted(settings, &["{ weight = 1 }", "{ weight = 3 }"]);
+    let asked = tenants(settings, &["{ weight = 1 }", "{ weight = 3 }"]);
+    let mut grants = Grants::new(&asked, Position::Egress, TIMEOUT).unwrap();
     assert_eq!(rates(&grants), [0, 250_000, 750_000]);
     // The first uses all it has, the second nothing.
-    grants.divide(Duration::from_ms(100), &[0, 3_125_000, 0]);
+    grants.divide(&asked, Duration::from_ms(100), &[0, 3_125_000, 0]);
     let lent = rates(&grants);
     assert!(lent[1] > 900_000 && lent[2] == 750_000, "{lent:?}");
     // Both want all: back to the guarantees.
-    grants.divide(Duration::from_ms(100), &[0, 12_500_000, 9_375_000]);
+    grants.divide(&asked, Duration::from_ms(100), &[0, 12_500_000, 9_375_000]);
     assert_eq!(rates(&grants), [0, 250_000, 750_000]);
 }
 
@@ -72,7 +73,7 @@ fn what_can_hardly_work_is_said() {
     let settings = "sharing = { aq = { limit = { fixed = { bytes = \"100KB\" } } } }";
     let grants = granted(settings, &["{ weight = 1 }"]);
     assert!(grants.warnings.iter().any(|warning| warning.contains("four full packets")), "{:?}", grants.warnings);
-    assert!(granted("", &["{ weight = 1 }"]).warnings.iter().any(|warning| warning.starts_with("link.queue")));
+    assert!(granted("", &["{ weight = 1 }"]).warnings.iter().any(|warning| warning.starts_with("link.timeout")));
     let mut marked = tenants("", &["{ weight = 1 }"]);
     marked.entity[0].transport = catalogue::Transport::named("dctcp").unwrap();
     marked.link.timeout = Some(Duration::from_ms(5));

@@ -440,7 +440,7 @@ mod tests {
 
     fn row(name: &str, flows: u32) -> Row {
         let (rate, limit) = (Rate::from_gbps(1), Bytes(0));
-        Row { name: name.to_owned(), share: None, rate, limit, threshold: None, flows }
+        Row::plain(name, rate, limit, flows)
     }
 
     #[test]

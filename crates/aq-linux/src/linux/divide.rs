@@ -22,6 +22,7 @@ use crate::tenants::{Tenants, read};
 /// One position of a device.
 struct Half {
     attached: Attached,
+    tenants: Tenants,
     grants: Grants,
     maps: Maps,
     before: Vec<u64>,
@@ -93,14 +94,14 @@ impl Half {
     fn new(record: &Record, tenants: &Tenants, attached: Attached, maps: Maps) -> Result<Half, String> {
         let before = arrived(&maps, &attached)?.iter().map(|bytes| bytes.get()).collect();
         let grants = grants(record, tenants, &attached)?;
-        Ok(Half { attached, grants, maps, before, at_ns: now_ns() })
+        Ok(Half { attached, tenants: tenants.clone(), grants, maps, before, at_ns: now_ns() })
     }
 
     fn divide(&mut self) -> Result<(), String> {
         let after: Vec<u64> = arrived(&self.maps, &self.attached)?.iter().map(|bytes| bytes.get()).collect();
         let now = now_ns();
         let used: Vec<u64> = after.iter().zip(&self.before).map(|(a, b)| a.saturating_sub(*b)).collect();
-        self.grants.divide(Duration::from_ns(now - self.at_ns), &used);
+        self.grants.divide(&self.tenants, Duration::from_ns(now - self.at_ns), &used);
         (self.before, self.at_ns) = (after, now);
         self.write()
     }

@@ -65,7 +65,8 @@ pub fn check_rights() -> Result<(), String> {
     let root = has.contains(CapabilitySet::SYS_ADMIN);
     let mut lacks = Vec::new();
     for (set, name) in [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN")] {
-        if !has.contains(set) && !(root && set == CapabilitySet::BPF) {
+        let enough = has.contains(set) || (root && set == CapabilitySet::BPF);
+        if !enough {
             lacks.push(name);
         }
     }
