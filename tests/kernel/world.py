@@ -115,7 +115,6 @@ class World:
             sh(f"ip -n {name} addr add {address} dev eth0")
             sh(f"ip -n {name} link set lo up")
             sh(f"ip -n {name} link set eth0 up")
-            # A timer of 200 ms starves what has but a packet in flight.
         time.sleep(0.2)
 
     def link(self, rate_bps: float, queue_bytes: int = 1_500_000, device: str = "out") -> None:
@@ -143,6 +142,11 @@ class World:
         for name in self.senders:
             sh(f"sysctl -qw net.ipv4.tcp_rto_min_us={microseconds}", netns=name)
 
+    def ecn(self) -> None:
+        """Lets TCP use marks."""
+        for name in [*self.senders, self.receiver]:
+            sh("sysctl -qw net.ipv4.tcp_ecn=1", netns=name)
+
     def start(self, command: str, netns: str) -> subprocess.Popen[str]:
         """Starts a process in a namespace; it ends with the world."""
         words = ["ip", "netns", "exec", netns, *command.split()]
@@ -162,14 +166,21 @@ def tenants_file(folder: Path, text: str) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
+def toml(value: Any) -> str:
+    """A value as TOML within a line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value)
+
+
 def tenants_toml(capacity_bps: float, tenants: list[dict[str, Any]], settings: str = "", link: str = "") -> str:
     """The file for tenants that are told apart by destination port; each has `name`, `share` and `port`."""
     text = f'[link]\ncapacity = "{capacity_bps:.0f}bps"\n{link}\n{settings}\n'
     for tenant in tenants:
         text += f'[[entity]]\nname = "{tenant["name"]}"\nmatch = {{ ports = ["{tenant["port"]}"] }}\n'
-        for key in ("transport", "senders", "work_conserving"):
+        for key in ("transport", "senders", "work_conserving", "feedback"):
             if key in tenant:
-                text += f"{key} = {json.dumps(tenant[key])}\n"
+                text += f"{key} = {toml(tenant[key])}\n"
         position = tenant.get("position", "egress")
         text += f'request = [{{ share = {tenant["share"]}, position = "{position}" }}]\n'
     return text

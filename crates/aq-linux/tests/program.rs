@@ -130,12 +130,12 @@ fn a_million_packets_meet_the_same_decisions_as_in_rust() {
     let mut seen = [0_u64; 3];
     for step in 0..1_000_000_u32 {
         let of = (random.bits() % words.len() as u64) as usize;
-        let big = random.bits() % 4 == 0;
+        let big = random.bits().is_multiple_of(4);
         let wire_bytes = 60 + (random.bits() % if big { 65_000 } else { 1_455 }) as u32;
         // On average six tenths of the time that the packet takes; now and then a long silence.
         let fair = u128::from(wire_bytes) * 8_000_000_000 / u128::from(rates[of].bps());
         let wait = fair * u128::from(random.bits() % 120) / 100;
-        clocks[of] += if step % 10_000 == 0 { 20_000_000_000 } else { wait as u64 };
+        clocks[of] += if step.is_multiple_of(10_000) { 20_000_000_000 } else { wait as u64 };
         let data = ipv4([10, 0, 0, 1], [10, 0, 0, 2], [1, 2], 54);
         let packet = Packet { at_ns: clocks[of], wire_bytes, mark: of as u32, gso_size: 0, data };
         let (code, marked) = arrive(&mut ebpf, &packet);
