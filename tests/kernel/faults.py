@@ -123,7 +123,7 @@ def two_commands_at_once_do_not_mix(world: World, folder: Path) -> None:
     with tenants_file(folder, TEXT) as path:
         words = [str(program()), "attach", "out", "--netns", world.bridge, "--tenants", str(path)]
         running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)]
-        ends = [process.communicate() + (process.returncode,) for process in running]
+        ends = [(*process.communicate(), process.returncode) for process in running]
         assert any(code == 0 for *_, code in ends), ends
         for _, err, code in ends:
             assert code == 0 or "another clearway-aq is at work" in err, err

@@ -49,7 +49,8 @@ def send(world: World, senders: list[Sender], seconds: float, skip: float = 1.0)
         if one.udp_bps:
             command += f" -u -b {one.udp_bps:.0f} -l {UDP_SIZE} --pacing-timer 200 -w 4M"
         else:
-            command += f" -C {one.control} -P {one.flows}"
+            control = {"dctcp": "cwaqdctcp"}.get(one.control, one.control)
+            command += f" -C {control} -P {one.flows}"
         clients.append(world.start(command, world.senders[one.netns]))
     got = {}
     for one, client, server in zip(senders, clients, servers, strict=True):

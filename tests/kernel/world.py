@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -153,6 +154,23 @@ class World:
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self._running.append(process)
         return process
+
+
+@contextmanager
+def dctcp() -> Iterator[None]:
+    """DCTCP as a congestion control of this kernel, by a program, under the name `cwaqdctcp`."""
+    folder = Path(__file__).parent
+    with tempfile.TemporaryDirectory() as made:
+        kernel, program = Path(made, "vmlinux.h"), Path(made, "dctcp.o")
+        kernel.write_text(sh("bpftool btf dump file /sys/kernel/btf/vmlinux format c"))
+        machine = {"x86_64": "x86", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+        flags = f"-O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_{machine} -I{made}"
+        sh(f"clang {flags} -c {folder / 'dctcp.bpf.c'} -o {program}")
+        sh(f"bpftool struct_ops register {program}")
+    try:
+        yield
+    finally:
+        sh("bpftool struct_ops unregister name cwaqdctcp", check=False)
 
 
 @contextmanager

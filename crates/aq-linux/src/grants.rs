@@ -195,9 +195,9 @@ impl Grants {
         let needed = link.path.least_limit(most);
         if self.rows.iter().skip(1).any(|row| row.limit < link.path.least_limit(row.each())) {
             self.warnings.push(format!(
-                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of {most}, \
-                 which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, lower it \
-                 (net.ipv4.tcp_rto_min_us)",
+                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of \
+                 {most}, which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, \
+                 lower it (net.ipv4.tcp_rto_min_us)",
                 link.path.timeout
             ));
         }
