@@ -222,6 +222,41 @@ def figure_9() -> Row:
     return {"rows": rows, "checks": checks}
 
 
+def vms() -> Row:
+    """Table 3, a fiftieth as fast: a VM sends to three and receives from three, 100 Mbps each way."""
+    rows, checks = [], []
+    rate = 100e6
+    senders = [Sender(f"in {n}", 5_201 + n, "cubic", 2, netns=n) for n in range(3)]
+    senders += [Sender(f"out {n}", 5_211 + n, "cubic", 2, netns=n, back=True) for n in range(3)]
+    for how in ("link alone", "AQ"):
+        with World(3) as world, tempfile.TemporaryDirectory() as folder:
+            world.rto_min(SHORT_TIMER_US)
+            world.link(5 * rate)
+            for n in range(3):
+                world.link(5 * rate, device=f"in{n}")
+            text = f"""
+                link = {{ capacity = "500Mbps", timeout = "{SHORT_TIMER_US}us" }}
+                [[entity]]
+                name = "A"
+                match = {{ destination = ["{world.address}/32"], source = ["{world.address}/32"] }}
+                request = [
+                    {{ share = {{ absolute = "100Mbps" }}, position = "egress" }},
+                    {{ share = {{ absolute = "100Mbps" }}, position = "ingress" }},
+                ]
+            """
+            with tenants_file(Path(folder), text) as path:
+                if how == "AQ":
+                    aq("attach", "out", "--netns", world.bridge, "--tenants", path)
+                got = send(world, senders, SECONDS, skip=2.0)
+        both = {way: sum(one.wire_bps for name, one in got.items() if name.startswith(way)) for way in ("out", "in")}
+        rows.append({"what": "VM A: out + in", "how": how, "mbps": {w: round(r / 1e6, 1) for w, r in both.items()}})
+        print(" ", rows[-1])
+        if how == "AQ":
+            for way, got_bps in both.items():
+                check(checks, f"{way}bound of 100 Mbps", got_bps, rate, SHARE)
+    return {"rows": rows, "checks": checks}
+
+
 def limits() -> Row:
     """What a larger limit or marks do for retransmissions."""
     rows: list[Row] = []
@@ -293,6 +328,7 @@ EXPERIMENTS: dict[str, Callable[[], Row]] = {
     "table-2-dctcp": table_2_dctcp,
     "figure-8": figure_8,
     "figure-9": figure_9,
+    "table-3": vms,
     "limits": limits,
     "hundred": hundred,
     "scale": scale,

@@ -26,6 +26,8 @@ class Sender:
     flows: int = 1
     udp_bps: float = 0.0
     netns: int = 0
+    # The receiver's namespace sends, and the sender's receives.
+    back: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,13 @@ def send(world: World, senders: list[Sender], seconds: float, skip: float = 1.0)
             command += f" -u -b {one.udp_bps:.0f} -l {UDP_SIZE} --pacing-timer 200 -w 4M"
         else:
             control = {"dctcp": "cwaqdctcp"}.get(one.control, one.control)
-            command += f" -C {control} -P {one.flows}"
+            command += f" -C {control} -P {one.flows}" + (" -R" if one.back else "")
         clients.append(world.start(command, world.senders[one.netns]))
     got = {}
     for one, client, server in zip(senders, clients, servers, strict=True):
         sent = _said(one, client, seconds + skip + 60)
         received = _said(one, server, 10)
-        got[one.name] = _read(one, sent["end"], received["intervals"], skip)
+        got[one.name] = _read(one, sent["end"], (sent if one.back else received)["intervals"], skip)
     return got
 
 
