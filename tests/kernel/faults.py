@@ -8,6 +8,7 @@ after each.
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,35 @@ def tenants_join_and_leave_under_load(world: World, folder: Path) -> None:
         aq("detach", "out", "--netns", world.bridge)
 
 
+def two_capabilities_are_enough(world: World, folder: Path) -> None:
+    """A user with CAP_BPF and CAP_NET_ADMIN, and a BPF file system of its own."""
+    rights = "-all,+bpf,+net_admin"
+    words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", rights]
+    words += ["--inh-caps", rights, "--ambient-caps", rights]
+    binary, pins, run = (Path("/run") / f"cwaq-{name}" for name in ("program", "pins", "run"))
+    sh("ip link add cwaqv0 type veth peer name cwaqv1")
+    try:
+        shutil.copy(program(), binary)
+        for made in (pins, run):
+            made.mkdir()
+            made.chmod(0o777)
+        sh(f"mount -t bpf -o mode=0777 bpf {pins}")
+        words += [str(binary), "--pins", str(pins), "--run", str(run)]
+        file = run / "tenants.toml"
+        file.write_text(TEXT)
+        for command in (["attach", "cwaqv0", "--tenants", str(file)], ["show", "--json", "--interval", "0"]):
+            done = subprocess.run([*words, *command], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        done = subprocess.run([*words, "detach", "cwaqv0"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "as it was" in done.stdout, done.stderr
+    finally:
+        sh("ip link del cwaqv0")
+        sh(f"umount {pins}", check=False)
+        binary.unlink(missing_ok=True)
+        pins.rmdir()
+        shutil.rmtree(run)
+
+
 def a_device_goes_and_returns(world: World, folder: Path) -> None:
     before = counted()
     with tenants_file(folder, TEXT) as path:
@@ -295,6 +325,7 @@ TESTS: list[Callable[[World, Path], None]] = [
     idle_shares_are_lent_while_the_daemon_runs,
     counters_are_shown,
     a_cgroup_is_told,
+    two_capabilities_are_enough,
     a_device_goes_and_returns,
 ]
 

@@ -141,7 +141,13 @@ class World:
     def rto_min(self, microseconds: int) -> None:
         """Sets the least retransmission timeout of all senders."""
         for name in self.senders:
-            sh(f"sysctl -qw net.ipv4.tcp_rto_min_us={microseconds}", netns=name)
+            if Path("/proc/sys/net/ipv4/tcp_rto_min_us").exists():
+                sh(f"sysctl -qw net.ipv4.tcp_rto_min_us={microseconds}", netns=name)
+            else:
+                # Before Linux 6.11 only routes have one.
+                route = json.loads(sh(f"ip -n {name} -j route show dev eth0"))[0]
+                said = f"{route['dst']} dev eth0 src {route['prefsrc']} rto_min {microseconds // 1_000}ms"
+                sh(f"ip -n {name} route replace {said}")
 
     def ecn(self) -> None:
         """Lets TCP use marks."""
