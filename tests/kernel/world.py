@@ -124,6 +124,10 @@ class World:
         command = f"tc qdisc replace dev {device} root handle 1: tbf rate {rate_bps:.0f}bit"
         sh(f"{command} burst {burst} limit {queue_bytes}", netns=self.bridge)
 
+    def sent(self, device: str) -> int:
+        """Bytes on the wire that the queue of a port has sent."""
+        return int(json.loads(sh(f"tc -s -j qdisc show dev {device}", netns=self.bridge))[0]["bytes"])
+
     def htb(self, rate_bps: float, shares: dict[str, float], ports: dict[str, int], queue: int = 1_000) -> None:
         """Makes the port a link of this rate with a class a tenant: what operators use today."""
         bridge = self.bridge
