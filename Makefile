@@ -52,8 +52,9 @@ aq:
 # kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none. WRITE=1 writes
 # docs/aq-linux.md.
 test-kernel:
-	@command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
-		apt-get install -y --no-install-recommends clang libbpf-dev iproute2 iperf3 bpftool >/dev/null || true
+	@for package in clang libbpf-dev iproute2 iperf3 bpftool linux-tools-common; do \
+		[ "$$(id -u)" != 0 ] || apt-get install -y --no-install-recommends $$package >/dev/null 2>&1 || true; \
+	done
 	$(MAKE) aq
 	cargo test -p clearway-aq-linux --locked --profile fast-build -- --nocapture
 	$(PYTHON) tests/kernel/faults.py

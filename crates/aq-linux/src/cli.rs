@@ -28,6 +28,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems read what `check` and `simulate` need"))]
 enum Command {
     /// Give tenants their shares of a device's link, or change them.
     Attach {
