@@ -20,7 +20,7 @@ FUZZ_SECONDS ?= 60
 TESTS_AT_ONCE ?= 2
 FUZZ_TARGETS ?= $(notdir $(wildcard fuzz/seeds/*))
 
-.PHONY: run test test-rust test-python test-slow lint docs fuzz deny wheel bench bench-against clean
+.PHONY: run test test-rust test-python test-slow test-kernel aq lint docs fuzz deny wheel bench bench-against clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/.release
@@ -44,6 +44,23 @@ test-slow: $(VENV)/.built
 	cargo test --workspace --locked -- --ignored
 	PROPTEST_CASES=1000 cargo test -p clearway-sim --locked --test scenes any::
 	$(BIN)/pytest -q -m slow
+
+# The command that attaches Augmented Queue to network devices: docs/aq-linux.md. It needs clang and libbpf's headers.
+aq:
+	cargo build -p clearway-aq-linux --locked --release
+	@echo "target/release/clearway-aq: \`clearway aq\` finds it here; copy it to where it is needed"
+
+# Augmented Queue in this machine's kernel, as root: installs what it needs on Debian, then faults and experiments with
+# kernel TCP in namespaces. KERNEL="quick table-2" chooses experiments, KERNEL=none none. WRITE=1 writes
+# docs/aq-linux.md.
+test-kernel:
+	@for package in clang libbpf-dev iproute2 iperf3 bpftool linux-tools-common; do \
+		[ "$$(id -u)" != 0 ] || apt-get install -y --no-install-recommends $$package >/dev/null 2>&1 || true; \
+	done
+	$(MAKE) aq
+	cargo test -p clearway-aq-linux --locked -- --nocapture
+	$(PYTHON) tests/kernel/faults.py
+	$(if $(filter none,$(KERNEL)),,$(PYTHON) tests/kernel/experiments.py $(KERNEL) $(if $(WRITE),--write))
 
 # From what fails soonest to what takes longest.
 lint:

@@ -36,6 +36,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("sizes", sizes),
     ("header", header),
     ("frame", frame),
+    ("tenants", tenants),
 ];
 
 /// Errors quote what was given, and a broken file may be one line of a gigabyte.
@@ -73,6 +74,34 @@ fn scenario(bytes: &[u8]) -> bool {
             false
         }
     }
+}
+
+/// A file of tenants of a network device: what is granted is within the link, and can be a scenario.
+fn tenants(bytes: &[u8]) -> bool {
+    let Some(text) = text(bytes) else { return false };
+    let read = match aq_linux::tenants::read(text, "fuzz.toml") {
+        Ok(read) => read,
+        Err(error) => return told(&error),
+    };
+    for position in read.positions() {
+        match aq_linux::Grants::new(&read, position, Duration::from_ms(200)) {
+            Ok(grants) => {
+                let sum: u128 = grants.rows().iter().map(|row| u128::from(row.rate.bps())).sum();
+                // Each rate is rounded to a millionth.
+                let most = u128::from(read.link.capacity.bps());
+                assert!(sum <= most + most / 1_000_000 + grants.rows().len() as u128, "{sum} of {most}");
+                assert!(grants.rows().iter().skip(1).all(|row| row.word().per_byte > 0));
+            }
+            Err(problem) => {
+                told(&problem);
+            }
+        }
+        if let Ok(written) = aq_linux::simulate::scenario(&read, position) {
+            let known = scenario::read(&written, "tenants.toml", &[]);
+            assert!(known.is_ok() || known.is_err_and(|error| !error.message.is_empty()));
+        }
+    }
+    true
 }
 
 /// What a trace gave is a sound list of flows, by the rules for lists that programs make.

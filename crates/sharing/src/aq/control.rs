@@ -183,7 +183,7 @@ impl Controller {
     /// Adds a place for AQs, and its link.
     pub fn add_link(&mut self, spec: LinkSpec) -> Result<(), Problem> {
         let LinkSpec { place, capacity, queue, path } = spec;
-        self.limit.check(queue, path.mtu).map_err(|problem| problem.under("limit"))?;
+        self.limit.check(queue, path.burst).map_err(|problem| problem.under("limit"))?;
         if capacity.bps() > AqRate::BPS_MAX {
             return Err(Problem::new("capacity", format!("{capacity} is more than AQs can share; at most 16Tbps")));
         }

@@ -183,6 +183,14 @@ impl Policy {
     pub fn limit(&self) -> Bytes {
         Bytes(u64::from(self.limit_bytes))
     }
+
+    /// The A-Gap above which every packet is marked, if it marks by a step.
+    pub fn threshold(&self) -> Option<Bytes> {
+        match self.signal {
+            Signal::Step { threshold_bytes } => Some(Bytes(u64::from(threshold_bytes))),
+            Signal::None | Signal::Ramp { .. } => None,
+        }
+    }
 }
 
 #[cfg(test)]

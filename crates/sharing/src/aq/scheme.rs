@@ -56,6 +56,6 @@ impl SharingScheme for Config {
 impl From<&SharedLink> for LinkSpec {
     fn from(link: &SharedLink) -> LinkSpec {
         let SharedLink { place, capacity, queue, rtt, mtu } = *link;
-        LinkSpec { place, capacity, queue, path: Path { rtt, mtu } }
+        LinkSpec { place, capacity, queue, path: Path::simulated(rtt, mtu) }
     }
 }

@@ -21,7 +21,7 @@ impl Config {
     pub fn warnings_at(&self, link: &LinkSpec, rate: Rate) -> Vec<Problem> {
         let mut warnings = Vec::new();
         let limit = self.limit_of(link, rate);
-        let packets = Bytes(4 * link.path.mtu.get());
+        let packets = Bytes(4 * link.path.burst.get());
         if limit < packets {
             let message = format!(
                 "gives an AQ of {rate} a limit of {limit}: below four full packets ({packets}) most congestion \

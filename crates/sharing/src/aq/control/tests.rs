@@ -22,7 +22,7 @@ fn ask(controller: &mut Controller, request: Request) -> Result<AqId, Decline> {
 }
 
 fn link(place: Place, gbps: u64) -> LinkSpec {
-    let path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
+    let path = Path::simulated(Duration::from_us(60), Bytes(1_500));
     LinkSpec { place, capacity: Rate::from_gbps(gbps), queue: Bytes(1_000_000), path }
 }
 

@@ -8,7 +8,7 @@ fn gbps(guarantee: u64, rate: u64, arrived: u64) -> Usage {
     Usage { guarantee, rate, arrived, capped: false }
 }
 
-const PATH: Path = Path { rtt: Duration::from_us(60), mtu: Bytes(1_500) };
+const PATH: Path = Path::simulated(Duration::from_us(60), Bytes(1_500));
 
 fn reallocated(entities: &[Usage]) -> Vec<f64> {
     reallocate(Rate::from_gbps(10), HEADROOM, entities).iter().map(|r| r.bps() as f64 / 1e9).collect()

@@ -1,0 +1,373 @@
+//! The command line of `clearway-aq`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use units::Duration;
+
+use crate::grants::Grants;
+use crate::simulate::{predict, scenario};
+use crate::tenants::{Tenants, read};
+
+/// Exit status of a command that could not do what it should; clap has 2 for wrong arguments.
+const FAILED: u8 = 1;
+
+/// Augmented Queue in a Linux kernel: bandwidth for tenants of a network device.
+#[derive(Debug, Parser)]
+#[command(name = "clearway-aq", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// The BPF file system in which maps and links are pinned.
+    #[arg(long, global = true, value_name = "DIR", default_value = "/sys/fs/bpf")]
+    pins: PathBuf,
+    /// The folder of records and locks.
+    #[arg(long, global = true, value_name = "DIR", default_value = "/run/clearway-aq")]
+    run: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "other systems read what `check` and `simulate` need"))]
+enum Command {
+    /// Give tenants their shares of a device's link, or change them.
+    Attach {
+        /// The network device.
+        device: String,
+        /// Who shares it, and how.
+        #[arg(long, value_name = "FILE")]
+        tenants: PathBuf,
+        /// The device's network namespace: a name of `ip netns`, a process id, or a path.
+        #[arg(long, value_name = "NS")]
+        netns: Option<String>,
+        /// Insist on a hook; one that can't work is refused. Default: by what the device is.
+        #[arg(long)]
+        hook: Option<HookName>,
+    },
+    /// Leave a device as it was before `attach`.
+    Detach {
+        /// The network device.
+        device: String,
+        /// Its network namespace.
+        #[arg(long, value_name = "NS")]
+        netns: Option<String>,
+    },
+    /// Show what tenants have and get, again and again until ^C.
+    Show {
+        /// The network device. Default: all.
+        device: Option<String>,
+        /// Its network namespace.
+        #[arg(long, value_name = "NS")]
+        netns: Option<String>,
+        /// One JSON array, for programs, after one interval.
+        #[arg(long)]
+        json: bool,
+        /// Seconds over which rates are measured.
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        interval: f64,
+        /// So many tables, then end. Default: without end.
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+        /// Serve Prometheus text on this port of 127.0.0.1 instead; 0 prints it once.
+        #[arg(long, value_name = "PORT")]
+        prometheus: Option<u16>,
+    },
+    /// Lend idle shares, if the attached tenants ask for work conservation; runs until it is ended.
+    Divide {
+        /// The network device.
+        device: String,
+        /// Its network namespace.
+        #[arg(long, value_name = "NS")]
+        netns: Option<String>,
+    },
+    /// Measure what a packet costs on this machine; attaches nothing.
+    Cost {
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a file of tenants and say what each would be allocated; changes nothing.
+    Check {
+        /// The file.
+        tenants: PathBuf,
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Predict by the simulator what each tenant would get; changes nothing.
+    Simulate {
+        /// The file.
+        tenants: PathBuf,
+        /// One JSON array, for programs.
+        #[arg(long)]
+        json: bool,
+        /// Print the scenario instead, for `clearway run`.
+        #[arg(long)]
+        scenario: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HookName {
+    Tcx,
+    Clsact,
+}
+
+/// The whole command: reads arguments, works, says what went wrong.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match act(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("clearway-aq: {why}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn act(arguments: Arguments) -> Result<(), String> {
+    match arguments.command {
+        Command::Check { tenants, json } => check(&load(&tenants)?.1, json),
+        Command::Simulate { tenants, json, scenario } => simulate(&load(&tenants)?.1, json, scenario),
+        command => kernel(command, arguments.pins, arguments.run),
+    }
+}
+
+/// A file's text and what it says.
+fn load(path: &std::path::Path) -> Result<(String, Tenants), String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let tenants = read(&text, &name)?;
+    Ok((text, tenants))
+}
+
+#[cfg(target_os = "linux")]
+fn timeout() -> Duration {
+    crate::attach::timeout()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn timeout() -> Duration {
+    Duration::from_ms(200)
+}
+
+/// Grants at every position that the file asks at.
+fn grants(tenants: &Tenants) -> Result<Vec<Grants>, String> {
+    let timeout = tenants.link.timeout.unwrap_or_else(timeout);
+    let grant = |position| Grants::new(tenants, position, timeout).map_err(|problem| problem.to_string());
+    tenants.positions().into_iter().map(grant).collect()
+}
+
+fn check(tenants: &Tenants, json: bool) -> Result<(), String> {
+    let mut all = Vec::new();
+    for grants in grants(tenants)? {
+        for warning in &grants.warnings {
+            eprintln!("warning: {warning}");
+        }
+        for row in grants.rows() {
+            all.push(serde_json::json!({
+                "position": grants.position().name(), "tenant": row.name, "allocated_bps": row.rate.bps(),
+                "limit_bytes": row.limit.get(), "threshold_bytes": row.threshold.map(|bytes| bytes.get()),
+                "aqs": row.flows,
+            }));
+        }
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?);
+        return Ok(());
+    }
+    println!("{:8}  {:24}  {:>14}  {:>12}  {:>12}", "at", "tenant", "allocated", "limit", "marks above");
+    for row in all {
+        let bytes =
+            |key: &str| row[key].as_u64().map_or("-".to_owned(), |bytes| format!("{} KB", bytes.div_ceil(1_000)));
+        let rate = row["allocated_bps"].as_u64().filter(|&bps| bps > 0);
+        println!(
+            "{:8}  {:24}  {:>14}  {:>12}  {:>12}",
+            row["position"].as_str().unwrap_or_default(),
+            row["tenant"].as_str().unwrap_or_default(),
+            rate.map_or("-".to_owned(), |bps| format!("{:.3} Mbps", bps as f64 / 1e6)),
+            bytes("limit_bytes"),
+            bytes("threshold_bytes"),
+        );
+    }
+    Ok(())
+}
+
+fn simulate(tenants: &Tenants, json: bool, only_scenario: bool) -> Result<(), String> {
+    let mut all = Vec::new();
+    for grants in grants(tenants)? {
+        if only_scenario {
+            print!("{}", scenario(tenants, grants.position())?);
+            return Ok(());
+        }
+        for predicted in predict(tenants, grants.position(), &grants)? {
+            all.push((grants.position(), predicted));
+        }
+    }
+    if json {
+        let values: Vec<_> = all
+            .iter()
+            .map(|(position, one)| {
+                serde_json::json!({
+                    "position": position.name(), "tenant": one.tenant, "allocated_bps": one.allocated_bps,
+                    "passed_bps": one.passed_bps,
+                })
+            })
+            .collect();
+        println!("{}", serde_json::to_string_pretty(&values).map_err(|error| error.to_string())?);
+        return Ok(());
+    }
+    println!("{:8}  {:24}  {:>14}  {:>14}  {:>9}", "at", "tenant", "allocated", "would get", "of it");
+    for (position, one) in all {
+        let mbps = |bps: u64| format!("{:.3} Mbps", bps as f64 / 1e6);
+        let part = 100.0 * one.passed_bps as f64 / one.allocated_bps.max(1) as f64;
+        let (allocated, passed) = (mbps(one.allocated_bps), mbps(one.passed_bps));
+        println!("{:8}  {:24}  {allocated:>14}  {passed:>14}  {part:>8.1}%", position.name(), one.tenant);
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel(_: Command, _: PathBuf, _: PathBuf) -> Result<(), String> {
+    Err("only a Linux kernel runs the program; `check` and `simulate` work here".to_owned())
+}
+
+#[cfg(target_os = "linux")]
+fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
+    use crate::attach::{Asked, attach, detach};
+    use crate::device::Hook;
+    use crate::netns::enter;
+    use crate::place::{Place, Roots};
+
+    let roots = Roots { pins, run };
+    let into = |netns: &Option<String>| netns.as_deref().map_or(Ok(()), enter);
+    match command {
+        Command::Attach { device, tenants, netns, hook } => {
+            let (text, _) = load(&tenants)?;
+            into(&netns)?;
+            let hook = hook.map(|hook| match hook {
+                HookName::Tcx => Hook::Tcx,
+                HookName::Clsact => Hook::Clsact,
+            });
+            let source = tenants.display().to_string();
+            let asked = Asked { device: &device, netns: netns.as_deref(), text: &text, source: &source, hook };
+            let done = attach(&roots, &asked)?;
+            for warning in done.warnings {
+                eprintln!("warning: {warning}");
+            }
+            for line in done.lines {
+                println!("{line}");
+            }
+            if load(&tenants)?.1.divides() {
+                println!("idle shares are lent while this runs: clearway-aq divide {device}");
+            }
+            Ok(())
+        }
+        Command::Detach { device, netns } => {
+            into(&netns)?;
+            if detach(&roots, &device, netns.as_deref())? {
+                println!("{device}: as it was");
+                return Ok(());
+            }
+            Err(format!("{device}: nothing of ours is attached there"))
+        }
+        Command::Show { device, netns, json, interval, count, prometheus } => {
+            let places = match &device {
+                Some(device) => vec![Place::new(&roots, device, netns.as_deref())],
+                None => Place::all(&roots),
+            };
+            show(&places, device.as_deref(), json, interval, count, prometheus)
+        }
+        Command::Divide { device, netns } => {
+            let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+                signal_hook::flag::register(signal, stop.clone()).map_err(|error| error.to_string())?;
+            }
+            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &stop)
+        }
+        Command::Cost { json } => cost(json),
+        Command::Check { .. } | Command::Simulate { .. } => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn cost(json: bool) -> Result<(), String> {
+    crate::kernel::check_rights()?;
+    let costs = crate::cost::measure()?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&costs).map_err(|error| error.to_string())?);
+        return Ok(());
+    }
+    for cost in costs {
+        println!("{:24}  {:>4} ns  {:>8.3} MB", cost.what, cost.ns, cost.mb);
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn show(
+    places: &[crate::place::Place],
+    device: Option<&str>,
+    json: bool,
+    interval: f64,
+    count: Option<u64>,
+    prometheus: Option<u16>,
+) -> Result<(), String> {
+    use std::io::IsTerminal;
+
+    use crate::show::{Line, View, prometheus as as_prometheus, serve, table};
+
+    if !(interval.is_finite() && (0.0..=3_600.0).contains(&interval)) {
+        return Err(format!("--interval {interval}: write seconds from 0 to 3600"));
+    }
+    let open =
+        || -> Result<Vec<View>, String> { places.iter().filter_map(|place| View::open(place).transpose()).collect() };
+    let lines = |views: &mut Vec<View>| -> Result<Vec<Line>, String> {
+        let each: Result<Vec<_>, _> = views.iter_mut().map(View::lines).collect();
+        Ok(each?.into_iter().flatten().collect())
+    };
+    let mut views = open()?;
+    if views.is_empty() && prometheus.is_none() {
+        return Err(match device {
+            Some(device) => format!("{device}: nothing is attached there"),
+            None => "nothing is attached to any device".to_owned(),
+        });
+    }
+    match prometheus {
+        Some(0) => {
+            print!("{}", as_prometheus(&lines(&mut views)?));
+            return Ok(());
+        }
+        // Opened anew for each request: tenants join and leave.
+        Some(port) => return serve(port, || Ok(as_prometheus(&lines(&mut open()?)?))),
+        None => {}
+    }
+    let mut left = if json { Some(1) } else { count };
+    lines(&mut views)?;
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs_f64(interval));
+        let now = lines(&mut views)?;
+        if json {
+            println!("{}", serde_json::to_string_pretty(&now).map_err(|error| error.to_string())?);
+        } else {
+            if std::io::stdout().is_terminal() && left != Some(1) {
+                // To the top, and clear what was there.
+                print!("\x1b[H\x1b[2J");
+            }
+            print!("{}", table(&now));
+            for view in views.iter().filter(|view| view.record().netns.is_none() && !view.has_device()) {
+                println!("{}: the device is gone; attach again when it is back", view.record().device);
+            }
+        }
+        left = left.map(|left| left.saturating_sub(1));
+        if left == Some(0) {
+            return Ok(());
+        }
+        // Tenants may have joined or left.
+        let fresh = open()?;
+        if fresh.iter().map(View::record).ne(views.iter().map(View::record)) {
+            views = fresh;
+            lines(&mut views)?;
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What tenants are granted at one position of a device: requests, admission and rates by the simulator's own
+//! controller ([`sharing::aq::Controller`], section 4.1 of the paper), as rows for the program.
+
+use std::collections::BTreeMap;
+
+use contract::sharing::{Ids, Place, Position, Request, Share};
+use sharing::aq::gap::LIMIT_MAX;
+use sharing::aq::{AqId, Controller, Decline, Limit, LinkSpec, Order, Path};
+use units::{Bytes, Duration, LinkId, Problem, Rate};
+
+use crate::tenants::{Tenant, Tenants};
+use crate::word::{RATE_MAX, RATE_MIN, Word};
+
+/// The name of the entity to which all packets belong that match no tenant.
+pub const DEFAULT_NAME: &str = "(default)";
+
+/// What one tenant has at one position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The tenant's name.
+    pub name: String,
+    /// What it asked for, for all its AQs together; none for a default entity without an AQ.
+    pub share: Option<Share>,
+    /// The rate of all its AQs together.
+    pub rate: Rate,
+    /// The limit of each of its AQs.
+    pub limit: Bytes,
+    /// The threshold of each of its AQs.
+    pub threshold: Option<Bytes>,
+    /// How many AQs it has.
+    pub flows: u32,
+    /// Whether its threshold follows from its rate.
+    derives: bool,
+}
+
+impl Row {
+    /// A row without a share.
+    pub fn plain(name: &str, rate: Rate, limit: Bytes, flows: u32) -> Row {
+        Row { name: name.to_owned(), share: None, rate, limit, threshold: None, flows, derives: false }
+    }
+
+    /// The rate of each of its AQs.
+    pub fn each(&self) -> Rate {
+        Rate::from_bps(self.rate.bps() / u64::from(self.flows.max(1)))
+    }
+
+    /// Its configuration in the program's units.
+    pub fn word(&self) -> Word {
+        if self.share.is_none() {
+            return Word::OPEN;
+        }
+        Word::new(self.each(), self.limit, self.threshold)
+    }
+}
+
+/// The grants at one position.
+#[derive(Debug)]
+pub struct Grants {
+    position: Position,
+    link: LinkSpec,
+    controller: Controller,
+    /// In the order of the file; the default entity first.
+    rows: Vec<Row>,
+    by_id: BTreeMap<AqId, usize>,
+    /// Settings that run but can hardly work.
+    pub warnings: Vec<String>,
+}
+
+/// The limit of an AQ of `rate`. A derived one may be more than the physical queue, as a switch's never is: a kernel's
+/// senders wait 200 ms for a timer, and what an AQ lets run ahead in that time need not be queued anywhere.
+fn limit(tenants: &Tenants, link: &LinkSpec, rate: Rate) -> Bytes {
+    let config = tenants.config();
+    match config.limit {
+        Limit::Derived => config.limit_of(link, rate).max(link.path.least_limit(rate)).min(LIMIT_MAX),
+        _ => config.limit_of(link, rate),
+    }
+}
+
+/// The link as the controller sees it.
+fn spec(tenants: &Tenants, position: Position, timeout: Duration) -> LinkSpec {
+    let link = &tenants.link;
+    let capacity = Rate::from_bps(link.capacity.mul_f64(1.0 - tenants.config().headroom).bps().max(1));
+    let path = Path { rtt: link.rtt, mtu: link.mtu, burst: link.burst, timeout: link.timeout.unwrap_or(timeout) };
+    LinkSpec { place: Place { link: LinkId(0), position }, capacity, queue: link.queue, path }
+}
+
+/// All AQs of a tenant as one request.
+fn combined(share: Share, states: u32) -> Result<Share, Problem> {
+    let too_much = || Problem::new("share", format!("is too large for {states} AQs"));
+    Ok(match share {
+        Share::Absolute(rate) => {
+            Share::Absolute(Rate::from_bps(rate.bps().checked_mul(u64::from(states)).ok_or_else(too_much)?))
+        }
+        Share::Weight(weight) => Share::Weight(weight.checked_mul(states).ok_or_else(too_much)?),
+    })
+}
+
+impl Grants {
+    /// Grants what is asked at a position, or says which request is declined and why. `timeout` is the senders' least
+    /// retransmission timeout where the file sets none.
+    pub fn new(tenants: &Tenants, position: Position, timeout: Duration) -> Result<Grants, Problem> {
+        let config = tenants.config();
+        let link = spec(tenants, position, timeout);
+        let wrong = |problem: Problem| problem.under("sharing.aq");
+        let mut controller = Controller::new(config.limit, config.work_conserving).map_err(wrong)?;
+        controller.add_link(link).map_err(wrong)?;
+        let open = Row { share: config.untagged, ..Row::plain(DEFAULT_NAME, Rate::default(), Bytes(0), 1) };
+        let mut grants =
+            Grants { position, link, controller, rows: vec![open], by_id: BTreeMap::new(), warnings: Vec::new() };
+        let mut ids = Ids::default();
+        if let Some(share) = config.untagged {
+            let request = Request::new(share, contract::CongestionSignal::Drop, link.place);
+            let id = ids.next_id().ok_or_else(|| Problem::new("entity", "there are too many"))?;
+            grants.controller.request(id, request).map_err(|decline| declined("sharing.aq.untagged", &decline))?;
+            grants.by_id.insert(id, 0);
+        }
+        for (index, tenant) in tenants.entity.iter().enumerate() {
+            let Some(at) = tenant.request.iter().position(|request| request.position == position) else { continue };
+            let key = format!("entity[{index}].request[{at}]");
+            let share = combined(tenant.request[at].share, tenant.states()).map_err(|p| p.under(&key))?;
+            let id = ids.next_id().ok_or_else(|| Problem::new("entity", "there are too many"))?;
+            let (feedback, derive_threshold) = tenant.signal();
+            let capped = tenant.work_conserving == Some(false);
+            let request = Request { share, feedback, derive_threshold, capped, place: link.place };
+            grants.controller.request(id, request).map_err(|decline| declined(&key, &decline))?;
+            grants.by_id.insert(id, grants.rows.len());
+            grants.rows.push(Row {
+                name: tenant.name.clone(),
+                share: Some(share),
+                rate: Rate::default(),
+                limit: Bytes(0),
+                threshold: None,
+                flows: tenant.states(),
+                derives: derive_threshold,
+            });
+        }
+        grants.apply(tenants, &link);
+        grants.check(tenants, &link)?;
+        Ok(grants)
+    }
+
+    /// The position.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// What each entity has now, the default entity first.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Re-divides the link by the bytes that arrived for each row in the `period` that ends now.
+    pub fn divide(&mut self, tenants: &Tenants, period: Duration, arrived: &[u64]) {
+        let place = Place { link: LinkId(0), position: self.position };
+        let bytes = |id: AqId| Bytes(self.by_id.get(&id).and_then(|&row| arrived.get(row)).copied().unwrap_or(0));
+        self.controller.measured(place, period, bytes);
+        let link = self.link;
+        self.apply(tenants, &link);
+    }
+
+    /// Carries the controller's orders out on the rows.
+    fn apply(&mut self, tenants: &Tenants, link: &LinkSpec) {
+        while let Some(order) = self.controller.poll_order() {
+            let Order::Deploy { id, rate, policy, .. } = order else { continue };
+            let Some(row) = self.by_id.get(&id).and_then(|&row| self.rows.get_mut(row)) else { continue };
+            row.rate = rate.rate();
+            // All AQs of a tenant were one to the controller.
+            let each = row.each();
+            row.limit = limit(tenants, link, each);
+            row.threshold = policy
+                .threshold()
+                .map(|given| if row.derives { link.path.threshold(each, link.capacity, row.limit) } else { given });
+        }
+    }
+
+    /// What a kernel can't do though a switch could, and what can hardly work.
+    fn check(&mut self, tenants: &Tenants, link: &LinkSpec) -> Result<(), Problem> {
+        for (row, tenant) in self.rows.iter_mut().skip(1).zip(at(tenants, self.position)) {
+            let each = row.each();
+            if !(RATE_MIN..=RATE_MAX).contains(&each) {
+                let message = format!("gives an AQ {each}; a kernel's AQ has from {RATE_MIN} to {RATE_MAX}");
+                return Err(Problem::new(format!("entity \"{}\"", row.name), message));
+            }
+            if let Some(warning) = tenants.config().feedback_warning(row.limit, tenant.signal().0)
+                && tenant.feedback.is_some()
+            {
+                self.warnings.push(format!("entity \"{}\": {warning}", row.name));
+            }
+        }
+        let least = self.rows.iter().skip(1).map(|row| row.rate).min().unwrap_or(link.capacity);
+        for warning in tenants.config().warnings_at(link, least) {
+            self.warnings.push(format!("sharing.aq.{warning}"));
+        }
+        let most = self.rows.iter().skip(1).map(Row::each).max().unwrap_or(link.capacity);
+        let needed = link.path.least_limit(most);
+        if self.rows.iter().skip(1).any(|row| row.limit < link.path.least_limit(row.each())) {
+            self.warnings.push(format!(
+                "link.timeout: a sender that waits for its retransmission timer, {}, can fall behind a share of \
+                 {most}, which needs a limit of {needed}, and none is above {LIMIT_MAX}; where you own the senders, \
+                 lower it (net.ipv4.tcp_rto_min_us)",
+                link.path.timeout
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The tenants that ask at a position.
+fn at(tenants: &Tenants, position: Position) -> impl Iterator<Item = &Tenant> {
+    tenants.entity.iter().filter(move |tenant| tenant.request.iter().any(|request| request.position == position))
+}
+
+fn declined(key: &str, decline: &Decline) -> Problem {
+    Problem::new(key, format!("declined: {decline}"))
+}
+
+#[cfg(test)]
+mod tests;

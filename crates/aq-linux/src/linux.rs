@@ -1,0 +1,10 @@
+//! What touches the kernel: devices, the program and its maps, what is attached, and its counters.
+
+pub mod attach;
+pub mod cost;
+pub mod device;
+pub mod divide;
+pub mod kernel;
+pub mod netns;
+pub mod place;
+pub mod show;

@@ -1,0 +1,30 @@
+//! Network namespaces. A command enters the namespace of its device and keeps its own mounts, so pins stay in the
+//! BPF file system of the machine. (`ip netns exec` mounts a `/sys` of its own: what is pinned there ends with the
+//! command.)
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The file of a namespace: of `ip netns` by name, of a process by its id, or any by path.
+fn file(namespace: &str) -> PathBuf {
+    if namespace.contains('/') {
+        PathBuf::from(namespace)
+    } else if !namespace.is_empty() && namespace.bytes().all(|byte| byte.is_ascii_digit()) {
+        PathBuf::from(format!("/proc/{namespace}/ns/net"))
+    } else {
+        PathBuf::from(format!("/run/netns/{namespace}"))
+    }
+}
+
+/// Moves this thread, and what it starts, into a network namespace.
+pub fn enter(namespace: &str) -> Result<(), String> {
+    use std::os::fd::AsFd;
+    let path = file(namespace);
+    let opened = File::open(&path).map_err(|error| {
+        format!("--netns {namespace}: {}: {error}; write a name of `ip netns`, a process id or a path", path.display())
+    })?;
+    move_into_link_name_space(opened.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|error| format!("--netns {namespace}: {error}; it needs root (CAP_SYS_ADMIN)"))
+}

@@ -1,0 +1,260 @@
+//! Where a device's pins and its record are, and who works on them now.
+//!
+//! Pins (maps, tcx links) are in a folder of the BPF file system, so they outlive the command. The record says in JSON
+//! what was attached, with the text of the tenants' file. It is written before anything is attached, so a command that
+//! is killed in between leaves nothing that `detach` doesn't find.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use contract::sharing::Position;
+use rustix::fs::{FlockOperation, flock, statfs};
+use rustix::mount::{MountFlags, mount};
+use serde::{Deserialize, Serialize};
+
+use super::device::Hook;
+
+/// Type of a BPF file system (`BPF_FS_MAGIC`).
+const BPF_FS: u64 = 0xcafe_4a11;
+
+/// The places of all devices.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    /// The BPF file system.
+    pub pins: PathBuf,
+    /// The folder of records and locks.
+    pub run: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Roots {
+        Roots { pins: PathBuf::from("/sys/fs/bpf"), run: PathBuf::from("/run/clearway-aq") }
+    }
+}
+
+/// What is attached to a device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The device's name.
+    pub device: String,
+    /// Its namespace, as the operator named it.
+    pub netns: Option<String>,
+    /// Its number then: another device of the same name has another.
+    pub index: u32,
+    /// The tenants' file, whole.
+    pub tenants: String,
+    /// The senders' least retransmission timeout from which limits were derived, in nanoseconds.
+    pub timeout_ns: u64,
+    /// What stands where.
+    pub attached: Vec<Attached>,
+}
+
+/// A program at one position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attached {
+    /// Where.
+    pub position: Position,
+    /// How.
+    pub hook: Hook,
+    /// What a drop returns.
+    pub drop_code: u32,
+    /// Of a filter: its priority and handle, once it is there.
+    pub filter: Option<(u16, u32)>,
+    /// Of a filter: whether its qdisc was made for it.
+    pub made_clsact: bool,
+    /// The kinds of match that the program looks at.
+    pub kinds: u32,
+    /// Numbers of entities that its maps have room for.
+    pub rooms: Rooms,
+    /// Who has which entity, the default first.
+    pub held: Vec<Held>,
+}
+
+/// Entries of a program's maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rooms {
+    /// Entities.
+    pub configs: u32,
+    /// AQs.
+    pub states: u32,
+    /// Cgroups, marks and VLANs.
+    pub keys: u32,
+    /// Prefixes.
+    pub prefixes: u32,
+    /// Ports: all or none.
+    pub ports: u32,
+}
+
+/// A tenant's place in the maps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The tenant.
+    pub name: String,
+    /// Its number.
+    pub entity: u32,
+    /// The first of its AQs.
+    pub first: u32,
+    /// How many it has.
+    pub flows: u32,
+}
+
+/// The place of one device.
+#[derive(Clone, Debug)]
+pub struct Place {
+    key: String,
+    roots: Roots,
+}
+
+/// A lock, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "it locks as long as it is open")] File);
+
+impl Place {
+    /// The place of a device in a namespace.
+    pub fn new(roots: &Roots, device: &str, netns: Option<&str>) -> Place {
+        // A BPF file system takes no dot in a name.
+        let plain = |text: &str| {
+            text.bytes().fold(String::new(), |name, byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => name + &char::from(byte).to_string(),
+                other => name + &format!("%{other:02x}"),
+            })
+        };
+        let key = netns.map_or_else(|| plain(device), |netns| format!("{}@{}", plain(device), plain(netns)));
+        Place { key, roots: roots.clone() }
+    }
+
+    /// All devices with a record.
+    pub fn all(roots: &Roots) -> Vec<Place> {
+        let Ok(entries) = fs::read_dir(&roots.run) else { return Vec::new() };
+        let mut keys: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok()?.strip_suffix(".json").map(str::to_owned))
+            .collect();
+        keys.sort();
+        keys.into_iter().map(|key| Place { key, roots: roots.clone() }).collect()
+    }
+
+    /// The folder of a position's pins.
+    pub fn pins(&self, position: Position) -> PathBuf {
+        self.folder().join(position.name())
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.roots.pins.join("clearway-aq").join(&self.key)
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        self.roots.run.join(format!("{}.{ending}", self.key))
+    }
+
+    /// Locks the place against other commands, or says that one is at work. `what` is the name of the lock.
+    pub fn lock(&self, what: &str) -> Result<Lock, String> {
+        let path = self.file(what);
+        let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
+        fs::create_dir_all(&self.roots.run).map_err(wrong)?;
+        let file = File::options().create(true).append(true).open(&path).map_err(wrong)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Lock(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(format!("another clearway-aq is at work on {}; wait until it ends", self.key))
+            }
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// The record, if there is one.
+    pub fn record(&self) -> Result<Option<Record>, String> {
+        let path = self.file("json");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        };
+        let damaged = |error| format!("{}: damaged: {error}", path.display());
+        serde_json::from_str(&text).map(Some).map_err(damaged)
+    }
+
+    /// Writes the record: whole or not at all.
+    pub fn write(&self, record: &Record) -> Result<(), String> {
+        let (path, new) = (self.file("json"), self.file("new"));
+        let wrong = |error: std::io::Error| format!("{}: {error}", path.display());
+        let text = serde_json::to_string_pretty(record).map_err(|error| wrong(error.into()))?;
+        let mut file = File::create(&new).map_err(wrong)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(wrong)?;
+        fs::rename(&new, &path).map_err(wrong)
+    }
+
+    /// Makes a position's folder for pins.
+    pub fn make(&self, position: Position) -> Result<PathBuf, String> {
+        let folder = self.pins(position);
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// Removes all pins and the record.
+    pub fn clear(&self) -> Result<(), String> {
+        for position in [Position::Egress, Position::Ingress] {
+            remove_pins(&self.pins(position))?;
+        }
+        for path in [self.folder(), self.roots.pins.join("clearway-aq")] {
+            // The outer folder may hold other devices.
+            let _ = fs::remove_dir(path);
+        }
+        for path in [self.file("json"), self.file("new")] {
+            gone(&path, fs::remove_file(&path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes the pins in a folder, and the folder.
+pub fn remove_pins(folder: &Path) -> Result<(), String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten() {
+        gone(&entry.path(), fs::remove_file(entry.path()))?;
+    }
+    gone(folder, fs::remove_dir(folder))
+}
+
+fn gone(path: &Path, done: std::io::Result<()>) -> Result<(), String> {
+    match done {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {error}", path.display())),
+        _ => Ok(()),
+    }
+}
+
+impl Roots {
+    /// Makes sure that there is a BPF file system; mounts one if none is there.
+    pub fn check_pins(&self) -> Result<(), String> {
+        let path = self.pins.display();
+        let is_bpf = || statfs(&self.pins).is_ok_and(|found| found.f_type as u64 == BPF_FS);
+        if is_bpf() {
+            return Ok(());
+        }
+        // `ip netns exec` gives a command mounts of its own. Its parent has others then, and so has the first process.
+        let mounts = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        let parent = rustix::process::getppid().map_or(1, |parent| parent.as_raw_nonzero().get());
+        let others = |process: &str| mounts(process).is_some_and(|theirs| mounts("self") != Some(theirs));
+        if others("1") || others(&parent.to_string()) {
+            return Err(format!(
+                "{path}: there is no BPF file system among the mounts of this process, and one mounted here would end \
+                 with it; run the command outside, with --netns instead of `ip netns exec`"
+            ));
+        }
+        let made = fs::create_dir_all(&self.pins).map_err(|error| error.to_string());
+        made.and_then(|()| mount("bpf", &self.pins, "bpf", MountFlags::empty(), None).map_err(|e| e.to_string()))
+            .map_err(|error| format!("{path}: is no BPF file system, and none could be mounted there: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_a_name_that_a_bpf_file_system_takes() {
+        let roots = Roots::default();
+        assert_eq!(Place::new(&roots, "eth0.100", Some("/proc/7/ns/net")).key, "eth0%2e100@%2fproc%2f7%2fns%2fnet");
+        assert_ne!(Place::new(&roots, "a", Some("b")).key, Place::new(&roots, "a@b", None).key);
+    }
+}

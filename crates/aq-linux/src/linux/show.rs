@@ -1,0 +1,306 @@
+//! What tenants have and get, from the pinned counters: a table, JSON, or Prometheus text on a port.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::Duration as Wait;
+
+use contract::sharing::{Position, Share};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use units::{Bytes, Duration, Rate};
+
+use super::device::Device;
+use super::kernel::{Maps, State};
+use super::place::{Place, Record};
+use crate::grants::{Grants, Row};
+use crate::tenants::read;
+
+/// One tenant at one position of one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// The device.
+    pub device: String,
+    /// Its namespace, as the operator named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
+    /// Where.
+    pub position: &'static str,
+    /// The tenant.
+    pub tenant: String,
+    /// What it asked for.
+    pub share: String,
+    /// Its rate now; 0 for no AQ.
+    pub allocated_bps: u64,
+    /// What passed in the interval before.
+    pub passed_bps: u64,
+    /// What arrived in the interval before.
+    pub arrived_bps: u64,
+    /// Packets that passed since it was attached; a packet of several segments is one.
+    pub packets: u64,
+    /// Bytes on the wire that passed.
+    pub bytes: u64,
+    /// Packets that were dropped.
+    pub drops: u64,
+    /// Bytes that were dropped.
+    pub dropped_bytes: u64,
+    /// Packets that were marked.
+    pub marks: u64,
+    /// How long its next packet would wait in a queue of its own.
+    pub queue_us: f64,
+    /// The limit of its AQ.
+    pub limit_bytes: u64,
+}
+
+/// Nanoseconds of the clock that the program reads.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// What is attached to one device, opened for reading.
+#[derive(Debug)]
+pub struct View {
+    record: Record,
+    opened: Vec<(Position, Maps, Vec<Row>)>,
+    before: Vec<(u64, State)>,
+}
+
+impl View {
+    /// Opens what is attached at a place; none if nothing is.
+    pub fn open(place: &Place) -> Result<Option<View>, String> {
+        let Some(record) = place.record()? else { return Ok(None) };
+        let tenants = read(&record.tenants, "the attached tenants")?;
+        let mut opened = Vec::new();
+        for attached in &record.attached {
+            let timeout = Duration::from_ns(record.timeout_ns);
+            let grants = Grants::new(&tenants, attached.position, timeout).map_err(|problem| problem.to_string())?;
+            opened.push((attached.position, Maps::open(&place.pins(attached.position))?, grants.rows().to_vec()));
+        }
+        Ok(Some(View { record, opened, before: Vec::new() }))
+    }
+
+    /// What it is of.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Whether the device is still there.
+    pub fn has_device(&self) -> bool {
+        Device::find(&self.record.device).is_ok_and(|device| device.index == self.record.index)
+    }
+
+    /// A line for each tenant, with rates since the last call.
+    pub fn lines(&mut self) -> Result<Vec<Line>, String> {
+        let now = now_ns();
+        let (mut lines, mut states) = (Vec::new(), Vec::new());
+        for (attached, (position, maps, rows)) in self.record.attached.iter().zip(&self.opened) {
+            for (held, row) in attached.held.iter().zip(rows) {
+                let (state, delay) = maps.sum(held, now)?;
+                let rate = maps.rate(held)?;
+                let before = self.before.get(lines.len()).copied();
+                let rate_of = |bytes: fn(&State) -> u64| {
+                    let Some((then, past)) = before else { return 0 };
+                    let span = u128::from(now - then).max(1);
+                    (u128::from(bytes(&state).saturating_sub(bytes(&past))) * 8_000_000_000 / span) as u64
+                };
+                lines.push(Line {
+                    device: self.record.device.clone(),
+                    netns: self.record.netns.clone(),
+                    position: position.name(),
+                    tenant: held.name.clone(),
+                    share: share(row.share),
+                    allocated_bps: rate,
+                    passed_bps: rate_of(|state| state.bytes),
+                    arrived_bps: rate_of(|state| state.bytes + state.dropped_bytes),
+                    packets: state.packets,
+                    bytes: state.bytes,
+                    drops: state.drops,
+                    dropped_bytes: state.dropped_bytes,
+                    marks: state.marks,
+                    queue_us: delay.us_f64(),
+                    limit_bytes: row.limit.get(),
+                });
+                states.push((now, state));
+            }
+        }
+        self.before = states;
+        Ok(lines)
+    }
+}
+
+fn share(share: Option<Share>) -> String {
+    match share {
+        None => "none".to_owned(),
+        Some(Share::Absolute(rate)) => rate.to_string(),
+        Some(Share::Weight(weight)) => format!("weight {weight}"),
+    }
+}
+
+/// The lines as a table for a terminal.
+pub fn table(lines: &[Line]) -> String {
+    let head = ["device", "at", "tenant", "share", "allocated", "passes", "arrives", "dropped", "marked", "queue"];
+    let mut cells: Vec<[String; 10]> = vec![head.map(str::to_owned)];
+    for line in lines {
+        let rate = |bps: u64| short(Rate::from_bps(bps));
+        let part = |count: u64| {
+            let all = (line.packets + line.drops).max(1);
+            if count == 0 { "0".to_owned() } else { format!("{:.2}%", 100.0 * count as f64 / all as f64) }
+        };
+        cells.push([
+            line.netns.as_ref().map_or_else(|| line.device.clone(), |netns| format!("{}@{netns}", line.device)),
+            line.position.to_owned(),
+            line.tenant.clone(),
+            line.share.clone(),
+            if line.allocated_bps == 0 { "-".to_owned() } else { rate(line.allocated_bps) },
+            rate(line.passed_bps),
+            rate(line.arrived_bps),
+            part(line.drops),
+            part(line.marks),
+            format!("{:.0}us", line.queue_us),
+        ]);
+    }
+    let mut widths = [0; 10];
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in &cells {
+        for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let padding = " ".repeat(width - cell.chars().count());
+            // Words to the left, numbers to the right.
+            text += &if index < 4 { format!("{cell}{padding}  ") } else { format!("{padding}{cell}  ") };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// A rate with four digits.
+fn short(rate: Rate) -> String {
+    let bps = rate.bps() as f64;
+    match bps {
+        _ if bps >= 1e9 => format!("{:.3}Gbps", bps / 1e9),
+        _ if bps >= 1e6 => format!("{:.1}Mbps", bps / 1e6),
+        _ => format!("{:.1}Kbps", bps / 1e3),
+    }
+}
+
+/// The lines in Prometheus' text format.
+pub fn prometheus(lines: &[Line]) -> String {
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, help: &str, value: &dyn Fn(&Line) -> String| {
+        text += &format!("# HELP clearway_aq_{name} {help}\n# TYPE clearway_aq_{name} {kind}\n");
+        for line in lines {
+            let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+            let netns = line.netns.as_deref().map_or(String::new(), |netns| format!(",netns=\"{}\"", quoted(netns)));
+            text += &format!(
+                "clearway_aq_{name}{{device=\"{}\"{netns},position=\"{}\",tenant=\"{}\"}} {}\n",
+                quoted(&line.device),
+                line.position,
+                quoted(&line.tenant),
+                value(line)
+            );
+        }
+    };
+    family("packets_total", "counter", "Packets that passed.", &|line| line.packets.to_string());
+    family("bytes_total", "counter", "Bytes on the wire that passed.", &|line| line.bytes.to_string());
+    family("drops_total", "counter", "Packets that were dropped.", &|line| line.drops.to_string());
+    family("dropped_bytes_total", "counter", "Bytes that were dropped.", &|line| line.dropped_bytes.to_string());
+    family("marks_total", "counter", "Packets that were marked.", &|line| line.marks.to_string());
+    family("allocated_bps", "gauge", "Allocated rate; 0 for no AQ.", &|line| line.allocated_bps.to_string());
+    family("limit_bytes", "gauge", "Limit of an AQ.", &|line| line.limit_bytes.to_string());
+    family("queue_seconds", "gauge", "Time that a packet would wait in a queue of the tenant's own.", &|line| {
+        format!("{:.9}", line.queue_us / 1e6)
+    });
+    text
+}
+
+/// Serves Prometheus text on a port of this machine until it is killed. `text` is asked for each request.
+pub fn serve(port: u16, mut text: impl FnMut() -> Result<String, String>) -> Result<(), String> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| format!("--prometheus {port}: {error}"))?;
+    for stream in listener.incoming() {
+        let Ok(mut stream) = stream else { continue };
+        // Whatever is asked, the answer is the same. One who asks nothing holds nobody up for long.
+        let _ = stream.set_read_timeout(Some(Wait::from_secs(1)));
+        let _ = stream.read(&mut [0; 4_096]);
+        let (status, body) = match text() {
+            Ok(body) => ("200 OK", body),
+            Err(why) => ("500 Internal Server Error", why),
+        };
+        let kind = "text/plain; version=0.0.4";
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n");
+        let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes());
+    }
+    Ok(())
+}
+
+impl Maps {
+    /// The rate of all AQs of an entity together, in bits per second; 0 for no AQ.
+    pub fn rate(&self, held: &super::place::Held) -> Result<u64, String> {
+        let per_byte = self.per_byte(held.entity)?;
+        if per_byte == 0 {
+            return Ok(0);
+        }
+        // 2^26 units of a byte's time are a nanosecond.
+        let scaled = (8_000_000_000_u128 << 26) * u128::from(held.flows);
+        Ok(((scaled + u128::from(per_byte) / 2) / u128::from(per_byte)) as u64)
+    }
+}
+
+/// The sum of what arrived for each row since it was attached.
+pub fn arrived(maps: &Maps, record: &super::place::Attached) -> Result<Vec<Bytes>, String> {
+    let now = now_ns();
+    record
+        .held
+        .iter()
+        .map(|held| maps.sum(held, now).map(|(state, _)| Bytes(state.bytes + state.dropped_bytes)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        Line {
+            device: "eth0".to_owned(),
+            netns: None,
+            position: "egress",
+            tenant: "a \"b\"".to_owned(),
+            share: "weight 3".to_owned(),
+            allocated_bps: 750_000_000,
+            passed_bps: 749_600_000,
+            arrived_bps: 800_000_000,
+            packets: 99,
+            bytes: 1_000,
+            drops: 1,
+            dropped_bytes: 10,
+            marks: 0,
+            queue_us: 12.3,
+            limit_bytes: 100,
+        }
+    }
+
+    #[test]
+    fn a_table_has_its_columns_under_their_heads() {
+        let text = table(&[line()]);
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 2);
+        let end = |row: &str, word: &str| row.find(word).map(|at| at + word.len());
+        assert_eq!(end(rows[0], "allocated"), end(rows[1], "750.0Mbps"));
+        assert_eq!(end(rows[0], "dropped"), end(rows[1], "1.00%"));
+    }
+
+    #[test]
+    fn prometheus_text_quotes_names() {
+        let text = prometheus(&[line()]);
+        assert!(
+            text.contains("clearway_aq_drops_total{device=\"eth0\",position=\"egress\",tenant=\"a \\\"b\\\"\"} 1\n")
+        );
+        assert_eq!(text.lines().filter(|line| line.starts_with("# TYPE")).count(), 8);
+    }
+}

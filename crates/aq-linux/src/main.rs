@@ -1,0 +1,7 @@
+//! The command `clearway-aq`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    clearway_aq_linux::main()
+}

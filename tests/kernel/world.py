@@ -1,0 +1,214 @@
+"""Networks of namespaces and veth pairs, made for an experiment and removed after it, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+# What is made here begins so: nothing else is touched.
+PREFIX = "cwaq"
+NEEDED = ("ip", "tc", "iperf3", "bpftool")
+
+
+def program() -> Path:
+    """The command `clearway-aq`, as `make aq` builds it."""
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return Path(os.environ.get("CLEARWAY_AQ", folder / "release" / "clearway-aq"))
+
+
+def missing() -> str | None:
+    """Why kernel experiments can't run here; none if they can."""
+    if os.uname().sysname != "Linux":
+        return "this is no Linux"
+    if os.geteuid() != 0:
+        return "this is not root"
+    for tool in NEEDED:
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed (`make test-kernel` installs it on Debian)"
+    if not program().exists():
+        return f"{program()} is not built (`make aq`)"
+    return None
+
+
+def sh(command: str, *, check: bool = True, netns: str | None = None) -> str:
+    """Runs a command line and returns what it prints."""
+    words = ["ip", "netns", "exec", netns] if netns else []
+    done = subprocess.run([*words, *command.split()], capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise RuntimeError(f"{command}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def aq(*arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Runs clearway-aq."""
+    words = [str(program()), *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done
+
+
+def counted() -> dict[str, int]:
+    """What the kernel holds of programs, maps, links and namespaces: equal before and after, or something leaked."""
+    counts = {}
+    for kind in ("prog", "map", "link"):
+        counts[kind] = len(json.loads(sh(f"bpftool -j {kind} show") or "[]"))
+    counts["netns"] = len(sh("ip netns list").splitlines())
+    pins = Path("/sys/fs/bpf/clearway-aq")
+    counts["pins"] = sum(1 for _ in pins.rglob("*")) if pins.exists() else 0
+    return counts
+
+
+class World:
+    """Senders and a receiver at a bridge, each in a namespace: `cwaqs0` ... - `cwaqb` - `cwaqr`.
+
+    What goes to the receiver leaves by the port `out` of the bridge.
+    """
+
+    def __init__(self, senders: int = 1) -> None:
+        self.senders = [f"{PREFIX}s{n}" for n in range(senders)]
+        self.bridge, self.receiver = f"{PREFIX}b", f"{PREFIX}r"
+        self.address = "10.97.255.254"
+        self._running: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> World:
+        self._remove()
+        try:
+            self._make()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running:
+            process.kill()
+            process.wait()
+        for device in ("out", "in0"):
+            aq("detach", device, "--netns", self.bridge, check=False)
+        aq("detach", "eth0", "--netns", self.senders[0], check=False)
+        self._remove()
+
+    def _remove(self) -> None:
+        for name in [line.split()[0] for line in sh("ip netns list").splitlines()]:
+            if name.startswith(PREFIX):
+                sh(f"ip netns del {name}", check=False)
+
+    def _make(self) -> None:
+        for name in [*self.senders, self.bridge, self.receiver]:
+            sh(f"ip netns add {name}")
+        sh(f"ip -n {self.bridge} link add br0 type bridge")
+        sh(f"ip -n {self.bridge} link set br0 up")
+        ends = [(name, f"in{n}", f"10.97.{n // 250}.{n % 250 + 1}/16") for n, name in enumerate(self.senders)]
+        for name, port, address in [*ends, (self.receiver, "out", f"{self.address}/16")]:
+            sh(f"ip link add eth0 netns {name} type veth peer name {port} netns {self.bridge}")
+            sh(f"ip -n {self.bridge} link set {port} master br0")
+            sh(f"ip -n {self.bridge} link set {port} up")
+            sh(f"ip -n {name} addr add {address} dev eth0")
+            sh(f"ip -n {name} link set lo up")
+            sh(f"ip -n {name} link set eth0 up")
+        time.sleep(0.2)
+
+    def link(self, rate_bps: float, queue_bytes: int = 1_500_000, device: str = "out") -> None:
+        """Makes the port a link of this rate with a FIFO queue: a token bucket."""
+        burst = max(65_536 * 2, int(rate_bps / 8 / 1_000))
+        command = f"tc qdisc replace dev {device} root handle 1: tbf rate {rate_bps:.0f}bit"
+        sh(f"{command} burst {burst} limit {queue_bytes}", netns=self.bridge)
+
+    def sent(self, device: str) -> int:
+        """Bytes on the wire that the queue of a port has sent."""
+        return int(json.loads(sh(f"tc -s -j qdisc show dev {device}", netns=self.bridge))[0]["bytes"])
+
+    def htb(self, rate_bps: float, shares: dict[str, float], ports: dict[str, int], queue: int = 1_000) -> None:
+        """Makes the port a link of this rate with a class a tenant: what operators use today."""
+        bridge = self.bridge
+        sh("tc qdisc replace dev out root handle 1: htb default 999", netns=bridge)
+        burst = max(65_536 * 2, int(rate_bps / 8 / 1_000))
+        sh(f"tc class add dev out parent 1: classid 1:1 htb rate {rate_bps:.0f}bit burst {burst}", netns=bridge)
+        for number, (name, share) in enumerate(shares.items(), 10):
+            rate = f"rate {rate_bps * share:.0f}bit ceil {rate_bps:.0f}bit burst {burst} cburst {burst}"
+            sh(f"tc class add dev out parent 1:1 classid 1:{number} htb {rate}", netns=bridge)
+            sh(f"tc qdisc add dev out parent 1:{number} pfifo limit {queue}", netns=bridge)
+            match = f"u32 match ip dport {ports[name]} 0xffff flowid 1:{number}"
+            sh(f"tc filter add dev out parent 1: protocol ip {match}", netns=bridge)
+        sh(f"tc class add dev out parent 1:1 classid 1:999 htb rate 1mbit ceil {rate_bps:.0f}bit", netns=bridge)
+
+    def rto_min(self, microseconds: int) -> None:
+        """Sets the least retransmission timeout of all senders."""
+        for name in self.senders:
+            if Path("/proc/sys/net/ipv4/tcp_rto_min_us").exists():
+                sh(f"sysctl -qw net.ipv4.tcp_rto_min_us={microseconds}", netns=name)
+            else:
+                # Before Linux 6.11 only routes have one.
+                route = json.loads(sh(f"ip -n {name} -j route show dev eth0"))[0]
+                said = f"{route['dst']} dev eth0 src {route['prefsrc']} rto_min {microseconds // 1_000}ms"
+                sh(f"ip -n {name} route replace {said}")
+
+    def ecn(self) -> None:
+        """Lets TCP use marks."""
+        for name in [*self.senders, self.receiver]:
+            sh("sysctl -qw net.ipv4.tcp_ecn=1", netns=name)
+
+    def start(self, command: str, netns: str) -> subprocess.Popen[str]:
+        """Starts a process in a namespace; it ends with the world."""
+        words = ["ip", "netns", "exec", netns, *command.split()]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._running.append(process)
+        return process
+
+
+@contextmanager
+def dctcp() -> Iterator[None]:
+    """DCTCP as a congestion control of this kernel, by a program, under the name `cwaqdctcp`."""
+    folder = Path(__file__).parent
+    with tempfile.TemporaryDirectory() as made:
+        kernel, program = Path(made, "vmlinux.h"), Path(made, "dctcp.o")
+        kernel.write_text(sh("bpftool btf dump file /sys/kernel/btf/vmlinux format c"))
+        machine = {"x86_64": "x86", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+        flags = f"-O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_{machine} -I{made}"
+        sh(f"clang {flags} -c {folder / 'dctcp.bpf.c'} -o {program}")
+        sh(f"bpftool struct_ops register {program}")
+    try:
+        yield
+    finally:
+        sh("bpftool struct_ops unregister name cwaqdctcp", check=False)
+
+
+@contextmanager
+def tenants_file(folder: Path, text: str) -> Iterator[Path]:
+    """A file of tenants that is there for a while."""
+    path = folder / f"{PREFIX}-tenants.toml"
+    path.write_text(text)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def toml(value: Any) -> str:
+    """A value as TOML within a line."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value)
+
+
+def tenants_toml(capacity_bps: float, tenants: list[dict[str, Any]], settings: str = "", link: str = "") -> str:
+    """The file for tenants that are told apart by destination port; each has `name`, `share` and `port`."""
+    text = f'[link]\ncapacity = "{capacity_bps:.0f}bps"\n{link}\n{settings}\n'
+    for tenant in tenants:
+        text += f'[[entity]]\nname = "{tenant["name"]}"\nmatch = {{ ports = ["{tenant["port"]}"] }}\n'
+        for key in ("transport", "senders", "work_conserving", "feedback"):
+            if key in tenant:
+                text += f"{key} = {toml(tenant[key])}\n"
+        position = tenant.get("position", "egress")
+        text += f'request = [{{ share = {tenant["share"]}, position = "{position}" }}]\n'
+    return text
