@@ -2,7 +2,7 @@
 /*
  * DCTCP (RFC 8257) as a congestion control in BPF, for kernels that were built without it. Growth is Reno's; what is
  * DCTCP's is the window after marks, by their share (sections 3.3 and 3.4), and a receiver that tells the sender of each
- * change between marked and unmarked packets at once (section 3.2).
+ * change between marked and unmarked packets at once (section 3.2). A loss halves the window (section 3.5).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -23,6 +23,7 @@ struct memory {
 	__u32 before;		/* the window before the last reduction */
 	__u32 received;		/* up to where the last packet of the same kind was received */
 	__u32 marked;
+	__u32 state;
 };
 
 static __always_inline struct memory *memory_of(struct sock *sk)
@@ -42,6 +43,25 @@ SEC("struct_ops/begin") void BPF_PROG(begin, struct sock *sk)
 	m->before = 0;
 	m->received = tp->rcv_nxt;
 	m->marked = 0;
+	m->state = 0;
+}
+
+static __always_inline void halve(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 half = tp->snd_cwnd / 2;
+
+	memory_of(sk)->before = tp->snd_cwnd;
+	tp->snd_ssthresh = half < 2 ? 2 : half;
+}
+
+SEC("struct_ops/changed") void BPF_PROG(changed, struct sock *sk, __u8 state)
+{
+	struct memory *m = memory_of(sk);
+
+	if (state == TCP_CA_Recovery && m->state != TCP_CA_Recovery)
+		halve(sk);
+	m->state = state;
 }
 
 SEC("struct_ops/acknowledged") void BPF_PROG(acknowledged, struct sock *sk, __u32 flags)
@@ -89,6 +109,8 @@ SEC("struct_ops/happened") void BPF_PROG(happened, struct sock *sk, enum tcp_ca_
 	struct memory *m = memory_of(sk);
 	__u32 marked = event == CA_EVENT_ECN_IS_CE;
 
+	if (event == CA_EVENT_LOSS)
+		halve(sk);
 	if (!marked && event != CA_EVENT_ECN_NO_CE)
 		return;
 	if (marked != m->marked && (((struct inet_connection_sock *)sk)->icsk_ack.pending & ACK_TIMER))
@@ -112,6 +134,7 @@ SEC(".struct_ops") struct tcp_congestion_ops cwaqdctcp = {
 	.ssthresh = (void *)reduced,
 	.undo_cwnd = (void *)restored,
 	.cwnd_event = (void *)happened,
+	.set_state = (void *)changed,
 	.cong_avoid = (void *)grown,
 	.flags = NEEDS_ECN,
 	.name = "cwaqdctcp",

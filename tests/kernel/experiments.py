@@ -278,12 +278,12 @@ def limits() -> Row:
         for limit in ("300KB", "600KB", "2.5MB", "10MB"):
             settings = f'{AQ}\nlimit = {{ fixed = {{ bytes = "{limit}" }} }}'
             got, _ = shared(senders, {"cubic": 1, "bbr": 1}, "AQ", settings=settings, timer_us=timer)
-            rows.append(line(f"limit {limit}, timer {timer / 1e3:g} ms", "AQ", got))
+            rows.append(line(f"cubic + bbr, limit {limit}, timer {timer / 1e3:g} ms", "AQ", got))
             print(" ", rows[-1])
     marked = {"ecn": {"step": {"threshold": "1.8MB"}}}
     settings = f'{AQ}\nlimit = {{ fixed = {{ bytes = "2.5MB" }} }}'
     got, _ = shared(senders, {"cubic": 1, "bbr": 1}, "AQ", settings=settings, feedback=marked)
-    rows.append(line("limit 2.5MB, timer 5 ms, marks above 1.8MB", "AQ", got))
+    rows.append(line("cubic + bbr, limit 2.5MB, timer 5 ms, marks above 1.8MB", "AQ", got))
     print(" ", rows[-1])
     return {"rows": rows, "checks": []}
 

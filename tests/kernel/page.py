@@ -23,7 +23,7 @@ def record(name: str, result: dict[str, Any]) -> None:
     """Keeps an experiment's result with its origin, and writes the page anew."""
     records = load()
     records[name] = {**result, "origin": origin()}
-    RECORD.write_text(json.dumps(records, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    RECORD.write_text(json.dumps(dict(sorted(records.items())), indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
 
 

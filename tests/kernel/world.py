@@ -143,8 +143,8 @@ class World:
         sh(f"tc class add dev out parent 1:1 classid 1:999 htb rate 1mbit ceil {rate_bps:.0f}bit", netns=bridge)
 
     def rto_min(self, microseconds: int) -> None:
-        """Sets the least retransmission timeout of all senders."""
-        for name in self.senders:
+        """Sets the least retransmission timeout of all, the receiver too: it may send back."""
+        for name in [*self.senders, self.receiver]:
             if Path("/proc/sys/net/ipv4/tcp_rto_min_us").exists():
                 sh(f"sysctl -qw net.ipv4.tcp_rto_min_us={microseconds}", netns=name)
             else:

@@ -6,9 +6,9 @@
 //! ([`grants`]) from a file in a scenario's words ([`tenants`]), so the same file can be simulated before it is
 //! deployed ([`simulate`]).
 //!
-//! Where the program stands decides whether it works ([`device`]): a local TCP sender that is told of a drop takes it
+//! Where the program stands decides whether it works (`device`): a local TCP sender that is told of a drop takes it
 //! for a full device queue and sends again at once, so shares collapse. What is attached is pinned in a BPF file system
-//! and described in a file ([`place`]); no process stays, except for work conservation ([`divide`]).
+//! and described in a file (`place`); no process stays, except for work conservation (`divide`).
 //!
 //! Decided where the paper is silent: a packet of several segments is one arrival, since that is what a kernel hands
 //! over; what is neither IPv4 nor IPv6 passes; drops at a sender's own egress are silent.
