@@ -19,8 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let (flow_control, sharing) = (LinkControl::None, Sharing::default());
-    let codec =
-        Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
     for (index, transport) in transports.iter().enumerate() {
         let name = transport.name();
         let text = format!(

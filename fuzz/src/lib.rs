@@ -218,8 +218,7 @@ fn frame(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
     let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
-    let codec =
-        Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
     datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
 }
 

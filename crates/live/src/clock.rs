@@ -134,6 +134,17 @@ impl Clock {
         Duration::from_ps(self.stood_ns.load(Ordering::SeqCst) * 1_000 / self.dilation)
     }
 
+    /// How long the run has gone on by the machine's clock; not at all by one that jumps.
+    pub fn machine(&self) -> std::time::Duration {
+        match &self.source {
+            Source::Machine { made, began_ns } => {
+                let began = std::time::Duration::from_nanos(began_ns.load(Ordering::SeqCst));
+                made.elapsed().saturating_sub(began)
+            }
+            Source::Jumping(_) => std::time::Duration::ZERO,
+        }
+    }
+
     /// Whether this is the machine's clock.
     pub fn is_real(&self) -> bool {
         matches!(self.source, Source::Machine { .. })
@@ -180,6 +191,8 @@ impl Lateness {
 /// How late what came out of one link was.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkLateness {
+    /// Whether it leads from another worker.
+    pub crosses: bool,
     pub packets: u64,
     pub sum: Duration,
     pub max: Duration,
@@ -188,6 +201,10 @@ pub(crate) struct LinkLateness {
 }
 
 impl LinkLateness {
+    pub fn of(crosses: bool) -> LinkLateness {
+        LinkLateness { crosses, ..LinkLateness::default() }
+    }
+
     #[inline]
     pub fn note(&mut self, late: Duration, stood: Duration) {
         self.packets += 1;

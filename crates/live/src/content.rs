@@ -53,9 +53,8 @@ pub fn write(flow: FlowId, offset: u64, out: &mut [u8]) {
 pub fn is_right(flow: FlowId, offset: u64, content: &[u8]) -> bool {
     let mut words = Words::of(flow, offset);
     let (whole, rest) = content.as_chunks();
-    let wrong = whole.iter().fold(0, |wrong, word| {
-        wrong | (u64::from_le_bytes(*word) ^ u64::from_le_bytes(words.next()))
-    });
+    let wrong =
+        whole.iter().fold(0, |wrong, word| wrong | (u64::from_le_bytes(*word) ^ u64::from_le_bytes(words.next())));
     wrong == 0 && *rest == words.next()[..rest.len()]
 }
 

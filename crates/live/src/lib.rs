@@ -12,6 +12,7 @@
 //! Absent on purpose: several machines, which need clocks that agree. Datagrams are not authenticated beyond their
 //! sender's address: a process that can forge the source port of another on this machine can take part in the run.
 
+pub mod bench;
 mod board;
 mod clock;
 pub mod content;

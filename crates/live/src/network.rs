@@ -14,7 +14,7 @@ use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::sockets::Sockets;
 use crate::wires::{Sender, Wires, trunks};
-use crate::worker::Worker;
+use crate::worker::{CROSSING, Worker};
 
 /// How often whoever watches is asked.
 const LOOK: Span = Span::from_millis(50);
@@ -34,6 +34,8 @@ pub(crate) struct Outcome {
     pub end: Time,
     /// How late that was noticed.
     pub late: Duration,
+    /// How long it took by the machine's clock.
+    pub machine: Span,
 }
 
 impl Network {
@@ -79,7 +81,11 @@ impl Network {
         };
         let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
         let step = Duration::from_ps(plan.lookahead.ps() / 4);
-        let worker = |(me, driver)| Worker::new(me, driver, board, step, goal);
+        let crosses = |link| {
+            let ends = plan.fabric.link(link);
+            cut.part_of(ends.from) != cut.part_of(ends.to)
+        };
+        let worker = |(me, driver)| Worker::new(me, driver, board, crosses, step, goal);
         built.into_iter().enumerate().map(worker).collect()
     }
 }
@@ -135,9 +141,10 @@ pub(crate) fn live<P: Probe>(
             }
         }
     });
+    let machine = clock.machine();
     settle(workers);
     let (ended, end, late) = board.outcome();
-    Outcome { ended, end, late }
+    Outcome { ended, end, late, machine }
 }
 
 /// The run is over: what is under way between workers comes to its links' ends.
@@ -159,7 +166,7 @@ fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
 /// How late everything was, of all kinds and workers together.
 pub(crate) fn all_lateness<P: Probe>(workers: &[Worker<'_, P>]) -> Lateness {
     let mut all = Lateness::default();
-    workers.iter().flat_map(|worker| &worker.lateness).for_each(|kind| all.add(kind));
+    workers.iter().flat_map(|worker| &worker.lateness[..CROSSING]).for_each(|kind| all.add(kind));
     all
 }
 

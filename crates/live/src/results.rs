@@ -9,11 +9,12 @@ use crate::clock::{CREDIT, Lateness, LinkLateness};
 use crate::frame::Refusal;
 use crate::network::Outcome;
 use crate::wires::Wires;
+use crate::worker::CROSSING;
 
 /// How late the events of a worker were.
 pub(crate) struct Noted {
-    /// By [`driver::Due`].
-    pub lateness: [Lateness; 3],
+    /// By [`driver::Due`], and of arrivals from other workers.
+    pub lateness: [Lateness; CROSSING + 1],
     /// By receiving end.
     pub of_links: Vec<LinkLateness>,
     /// Times that the clock was set back.
@@ -166,7 +167,7 @@ fn late_columns<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>], noted: &[
 }
 
 fn lateness_table(noted: &[Noted]) -> Table {
-    let names = ["arrival", "transmission", "deadline"].map(str::to_owned).to_vec();
+    let names = ["arrival", "transmission", "deadline", "arrival from another worker"].map(str::to_owned).to_vec();
     let kinds: Vec<Lateness> = (0..names.len())
         .map(|kind| {
             let mut all = Lateness::default();
@@ -179,7 +180,7 @@ fn lateness_table(noted: &[Noted]) -> Table {
     Table {
         name: "lateness",
         columns: vec![
-            Column::new("event", "", "what the run did", Data::Names { index: vec![0, 1, 2], names }),
+            Column::new("event", "", "what the run did", Data::Names { index: vec![0, 1, 2, 3], names }),
             Column::new("events", "", "how often", count),
             Column::new("median_ps", "ps", "half of them were at most this late", quantile(0.5)),
             Column::new("p99_ps", "ps", "99% of them were at most this late", quantile(0.99)),

@@ -70,6 +70,8 @@ pub struct RunInfo {
     /// For how long the network stood still because the machine held something up for longer than
     /// [`CREDIT`](crate::CREDIT), in picoseconds.
     pub lost_ps: u64,
+    /// How long it took by the machine's clock, in seconds.
+    pub machine_s: f64,
     /// Settings that can hardly work, though the run went on: the key, and what would be right.
     pub warnings: Vec<String>,
     /// What the audit found.
@@ -156,6 +158,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_p99: micros(0.99),
         late_us_max: late.max().us_f64(),
         lost_ps: clock.stood().ps(),
+        machine_s: outcome.machine.as_secs_f64(),
         warnings: plan.warnings().iter().map(ToString::to_string).collect(),
         audit: results::audit(&whole, &parts, &noted, &flows, outcome, clock.stood()),
     };

@@ -100,7 +100,8 @@ pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
             let (to_one, from_other) = RingBuffer::new(RING);
             let (home_to_other, back_from_one) = RingBuffer::new(RING);
             let (home_to_one, back_from_other) = RingBuffer::new(RING);
-            ends[one][other] = Some(Trunk { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
+            ends[one][other] =
+                Some(Trunk { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
             ends[other][one] = Some(Trunk { to: to_one, from: from_one, home: home_to_one, back: back_from_one });
         }
     }

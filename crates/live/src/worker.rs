@@ -9,7 +9,7 @@
 
 use driver::{Driver, Due, Probe};
 use scenario::Wait;
-use units::{Duration, Time};
+use units::{Duration, LinkId, Time};
 
 use crate::board::{Board, Ended};
 use crate::clock::{Clock, Lateness, LinkLateness};
@@ -31,6 +31,9 @@ const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// For what is due sooner it does not sleep: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
+
+/// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
+pub(crate) const CROSSING: usize = 3;
 
 /// A thread's nodes, and how late they are.
 pub(crate) struct Worker<'a, P: Probe> {
@@ -54,8 +57,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     /// Turns in which it found nothing to do.
     idle: u32,
     is_done: bool,
-    /// By [`Due`].
-    pub lateness: [Lateness; 3],
+    /// By [`Due`], and of arrivals from other workers.
+    pub lateness: [Lateness; CROSSING + 1],
     /// By receiving end.
     of_links: Vec<LinkLateness>,
     /// Times that the clock was set back here.
@@ -77,11 +80,12 @@ impl<'a, P: Probe> Worker<'a, P> {
         me: usize,
         driver: Driver<Wires<'a>, P>,
         board: &'a Board,
+        crosses: impl Fn(LinkId) -> bool,
         step: Duration,
         goal: u64,
     ) -> Worker<'a, P> {
         let (plan, clock) = (driver.links.carrier.plan, driver.links.carrier.clock);
-        let of_links = vec![LinkLateness::default(); driver.links.pipes.len()];
+        let of_links = driver.links.pipes.iter().map(|pipe| LinkLateness::of(crosses(LinkId(pipe.link)))).collect();
         Worker {
             me,
             driver,
@@ -177,7 +181,11 @@ impl<'a, P: Probe> Worker<'a, P> {
         let late = wall.since(due);
         self.lateness[kind as usize].note(late);
         if kind == Due::Arrival {
-            self.of_links[source - 1].note(late, stood);
+            let of_link = &mut self.of_links[source - 1];
+            of_link.note(late, stood);
+            if of_link.crosses {
+                self.lateness[CROSSING].note(late);
+            }
         }
         if self.driver.links.carrier.datagrams.is_some() {
             Datagrams::read_sent(&mut self.driver.links);

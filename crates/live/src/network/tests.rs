@@ -143,7 +143,7 @@ fn hosts_with_several_links_and_heads_that_go_ahead_are_the_same_too() {
 /// The example's beginning: what a live run's completion times are when the machine is never late.
 #[test]
 fn but_for_lateness_completion_times_are_the_simulators() {
-    let text = include_str!("../../../../examples/live.toml").replace("drain = \"5s\"", "end = \"250ms\"");
+    let text = include_str!("../../../../examples/live.toml").replace("drain = \"2500us\"", "end = \"125us\"");
     for name in Transport::NAMES {
         let (completed, _) = compare(&text.replace("\"dcpim\"", &format!("\"{name}\""))).expect("it can be planned");
         assert!(completed > 20, "{name}: {completed}");

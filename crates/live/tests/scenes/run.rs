@@ -99,10 +99,10 @@ fn the_history_is_the_simulators_on_any_number_of_workers() {
 /// Four racks; an incast that a flow control holds back, a link that fails and one that loses packets, samples.
 const INCAST: &str = r#"
 flow_control = "pfc"
-transport = "dctcp"
+transport = "cubic"
 failure = [
-    { at = "2ms", until = "6ms", link = ["leaf1", "spine0"] },
-    { at = "1ms", link = ["host5", "leaf1"], loss = 0.01 },
+    { at = "20us", until = "200us", link = ["leaf1", "spine0"] },
+    { at = "1us", link = ["host5", "leaf1"], loss = 0.01 },
 ]
 [live]
 dilation = 20
@@ -111,7 +111,7 @@ racks = 4
 hosts_per_rack = 4
 spines = 2
 [switch.buffer.shared]
-bytes = "200KB"
+bytes = "800KB"
 [measure]
 interval = "100us"
 arrivals = ["host0"]
@@ -122,6 +122,7 @@ pattern.incast.degree = 15
 [[traffic]]
 sizes = { constant = "10MB" }
 arrivals = "all_at_once"
+name = "last"
 start = "19900us"
 flows = 1
 senders = "15"
@@ -146,11 +147,12 @@ fn flow_control_failures_and_samples_are_there() {
 #[test]
 fn limiters_control_packets_are_carried() {
     let text = format!(
-        "sharing = 'elastic_switch'\nentity = [{{ name = 'a', hosts = '0-3', request = [{{ share.absolute = '10Mbps', \
+        "sharing = 'elastic_switch'\nentity = [{{ name = 'a', each = 'host', hosts = '0-3', request = [{{ share.absolute = '10Mbps', \
          position = 'ingress' }}] }}]\n{PERMUTATION}"
     );
+    let size = ("traffic.0.sizes.constant", "10MB");
     for links in ["memory", "datagrams"] {
-        let scenario = read(&text, &[("live.links", links), ("measure.end", "200ms")]);
+        let scenario = read(&text, &[("live.links", links), ("measure.end", "200ms"), size]);
         let result = run(&scenario, |_| false).expect("it can be run");
         sound(&result);
         let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
