@@ -195,7 +195,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             let more = ended - std::mem::replace(&mut self.ended_flows, ended);
             if self.board.add_ended(more) >= self.goal {
                 let end = if self.clock.is_real() { self.clock.told_at(self.now) } else { self.now };
-                self.board.stop(Ended::Goal, end, late);
+                self.board.stop(Ended::Goal, end, late.saturating_sub(stood));
             }
         }
     }
@@ -261,13 +261,25 @@ impl<'a, P: Probe> Worker<'a, P> {
             match self.board.quiet_until() {
                 Some(Time::MAX) => self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO),
                 Some(at) if at >= self.horizon => self.end_at_horizon(),
-                Some(at) => self.quiet = self.quiet.max(self.board.heard(self.me, at)),
+                Some(at) => self.wait_for_first(at),
                 None if self.idle > YIELDS && self.wait == Wait::Poll => std::thread::yield_now(),
                 None if self.wait == Wait::Sleep => std::thread::park_timeout(SLEEP_MIN),
                 None => {}
             }
         }
         std::hint::spin_loop();
+    }
+
+    /// All rest, and `at` is when the first of them has something to do.
+    fn wait_for_first(&mut self, at: Time) {
+        let quiet = self.board.heard(self.me, at);
+        if quiet > self.quiet {
+            self.quiet = quiet;
+        } else if self.wait == Wait::Sleep {
+            let carrier = &self.driver.links.carrier;
+            let span = self.clock.until(at).clamp(SLEEP_MIN, SLEEP_MAX);
+            self.board.sleep(self.me, Time::MAX, span, || !carrier.has_mail());
+        }
     }
 
     /// There is no other worker, and nothing is left to do.
