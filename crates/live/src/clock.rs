@@ -87,7 +87,7 @@ impl Clock {
     }
 
     /// What the clock shows if it has come to `due`. A clock that jumps has always.
-    #[inline]
+    #[inline(always)]
     pub fn come_to(&self, due: Time) -> Option<Time> {
         match &self.source {
             Source::Machine { .. } => Some(self.now()).filter(|&now| now >= due),
