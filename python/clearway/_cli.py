@@ -505,8 +505,8 @@ def live(
         if len(results) == 2:
             info = results[1].info
             late = (
-                f"events handled late by {info['late_us_median']:,.3f} us (median), {info['late_us_p99']:,.3f} us (99%), "
-                f"in the network's time; {info['machine_s']:,.2f} s by the machine's clock"
+                f"events handled late by {info['late_us_median']:,.3f} us (median), {info['late_us_p99']:,.3f} us "
+                f"(99%), in the network's time; {info['machine_s']:,.2f} s by the machine's clock"
             )
             facts = {key: info[key] for key in ("late_us_median", "late_us_p99", "machine_s", "refused_datagrams")}
             said.line(late, facts)

@@ -13,8 +13,8 @@
 //! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending event
 //! however many packets are in flight on it.
 //!
-//! What every run gives, tables and an audit, is made here too ([`tables`], [`findings`]): so one with another carrier has
-//! what all have.
+//! What every run gives, tables and an audit, is made here too ([`tables`], [`findings`]): so one with another carrier
+//! has what all have.
 //!
 //! Absent on purpose: where time comes from, threads, files.
 

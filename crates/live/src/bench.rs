@@ -1,5 +1,5 @@
-//! Micro-benchmarks of the emulator on this machine, as R2C2's paper has them for Maze (section 4.1): the throughput of a
-//! virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
+//! Micro-benchmarks of the emulator on this machine, as R2C2's paper has them for Maze (section 4.1): the throughput of
+//! a virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
 //!
 //! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
 //! Here both ends are on one machine. All contents are written and checked.

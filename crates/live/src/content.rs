@@ -1,9 +1,9 @@
 //! What the applications of a live run say to each other, so that every byte can be checked where it arrives.
 //!
 //! Byte i of flow f is a function of (f, i) alone: a receiver knows what must come without having been told. A flow's
-//! words of eight bytes are a number of the flow's own, plus a constant for each word before: so eight bytes that belong
-//! to another flow, or to another place in the same one, are wrong, and a core writes or compares some 50 bytes a
-//! nanosecond, many words at a time.
+//! words of eight bytes are a number of the flow's own, plus a constant for each word before: so eight bytes that
+//! belong to another flow, or to another place in the same one, are wrong, and a core writes or compares some 50 bytes
+//! a nanosecond, many words at a time.
 
 use run::FlowTable;
 use scenario::ContentCheck;
@@ -22,8 +22,8 @@ const LANES: usize = 8;
 /// From one block's word to the next block's in the same place.
 const BLOCK_STEP: u64 = STEP.wrapping_mul(LANES as u64);
 
-/// The word of a message in which a part of it begins, without what comes before, and how many bytes of it belong to the
-/// part; and the words that follow, of a block.
+/// The word of a message in which a part of it begins, without what comes before, and how many bytes of it belong to
+/// the part; and the words that follow, of a block.
 #[inline(always)]
 fn words(flow: FlowId, offset: u64, bytes: usize) -> ([u8; 8], usize, [u64; LANES]) {
     let first = mix(u64::from(flow.0), 0);
@@ -35,7 +35,8 @@ fn words(flow: FlowId, offset: u64, bytes: usize) -> ([u8; 8], usize, [u64; LANE
     (begun, ((8 - skip) as usize % 8).min(bytes), lanes)
 }
 
-/// The last words of a part, up to a block of them: computed anew, so that the lanes of a loop before stay in registers.
+/// The last words of a part, up to a block of them: computed anew, so that the lanes of a loop before stay in
+/// registers.
 #[inline(never)]
 fn last(flow: FlowId, offset: u64) -> [u8; 8 * LANES] {
     let mut bytes = [0; 8 * LANES];
@@ -75,8 +76,8 @@ pub fn is_right(flow: FlowId, offset: u64, content: &[u8]) -> bool {
     right && *head == begun[..begun_bytes] && *rest == last(flow, at)[..rest.len()]
 }
 
-/// Bits in which blocks differ from those that begin with this word. A function of its own: where it is part of another,
-/// the lanes go through memory.
+/// Bits in which blocks differ from those that begin with this word. A function of its own: where it is part of
+/// another, the lanes go through memory.
 #[inline(never)]
 fn differences(first: u64, blocks: &[[[u8; 8]; LANES]]) -> u64 {
     let mut lanes: [u64; LANES] = std::array::from_fn(|lane| first.wrapping_add((lane as u64).wrapping_mul(STEP)));

@@ -1,6 +1,6 @@
-//! One scene through all carriers: in the simulator's memory, and live by a clock that jumps to what is due next: in the
-//! memory of one worker, over the rings of two, and in datagrams. Nothing is late then, so that the history of every
-//! node is the same to the last packet, and the tables are the same to the last number.
+//! One scene through all carriers: in the simulator's memory, and live by a clock that jumps to what is due next: in
+//! the memory of one worker, over the rings of two, and in datagrams. Nothing is late then, so that the history of
+//! every node is the same to the last packet, and the tables are the same to the last number.
 
 use catalogue::{LinkControl, Transport};
 use driver::Probes;

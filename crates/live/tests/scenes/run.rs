@@ -146,10 +146,9 @@ fn flow_control_failures_and_samples_are_there() {
 /// Limiters of hosts with control packets of their own, in memory and in datagrams.
 #[test]
 fn limiters_control_packets_are_carried() {
-    let text = format!(
-        "sharing = 'elastic_switch'\nentity = [{{ name = 'a', each = 'host', hosts = '0-3', request = [{{ share.absolute = '10Mbps', \
-         position = 'ingress' }}] }}]\n{PERMUTATION}"
-    );
+    let request = "[{ share.absolute = '10Mbps', position = 'ingress' }]";
+    let entity = format!("{{ name = 'a', each = 'host', hosts = '0-3', request = {request} }}");
+    let text = format!("sharing = 'elastic_switch'\nentity = [{entity}]\n{PERMUTATION}");
     let size = ("traffic.0.sizes.constant", "10MB");
     for links in ["memory", "datagrams"] {
         let scenario = read(&text, &[("live.links", links), ("measure.end", "200ms"), size]);
@@ -181,6 +180,7 @@ fn sleeping_hosts_cost_nothing() {
 
 /// In the network's time a run is what it is, however slow its clock; by the machine's it takes so many times longer.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
 fn dilation_slows_the_clock_and_nothing_else() {
     let text = INCAST.replace("dilation = 20", "dilation = 1");
     for dilation in ["1", "50"] {
