@@ -487,7 +487,8 @@ def live(
     if bench == (scenario is not None):
         raise typer.BadParameter("give a scenario, or --bench, which needs none", param_hint="SCENARIO.toml")
     if scenario is None:
-        return _live_bench(_Said(json_))
+        _live_bench(_Said(json_))
+        return
     read, said = _read([scenario], set_, seed, load)[0], _Said(json_)
     folder = out or Path("out") / f"{slug(scenario.stem)}-live"
     with held(folder):
@@ -521,7 +522,7 @@ def _live_bench(said: _Said) -> None:
     report = json.loads(_core.live_bench())
     titles = {
         "throughput": "one flow over two hops: Gbps",
-        "latency": "a hop of a small packet, beyond its wire time",
+        "latency": "from a small packet's departure until the next node sees it",
         "sharing": "flows over links of their own, on one worker",
         "hops": "packet-hops a second, 1,500 B",
     }

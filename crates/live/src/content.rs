@@ -9,8 +9,7 @@ use run::FlowTable;
 use scenario::ContentCheck;
 use units::{FlowId, mix};
 
-/// What each word of a flow adds to the one before it: odd, so that no two of 2^64 are the same, and with as many ones
-/// as zeros in each byte.
+/// What each word of a flow adds to the one before it: odd, so that all of 2^64 words differ.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// With [`ContentCheck::Sampled`], one packet in so many has content.

@@ -94,15 +94,15 @@ struct Crossing {
 pub(crate) fn trunks(workers: usize) -> Vec<Vec<Option<Trunk>>> {
     let mut ends: Vec<Vec<Option<Trunk>>> =
         (0..workers).map(|_| std::iter::repeat_with(|| None).take(workers).collect()).collect();
-    for one in 0..workers {
-        for other in one + 1..workers {
+    for one in 1..workers {
+        let (before, rest) = ends.split_at_mut(one);
+        for (other, others) in before.iter_mut().enumerate() {
             let (to_other, from_one) = RingBuffer::new(RING);
             let (to_one, from_other) = RingBuffer::new(RING);
             let (home_to_other, back_from_one) = RingBuffer::new(RING);
             let (home_to_one, back_from_other) = RingBuffer::new(RING);
-            ends[one][other] =
-                Some(Trunk { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
-            ends[other][one] = Some(Trunk { to: to_one, from: from_one, home: home_to_one, back: back_from_one });
+            others[one] = Some(Trunk { to: to_one, from: from_one, home: home_to_one, back: back_from_one });
+            rest[0][other] = Some(Trunk { to: to_other, from: from_other, home: home_to_other, back: back_from_other });
         }
     }
     ends
@@ -144,7 +144,7 @@ impl<'a> Wires<'a> {
     #[cold]
     fn push_held(&mut self) -> bool {
         while let Some((worker, crossing)) = self.held.pop_front() {
-            if let Err(crossing) = self.push(worker, crossing) {
+            if let Some(crossing) = self.push(worker, crossing) {
                 self.held.push_front((worker, crossing));
                 return true;
             }
@@ -152,16 +152,17 @@ impl<'a> Wires<'a> {
         false
     }
 
+    /// Gives back what finds no room.
     #[inline]
-    fn push(&mut self, worker: u32, crossing: Crossing) -> Result<(), Crossing> {
+    fn push(&mut self, worker: u32, crossing: Crossing) -> Option<Crossing> {
         let trunk = self.trunks[worker as usize].as_mut().expect("a link between workers has a ring");
         let at = crossing.at;
         match trunk.to.push(crossing) {
             Ok(()) => {
                 self.board.wake(worker as usize, at);
-                Ok(())
+                None
             }
-            Err(PushError::Full(crossing)) => Err(crossing),
+            Err(PushError::Full(crossing)) => Some(crossing),
         }
     }
 
@@ -249,7 +250,7 @@ impl Carrier for Wires<'_> {
                 wires.sent += 1;
                 if wires.is_held_up() {
                     wires.held.push_back((worker, crossing));
-                } else if let Err(crossing) = wires.push(worker, crossing) {
+                } else if let Some(crossing) = wires.push(worker, crossing) {
                     wires.held.push_back((worker, crossing));
                 }
             }

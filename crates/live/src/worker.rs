@@ -27,7 +27,7 @@ const READ: u32 = 8;
 const SPINS: u32 = 8;
 
 /// So often a worker looks in vain for another before it lets the system run that, which may have no core.
-const YIELDS: u32 = 4096;
+const YIELDS: u32 = 512;
 
 /// The longest sleep: whatever goes wrong, the worker looks again.
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
