@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let Some(mut packet) = host.pull(now) else { continue };
             packet.transport = index as u8;
             let mut content = Vec::new();
-            live::content::write(packet.flow, 0, packet.payload_bytes.into(), &mut content);
+            content.resize(packet.payload_bytes.into(), 0);
+            live::content::write(packet.flow, 0, &mut content);
             let mut header = Vec::new();
             transport.emit_header(&packet, &content, &mut Writer::new(&mut header));
             if lengths.contains(&(header.len(), content.len())) || lengths.len() == PER_TRANSPORT {

@@ -65,8 +65,7 @@ fn framed(
         let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ps(sent), up, 3_000);
         (0..more % 12).for_each(|switch| telemetry.push(SwitchId(switch as u32), hop));
     }
-    let mut content = Vec::new();
-    content.resize(packet.payload_bytes.into(), 0);
+    let mut content = vec![0; packet.payload_bytes.into()];
     clearway_live::content::write(packet.flow, more, &mut content);
     let (link, queue, content) = (LinkId(link), more as u16, content.as_slice());
     let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content };
