@@ -33,8 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             host.wake(now);
             let Some(mut packet) = host.pull(now) else { continue };
             packet.transport = index as u8;
-            let mut content = Vec::new();
-            content.resize(packet.payload_bytes.into(), 0);
+            let mut content = vec![0; packet.payload_bytes.into()];
             live::content::write(packet.flow, 0, &mut content);
             let mut header = Vec::new();
             transport.emit_header(&packet, &content, &mut Writer::new(&mut header));
