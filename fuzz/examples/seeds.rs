@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use catalogue::{LinkControl, Transport};
+use catalogue::{LinkControl, Sharing, Transport};
 use live::frame::{Codec, Frame};
 use node::Telemetry;
 use node::packet::flags::TELEMETRY;
@@ -18,7 +18,8 @@ const PER_TRANSPORT: usize = 3;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
-    let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: 8, links: 16 };
+    let (flow_control, sharing) = (LinkControl::None, Sharing::default());
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
     for (index, transport) in transports.iter().enumerate() {
         let name = transport.name();
         let text = format!(
@@ -32,8 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             host.wake(now);
             let Some(mut packet) = host.pull(now) else { continue };
             packet.transport = index as u8;
-            let mut content = Vec::new();
-            live::content::write(packet.flow, 0, packet.payload_bytes.into(), &mut content);
+            let mut content = vec![0; packet.payload_bytes.into()];
+            live::content::write(packet.flow, 0, &mut content);
             let mut header = Vec::new();
             transport.emit_header(&packet, &content, &mut Writer::new(&mut header));
             if lengths.contains(&(header.len(), content.len())) || lengths.len() == PER_TRANSPORT {

@@ -7,7 +7,7 @@
 
 use std::fmt::Display;
 
-use catalogue::{LinkControl, Transport};
+use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{Fabric, Failures, FileFormat, FileSpec, Quotient, Routes};
 use link_control::{pfc, pyrrha};
 use live::frame::{self, Codec};
@@ -246,7 +246,8 @@ fn alike<H: Header>(bytes: &[u8]) -> bool {
 fn frame(bytes: &[u8]) -> bool {
     let transports: Vec<Transport> = Transport::NAMES.iter().filter_map(|name| Transport::named(name)).collect();
     let flow_control = LinkControl::named("pyrrha").expect("it is in the catalogue");
-    let codec = Codec { transports: &transports, flow_control: &flow_control, hosts: 8, links: 16 };
+    let sharing = Sharing::named("elastic_switch").expect("it is in the catalogue");
+    let codec = Codec { transports: &transports, flow_control: &flow_control, sharing: &sharing, hosts: 8, links: 16 };
     datagram(&codec, &sealed(bytes)) | datagram(&codec, bytes)
 }
 

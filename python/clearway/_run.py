@@ -109,9 +109,9 @@ def run(
 def live(
     scenario: Scenario | str | Path, *, progress: bool | _Listener | None = None, name: str | None = None
 ) -> Result:
-    """Runs a scenario in real time, over UDP on loopback, with the simulator's own hosts and switches.
+    """Runs a scenario by the machine's clock, with real content, on the simulator's own hosts and switches.
 
-    Links must be slow, since one process moves every packet: see `docs/live.md`.
+    How fast a network can live depends on the machine: see `docs/live.md`.
     """
     scenario = scenario_of(scenario)
     label, core = name if name is not None else f"{scenario.name}, live", scenario._core

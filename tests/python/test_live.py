@@ -40,10 +40,18 @@ def test_live_stands_beside_the_simulator(transport: str, tmp_path: Path) -> Non
     assert cw.load(tmp_path / "live").info["refused_datagrams"] == 0
 
 
-def test_what_live_cannot_do_is_said_by_its_line() -> None:
-    text = SCENARIO + '\n[[failure]]\nlink = ["host0", "switch0"]\nat = "1ms"\n'
-    with pytest.raises(cw.ScenarioError, match="do not fail in a live run"):
-        cw.live(cw.Scenario.from_toml(text))
+def test_a_link_fails_live_as_in_the_simulator() -> None:
+    text = SCENARIO.replace('drain = "5s"', 'end = "50ms"')
+    failure = '[[failure]]\nlink = ["host0", "switch0"]\nat = "1ms"\n[live]\ndilation = 2\nwait = "sleep"\n'
+    scenario = cw.Scenario.from_toml(text + failure)
+    simulated, live = cw.run(scenario), cw.live(scenario)
+    assert live.info["digest"] == simulated.info["digest"]
+    assert live.links["dead_packets"].sum() > 0
+
+
+def test_a_setting_of_live_that_cannot_be_is_said_by_its_line() -> None:
+    with pytest.raises(cw.ScenarioError, match="one thread reads all sockets"):
+        cw.Scenario.from_toml(SCENARIO + '\n[live]\nworkers = 2\nlinks = "datagrams"\n')
 
 
 def test_hosts_with_several_links_run_live_and_are_refused_at_flow_level() -> None:

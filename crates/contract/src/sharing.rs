@@ -6,7 +6,8 @@
 
 use std::num::NonZeroU32;
 
-use node::{Shaper, Site, Stages};
+use node::wire::{Malformed, Reader, Writer};
+use node::{Packet, Shaper, Site, Stages};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, LinkId, PortId, Problem, Rate, Stream, Time};
@@ -34,6 +35,14 @@ pub trait SharingScheme {
     /// What its own packets ask of switches, if it sends any.
     fn requirements(&self) -> Option<SwitchRequirements> {
         None
+    }
+
+    /// Appends the header of one of its own packets as it travels.
+    fn emit_header(&self, _packet: &Packet, _to: &mut Writer<'_>) {}
+
+    /// Reads the header of one of its own packets back. Any input may come from a socket: no panic.
+    fn parse_header(&self, _from: &mut Reader<'_>, _packet: &mut Packet) -> Result<(), Malformed> {
+        Err(Malformed { what: "limiters' packet: there are none" })
     }
 
     /// What limits the rate of the host at `site`, of which this was asked; none if nothing does. Its own packets carry

@@ -1,8 +1,9 @@
 //! From a plan to drivers: one for each part of the network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use catalogue::LinkControl;
+use catalogue::{LinkControl, Transport};
 use engine::Agenda;
 use fabric::{Change as FabricChange, Epoch, Fabric, Failures, LinkNoise, Tier, Whom};
 use node::pool::{Flight, Pool};
@@ -10,7 +11,7 @@ use run::{HEAD_BYTES, Plan};
 use units::{Duration, HostId, LinkId, NodeId, PerByte, Rate, Time};
 
 use crate::change::{Change, Timeline};
-use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Outlet, Pipe, Probe, SwitchSlot};
+use crate::{Carrier, Cut, Driver, HostPort, HostSlot, Links, Noise, Outlet, Pipe, Probe, SwitchSlot};
 
 /// A driver for each part, before anything has happened: `carrier` and `probe` make what each has of its own, `sender`
 /// and `receiver` the carrier's parts of a link's ends.
@@ -43,7 +44,10 @@ pub fn drivers<C: Carrier, P: Probe>(
             }
         }
     }
+    let noisy: BTreeSet<LinkId> = plan.changes.iter().flat_map(|epoch| noisy_links(&epoch.change)).collect();
+    let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
     for (id, link) in fabric.links.iter().enumerate() {
+        let noise = || Box::new(Noise::new(plan.scenario.seed, id as u64, transports.clone()));
         let pipes = &mut built[cut.part_of(link.to)].links.pipes;
         debug_assert_eq!(pipes.len() as u32, cut.pipe_of(LinkId::from(id)));
         pipes.push(Pipe {
@@ -53,6 +57,7 @@ pub fn drivers<C: Carrier, P: Probe>(
             up: true,
             lost_packets: 0,
             lost_bytes: 0,
+            noise: noisy.contains(&LinkId::from(id)).then(noise),
             receiver: receiver(LinkId::from(id)),
         });
     }
@@ -62,6 +67,15 @@ pub fn drivers<C: Carrier, P: Probe>(
         driver.prime();
     }
     built
+}
+
+/// The links that are noisy from an epoch on.
+fn noisy_links(change: &FabricChange) -> impl Iterator<Item = LinkId> {
+    let links = match change {
+        FabricChange::Noisy(links) => links.as_slice(),
+        FabricChange::Dead(_) | FabricChange::Slow(_) | FabricChange::Reroute(..) => &[],
+    };
+    links.iter().map(|of| of.0)
 }
 
 /// A driver of nothing yet.

@@ -113,7 +113,10 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
             Change::RoutesOf { routes, switches, hosts } => self.set_routes(now, &routes, switches, hosts),
             Change::Outlet { outlet, up } => self.set_outlet(now, outlet, up),
             Change::Pipe { pipe, up } => self.links.set_up(pipe, up),
-            Change::Noise { pipe, noise } => C::set_noise(&mut self.links.pipes[pipe as usize].receiver, noise),
+            Change::Noise { pipe, noise } => {
+                let of = self.links.pipes[pipe as usize].noise.as_mut();
+                of.expect("a link that is ever noisy has it").set(noise);
+            }
             Change::Rate { outlet, rate } => self.set_rate(outlet, rate),
             Change::NoGuarantee => {}
         }

@@ -178,7 +178,7 @@ impl<C: Carrier, P: Probe> Driver<C, P> {
         links.agenda.set(source, pipe.packets.next_at());
         self.packet_hops += 1;
         let copy = (P::ANY && self.wants.drops).then(|| links.pool.get(id).packet);
-        if !C::comes_out(links, source - 1, id) {
+        if links.pipes[source - 1].noise.is_some() && links.loses_to_noise(source - 1, id) {
             if let Some(packet) = copy {
                 self.probe.on_drop(now, to, &packet, Loss::Link);
             }

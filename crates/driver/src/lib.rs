@@ -13,25 +13,35 @@
 //! One event a hop: a packet that meets an idle transmitter goes on in the same event, and a link has one pending event
 //! however many packets are in flight on it.
 //!
+//! What every run gives, tables and an audit, is made here too ([`tables`], [`findings`]): so one with another carrier
+//! has what all have.
+//!
 //! Absent on purpose: where time comes from, threads, files.
 
+mod audit;
 mod build;
 mod change;
 mod cut;
+mod deadlock;
 mod driver;
 mod links;
 mod nodes;
+mod noise;
 mod probe;
 mod probes;
+mod results;
 mod tally;
 #[cfg(test)]
 mod testing;
 
+pub use audit::findings;
 pub use build::drivers;
 pub use cut::Cut;
 pub use driver::{Driver, Due};
 pub use links::{Carrier, Departure, End, Links, Outlet, Pipe};
 pub use nodes::{HostPort, HostSlot, SwitchSlot, digest};
+pub use noise::Noise;
 pub use probe::{Probe, Upcoming, View, Wants, Whole};
 pub use probes::Probes;
+pub use results::tables;
 pub use tally::{Tally, sender_stats};

@@ -1,12 +1,13 @@
 //! Links: what a driver must know of their two ends, and what carries packets from one to the other.
 
 use engine::Agenda;
-use fabric::LinkNoise;
 use node::Packet;
 use node::packet::flags;
 use node::pool::{Flight, PacketId, Pool};
 use run::Host;
 use units::{Duration, PortId, Time};
+
+use crate::Noise;
 
 /// What brings a packet from a link's sending end to its receiving end: memory in a simulation, datagrams in a live
 /// run.
@@ -21,12 +22,6 @@ pub trait Carrier: Sized {
     /// A packet leaves by `outlet`. Sooner or later it, or one equal to it, is to be handed to [`Links::put`].
     fn carry(links: &mut Links<Self>, outlet: u32, departure: Departure, id: PacketId);
 
-    /// A packet comes out of a link. False if it was lost on the way; then it must be gone from the pool.
-    #[inline(always)]
-    fn comes_out(_links: &mut Links<Self>, _pipe: usize, _id: PacketId) -> bool {
-        true
-    }
-
     /// A host has made a packet, which is about to leave.
     #[inline(always)]
     fn made(_links: &mut Links<Self>, _id: PacketId) {}
@@ -38,9 +33,6 @@ pub trait Carrier: Sized {
     /// A host has done something at `now`, its records say what.
     #[inline(always)]
     fn acted(_links: &mut Links<Self>, _now: Time, _host: &mut Host) {}
-
-    /// From now on a link does this to packets.
-    fn set_noise(_receiver: &mut Self::Receiver, _noise: LinkNoise) {}
 }
 
 /// When a packet leaves a node and is seen in the next.
@@ -81,6 +73,8 @@ pub struct Pipe<R> {
     pub lost_packets: u64,
     /// Bytes of them.
     pub lost_bytes: u64,
+    /// What damages or loses its packets, if anything ever does.
+    pub noise: Option<Box<Noise>>,
     /// The carrier's part of it.
     pub receiver: R,
 }
@@ -154,6 +148,17 @@ impl<C: Carrier> Links<C> {
         transit.tail_lag_ps = (last - gone).ps() as u32;
         transit.serialised += gone - now;
         C::carry(self, outlet, Departure { gone, at: gone + delay }, id);
+    }
+
+    /// Whether a packet that comes out of a link has been lost or damaged on it, and is gone for that.
+    #[cold]
+    pub(crate) fn loses_to_noise(&mut self, pipe: usize, id: PacketId) -> bool {
+        let Some(noise) = &mut self.pipes[pipe].noise else { return false };
+        let lost = noise.loses(&mut self.pool.get_mut(id).packet);
+        if lost {
+            self.pool.remove(id);
+        }
+        lost
     }
 
     /// A link stops working, and what is in flight on it is lost, or works again.

@@ -21,7 +21,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The bytes of a part, but for those that its carrier lost for reasons of its own.
+    /// The bytes of a part.
     pub fn of<C: Carrier, P: Probe>(driver: &Driver<C, P>) -> Tally {
         let mut tally = Tally::default();
         driver.hosts.iter().for_each(|slot| tally.add_host(slot));
@@ -69,6 +69,7 @@ impl Tally {
 
     fn add_pipe<R>(&mut self, pipe: &Pipe<R>, pool: &Pool) {
         self.lost += pipe.lost_bytes;
+        self.lost += pipe.noise.as_ref().map_or(0, |noise| noise.corrupted_bytes + noise.lossy_bytes);
         self.inside += pipe.bytes(pool);
     }
 }

@@ -1,103 +1,216 @@
-//! The real clock, and how far behind it things were done.
+//! The run's clock, and how far behind it things were done.
+//!
+//! Nodes live in the time of the network, which is the machine's divided by the dilation: nothing of a scenario is
+//! slowed down, only its clock. All workers have the same clock.
+//!
+//! **Standing still.** What was due is done as of the instant at which it was due, late or not. So lateness changes
+//! nothing that nodes do, as long as the run catches up. Where something is later than [`CREDIT`], the clock is set
+//! back until it is not: for so long the network stood still, and the audit says so.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use hdrhistogram::Histogram;
 use units::{Duration, Time};
 
-/// Time since the run began.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Clock {
-    /// By the machine's clock.
-    Real(Instant),
-    /// A clock that stands still while something is done, and jumps to what is due next: a run by it is the same every
-    /// time.
+/// How far nodes may live behind the machine's clock before that is set back: a few turns of a busy machine's
+/// scheduler. In the machine's time.
+pub const CREDIT: Duration = Duration::from_ms(10);
+
+/// Time since the run began, for all threads.
+pub(crate) struct Clock {
+    source: Source,
+    /// Times the machine's time is slowed down.
+    dilation: u64,
+    /// [`CREDIT`] in the network's time, and with what may pass until a neighbour has heard of something.
+    credit: Duration,
+    slack: Duration,
+    /// How long the network has stood still, in the machine's nanoseconds.
+    stood_ns: AtomicU64,
+}
+
+enum Source {
+    /// The machine's clock, and when the run began by it, in nanoseconds.
+    Machine { made: Instant, began_ns: AtomicU64 },
+    /// A clock that jumps to what is due next: a run by it is the same every time. In picoseconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests alone run by it"))]
-    Virtual(Time),
+    Jumping(AtomicU64),
 }
 
 impl Clock {
-    /// The run begins now.
+    /// By the machine's clock; the run begins when it is [started](Clock::start). `lookahead` is how long what happens
+    /// in one worker takes to reach another.
     #[expect(clippy::disallowed_methods, reason = "this is the one place of the project that reads the real clock")]
-    pub fn start() -> Clock {
-        Clock::Real(Instant::now())
+    pub fn new(dilation: u32, lookahead: Duration) -> Clock {
+        let source = Source::Machine { made: Instant::now(), began_ns: AtomicU64::new(0) };
+        Clock::of(source, dilation, lookahead)
     }
 
-    /// The run begins now, and not when the clock was made.
-    pub fn restart(&mut self) {
-        *self = match self {
-            Clock::Real(_) => Clock::start(),
-            Clock::Virtual(_) => Clock::Virtual(Time::ZERO),
-        };
+    /// A clock that jumps.
+    #[cfg(test)]
+    pub fn jumping() -> Clock {
+        Clock::of(Source::Jumping(AtomicU64::new(0)), 1, Duration::ZERO)
     }
 
-    pub fn now(self) -> Time {
-        match self {
-            Clock::Real(start) => Time::from_ns(start.elapsed().as_nanos() as u64),
-            Clock::Virtual(now) => now,
+    fn of(source: Source, dilation: u32, lookahead: Duration) -> Clock {
+        let dilation = u64::from(dilation);
+        let credit = Duration::from_ps(CREDIT.ps() / dilation);
+        Clock { source, dilation, credit, slack: credit + lookahead, stood_ns: AtomicU64::new(0) }
+    }
+
+    /// The run begins now.
+    pub fn start(&self) {
+        if let Source::Machine { made, began_ns } = &self.source {
+            began_ns.store(made.elapsed().as_nanos() as u64, Ordering::SeqCst);
         }
     }
 
-    /// Nothing is to be done before `at`: how long there is to sleep.
-    pub fn until(&mut self, at: Time) -> Duration {
-        match self {
-            Clock::Real(_) => at.since(self.now()),
-            Clock::Virtual(now) => {
-                *now = at.max(*now);
-                Duration::ZERO
+    /// Now, in the network's time.
+    #[inline]
+    pub fn now(&self) -> Time {
+        match &self.source {
+            Source::Machine { made, began_ns } => {
+                let since_made = made.elapsed().as_nanos() as u64;
+                let before = began_ns.load(Ordering::Relaxed) + self.stood_ns.load(Ordering::Relaxed);
+                Time::from_ps(since_made.saturating_sub(before) * 1_000 / self.dilation)
+            }
+            Source::Jumping(now) => Time::from_ps(now.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// The time at which an application is told of what happened at `due`: lateness counts, the clock's stops do not.
+    pub fn told_at(&self, due: Time) -> Time {
+        match &self.source {
+            Source::Machine { .. } => self.now().clamp(due, due + self.credit),
+            Source::Jumping(_) => due,
+        }
+    }
+
+    /// What the clock shows if it has come to `due`. A clock that jumps has always.
+    #[inline(always)]
+    pub fn come_to(&self, due: Time) -> Option<Time> {
+        match &self.source {
+            Source::Machine { .. } => Some(self.now()).filter(|&now| now >= due),
+            Source::Jumping(now) => {
+                now.fetch_max(due.ps(), Ordering::Relaxed);
+                Some(due)
             }
         }
     }
+
+    /// How long until `at`, in the machine's time.
+    pub fn until(&self, at: Time) -> std::time::Duration {
+        match &self.source {
+            Source::Machine { .. } => {
+                let ns = u128::from(at.since(self.now()).ps()) * u128::from(self.dilation) / 1_000;
+                std::time::Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+            }
+            Source::Jumping(_) => std::time::Duration::ZERO,
+        }
+    }
+
+    /// Something was due at `due` and is about to be done. If that is too late, the clock is set back. Gives by how
+    /// much, in the network's time.
+    #[inline]
+    pub fn forgive(&self, due: Time, wall: Time) -> Duration {
+        if wall.since(due) <= self.slack { Duration::ZERO } else { self.set_back(due) }
+    }
+
+    #[cold]
+    fn set_back(&self, due: Time) -> Duration {
+        loop {
+            let stood = self.stood_ns.load(Ordering::SeqCst);
+            let Some(over) = self.now().since(due).ps().checked_sub(self.slack.ps()) else { return Duration::ZERO };
+            let over_ns = (over / 1_000).saturating_mul(self.dilation);
+            // Another thread may have done it in the meantime.
+            if self.stood_ns.compare_exchange(stood, stood + over_ns, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                return Duration::from_ps(over);
+            }
+        }
+    }
+
+    /// How long the network has stood still, in its own time.
+    pub fn stood(&self) -> Duration {
+        Duration::from_ps(self.stood_ns.load(Ordering::SeqCst) * 1_000 / self.dilation)
+    }
+
+    /// How long the run has gone on by the machine's clock; not at all by one that jumps.
+    pub fn machine(&self) -> std::time::Duration {
+        match &self.source {
+            Source::Machine { made, began_ns } => {
+                let began = std::time::Duration::from_nanos(began_ns.load(Ordering::SeqCst));
+                made.elapsed().saturating_sub(began)
+            }
+            Source::Jumping(_) => std::time::Duration::ZERO,
+        }
+    }
+
+    /// Whether this is the machine's clock.
+    pub fn is_real(&self) -> bool {
+        matches!(self.source, Source::Machine { .. })
+    }
 }
 
-/// How late things were: a count for each whole microsecond.
+/// What is later counts as this late: 18 minutes.
+const LATE_PS_MAX: u64 = 1 << 50;
+
+/// How late things were, to 1%.
 #[derive(Clone, Debug)]
-pub(crate) struct Lateness {
-    /// The last one counts everything from there on.
-    micros: Vec<u64>,
-    count: u64,
-    max: Duration,
-}
-
-const MICROS: usize = 100_000;
+pub(crate) struct Lateness(Histogram<u64>);
 
 impl Default for Lateness {
     fn default() -> Lateness {
-        Lateness { micros: vec![0; MICROS], count: 0, max: Duration::ZERO }
+        Lateness(Histogram::new_with_bounds(1, LATE_PS_MAX, 2).expect("two digits are allowed"))
     }
 }
 
 impl Lateness {
+    #[inline]
     pub fn note(&mut self, late: Duration) {
-        self.count += 1;
-        self.max = self.max.max(late);
-        self.micros[(late.us_f64() as usize).min(MICROS - 1)] += 1;
+        self.0.saturating_record(late.ps());
     }
 
     pub fn add(&mut self, other: &Lateness) {
-        self.count += other.count;
-        self.max = self.max.max(other.max);
-        self.micros.iter_mut().zip(&other.micros).for_each(|(sum, more)| *sum += more);
+        self.0.add(&other.0).expect("both have the same bounds");
     }
 
     pub fn count(&self) -> u64 {
-        self.count
+        self.0.len()
     }
 
     pub fn max(&self) -> Duration {
-        self.max
+        Duration::from_ps(self.0.max())
     }
 
-    /// What the given share of all things did not exceed, rounded up to a microsecond; the maximum from 100 ms on.
+    /// What the given share of all things did not exceed.
     pub fn quantile(&self, share: f64) -> Duration {
-        let wanted = (share * self.count as f64).ceil() as u64;
-        let mut seen = 0;
-        for (micros, &count) in self.micros.iter().enumerate() {
-            seen += count;
-            if seen >= wanted && micros < MICROS - 1 {
-                return Duration::from_us(micros as u64 + 1).min(self.max);
-            }
-        }
-        self.max
+        Duration::from_ps(self.0.value_at_quantile(share)).min(self.max())
+    }
+}
+
+/// How late what came out of one link was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkLateness {
+    /// Whether it leads from another worker.
+    pub crosses: bool,
+    pub packets: u64,
+    pub sum: Duration,
+    pub max: Duration,
+    /// Time for which the network stood still because of it.
+    pub stood: Duration,
+}
+
+impl LinkLateness {
+    pub fn of(crosses: bool) -> LinkLateness {
+        LinkLateness { crosses, ..LinkLateness::default() }
+    }
+
+    #[inline]
+    pub fn note(&mut self, late: Duration, stood: Duration) {
+        self.packets += 1;
+        self.sum += late;
+        self.max = self.max.max(late);
+        self.stood += stood;
     }
 }
 

@@ -9,7 +9,7 @@
 //! Anything may come in by a socket. [`Codec::parse`] refuses what is not exactly a frame with a [`Refusal`], and never
 //! panics.
 
-use catalogue::{LinkControl, Transport};
+use catalogue::{LinkControl, Sharing, Transport};
 use node::packet::flags::{LINK_FRAME, TELEMETRY};
 use node::wire::{Malformed, Reader, Writer};
 use node::{Packet, Telemetry};
@@ -115,6 +115,8 @@ pub struct Codec<'a> {
     pub transports: &'a [Transport],
     /// The run's flow control, whose frames cross one link each.
     pub flow_control: &'a LinkControl,
+    /// How entities share the run's network; a mechanism may have packets of its own.
+    pub sharing: &'a Sharing,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Directed links of the fabric.
@@ -122,7 +124,7 @@ pub struct Codec<'a> {
 }
 
 impl Codec<'_> {
-    /// Writes a frame over `out`. Its packet names one of the run's transports.
+    /// Writes a frame over `out`. Its packet names one of the run's transports, or that of limiters' own.
     pub fn emit(&self, frame: &Frame<'_>, out: &mut Vec<u8>) {
         let packet = &frame.packet;
         debug_assert_eq!(frame.content.len(), usize::from(packet.payload_bytes));
@@ -147,8 +149,10 @@ impl Codec<'_> {
         }
         if packet.has(LINK_FRAME) {
             self.flow_control.emit_frame(packet, &mut to);
-        } else {
-            self.transports[usize::from(packet.transport)].emit_header(packet, frame.content, &mut to);
+        } else if let Some(transport) = self.transports.get(usize::from(packet.transport)) {
+            transport.emit_header(packet, frame.content, &mut to);
+        } else if let Some(limiters) = self.sharing.as_scheme() {
+            limiters.emit_header(packet, &mut to);
         }
         if packet.has(TELEMETRY) {
             frame.telemetry.emit(&mut to);
@@ -173,11 +177,13 @@ impl Codec<'_> {
         let mut from = Reader::new(body.get(5..).ok_or(Refusal::Length)?, "frame");
         let mut frame = parse_fields(&mut from).map_err(|_| Refusal::Length)?;
         self.check(&frame)?;
-        let scheme = &self.transports[usize::from(frame.packet.transport)];
         let header = if frame.packet.has(LINK_FRAME) {
             self.flow_control.parse_frame(&mut from, &mut frame.packet)
+        } else if let Some(transport) = self.transports.get(usize::from(frame.packet.transport)) {
+            transport.parse_header(&mut from, &mut frame.packet)
         } else {
-            scheme.parse_header(&mut from, &mut frame.packet)
+            let limiters = self.sharing.as_scheme().ok_or(Refusal::Transport)?;
+            limiters.parse_header(&mut from, &mut frame.packet)
         };
         header.map_err(|_| Refusal::Header)?;
         if frame.packet.has(TELEMETRY) {
@@ -193,7 +199,8 @@ impl Codec<'_> {
     /// Whether there can be such a packet on such a link at such a time.
     fn check(&self, frame: &Frame<'_>) -> Result<(), Refusal> {
         let packet = &frame.packet;
-        if usize::from(packet.transport) >= self.transports.len() {
+        let limiters = self.sharing.as_scheme().is_some_and(|scheme| scheme.requirements().is_some());
+        if usize::from(packet.transport) >= self.transports.len() + usize::from(limiters) {
             return Err(Refusal::Transport);
         }
         if frame.link.0 >= self.links {

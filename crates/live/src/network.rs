@@ -1,121 +1,173 @@
-//! Nodes on the real clock.
-//!
-//! One thread drives all nodes of the process, by an agenda of what is due when: frames that come out of links,
-//! transmitters that become free, deadlines of hosts. When the clock has come to what is due first, it is done; until
-//! then the thread sleeps on the sockets.
-//!
-//! **Time.** What was due at t is done with `now` = t, though the clock is past t already when the thread gets there:
-//! so a late wake-up neither stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has a
-//! clock of its own and some packets in hand. All nodes share that time, and it is never more than [`CREDIT`] behind
-//! the real clock: where the machine holds things up for longer, time is lost for good, and the audit says so. When an
-//! application was told of something is noted by the real clock: a flow's completion time has all lateness in it.
+//! All workers of a run, with the nodes that each drives.
 
-use driver::{Cut, Driver, drivers};
+use std::net::SocketAddr;
+use std::sync::Barrier;
+use std::time::Duration as Span;
+
+use driver::{Cut, Driver, Probe, drivers};
 use run::Plan;
-use units::{Duration, Time};
+use scenario::LiveLinks;
+use units::{Duration, LinkId, Problem, Time};
 
-use crate::clock::{Clock, Lateness};
+use crate::board::{Board, Ended};
+use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::sockets::Sockets;
+use crate::wires::{Sender, Wires, trunks};
+use crate::worker::{CROSSING, Worker};
 
-/// How far nodes may live behind the real clock: a few turns of a busy machine's scheduler.
-pub const CREDIT: Duration = Duration::from_ms(10);
+/// How often whoever watches is asked.
+const LOOK: Span = Span::from_millis(50);
 
-/// How often the run looks up from what is due: for who watches, and for strangers' datagrams.
-const LOOK: Duration = Duration::from_ms(50);
-
-/// Everything that a live run consists of.
-pub(crate) struct Network<'a> {
-    /// All nodes, and links of datagrams between them.
-    pub driver: Driver<Datagrams<'a>, ()>,
-    /// The time by which nodes live.
-    now: Time,
-    /// By [`driver::Due`].
-    pub lateness: [Lateness; 3],
-    /// Things that were so late that time was lost, and how much in all.
-    pub slips: (u64, Duration),
+/// A network, cut into what each worker has.
+pub(crate) struct Network {
+    cut: Cut,
+    pub clock: Clock,
+    pub board: Board,
+    sockets: Option<Sockets>,
 }
 
-/// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Goal,
-    Horizon,
-    Quiet,
-    Interrupted,
+/// How a run went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub ended: Ended,
+    pub end: Time,
+    /// How late that was noticed.
+    pub late: Duration,
+    /// How long it took by the machine's clock.
+    pub machine: Span,
 }
 
-impl<'a> Network<'a> {
-    pub fn new(plan: &'a Plan, sockets: Sockets, clock: Clock) -> Network<'a> {
-        let cut = Cut::new(plan, 1);
-        let mut carrier = Some(Datagrams::new(plan, sockets, clock));
-        let carrier = || carrier.take().expect("there is one part");
-        let mut built = drivers(plan, &cut, carrier, Sent::new, |link| Read::new(cut.outlet_of(link)), || ());
-        Network {
-            driver: built.pop().expect("there is one part"),
-            now: Time::ZERO,
-            lateness: Default::default(),
-            slips: (0, Duration::ZERO),
-        }
+impl Network {
+    /// Of a plan, by a clock, and in so many parts at most; none: as many as the scenario says.
+    pub fn new(plan: &Plan, clock: Clock, links: LiveLinks, workers: usize) -> Result<Network, Problem> {
+        let cut = Cut::new(plan, workers);
+        let sockets = match links {
+            LiveLinks::Memory => None,
+            LiveLinks::Datagrams => Some(sockets(plan)?),
+        };
+        let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
+        Ok(Network { board, cut, clock, sockets })
     }
 
-    /// Lets the network live until so many flows have ended, `horizon` has come, or `watch` returns true. Gives why it
-    /// ended and when.
-    pub fn run(&mut self, goal: u64, horizon: Time, mut watch: impl FnMut(Time, u64) -> bool) -> (Ended, Time) {
-        let mut look_at = Time::ZERO;
-        self.driver.links.carrier.clock.restart();
-        loop {
-            let links = &mut self.driver.links;
-            Datagrams::read_sent(links);
-            let wall = links.carrier.clock.now();
-            if wall >= look_at {
-                look_at = wall + LOOK;
-                Datagrams::read_ready(links, Duration::ZERO);
-                if watch(wall, links.carrier.ended_flows) {
-                    return (Ended::Interrupted, wall);
-                }
-            }
-            if links.carrier.ended_flows >= goal {
-                return (Ended::Goal, wall);
-            }
-            let (due, source) = links.agenda.first();
-            if due == Time::MAX {
-                Datagrams::read_ready(links, LOOK);
-                if links.agenda.first().0 == Time::MAX {
-                    return (Ended::Quiet, wall);
-                }
-                continue;
-            }
-            if due.min(wall) >= horizon {
-                return (Ended::Horizon, wall);
-            }
-            if due > wall {
-                let span = links.carrier.clock.until(due.min(look_at).min(horizon));
-                Datagrams::read_ready(links, span);
-            } else {
-                self.act(wall, due, source);
-            }
-        }
+    /// Where each node's socket is, if nodes have any.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.sockets.as_ref().map_or(&[], Sockets::addresses)
     }
 
-    /// How late everything was, of all kinds together.
-    pub fn all_lateness(&self) -> Lateness {
-        let mut all = Lateness::default();
-        self.lateness.iter().for_each(|kind| all.add(kind));
-        all
+    /// The workers, before anything has happened.
+    pub fn workers<'a, P: Probe>(
+        &'a mut self,
+        plan: &'a Plan,
+        goal: u64,
+        probe: impl FnMut() -> P,
+    ) -> Vec<Worker<'a, P>> {
+        let mut datagrams = self.sockets.take().map(Datagrams::new);
+        let Network { cut, clock, board, .. } = &*self;
+        let sockets = datagrams.is_some();
+        let sender = |link: LinkId| {
+            let (ends, pipe) = (plan.fabric.link(link), cut.pipe_of(link));
+            let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
+            match here == there {
+                _ if sockets => Sender::Socket(Sent::new(link)),
+                true => Sender::Here(pipe),
+                false => Sender::There { worker: there as u32, pipe },
+            }
+        };
+        let mut ends = trunks(cut.parts()).into_iter().enumerate();
+        let carrier = || {
+            let (me, trunks) = ends.next().expect("one for each part");
+            Wires::new(plan, clock, board, trunks, me, datagrams.take())
+        };
+        let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
+        let step = Duration::from_ps(plan.lookahead.ps() / 4);
+        let crosses = |link| {
+            let ends = plan.fabric.link(link);
+            cut.part_of(ends.from) != cut.part_of(ends.to)
+        };
+        let worker = |(me, driver)| Worker::new(me, driver, board, crosses, step, goal);
+        built.into_iter().enumerate().map(worker).collect()
     }
+}
 
-    /// What was due at `due` is done.
-    fn act(&mut self, wall: Time, due: Time, source: usize) {
-        let floor = Time::ZERO + wall.since(Time::ZERO + CREDIT);
-        if due < floor {
-            self.slips.0 += 1;
-            self.slips.1 += floor.since(self.now.max(due));
+fn sockets(plan: &Plan) -> Result<Sockets, Problem> {
+    let nodes = plan.fabric.nodes();
+    Sockets::bind(nodes).map_err(|error| {
+        let message = format!("each of the {nodes} nodes needs a UDP socket on the loopback interface: {error}");
+        Problem::new("live.links", message)
+    })
+}
+
+/// By receiving worker and sending worker, the least delay of a link between them.
+fn delays(plan: &Plan, cut: &Cut) -> Vec<Vec<Duration>> {
+    let mut delays = vec![vec![Duration::from_ps(u64::MAX); cut.parts()]; cut.parts()];
+    for id in (0..plan.fabric.links.len()).map(LinkId::from) {
+        let ends = plan.fabric.link(id);
+        let (from, to) = (cut.part_of(ends.from), cut.part_of(ends.to));
+        if from != to {
+            delays[to][from] = delays[to][from].min(plan.fabric.delay(id));
         }
-        self.now = self.now.max(due).max(floor);
-        let kind = self.driver.act(self.now, source);
-        self.lateness[kind as usize].note(wall.since(due));
     }
+    delays
+}
+
+/// Lets workers live, a thread each, until the run is over or `watch` returns true. The calling thread watches.
+pub(crate) fn live<P: Probe>(
+    workers: &mut [Worker<'_, P>],
+    clock: &Clock,
+    board: &Board,
+    mut watch: impl FnMut(Time, u64) -> bool,
+) -> Outcome {
+    let ready = Barrier::new(workers.len() + 1);
+    std::thread::scope(|scope| {
+        for (me, worker) in workers.iter_mut().enumerate() {
+            let ready = &ready;
+            scope.spawn(move || {
+                let _guard = board.guard();
+                let _punctual = Punctual::new();
+                board.begin(me);
+                ready.wait();
+                ready.wait();
+                worker.live();
+            });
+        }
+        ready.wait();
+        clock.start();
+        ready.wait();
+        while !board.is_over() {
+            std::thread::park_timeout(LOOK);
+            if !board.is_over() && watch(clock.now(), board.ended_flows()) {
+                board.stop(Ended::Interrupted, clock.now(), Duration::ZERO);
+            }
+        }
+    });
+    let machine = clock.machine();
+    settle(workers);
+    let (ended, end, late) = board.outcome();
+    Outcome { ended, end, late, machine }
+}
+
+/// The run is over: what is under way between workers comes to its links' ends.
+fn settle<P: Probe>(workers: &mut [Worker<'_, P>]) {
+    workers.iter_mut().for_each(|worker| Wires::take_in(&mut worker.driver.links));
+    for from in 0..workers.len() {
+        for (to, held) in workers[from].driver.links.carrier.take_held() {
+            Wires::put_held(&mut workers[to].driver.links, held);
+        }
+    }
+    for worker in workers {
+        if worker.driver.links.carrier.datagrams.is_some() {
+            Datagrams::settle(&mut worker.driver.links);
+        }
+        Driver::end(&mut worker.driver);
+    }
+}
+
+/// How late everything was, of all kinds and workers together.
+pub(crate) fn all_lateness<P: Probe>(workers: &[Worker<'_, P>]) -> Lateness {
+    let mut all = Lateness::default();
+    workers.iter().flat_map(|worker| &worker.lateness[..CROSSING]).for_each(|kind| all.add(kind));
+    all
 }
 
 #[cfg(test)]

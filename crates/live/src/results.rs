@@ -1,77 +1,91 @@
-//! From a network that has lived to tables and findings.
+//! From workers that have lived to tables and findings.
 
-use driver::{Tally, sender_stats};
-use node::PortStats;
-use run::{Column, Data, Finding, Flows, InFlight, Plan, Table, audit, counter_table, link_table, measure_table};
-use units::Time;
+use driver::{Driver, Probe, Whole};
+use run::{Column, Data, Finding, Flows, Plan, Table};
+use units::{Duration, Time};
 
+use crate::board::Ended;
+use crate::clock::{CREDIT, Lateness, LinkLateness};
 use crate::frame::Refusal;
-use crate::network::{CREDIT, Ended, Network};
+use crate::network::Outcome;
+use crate::wires::Wires;
+use crate::worker::CROSSING;
 
-pub(crate) fn tables(plan: &Plan, network: &Network<'_>, flows: Flows, end: Time) -> Vec<Table> {
-    let (stats, lost) = link_ends(network, end);
-    let (hosts, switches) = (&network.driver.hosts, &network.driver.switches);
-    let mut flows = flows.table(plan);
-    flows.columns.push(Column::new(
-        "late_ps",
-        "ps",
-        "of fct_ps: lateness of the machine, from the time at which the last packet was due until the receiver got \
-         it; part of propagation_ps",
-        Data::OptU64(network.driver.links.carrier.late_ps.clone()),
-    ));
-    let mut tables = vec![
-        flows,
-        link_table(plan, &stats, &lost, end),
-        counter_table(plan, hosts.iter().map(|slot| &slot.host), switches.iter().map(|slot| &slot.switch)),
-        lateness_table(network),
-        refused_table(network),
-    ];
-    tables.extend(measure_table(hosts.iter().map(|slot| &slot.host)));
+/// How late the events of a worker were.
+pub(crate) struct Noted {
+    /// By [`driver::Due`], and of arrivals from other workers.
+    pub lateness: [Lateness; CROSSING + 1],
+    /// By receiving end.
+    pub of_links: Vec<LinkLateness>,
+    /// Times that the clock was set back.
+    pub slips: u64,
+}
+
+/// Links that the finding "in time" names.
+const NAMED: usize = 3;
+
+pub(crate) fn tables<P: Probe>(
+    whole: &Whole<'_>,
+    parts: &[Driver<Wires<'_>, P>],
+    noted: &[Noted],
+    flows: Flows,
+) -> Vec<Table> {
+    let mut tables = driver::tables(whole, parts, flows);
+    for table in &mut tables {
+        match table.name {
+            "flows" => table.columns.push(late_column(whole.plan, parts)),
+            "links" => table.columns.extend(late_columns(whole.plan, parts, noted)),
+            _ => {}
+        }
+    }
+    tables.extend([lateness_table(noted), refused_table(parts)]);
     tables
 }
 
-pub(crate) fn audit(plan: &Plan, network: &Network<'_>, flows: &Flows, ended: Ended, end: Time) -> Vec<Finding> {
-    let cut_short = matches!(ended, Ended::Horizon | Ended::Interrupted);
-    vec![
-        content(network),
-        tally(network).finding(plan),
-        sockets(network),
-        punctual(network, end),
-        audit::order(flows),
-        audit::once(flows),
-        audit::ends(flows, cut_short),
-    ]
+pub(crate) fn audit<P: Probe>(
+    whole: &Whole<'_>,
+    parts: &[Driver<Wires<'_>, P>],
+    noted: &[Noted],
+    flows: &Flows,
+    outcome: Outcome,
+    stood: Duration,
+) -> Vec<Finding> {
+    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
+    let mut findings = vec![content(parts)];
+    findings.extend(sockets(parts));
+    findings.push(punctual(whole.plan, parts, noted, outcome, stood));
+    findings.extend(driver::findings(whole, parts, flows, cut_short));
+    findings
 }
 
-/// Every byte that arrived was what its sender had sent, and every flow that was called delivered was there whole.
-fn content(network: &Network<'_>) -> Finding {
-    let inbox = &network.driver.links.carrier.inbox;
+/// Every byte that arrived was what its sender had sent, and every flow that was called delivered was there whole; but
+/// for what links damaged and a scheme's own checksum let pass.
+fn content<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Finding {
+    let sum = |of: fn(&crate::content::Inbox) -> u64| parts.iter().map(|part| of(&part.links.carrier.inbox)).sum();
+    let (right, wrong): (u64, u64) = (sum(|inbox| inbox.right_bytes), sum(|inbox| inbox.wrong_packets));
+    let (delivered, incomplete): (u64, u64) = (sum(|inbox| inbox.delivered), sum(|inbox| inbox.incomplete));
+    let noises = parts.iter().flat_map(|part| &part.links.pipes).filter_map(|pipe| pipe.noise.as_deref());
+    let unnoticed: u64 = noises.map(|noise| noise.unnoticed_packets).sum();
+    let excuse = match unnoticed {
+        0 => String::new(),
+        some => format!("; {some} packets had bit errors that their checksums did not show"),
+    };
     Finding {
         name: "content right",
-        ok: inbox.wrong_packets == 0 && inbox.incomplete == 0,
+        ok: wrong <= unnoticed && incomplete <= unnoticed,
         detail: format!(
-            "{} bytes correct, {} packets wrong; {} flows delivered, {} of them incomplete",
-            inbox.right_bytes, inbox.wrong_packets, inbox.delivered, inbox.incomplete
+            "{right} bytes correct, {wrong} packets wrong; {delivered} flows delivered, {incomplete} of them \
+             incomplete{excuse}"
         ),
     }
 }
 
-/// Where all bytes are.
-fn tally(network: &Network<'_>) -> Tally {
-    let links = &network.driver.links;
-    let sent: u64 = links.outlets.iter().map(|outlet| outlet.sender.bytes).sum();
-    let read: u64 = links.pipes.iter().map(|pipe| pipe.receiver.bytes).sum();
-    let mut tally = Tally::of(&network.driver);
-    tally.lost += sent - read;
-    tally
-}
-
 /// The links of a scenario lose nothing that the scenario does not say.
-fn sockets(network: &Network<'_>) -> Finding {
-    let links = &network.driver.links;
-    let sent: u64 = links.outlets.iter().map(|outlet| outlet.sender.frames).sum();
-    let lost = sent - links.pipes.iter().map(|pipe| pipe.receiver.frames).sum::<u64>();
-    Finding {
+fn sockets<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Option<Finding> {
+    let links = &parts.iter().find(|part| part.links.carrier.datagrams.is_some())?.links;
+    let sent: u64 = links.outlets.iter().filter_map(|outlet| outlet.sender.sent()).map(|sent| sent.frames).sum();
+    let lost = sent - links.pipes.iter().map(|pipe| pipe.receiver.count.frames).sum::<u64>();
+    Some(Finding {
         name: "sockets lost nothing",
         ok: lost == 0,
         detail: match lost {
@@ -81,44 +95,101 @@ fn sockets(network: &Network<'_>) -> Finding {
                  less buffer"
             ),
         },
-    }
+    })
 }
 
-/// The machine kept pace: what is later than the nodes' credit shifts all that follows.
-fn punctual(network: &Network<'_>, end: Time) -> Finding {
-    let (late, lost) = network.slips;
-    Finding {
-        name: "in time",
-        ok: lost * 100 <= end.since(Time::ZERO),
-        detail: format!(
-            "the run fell behind by {lost} of {end} (at most 1% is allowed): {late} of {} events were more than \
-             {CREDIT} late{}",
-            network.driver.events,
-            if late > 0 { "; slower links, or an idle machine, would help" } else { "" }
+/// The machine kept pace.
+fn punctual<P: Probe>(
+    plan: &Plan,
+    parts: &[Driver<Wires<'_>, P>],
+    noted: &[Noted],
+    Outcome { end, late, .. }: Outcome,
+    stood: Duration,
+) -> Finding {
+    let behind = stood + late;
+    let times: u64 = noted.iter().map(|of| of.slips).sum();
+    let ok = behind * 100 <= end.since(Time::ZERO);
+    let mut detail = format!(
+        "the run fell behind by {behind} of {end} (at most 1% is allowed): the network stood still {times} times, for \
+         {stood}, because something was more than {CREDIT} late by the machine's clock, and its end was {late} late"
+    );
+    if !ok {
+        let mut links: Vec<(u32, LinkLateness)> = parts
+            .iter()
+            .zip(noted)
+            .flat_map(|(part, noted)| part.links.pipes.iter().map(|pipe| pipe.link).zip(noted.of_links.iter().copied()))
+            .filter(|(_, late)| late.packets > 0)
+            .collect();
+        links.sort_by_key(|(link, late)| (std::cmp::Reverse((late.stood, late.max)), *link));
+        let name = |&(link, late): &(u32, LinkLateness)| {
+            let ends = plan.fabric.link(units::LinkId(link));
+            let names = &plan.fabric.names;
+            format!("{} to {} by up to {}", names[ends.from.index()], names[ends.to.index()], late.max)
+        };
+        let named: Vec<String> = links.iter().take(NAMED).map(name).collect();
+        detail.push_str(&format!(
+            "; latest were {}; a greater live.dilation, slower links, or an idle machine would help",
+            named.join(", ")
+        ));
+    }
+    Finding { name: "in time", ok, detail }
+}
+
+/// How late each flow's receiver was told.
+fn late_column<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Column {
+    let of_flow = |flow| parts.iter().map(|part| part.links.carrier.late_ps[flow]).min().unwrap_or(u64::MAX);
+    Column::new(
+        "late_ps",
+        "ps",
+        "of fct_ps: lateness of the machine, from the time at which the last packet was due until the receiver got \
+         it; part of propagation_ps",
+        Data::OptU64((0..plan.flows.len()).map(of_flow).collect()),
+    )
+}
+
+/// How late what came out of each link was.
+fn late_columns<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>], noted: &[Noted]) -> [Column; 3] {
+    let mut late = vec![LinkLateness::default(); plan.fabric.links.len()];
+    for (part, noted) in parts.iter().zip(noted) {
+        for (pipe, of) in part.links.pipes.iter().zip(&noted.of_links) {
+            late[pipe.link as usize] = *of;
+        }
+    }
+    let each = |of: fn(&LinkLateness) -> u64| Data::U64(late.iter().map(of).collect());
+    let mean = |late: &LinkLateness| late.sum.ps() / late.packets.max(1);
+    [
+        Column::new(
+            "late_mean_ps",
+            "ps",
+            "how late packets came out of the link, on average, because the machine was not in time",
+            each(mean),
         ),
-    }
+        Column::new("late_max_ps", "ps", "how late the latest of them was", each(|late| late.max.ps())),
+        Column::new(
+            "behind_ps",
+            "ps",
+            "for how long the network stood still because packets of the link were too late",
+            each(|late| late.stood.ps()),
+        ),
+    ]
 }
 
-/// What each link's two ends noted: the sender's counters, and the packets that were lost in flight.
-fn link_ends(network: &Network<'_>, end: Time) -> (Vec<PortStats>, Vec<InFlight>) {
-    let links = &network.driver.links;
-    let both = links.pipes.iter().map(|pipe| {
-        let outlet = &links.outlets[pipe.receiver.outlet as usize];
-        let dead_packets = outlet.sender.frames - pipe.receiver.frames;
-        (sender_stats(&network.driver, outlet, end), InFlight { dead_packets, ..InFlight::default() })
-    });
-    both.unzip()
-}
-
-fn lateness_table(network: &Network<'_>) -> Table {
-    let kinds = ["arrival", "transmission", "deadline"].map(str::to_owned).to_vec();
-    let each = || network.lateness.iter();
-    let quantile = |share| Data::U64(each().map(|lateness| lateness.quantile(share).ps()).collect());
+fn lateness_table(noted: &[Noted]) -> Table {
+    let names = ["arrival", "transmission", "deadline", "arrival from another worker"].map(str::to_owned).to_vec();
+    let kinds: Vec<Lateness> = (0..names.len())
+        .map(|kind| {
+            let mut all = Lateness::default();
+            noted.iter().for_each(|of| all.add(&of.lateness[kind]));
+            all
+        })
+        .collect();
+    let quantile = |share| Data::U64(kinds.iter().map(|lateness| lateness.quantile(share).ps()).collect());
+    let count = Data::U64(kinds.iter().map(Lateness::count).collect());
     Table {
         name: "lateness",
         columns: vec![
-            Column::new("event", "", "what the run did", Data::Names { index: vec![0, 1, 2], names: kinds }),
-            Column::new("events", "", "how often", Data::U64(each().map(|lateness| lateness.count()).collect())),
+            Column::new("event", "", "what the run did", Data::Names { index: vec![0, 1, 2, 3], names }),
+            Column::new("events", "", "how often", count),
             Column::new("median_ps", "ps", "half of them were at most this late", quantile(0.5)),
             Column::new("p99_ps", "ps", "99% of them were at most this late", quantile(0.99)),
             Column::new("p999_ps", "ps", "99.9% of them were at most this late", quantile(0.999)),
@@ -127,14 +198,18 @@ fn lateness_table(network: &Network<'_>) -> Table {
     }
 }
 
-fn refused_table(network: &Network<'_>) -> Table {
+fn refused_table<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Table {
     let names = Refusal::ALL.iter().map(Refusal::to_string).collect();
     let index = Refusal::ALL.iter().map(|&refusal| refusal as u32).collect();
+    let of = |refusal: usize| {
+        let counts = parts.iter().filter_map(|part| part.links.carrier.datagrams.as_ref());
+        counts.map(|datagrams| datagrams.refused[refusal]).sum()
+    };
     Table {
         name: "refused",
         columns: vec![
             Column::new("reason", "", "why a datagram was dropped", Data::Names { index, names }),
-            Column::new("datagrams", "", "how many", Data::U64(network.driver.links.carrier.refused.to_vec())),
+            Column::new("datagrams", "", "how many", Data::U64((0..Refusal::ALL.len()).map(of).collect())),
         ],
     }
 }

@@ -1,20 +1,22 @@
 use std::net::SocketAddr;
 
-use run::{Finding, Flows, Plan, Progress, Table, compatibility};
+use driver::{Driver, Probe, Probes, Whole};
+use run::{Finding, Flows, Plan, Progress, Table};
 use scenario::Scenario;
 use serde::Serialize;
-use units::Problem;
+use units::{Problem, Time};
 
-use crate::clock::{Clock, Punctual};
-use crate::datagrams::Datagrams;
-use crate::network::{Ended, Network};
+use crate::board::Ended;
+use crate::clock::Clock;
+use crate::network::{self, Network, Outcome};
 use crate::results;
-use crate::sockets::Sockets;
+use crate::wires::Wires;
+use crate::worker::Worker;
 
 /// What a live run gives: as the simulator's, but for what only one of them has.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// The tables, in a fixed order: `flows`, `links`, `counters`, `lateness`, `refused`.
+    /// The tables, in a fixed order: those of a simulation, then `lateness` and `refused`.
     pub tables: Vec<Table>,
     /// Its summary.
     pub info: RunInfo,
@@ -22,21 +24,29 @@ pub struct RunResult {
     pub scenario_toml: String,
 }
 
-/// The summary of a live run.
+/// The summary of a live run. Times are the network's, which is the machine's divided by `dilation`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunInfo {
     /// Clearway's version.
     pub version: &'static str,
     /// The scenario's seed.
     pub seed: u64,
+    /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long.
+    pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
     /// Events: arrivals, transmissions, deadlines.
     pub events: u64,
     /// Why it ended: "goal" (all flows ended), "horizon", "quiet" (nothing left to happen), "interrupted".
     pub ended: &'static str,
-    /// Time from beginning to end by the real clock, in picoseconds.
+    /// Time from beginning to end, in picoseconds.
     pub end_ps: u64,
+    /// Between samples, in picoseconds: `measure.interval`, or more if the run was long; 0 without samples.
+    pub sample_interval_ps: u64,
+    /// How many times slower than the machine the network lived.
+    pub dilation: u32,
+    /// Threads that drove its nodes.
+    pub workers: usize,
     /// Hosts of the fabric.
     pub hosts: u32,
     /// Flows in all.
@@ -57,72 +67,112 @@ pub struct RunInfo {
     pub late_us_p99: f64,
     /// How late the latest was.
     pub late_us_max: f64,
-    /// Time that was lost because the machine held something up for longer than [`CREDIT`](crate::CREDIT), in
-    /// picoseconds.
+    /// For how long the network stood still because the machine held something up for longer than
+    /// [`CREDIT`](crate::CREDIT), in picoseconds.
     pub lost_ps: u64,
+    /// How long it took by the machine's clock, in seconds.
+    pub machine_s: f64,
+    /// Settings that can hardly work, though the run went on: the key, and what would be right.
+    pub warnings: Vec<String>,
     /// What the audit found.
     pub audit: Vec<Finding>,
 }
 
-/// Runs a scenario on the real clock. `watch` is called about twenty times a second, and the time that it takes is
-/// lateness; when it returns true the run stops there and the results so far are given.
+/// Runs a scenario on the machine's clock. `watch` is called about twenty times a second; when it returns true the run
+/// stops there and the results so far are given.
 pub fn run(scenario: &Scenario, watch: impl FnMut(Progress) -> bool) -> Result<RunResult, Problem> {
     run_at(scenario, watch, |_| {})
 }
 
-/// The same; `bound` is told, before anything is sent, at which addresses the nodes' sockets are: hosts, then switches.
+/// The same; where links are datagrams, `bound` is told, before anything is sent, at which addresses the nodes' sockets
+/// are: hosts, then switches.
 pub fn run_at(
     scenario: &Scenario,
-    mut watch: impl FnMut(Progress) -> bool,
+    watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
-    compatibility::check_live(scenario)?;
     let plan = Plan::new(scenario)?;
-    let nodes = plan.fabric.nodes();
-    let sockets = Sockets::bind(nodes).map_err(|error| {
-        Problem::new(
-            "fabric",
-            format!("each of its {nodes} nodes needs a UDP socket on the loopback interface: {error}"),
-        )
-    })?;
-    bound(sockets.addresses());
-    let mut network = Network::new(&plan, sockets, Clock::start());
-    let punctual = Punctual::new();
-    let flows = plan.flows.len() as u64;
-    let watch = |now, flows_done| watch(Progress::by_flows(now, plan.horizon, flows_done, flows));
-    let (ended, end) = network.run(flows, plan.horizon, watch);
-    drop(punctual);
-    Datagrams::settle(&mut network.driver.links);
+    let live = &plan.scenario.live;
+    let clock = Clock::new(live.dilation, plan.lookahead);
+    let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
+    bound(network.addresses());
+    let probes = || Probes::new(&plan);
+    Ok(match probes().is_empty() {
+        true => run_watched(&plan, &mut network, || (), watch),
+        false => run_watched(&plan, &mut network, probes, watch),
+    })
+}
 
-    let flows = Flows::gather(plan.flows.len(), network.driver.hosts.iter().map(|slot| &slot.host));
-    let late = network.all_lateness();
-    let carrier = &network.driver.links.carrier;
+/// Runs a network under some kind of probe.
+fn run_watched<P: Probe>(
+    plan: &Plan,
+    network: &mut Network,
+    probe: impl FnMut() -> P,
+    mut watch: impl FnMut(Progress) -> bool,
+) -> RunResult {
+    let flows = plan.flows.len() as u64;
+    let mut workers = network.workers(plan, flows, probe);
+    let (clock, board) = workers[0].shared();
+    let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
+    let outcome = network::live(&mut workers, clock, board, watch);
+    conclude(plan, clock, workers, outcome)
+}
+
+pub(crate) fn conclude<P: Probe>(
+    plan: &Plan,
+    clock: &Clock,
+    workers: Vec<Worker<'_, P>>,
+    outcome: Outcome,
+) -> RunResult {
+    let late = network::all_lateness(&workers);
+    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
+    let whole = whole(plan, &parts, outcome.end);
     let micros = |share| late.quantile(share).us_f64();
+    let sum = |of: fn(&Driver<Wires<'_>, P>) -> u64| parts.iter().map(of).sum();
+    let switches = parts.iter().flat_map(|part| &part.switches);
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
-        packet_hops: network.driver.packet_hops,
-        events: network.driver.events,
-        ended: match ended {
+        digest: format!("{:016x}", driver::digest(switches, parts.iter().flat_map(|part| &part.hosts))),
+        packet_hops: sum(|part| part.packet_hops),
+        events: sum(|part| part.events),
+        ended: match outcome.ended {
             Ended::Goal => "goal",
             Ended::Horizon => "horizon",
             Ended::Quiet => "quiet",
             Ended::Interrupted => "interrupted",
         },
-        end_ps: end.ps(),
+        end_ps: outcome.end.ps(),
+        sample_interval_ps: whole.sample_interval.ps(),
+        dilation: plan.scenario.live.dilation,
+        workers: parts.len(),
         hosts: plan.fabric.hosts,
         flows: plan.flows.len() as u64,
         flows_completed: flows.completed(),
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
-        content_bytes: carrier.inbox.right_bytes,
-        refused_datagrams: carrier.refused.iter().sum(),
+        content_bytes: sum(|part| part.links.carrier.inbox.right_bytes),
+        refused_datagrams: sum(|part| part.links.carrier.datagrams.as_ref().map_or(0, |of| of.refused.iter().sum())),
         late_us_median: micros(0.5),
         late_us_p99: micros(0.99),
         late_us_max: late.max().us_f64(),
-        lost_ps: network.slips.1.ps(),
-        audit: results::audit(&plan, &network, &flows, ended, end),
+        lost_ps: clock.stood().ps(),
+        machine_s: outcome.machine.as_secs_f64(),
+        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        audit: results::audit(&whole, &parts, &noted, &flows, outcome, clock.stood()),
     };
-    let tables = results::tables(&plan, &network, flows, end);
-    Ok(RunResult { tables, info, scenario_toml: plan.scenario.to_toml() })
+    let tables = results::tables(&whole, &parts, &noted, flows);
+    RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
+}
+
+/// All workers of a run that is over.
+fn whole<'a, P: Probe>(plan: &'a Plan, parts: &'a [Driver<Wires<'_>, P>], end: Time) -> Whole<'a> {
+    Whole {
+        plan,
+        end,
+        sample_interval: parts[0].sample_interval(),
+        switches: parts.iter().flat_map(|part| &part.switches).collect(),
+        hosts: parts.iter().flat_map(|part| &part.hosts).collect(),
+    }
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use units::{Duration, NodeId};
+use units::NodeId;
 
 use crate::frame::FRAME_BYTES_MAX;
 
@@ -59,9 +60,7 @@ impl Sockets {
     /// Sleeps until a datagram is there for some node, `span` at most; those nodes go into `ready`.
     pub fn wait(&self, span: Duration, ready: &mut Vec<NodeId>) {
         ready.clear();
-        let nanoseconds = span.ps() / 1_000;
-        let timeout =
-            Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 };
+        let timeout = Timespec { tv_sec: span.as_secs() as i64, tv_nsec: span.subsec_nanos().into() };
         let mut polled: Vec<PollFd<'_>> =
             self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
         // Woken by a signal, or refused: the loop looks again, as after any sleep.

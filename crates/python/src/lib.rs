@@ -199,5 +199,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::estimate, module)?)?;
     module.add_function(wrap_pyfunction!(run::run_live, module)?)?;
+    module.add_function(wrap_pyfunction!(run::live_bench, module)?)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use run::{Data, Estimate, Plan, Progress, Table};
@@ -49,12 +50,24 @@ pub(crate) fn estimate<'py>(py: Python<'py>, scenario: &Scenario, progress: Opti
     give(py, &result.info, result.scenario_toml, result.tables)
 }
 
-/// Runs a scenario on the real clock, over UDP on loopback.
+/// Runs a scenario by the machine's clock.
 #[pyfunction]
 #[pyo3(name = "live", signature = (scenario, progress=None))]
 pub(crate) fn run_live<'py>(py: Python<'py>, scenario: &Scenario, progress: Option<Py<PyAny>>) -> PyResult<Run<'py>> {
     let result = watched(py, scenario, progress, |watch| live::run(&scenario.read, watch))?;
     give(py, &result.info, result.scenario_toml, result.tables)
+}
+
+/// Measures how fast this machine runs scenarios by its clock: a report as JSON.
+#[pyfunction]
+pub(crate) fn live_bench(py: Python<'_>) -> PyResult<String> {
+    let interrupted = || Python::attach(|py| py.check_signals().is_err());
+    let report = py.detach(|| live::bench::measure(interrupted));
+    match report {
+        Ok(report) => Ok(serde_json::to_string(&report).expect("a report is JSON")),
+        Err(problem) if problem.key == "bench" => Err(PyKeyboardInterrupt::new_err(())),
+        Err(problem) => Err(PyRuntimeError::new_err(problem.to_string())),
+    }
 }
 
 /// Runs with a watch that lets Python look at signals and at progress.

@@ -66,7 +66,7 @@ pub(crate) struct Facts<'a> {
     pub requirements: &'a [SwitchRequirements],
 }
 
-/// Refuses what no simulation and no live run can have together.
+/// Refuses what neither a simulation nor a live run can have together.
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), Problem> {
     refuse_first(RULES, |when| when(facts))
 }
@@ -181,32 +181,6 @@ const RULES: &[Rule<OfRun>] = &[
         queues_beside_early_drop,
         "has no effect, because {0} replaces the queues of switches; delete it",
     ),
-];
-
-/// Refuses what a live run can't do, before anything of it is worked out.
-pub fn check_live(scenario: &Scenario) -> Result<(), Problem> {
-    refuse_first(LIVE, |when| when(scenario))
-}
-
-const LIVE: &[Rule<OfScenario>] = &[
-    rule(
-        "failure[{0}].{1}",
-        degraded,
-        "a live run cannot degrade a link, because its links are the machine's own sockets; delete it, or simulate",
-    ),
-    rule("failure", fails, "links and switches do not fail in a live run; delete it, or simulate"),
-    rule(
-        "flow_control",
-        controlled,
-        "works in simulations only: over UDP, a pause frame would reach no link-level sender; write \"none\", or \
-         simulate",
-    ),
-    rule(
-        "sharing",
-        limiters_send,
-        "its limiters send control packets, which a live run cannot carry; choose another mechanism, or simulate",
-    ),
-    rule("measure.arrivals", arrivals_noted, "arrivals are recorded in simulations only; delete it, or simulate"),
 ];
 
 /// Refuses what an estimate at flow level doesn't know, before anything of it is worked out.
@@ -421,28 +395,12 @@ fn queues_beside_early_drop(facts: &Facts<'_>) -> Found {
     if facts.scenario.switch.early_drop { found![facts.name(index)] } else { None }
 }
 
-fn degraded(scenario: &Scenario) -> Found {
-    let mut specs = scenario.failure.iter().enumerate();
-    let (index, key) = specs.find_map(|(index, spec)| Some((index, spec.degrades_by()?)))?;
-    found![index, key]
-}
-
 fn fails(scenario: &Scenario) -> Found {
     if scenario.failure.is_empty() { None } else { found![] }
 }
 
-fn controlled(scenario: &Scenario) -> Found {
-    scenario.flow_control.as_scheme()?;
-    found![]
-}
-
 fn shares(scenario: &Scenario) -> Found {
     scenario.sharing.as_scheme()?;
-    found![]
-}
-
-fn limiters_send(scenario: &Scenario) -> Found {
-    scenario.sharing.as_scheme()?.requirements()?;
     found![]
 }
 

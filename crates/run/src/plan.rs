@@ -348,8 +348,8 @@ fn check_sample_rows(scenario: &Scenario, fabric: &Fabric) -> Result<(), Problem
         return Ok(());
     }
     let message = format!(
-        "{given} is less than two samples of this network: {} rows each, for {} switches and 3 tiers of links. At least \
-         {least}, or measure.interval = \"0s\" for no samples",
+        "{given} is less than two samples of this network: {} rows each, for {} switches and 3 tiers of links. At \
+         least {least}, or measure.interval = \"0s\" for no samples",
         sample_rows(fabric),
         fabric.switches
     );

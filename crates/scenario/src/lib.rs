@@ -4,7 +4,9 @@
 //! [`read()`] reads and checks a [`Scenario`]. The crate `run` derives the plan of a run from it.
 
 mod entity;
+mod live;
 mod spec;
 
 pub use entity::{Each, EntitySpec, RequestSpec};
+pub use live::{ContentCheck, LiveLinks, LiveSpec, Wait};
 pub use spec::{Again, Carriers, Completion, HostSpec, Measure, Scenario, ScenarioError, Source, SwitchSpec, read};

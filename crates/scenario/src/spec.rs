@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, Rate};
 use workload::Traffic;
 
-use crate::EntitySpec;
+use crate::{EntitySpec, LiveSpec};
 
 pub use read::{ScenarioError, Source, read};
 pub use resubmit::{Again, Carriers};
@@ -34,6 +34,9 @@ pub struct Scenario {
     pub measure: Measure,
     /// The network: hosts, switches and links.
     pub fabric: FabricSpec,
+    /// How a live run (`clearway live`) uses the machine; a simulation does not read it.
+    #[serde(skip_serializing_if = "LiveSpec::is_default")]
+    pub live: LiveSpec,
     /// Properties of all hosts.
     pub host: HostSpec,
     /// Properties of all switches. A key that is left out takes what the transports ask for.
@@ -165,6 +168,7 @@ impl Default for Scenario {
             transport: Transport::default(),
             measure: Measure::default(),
             fabric: FabricSpec::default(),
+            live: LiveSpec::default(),
             host: HostSpec::default(),
             switch: SwitchSpec::default(),
             flow_control: LinkControl::default(),

@@ -6,11 +6,7 @@
 //!
 //! Absent on purpose: files (the caller reads and writes them), and anything that a scheme could do for itself.
 
-mod audit;
-mod deadlock;
-mod noise;
 mod part;
-mod results;
 mod run;
 
 pub use ::run::{Finding, Progress};

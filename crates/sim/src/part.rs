@@ -3,20 +3,15 @@
 //! A packet stays in its part's pool from the sending end of a link to the receiving one. What leaves for another part
 //! is handed over at the end of the engine's window, with all that it has gathered.
 
-use catalogue::Transport;
 use driver::{Carrier, Cut, Departure, Driver, Links, Probe};
 use engine::{Outbox, Partition};
-use fabric::{Change, LinkNoise};
 use node::packet::flags;
 use node::pool::{PacketId, Slot};
 use node::{Telemetry, prefetch};
 use run::Plan;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{LinkId, Time};
-
-use crate::noise::Noise;
 
 /// A part of a network.
 pub(crate) struct Part<P: Probe>(pub Driver<Memory, P>);
@@ -61,8 +56,7 @@ pub(crate) enum PipeRef {
 
 impl Carrier for Memory {
     type Sender = PipeRef;
-    /// What damages or loses its packets, if anything ever does.
-    type Receiver = Option<Box<Noise>>;
+    type Receiver = ();
 
     #[inline]
     fn carry(links: &mut Links<Memory>, outlet: u32, Departure { at, .. }: Departure, id: PacketId) {
@@ -75,26 +69,6 @@ impl Carrier for Memory {
             }
         }
     }
-
-    #[inline(always)]
-    fn comes_out(links: &mut Links<Memory>, pipe: usize, id: PacketId) -> bool {
-        links.pipes[pipe].receiver.is_none() || !is_lost_to_noise(links, pipe, id)
-    }
-
-    fn set_noise(receiver: &mut Option<Box<Noise>>, noise: LinkNoise) {
-        receiver.as_mut().expect("a link that is ever noisy has it").set(noise);
-    }
-}
-
-/// Whether a packet that comes out of a link has been lost or damaged on it, and is gone for that.
-#[cold]
-fn is_lost_to_noise(links: &mut Links<Memory>, pipe: usize, id: PacketId) -> bool {
-    let Some(noise) = &mut links.pipes[pipe].receiver else { return false };
-    let lost = noise.loses(&mut links.pool.get_mut(id).packet);
-    if lost {
-        links.pool.remove(id);
-    }
-    lost
 }
 
 /// The network cut into at most `parts` parts, each with a probe of its own.
@@ -106,23 +80,8 @@ pub(crate) fn parts<P: Probe>(plan: &Plan, parts: usize, board: &Board, probe: i
         let (here, there) = (cut.part_of(ends.from), cut.part_of(ends.to));
         if here == there { PipeRef::Here(pipe) } else { PipeRef::There { part: there as u32, pipe } }
     };
-    let noisy: BTreeSet<LinkId> = plan.changes.iter().flat_map(|epoch| noisy_links(&epoch.change)).collect();
-    let transports: Arc<[Transport]> = if noisy.is_empty() { Arc::new([]) } else { plan.transports.as_slice().into() };
-    let receiver = |link: LinkId| {
-        let noise = || Box::new(Noise::new(plan.scenario.seed, link.index() as u64, transports.clone()));
-        noisy.contains(&link).then(noise)
-    };
     let memory = || Memory { board: board.clone(), ..Memory::default() };
-    driver::drivers(plan, &cut, memory, sender, receiver, probe).into_iter().map(Part).collect()
-}
-
-/// The links that are noisy from an epoch on.
-fn noisy_links(change: &Change) -> impl Iterator<Item = LinkId> {
-    let links = match change {
-        Change::Noisy(links) => links.as_slice(),
-        Change::Dead(_) | Change::Slow(_) | Change::Reroute(..) => &[],
-    };
-    links.iter().map(|of| of.0)
+    driver::drivers(plan, &cut, memory, sender, |_| (), probe).into_iter().map(Part).collect()
 }
 
 impl<P: Probe> Partition for Part<P> {

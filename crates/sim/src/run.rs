@@ -5,9 +5,7 @@ use scenario::Scenario;
 use serde::Serialize;
 use units::{Problem, Time};
 
-use crate::audit;
 use crate::part::{self, Board, Memory, Part};
-use crate::results;
 
 /// What a run gives.
 #[derive(Clone, Debug)]
@@ -135,6 +133,7 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
     };
     let flows = Flows::gather(plan.flows.len(), hosts().map(|slot| &slot.host));
     let completed = flows.completed();
+    let cut_short = matches!(outcome.ended, Ended::Horizon | Ended::Interrupted);
     let info = RunInfo {
         level: "packet",
         version: env!("CARGO_PKG_VERSION"),
@@ -159,8 +158,8 @@ fn conclude<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>], threads: usize, 
         data_rtt_ps: plan.sites[0].data_rtt.ps(),
         bdp_bytes: plan.sites[0].bdp_bytes(),
         warnings: plan.warnings().iter().map(ToString::to_string).collect(),
-        audit: audit::findings(&whole, parts, &flows, outcome),
+        audit: driver::findings(&whole, parts, &flows, cut_short),
     };
-    let tables = results::tables(&whole, parts, flows);
+    let tables = driver::tables(&whole, parts, flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
 }

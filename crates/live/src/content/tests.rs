@@ -3,10 +3,28 @@ use super::*;
 proptest::proptest! {
     #[test]
     fn any_part_of_a_message_is_that_part_of_the_whole(flow: u32, offset in 0u64..100, count in 0usize..100) {
-        let (mut whole, mut part) = (Vec::new(), Vec::new());
-        write(FlowId(flow), 0, 200, &mut whole);
-        write(FlowId(flow), offset, count, &mut part);
-        proptest::prop_assert_eq!(&whole[offset as usize..][..count], &part[..]);
+        let (mut whole, mut part) = ([0; 200], [0; 100]);
+        write(FlowId(flow), 0, &mut whole);
+        write(FlowId(flow), offset, &mut part[..count]);
+        proptest::prop_assert_eq!(&whole[offset as usize..][..count], &part[..count]);
+        proptest::prop_assert!(is_right(FlowId(flow), offset, &part[..count]));
+    }
+
+    #[test]
+    fn one_wrong_bit_is_seen_wherever_it_is(flow: u32, offset in 0u64..100, count in 1usize..100, bit: usize) {
+        let mut content = vec![0; count];
+        write(FlowId(flow), offset, &mut content);
+        content[bit % (8 * count) / 8] ^= 1 << (bit % 8);
+        proptest::prop_assert!(!is_right(FlowId(flow), offset, &content));
+    }
+
+    /// Eight bytes at least: fewer may happen to be the same.
+    #[test]
+    fn what_belongs_elsewhere_is_wrong(flow: u32, other: u32, offset in 0u64..10_000, at in 0u64..10_000) {
+        proptest::prop_assume!((flow, offset) != (other, at));
+        let mut content = [0; 64];
+        write(FlowId(flow), offset, &mut content);
+        proptest::prop_assert!(!is_right(FlowId(other), at, &content));
     }
 
     /// Against one flag a byte.

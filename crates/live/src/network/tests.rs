@@ -1,14 +1,14 @@
-//! One scene through both carriers: in the simulator's memory, and in datagrams by a clock that jumps to what is due
-//! next. Nothing is late then, so that the history of every node is the same to the last packet, and the tables are the
-//! same to the last number.
+//! One scene through all carriers: in the simulator's memory, and live by a clock that jumps to what is due next: in
+//! the memory of one worker, over the rings of two, and in datagrams. Nothing is late then, so that the history of
+//! every node is the same to the last packet, and the tables are the same to the last number.
 
 use catalogue::{LinkControl, Transport};
-use run::{Flows, Plan, Table};
+use driver::Probes;
+use run::{Plan, Table};
 use units::Time;
 
 use super::*;
-use crate::frame::Refusal;
-use crate::results;
+use crate::run::conclude;
 
 /// What a run gave, in words that can be compared.
 #[derive(Debug, PartialEq)]
@@ -16,17 +16,21 @@ struct Told {
     digest: String,
     packet_hops: u64,
     completed: u64,
-    /// `flows`, `links` and `counters`, as they are printed: a slowdown that there is not equals no other.
+    /// All that both have, as they are printed: a slowdown that there is not equals no other.
     tables: Vec<String>,
 }
+
+/// Columns that a simulation has not.
+const OWN: [&str; 4] = ["late_ps", "late_mean_ps", "late_max_ps", "behind_ps"];
 
 fn print(tables: &[Table]) -> Vec<String> {
     let table = |name: &str| tables.iter().find(|table| table.name == name).expect(name);
     let columns = |name: &str| {
-        let columns = table(name).columns.iter().filter(|column| column.name != "late_ps");
+        let columns = table(name).columns.iter().filter(|column| !OWN.contains(&column.name));
         columns.map(|column| format!("{name}.{}: {:?}", column.name, column.data)).collect::<Vec<_>>()
     };
-    ["flows", "links", "counters"].into_iter().flat_map(columns).collect()
+    let alike = tables.iter().map(|table| table.name).filter(|name| !["lateness", "refused"].contains(name));
+    alike.flat_map(columns).collect()
 }
 
 /// The run in memory, and when it ended.
@@ -40,39 +44,47 @@ fn simulated(plan: &Plan) -> (Told, Time) {
     (Told { digest, packet_hops, completed, tables: print(&result.tables) }, Time::from_ps(info.end_ps))
 }
 
-/// The run in datagrams, up to when the other ended.
-fn lived(plan: &Plan, end: Time) -> Told {
-    let sockets = Sockets::bind(plan.fabric.nodes()).expect("sockets");
-    let mut network = Network::new(plan, sockets, Clock::Virtual(Time::ZERO));
-    let (ended, _) = network.run(u64::MAX, end, |_, _| false);
-    let flows = Flows::gather(plan.flows.len(), network.driver.hosts.iter().map(|slot| &slot.host));
-    for finding in results::audit(plan, &network, &flows, ended, end) {
+/// The live run, up to when the other ended.
+fn lived(plan: &Plan, end: Time, links: LiveLinks, workers: usize) -> Told {
+    let mut plan = plan_of(&plan.scenario);
+    plan.horizon = end;
+    let mut network = Network::new(&plan, Clock::jumping(), links, workers).expect("sockets");
+    let mut workers = network.workers(&plan, u64::MAX, || Probes::new(&plan));
+    let (clock, board) = workers[0].shared();
+    let outcome = live(&mut workers, clock, board, |_, _| false);
+    let result = conclude(&plan, clock, workers, outcome);
+    for finding in &result.info.audit {
         assert!(finding.ok || finding.name == "every flow ended", "{}: {}", finding.name, finding.detail);
     }
-    assert_eq!(network.driver.links.carrier.refused, [0; Refusal::ALL.len()]);
-    let (switches, hosts) = (network.driver.switches.iter(), network.driver.hosts.iter());
-    Told {
-        digest: format!("{:016x}", driver::digest(switches, hosts)),
-        packet_hops: network.driver.packet_hops,
-        completed: flows.completed(),
-        tables: print(&results::tables(plan, &network, flows, end)),
-    }
+    let info = result.info;
+    assert_eq!((info.refused_datagrams, info.lost_ps), (0, 0));
+    let (digest, packet_hops, completed) = (info.digest, info.packet_hops, info.flows_completed);
+    Told { digest, packet_hops, completed, tables: print(&result.tables) }
+}
+
+fn plan_of(scenario: &scenario::Scenario) -> Plan {
+    Plan::new(scenario).expect("it has been planned")
 }
 
 fn plan(text: &str) -> Result<Plan, units::Problem> {
     Plan::new(&scenario::read(text, "test", &[]).unwrap_or_else(|error| panic!("{error}\n{text}")))
 }
 
-/// Runs a scene both ways. How many flows completed, and how many packets crossed a link; none if it can't be planned.
+/// Runs a scene in all ways. How many flows completed, and how many packets crossed a link; none if it can't be
+/// planned.
 fn compare(text: &str) -> Option<(u64, u64)> {
     let plan = plan(text).ok()?;
     let (there, end) = simulated(&plan);
-    let here = lived(&plan, end);
-    for (here, there) in here.tables.iter().zip(&there.tables) {
-        assert_eq!(here, there, "{text}");
+    let racks = if text.contains("racks = 2") { 2 } else { 1 };
+    assert_eq!(Cut::new(&plan, 2).parts(), racks, "the second worker has something to do where it can");
+    for (links, workers) in [(LiveLinks::Memory, 1), (LiveLinks::Memory, 2), (LiveLinks::Datagrams, 1)] {
+        let here = lived(&plan, end, links, workers);
+        for (here, there) in here.tables.iter().zip(&there.tables) {
+            assert_eq!(here, there, "{links:?}, {workers} workers\n{text}");
+        }
+        assert_eq!(here, there, "{links:?}, {workers} workers\n{text}");
     }
-    assert_eq!(here, there, "{text}");
-    Some((here.completed, here.packet_hops))
+    Some((there.completed, there.packet_hops))
 }
 
 /// Two racks of three hosts: an incast that fills a switch, and others across the racks.
@@ -100,7 +112,7 @@ fn scene(transport: &str, flow_control: &str, more: &str) -> String {
 }
 
 #[test]
-fn every_transport_under_every_link_control_is_the_same_in_memory_and_in_datagrams() {
+fn every_transport_under_every_link_control_is_the_same_over_every_carrier() {
     let mut planned = vec![0; LinkControl::NAMES.len()];
     for transport in Transport::NAMES {
         for (count, flow_control) in planned.iter_mut().zip(LinkControl::NAMES) {
@@ -131,7 +143,7 @@ fn hosts_with_several_links_and_heads_that_go_ahead_are_the_same_too() {
 /// The example's beginning: what a live run's completion times are when the machine is never late.
 #[test]
 fn but_for_lateness_completion_times_are_the_simulators() {
-    let text = include_str!("../../../../examples/live.toml").replace("drain = \"5s\"", "end = \"250ms\"");
+    let text = include_str!("../../../../examples/live.toml").replace("drain = \"2500us\"", "end = \"125us\"");
     for name in Transport::NAMES {
         let (completed, _) = compare(&text.replace("\"dcpim\"", &format!("\"{name}\""))).expect("it can be planned");
         assert!(completed > 20, "{name}: {completed}");

@@ -1,6 +1,6 @@
 //! Frames of every scheme in the catalogue, and bytes that are none.
 
-use catalogue::{LinkControl, Transport};
+use catalogue::{LinkControl, Sharing, Transport};
 use clearway_live::frame::{Codec, Frame, Refusal};
 use node::packet::flags::TELEMETRY;
 use node::telemetry::HopRecord;
@@ -11,6 +11,10 @@ use units::{Duration, HostId, LinkId, Rate, SwitchId, Time};
 
 const HOSTS: u32 = 8;
 const LINKS: u32 = 16;
+
+fn codec(transports: &[Transport]) -> Codec<'_> {
+    Codec { transports, flow_control: &LinkControl::None, sharing: &Sharing::PhysicalQueue, hosts: HOSTS, links: LINKS }
+}
 
 fn transports() -> Vec<Transport> {
     Transport::NAMES.iter().map(|name| Transport::named(name).expect("it is in the catalogue")).collect()
@@ -61,8 +65,8 @@ fn framed(
         let hop = HopRecord::new(Rate::from_gbps(100), Time::from_ps(sent), up, 3_000);
         (0..more % 12).for_each(|switch| telemetry.push(SwitchId(switch as u32), hop));
     }
-    let mut content = Vec::new();
-    clearway_live::content::write(packet.flow, more, packet.payload_bytes.into(), &mut content);
+    let mut content = vec![0; packet.payload_bytes.into()];
+    clearway_live::content::write(packet.flow, more, &mut content);
     let (link, queue, content) = (LinkId(link), more as u16, content.as_slice());
     let frame = Frame { link, number, gone, tail_lag_ps, packet, journey, queue, telemetry, content };
     let mut bytes = Vec::new();
@@ -84,7 +88,7 @@ proptest! {
         more in prop::collection::vec(any::<u8>(), 1..20),
     ) {
         let transports = transports();
-        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
+        let codec = codec(&transports);
         let mut packet = *index.get(&first_packets());
         let flags = if telemetry { flags | TELEMETRY } else { flags };
         packet.class = class % 8;
@@ -109,7 +113,7 @@ proptest! {
     #[test]
     fn any_bytes_are_refused_or_a_frame(bytes in prop::collection::vec(any::<u8>(), 0..200), sealed: bool) {
         let transports = transports();
-        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
+        let codec = codec(&transports);
         let bytes = if sealed { seal(bytes) } else { bytes };
         if let Ok(frame) = codec.parse(&bytes) {
             let mut again = Vec::new();
@@ -122,7 +126,7 @@ proptest! {
     #[test]
     fn any_field_may_be_wrong(index: prop::sample::Index, way in way(), at: prop::sample::Index, byte: u8) {
         let transports = transports();
-        let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
+        let codec = codec(&transports);
         let mut bytes = framed(&codec, *index.get(&first_packets()), way);
         bytes.truncate(bytes.len() - 4);
         let at = 5 + at.index(bytes.len() - 5);
@@ -150,11 +154,11 @@ fn seal(fields: Vec<u8>) -> Vec<u8> {
 #[test]
 fn what_is_wrong_is_named() {
     let transports = transports();
-    let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
+    let codec = codec(&transports);
     let packet = first_packets()[0];
     let refused = |change: &dyn Fn(&mut Frame<'_>)| {
         let mut content = vec![0; packet.payload_bytes.into()];
-        clearway_live::content::write(packet.flow, 0, content.len(), &mut content);
+        clearway_live::content::write(packet.flow, 0, &mut content);
         let mut frame = Frame {
             link: LinkId(3),
             number: 0,
@@ -188,7 +192,7 @@ fn what_is_wrong_is_named() {
 #[test]
 fn what_r2c2_sends_is_in_its_frames_as_figure_6_has_it() {
     let transports = transports();
-    let codec = Codec { transports: &transports, flow_control: &LinkControl::None, hosts: HOSTS, links: LINKS };
+    let codec = codec(&transports);
     let r2c2 = Transport::NAMES.iter().position(|name| *name == "r2c2").expect("it is in the catalogue");
     let packets: Vec<Packet> =
         first_packets().into_iter().filter(|packet| usize::from(packet.transport) == r2c2).collect();

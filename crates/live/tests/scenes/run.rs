@@ -1,5 +1,4 @@
-//! Whole runs on the real clock. The machine may be busy, so what is asserted here holds however late things are; that
-//! nothing was late is asserted only where it was not.
+//! Whole runs on the machine's clock. It may be busy, so what is asserted here holds however late things are.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +13,7 @@ use units::{HostId, LinkId, Time};
 
 /// 8 hosts on a switch at 50 Mbps; every host sends one message and gets one, so no queue grows.
 const PERMUTATION: &str = r#"
+live.wait = "sleep"
 [fabric.star]
 rate = "50Mbps"
 propagation = "200us"
@@ -44,9 +44,9 @@ fn finding(result: &RunResult, name: &str) -> bool {
     result.info.audit.iter().find(|finding| finding.name == name).expect(name).ok
 }
 
-/// Neither time nor frames were lost, which a busy machine may do to us.
+/// No frames were lost, which a busy machine may do to sockets.
 fn undisturbed(result: &RunResult) -> bool {
-    result.info.lost_ps == 0 && finding(result, "sockets lost nothing")
+    result.info.audit.iter().all(|finding| finding.name != "sockets lost nothing" || finding.ok)
 }
 
 /// Whatever the machine did: nothing wrong was taken for right, and nothing is unaccounted for.
@@ -59,23 +59,179 @@ fn sound(result: &RunResult) {
     assert!(fct.iter().zip(ideal).all(|(fct, ideal)| fct >= ideal), "no flow is faster than alone in the network");
 }
 
+/// Each over sockets, and in memory.
 #[test]
-fn every_transport_delivers_right_content_over_sockets() {
-    for name in Transport::NAMES {
-        let scenario = read(PERMUTATION, &[("transport", name)]);
+fn every_transport_delivers_right_content() {
+    for (name, links) in Transport::NAMES.iter().flat_map(|name| [(name, "memory"), (name, "datagrams")]) {
+        let scenario = read(PERMUTATION, &[("transport", name), ("live.links", links)]);
         let result = run(&scenario, |_| false).expect("it can be run");
         sound(&result);
         if undisturbed(&result) {
             assert_eq!((result.info.ended, result.info.flows_completed), ("goal", 8), "{name}: {:#?}", result.info);
             assert!(result.info.content_bytes >= 800_000, "{name}");
-            // Each of the same packets takes as long as in simulated time, but for what the machine is late: at most
-            // a node's credit at the end, and some of what lies before it if the machine lets a frame be overtaken.
+            // However late the machine was: what is late is done as of when it was due.
             let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
-            let mean = |tables: &[Table]| column(tables, "flows", "fct_ps").iter().sum::<u64>() as f64 / 8.0 * 1e-12;
-            let (there, here) = (mean(&simulated.tables), mean(&result.tables));
-            assert!(here >= 0.9 * there && here <= 2.0 * there + 0.01, "{name}: {here} s, simulated {there} s");
+            let (there, here) = (&simulated.tables, &result.tables);
+            let (fct, late) = (column(here, "flows", "fct_ps"), column(here, "flows", "late_ps"));
+            for (place, fct_ps) in column(there, "flows", "fct_ps").iter().enumerate() {
+                assert_eq!(fct[place] - late[place], *fct_ps, "{name} over {links}, flow {place}");
+            }
         }
     }
+}
+
+/// What a run is like that a busy machine held up, and one that many threads share: as the simulator's.
+#[test]
+fn the_history_is_the_simulators_on_any_number_of_workers() {
+    for (workers, wait) in [("1", "poll"), ("2", "poll"), ("3", "sleep")] {
+        let more = [("live.workers", workers), ("live.wait", wait), ("measure.end", "20ms")];
+        let scenario = read(INCAST, &more);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        sound(&result);
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        // They end with the last flow, the one at the end of a window and the other at once: so they run on to the end.
+        assert_eq!((result.info.ended, simulated.info.ended), ("horizon", "horizon"));
+        assert_eq!(result.info.digest, simulated.info.digest, "{workers} workers");
+        assert_eq!(result.info.workers, workers.parse::<usize>().expect("a number"));
+    }
+}
+
+/// Four racks; an incast that a flow control holds back, a link that fails and one that loses packets, samples.
+const INCAST: &str = r#"
+flow_control = "pfc"
+transport = "cubic"
+failure = [
+    { at = "20us", until = "200us", link = ["leaf1", "spine0"] },
+    { at = "1us", link = ["host5", "leaf1"], loss = 0.01 },
+]
+[live]
+dilation = 20
+[fabric.leaf_spine]
+racks = 4
+hosts_per_rack = 4
+spines = 2
+[switch.buffer.shared]
+bytes = "800KB"
+[measure]
+interval = "100us"
+arrivals = ["host0"]
+[[traffic]]
+sizes = { constant = "200KB" }
+arrivals = "all_at_once"
+pattern.incast.degree = 15
+[[traffic]]
+sizes = { constant = "10MB" }
+arrivals = "all_at_once"
+name = "last"
+start = "19900us"
+flows = 1
+senders = "15"
+receivers = "1"
+"#;
+
+#[test]
+fn flow_control_failures_and_samples_are_there() {
+    let scenario = read(INCAST, &[]);
+    let result = run(&scenario, |_| false).expect("it can be run");
+    sound(&result);
+    let sum = |name: &str| column(&result.tables, "links", name).iter().sum::<u64>();
+    assert!(sum("pauses") > 0 && sum("lossy_packets") > 0, "{:#?}", result.info);
+    for table in ["queues", "utilisation", "arrivals"] {
+        let rows = result.tables.iter().find(|known| known.name == table).expect(table).len();
+        assert!(rows > 10, "{table}: {rows}");
+    }
+    assert!(finding(&result, "no deadlock"));
+}
+
+/// Limiters of hosts with control packets of their own, in memory and in datagrams.
+#[test]
+fn limiters_control_packets_are_carried() {
+    let request = "[{ share.absolute = '10Mbps', position = 'ingress' }]";
+    let entity = format!("{{ name = 'a', each = 'host', hosts = '0-3', request = {request} }}");
+    let text = format!("sharing = 'elastic_switch'\nentity = [{entity}]\n{PERMUTATION}");
+    let size = ("traffic.0.sizes.constant", "10MB");
+    for links in ["memory", "datagrams"] {
+        let scenario = read(&text, &[("live.links", links), ("measure.end", "200ms"), size]);
+        let result = run(&scenario, |_| false).expect("it can be run");
+        sound(&result);
+        let simulated = sim::run(&scenario, 1, |_| false).expect("it can be simulated");
+        assert!(result.info.digest == simulated.info.digest || !undisturbed(&result), "{links}");
+    }
+}
+
+/// A thousand hosts of which two talk need no file descriptors, and no more events than the two.
+#[test]
+fn sleeping_hosts_cost_nothing() {
+    let text = r#"
+        live = { wait = "sleep", dilation = 100 }
+        measure = { end = "1ms", interval = "0s" }
+        fabric.leaf_spine = { racks = 32, hosts_per_rack = 32, spines = 4 }
+        [[traffic]]
+        sizes.constant = "15KB"
+        arrivals = "all_at_once"
+        senders = "0"
+        receivers = "1000"
+        flows = 1
+    "#;
+    let result = run(&read(text, &[("transport", "dctcp")]), |_| false).expect("it can be run");
+    sound(&result);
+    assert!(result.info.flows_completed == 1 && result.info.events < 1_000, "{:#?}", result.info);
+}
+
+/// In the network's time a run is what it is, however slow its clock; by the machine's it takes so many times longer.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+fn dilation_slows_the_clock_and_nothing_else() {
+    let text = INCAST.replace("dilation = 20", "dilation = 1");
+    for dilation in ["1", "50"] {
+        let scenario = read(&text, &[("live.dilation", dilation), ("measure.end", "1ms")]);
+        let began = std::time::Instant::now();
+        let result = run(&scenario, |_| false).expect("it can be run");
+        let took = began.elapsed().as_secs_f64();
+        sound(&result);
+        assert_eq!((result.info.ended, result.info.end_ps), ("horizon", 1_000_000_000));
+        let machine = 1e-3 * dilation.parse::<f64>().expect("a number");
+        assert!(took > 0.9 * machine, "{took} s for {machine}");
+    }
+}
+
+/// R2C2's paper has 38 Gbps of packets of 8 KB (section 4.1). What this machine can do while others use it says little,
+/// and a test build is not an optimised one: so it is asserted where the run was in time, and said where it was not.
+#[test]
+fn a_flow_of_8_kb_packets_has_38_gbps_over_two_hops() {
+    let text = r#"
+        transport = "udp"
+        host.mtu = "8192B"
+        measure = { interval = "0s", end = "2s" }
+        fabric.star = { hosts = 2, rate = "40Gbps", propagation = "1us", switch_delay = "0s" }
+        [[traffic]]
+        sizes.constant = "500MB"
+        arrivals = "all_at_once"
+        senders = "0"
+        receivers = "1"
+        flows = 1
+    "#;
+    let result = run(&read(text, &[]), |_| false).expect("it can be run");
+    sound(&result);
+    assert_eq!((result.info.flows_completed, result.info.content_bytes), (1, 500_000_000));
+    let gbps = 500e6 * 8.0 / result.info.machine_s * 1e-9;
+    if finding(&result, "in time") {
+        assert!(gbps >= 38.0, "{gbps} Gbps in time");
+    } else {
+        eprintln!("not asserted, since the machine was busy: {gbps:.1} Gbps");
+    }
+}
+
+#[test]
+fn content_is_checked_in_part_or_not_at_all() {
+    let bytes = |content: &str| {
+        let result = run(&read(INCAST, &[("live.content", content)]), |_| false).expect("it can be run");
+        sound(&result);
+        result.info.content_bytes
+    };
+    let (all, sampled, none) = (bytes("all"), bytes("sampled"), bytes("none"));
+    assert!(all > 3_000_000 && none == 0, "{all}, {none}");
+    assert!((all / 32..all / 8).contains(&sampled), "{sampled} of {all}");
 }
 
 #[test]
@@ -149,22 +305,16 @@ fn it_ends_when_told_and_at_the_horizon() {
     sound(&short);
 }
 
-#[test]
-fn failures_are_refused() {
-    let failing = format!("{PERMUTATION}[[failure]]\nlink = [\"host0\", \"switch0\"]\nat = \"1ms\"\n");
-    let problem = run(&read(&failing, &[]), |_| false).expect_err("links do not fail here");
-    assert_eq!(problem.key, "failure");
-}
-
 /// A stranger sends garbage, damaged frames, and whole ones that only its address gives away, to every node.
 #[test]
 fn hostile_bytes_are_counted_and_dropped() {
-    let scenario = read(PERMUTATION, &[("traffic.0.sizes.constant", "300KB")]);
+    let scenario = read(PERMUTATION, &[("traffic.0.sizes.constant", "300KB"), ("live.links", "datagrams")]);
     let plan = Plan::new(&scenario).expect("it can be planned");
     let mut host = plan.host(HostId(0));
     host.wake(Time::ZERO);
     let packet = host.pull(Time::ZERO).expect("it has something to say");
-    let codec = Codec { transports: &plan.transports, flow_control: &plan.scenario.flow_control, hosts: 8, links: 16 };
+    let (transports, flow_control, sharing) = (&*plan.transports, &plan.scenario.flow_control, &plan.scenario.sharing);
+    let codec = Codec { transports, flow_control, sharing, hosts: 8, links: 16 };
     let content = vec![7; packet.payload_bytes.into()];
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {

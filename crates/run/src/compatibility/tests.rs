@@ -85,25 +85,6 @@ const BROKEN: [Broken; RULES.len()] = [
     broken(&["'ndp'"], DROP, "switch.early_drop", "ndp replaces the queues"),
 ];
 
-const BROKEN_LIVE: [Broken; LIVE.len()] = [
-    broken(
-        &["'udp'"],
-        "failure = [{ at = '1us', link = ['leaf0', 'spine1'], loss = 0.1 }]",
-        "failure[0].loss",
-        "the machine's own",
-    ),
-    broken(&["'udp'"], FAILS, "failure", "do not fail in a live run"),
-    broken(&["'udp'"], "flow_control = 'pfc'", "flow_control", "no link-level sender"),
-    broken(
-        &["'udp'"],
-        "sharing = 'elastic_switch'\nentity = [{ name = 'a', hosts = '0-3', request = [{ share.absolute = '1Gbps', \
-         position = 'ingress' }] }]",
-        "sharing",
-        "control packets",
-    ),
-    broken(&["'udp'"], NOTED, "measure.arrivals", "simulations only"),
-];
-
 const BROKEN_FLOW_LEVEL: [Broken; FLOW_LEVEL.len()] = [
     broken(&["'udp'"], FAILS, "failure", "do not fail at flow level"),
     broken(&["'udp'"], LIMITED, "sharing", "max-min fairly"),
@@ -157,12 +138,7 @@ fn each_rule_is_broken_by_its_scenario_and_by_none_of_another_rule() {
 }
 
 #[test]
-fn each_rule_of_live_runs_and_of_flow_level_is_broken_by_its_scenario() {
-    for (index, broken) in BROKEN_LIVE.iter().enumerate() {
-        let scenario = scenario(broken.transports, broken.settings);
-        assert_broken(index, broken, first_broken(LIVE, |when| when(&scenario)));
-        assert!(check_live(&scenario).is_err());
-    }
+fn each_rule_of_flow_level_is_broken_by_its_scenario() {
     for (index, broken) in BROKEN_FLOW_LEVEL.iter().enumerate() {
         let scenario = scenario(broken.transports, broken.settings);
         assert_broken(index, broken, first_broken(FLOW_LEVEL, |when| when(&scenario)));

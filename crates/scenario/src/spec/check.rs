@@ -14,6 +14,7 @@ impl Scenario {
         self.check_host()?;
         self.check_times()?;
         self.check_rerouting()?;
+        self.live.check()?;
         self.check_end()
     }
 

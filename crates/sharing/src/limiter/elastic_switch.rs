@@ -43,7 +43,8 @@ mod tests;
 
 use contract::sharing::{self, SharingScheme};
 use contract::{About, SwitchRequirements};
-use node::{Balancing, Shaper, Site};
+use node::wire::{Malformed, Reader, Writer};
+use node::{Balancing, Header as _, Packet, Shaper, Site};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Duration, FlowId, Problem, Rate};
@@ -135,6 +136,14 @@ impl SharingScheme for Config {
 
     fn requirements(&self) -> Option<SwitchRequirements> {
         Some(SwitchRequirements::only(Balancing::Ecmp))
+    }
+
+    fn emit_header(&self, packet: &Packet, to: &mut Writer<'_>) {
+        Header::emit_with(packet, &[], to);
+    }
+
+    fn parse_header(&self, from: &mut Reader<'_>, packet: &mut Packet) -> Result<(), Malformed> {
+        Header::parse_with(from, packet)
     }
 
     /// Every host has a hypervisor, since every hypervisor hears from others; what nobody asked for is free.

@@ -48,7 +48,7 @@ fn a_probe_is_told_of_packets_that_links_lose_or_damage() {
     let Part(driver) = &parts[0];
     let lost = |to_host: bool| {
         let pipes = driver.links.pipes.iter().filter(|pipe| matches!(pipe.to, End::Host { .. }) == to_host);
-        pipes.filter_map(|pipe| pipe.receiver.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()
+        pipes.filter_map(|pipe| pipe.noise.as_deref()).map(|of| of.lossy_packets + of.corrupted_packets).sum()
     };
     let told = &driver.probe;
     assert!(told.to_hosts > 0 && told.to_switches > 0);

@@ -1,12 +1,13 @@
 //! From parts to tables.
 
-use driver::{Driver, Probe, Whole, sender_stats};
 use node::PortStats;
-use run::{Flows, InFlight, Table, counter_table, link_table, measure_table};
+use run::{Flows, InFlight, Plan, Table, counter_table, link_table, measure_table};
+use units::{LinkId, SwitchId};
 
-use crate::part::{Memory, PipeRef};
+use crate::{Carrier, Driver, End, Outlet, Probe, Whole, sender_stats};
 
-pub(crate) fn tables<P: Probe>(whole: &Whole<'_>, parts: &[Driver<Memory, P>], flows: Flows) -> Vec<Table> {
+/// The tables of a run that is over, in a fixed order: `flows`, `links`, `counters`, then those of probes.
+pub fn tables<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>], flows: Flows) -> Vec<Table> {
     let Whole { plan, end, .. } = *whole;
     let (stats, in_flight) = link_ends(whole, parts);
     let hosts = || whole.hosts.iter().map(|slot| &slot.host);
@@ -22,7 +23,7 @@ pub(crate) fn tables<P: Probe>(whole: &Whole<'_>, parts: &[Driver<Memory, P>], f
 }
 
 /// What each link's two ends noted: the sender's counters, and what became of packets in flight, by the link's id.
-fn link_ends<P: Probe>(whole: &Whole<'_>, parts: &[Driver<Memory, P>]) -> (Vec<PortStats>, Vec<InFlight>) {
+fn link_ends<C: Carrier, P: Probe>(whole: &Whole<'_>, parts: &[Driver<C, P>]) -> (Vec<PortStats>, Vec<InFlight>) {
     let links = whole.plan.fabric.links.len();
     let mut stats = vec![PortStats::default(); links];
     let mut in_flight = vec![InFlight::default(); links];
@@ -30,19 +31,24 @@ fn link_ends<P: Probe>(whole: &Whole<'_>, parts: &[Driver<Memory, P>]) -> (Vec<P
         for pipe in &part.links.pipes {
             let lost = &mut in_flight[pipe.link as usize];
             lost.dead_packets = pipe.lost_packets;
-            if let Some(noise) = &pipe.receiver {
+            if let Some(noise) = &pipe.noise {
                 lost.lossy_packets = noise.lossy_packets;
                 lost.corrupted_packets = noise.corrupted_packets;
                 lost.unnoticed_packets = noise.unnoticed_packets;
             }
         }
         for outlet in &part.links.outlets {
-            let pipe = match outlet.sender {
-                PipeRef::Here(pipe) => &part.links.pipes[pipe as usize],
-                PipeRef::There { part, pipe } => &parts[part as usize].links.pipes[pipe as usize],
-            };
-            stats[pipe.link as usize] = sender_stats(part, outlet, whole.end);
+            stats[link_of(whole.plan, part, outlet).index()] = sender_stats(part, outlet, whole.end);
         }
     }
     (stats, in_flight)
+}
+
+/// The link that begins there.
+fn link_of<C: Carrier, P: Probe>(plan: &Plan, part: &Driver<C, P>, outlet: &Outlet<C::Sender>) -> LinkId {
+    let (node, port) = match outlet.from {
+        End::Switch { index, port } => (plan.fabric.switch_node(SwitchId(part.switches[index as usize].id)), port),
+        End::Host { index, port } => (plan.fabric.host_node(part.hosts[index as usize].host.id()), port),
+    };
+    plan.fabric.ports[node.index()][port.index()]
 }

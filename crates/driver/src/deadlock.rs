@@ -8,15 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use driver::{Driver, Probe};
 use fabric::Fabric;
 use node::link::Cause;
 use run::{Finding, Plan};
 use units::{LinkId, PortId, SwitchId};
 
-use crate::part::Memory;
+use crate::{Carrier, Driver, Probe};
 
-pub(crate) fn finding<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Finding {
+pub(crate) fn finding<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Finding {
     let Waits { on, shared } = waits(plan, parts);
     let circle = circle(&on);
     let sharing = circle.iter().any(|queue| shared.contains(queue));
@@ -50,7 +49,7 @@ struct Waits {
     shared: BTreeSet<Queue>,
 }
 
-fn waits<P: Probe>(plan: &Plan, parts: &[Driver<Memory, P>]) -> Waits {
+fn waits<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>]) -> Waits {
     let mut waits: BTreeMap<Queue, Vec<Queue>> = BTreeMap::new();
     let mut shared = BTreeSet::new();
     for part in parts {

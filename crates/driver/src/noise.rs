@@ -25,14 +25,20 @@ use node::Packet;
 use node::packet::flags;
 use units::Stream;
 
-pub(crate) struct Noise {
+/// What damages or loses the packets of a link.
+pub struct Noise {
     bits: Trials,
     packets: Trials,
     transports: Arc<[Transport]>,
+    /// Packets with bit errors, which were noticed and cost them.
     pub corrupted_packets: u64,
+    /// Bytes of them.
     pub corrupted_bytes: u64,
+    /// Packets with bit errors that nothing noticed.
     pub unnoticed_packets: u64,
+    /// Packets that were lost.
     pub lossy_packets: u64,
+    /// Bytes of them.
     pub lossy_bytes: u64,
 }
 
@@ -84,7 +90,7 @@ impl Trials {
 
 impl Noise {
     /// Of a link that is quiet for now.
-    pub fn new(seed: u64, link: u64, transports: Arc<[Transport]>) -> Noise {
+    pub(crate) fn new(seed: u64, link: u64, transports: Arc<[Transport]>) -> Noise {
         Noise {
             bits: Trials::new(Stream::new(seed, link, "bit errors")),
             packets: Trials::new(Stream::new(seed, link, "losses")),
@@ -98,13 +104,13 @@ impl Noise {
     }
 
     /// What it does from now on.
-    pub fn set(&mut self, noise: LinkNoise) {
+    pub(crate) fn set(&mut self, noise: LinkNoise) {
         self.bits.set(noise.bit_error_rate);
         self.packets.set(noise.loss);
     }
 
     /// Whether this packet, which has passed the link, is lost. If it is not, it may have been changed.
-    pub fn loses(&mut self, packet: &mut Packet) -> bool {
+    pub(crate) fn loses(&mut self, packet: &mut Packet) -> bool {
         if packet.has(flags::LINK_FRAME) {
             return false;
         }

@@ -1,0 +1,24 @@
+//! What must hold after every run, whatever the scenario.
+
+use catalogue::LinkControl;
+use run::{Finding, Flows, audit};
+
+use crate::{Carrier, Driver, Probe, Tally, Whole, deadlock};
+
+/// What was found of a run that is over. Where it was `cut_short`, flows may not have ended.
+pub fn findings<C: Carrier, P: Probe>(
+    whole: &Whole<'_>,
+    parts: &[Driver<C, P>],
+    flows: &Flows,
+    cut_short: bool,
+) -> Vec<Finding> {
+    let tally = parts.iter().map(Tally::of).fold(Tally::default(), Tally::and);
+    let bytes = tally.finding(whole.plan);
+    let mut findings = vec![bytes, audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)];
+    if whole.plan.scenario.flow_control != LinkControl::None {
+        findings.push(deadlock::finding(whole.plan, parts));
+    }
+    let probes: Vec<&P> = parts.iter().map(|part| &part.probe).collect();
+    findings.extend(P::findings(&probes, whole));
+    findings
+}

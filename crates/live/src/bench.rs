@@ -1,0 +1,178 @@
+//! Micro-benchmarks of the emulator on this machine, as R2C2's paper has them for Maze (section 4.1): the throughput of
+//! a virtual link by packet size, the latency of a hop, many virtual links on one thread, and packet-hops a second.
+//!
+//! Paper: 38 Gbps on a link of 40 with packets of 8 KB, and 3 us a hop with small packets, between servers with RDMA.
+//! Here both ends are on one machine. All contents are written and checked.
+
+use ::run::{Data, Table};
+use scenario::Scenario;
+use serde::Serialize;
+use units::Problem;
+
+use crate::worker::CROSSING;
+use crate::{RunResult, run};
+
+/// The rate of the paper's links.
+const LINK_GBPS: u32 = 40;
+
+/// More than a core can do, so that it is always behind: a packet of 8 KB takes some 160 ns of it.
+const TOO_FAST_GBPS: u32 = 400;
+
+/// The delay of a link in the measurement of latency.
+const DELAY_NS: u64 = 100;
+
+/// What all measurements together gave.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Threads that the machine runs at a time.
+    pub cores: usize,
+    /// One flow over two hops, by packet size.
+    pub throughput: Vec<Throughput>,
+    /// One small packet at a time.
+    pub latency: Vec<Latency>,
+    /// Several flows over two hops each, on one worker.
+    pub sharing: Vec<Shared>,
+    /// Four racks, all hosts to all.
+    pub hops: Vec<Hops>,
+}
+
+/// One flow from a host over a switch to another, all on one worker.
+#[derive(Clone, Debug, Serialize)]
+pub struct Throughput {
+    /// Size of the packets.
+    pub packet_bytes: u32,
+    /// Packets on the wire, in Gbps of the machine's time, over links that are faster than the machine.
+    pub most_gbps: f64,
+    /// The same over links of 40 Gbps.
+    pub at_40_gbps: f64,
+    /// Whether the finding "in time" passed at 40 Gbps.
+    pub in_time: bool,
+}
+
+/// How long a packet takes from when its last bit has left a node until the next node sees it, on links of 100 ns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    /// Threads: with two, the hops between them.
+    pub workers: usize,
+    /// What half of the hops did not exceed.
+    pub median_ns: f64,
+    /// What 99% of them did not.
+    pub p99_ns: f64,
+}
+
+/// Virtual links on one worker that have 32 Gbps together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shared {
+    /// Flows, each over two links of its own.
+    pub flows: u32,
+    /// What they had together.
+    pub gbps: f64,
+    /// What the one with the least had, of its part.
+    pub least: f64,
+    /// Whether the finding "in time" passed.
+    pub in_time: bool,
+}
+
+/// How many packets pass a link in a second, with 1,500 B, while the machine is always behind.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hops {
+    /// Threads.
+    pub workers: usize,
+    /// Packet-hops a second of the machine's time, in millions, of all threads together.
+    pub million_per_second: f64,
+}
+
+/// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error.
+pub fn measure(mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
+    let mut live = |text: String| -> Result<RunResult, Problem> {
+        let read = scenario::read(&text, "bench", &[]);
+        let scenario: Scenario = read.map_err(|error| Problem::new(error.key, error.message))?;
+        let result = run(&scenario, |_| look())?;
+        match result.info.ended {
+            "interrupted" => Err(Problem::new("bench", "was interrupted")),
+            _ => Ok(result),
+        }
+    };
+    let sizes = [256, 512, 1024, 1500, 2048, 4096, 8192];
+    let throughput: Result<_, _> = sizes.into_iter().map(|bytes| throughput(&mut live, bytes)).collect();
+    let latency: Result<_, _> = [1, 2].into_iter().map(|workers| latency(&mut live, workers)).collect();
+    let sharing: Result<_, _> = [1, 2, 4, 8, 16].into_iter().map(|flows| sharing(&mut live, flows)).collect();
+    let hops: Result<_, _> = [1, 2].into_iter().map(|workers| hops(&mut live, workers)).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Report { cores, throughput: throughput?, latency: latency?, sharing: sharing?, hops: hops? })
+}
+
+/// `flows` pairs of hosts on a switch, each with a message of so many bytes, in packets of so many.
+fn pairs(flows: u32, gbps: f64, packet_bytes: u32, bytes: f64) -> String {
+    let classes = (0..flows).map(|flow| {
+        let (sender, receiver) = (2 * flow, 2 * flow + 1);
+        format!(
+            "[[traffic]]\nname = 'flow{flow}'\nsizes.constant = '{bytes:.0}B'\narrivals = 'all_at_once'\nflows = 1\n\
+             senders = '{sender}'\nreceivers = '{receiver}'\n"
+        )
+    });
+    format!(
+        "transport = 'udp'\nhost.mtu = '{packet_bytes}B'\nmeasure = {{ interval = '0s', end = '20s' }}\n\
+         fabric.star = {{ hosts = {}, rate = '{:.0}Mbps', propagation = '1us', switch_delay = '0s' }}\n{}",
+        2 * flows,
+        gbps * 1e3,
+        classes.collect::<String>(),
+    )
+}
+
+fn throughput(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, bytes: u32) -> Result<Throughput, Problem> {
+    // A third of a second, if the machine can do 2 million packets in that.
+    let message = |gbps: f64| (gbps / 8.0 * 1e9 * 0.3).min(0.6e6 * f64::from(bytes));
+    let most = live(pairs(1, TOO_FAST_GBPS.into(), bytes, message(TOO_FAST_GBPS.into())))?;
+    let paced = live(pairs(1, LINK_GBPS.into(), bytes, message(LINK_GBPS.into())))?;
+    Ok(Throughput { packet_bytes: bytes, most_gbps: gbps(&most), at_40_gbps: gbps(&paced), in_time: in_time(&paced) })
+}
+
+fn latency(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, workers: usize) -> Result<Latency, Problem> {
+    let result = live(format!(
+        "transport = 'udp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '500ms' }}\n\
+         fabric.leaf_spine = {{ racks = 2, hosts_per_rack = 1, spines = 1, propagation = '{DELAY_NS}ns', switch_delay \
+         = '0s' }}\n[[traffic]]\nsizes.constant = '64B'\narrivals.periodic.every = '25us'\nduration = '500ms'\n\
+         senders = '0'\nreceivers = '1'\n"
+    ))?;
+    // Of all arrivals, or of those from another thread.
+    let row = if result.info.workers > 1 { CROSSING } else { 0 };
+    let late = |name| column(&result.tables, "lateness", name).get(row).copied().unwrap_or_default() * 1e-3;
+    let taken = |name| DELAY_NS as f64 + late(name);
+    Ok(Latency { workers: result.info.workers, median_ns: taken("median_ps"), p99_ns: taken("p99_ps") })
+}
+
+fn sharing(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, flows: u32) -> Result<Shared, Problem> {
+    let rate = 32.0 / f64::from(flows);
+    let result = live(pairs(flows, rate, 8192, rate / 8.0 * 1e9 * 0.3))?;
+    let longest = column(&result.tables, "flows", "fct_ps").into_iter().fold(0.0, f64::max);
+    let ideal = column(&result.tables, "flows", "ideal_ps").into_iter().fold(0.0, f64::max);
+    Ok(Shared { flows, gbps: gbps(&result), least: ideal / longest, in_time: in_time(&result) })
+}
+
+fn hops(live: &mut impl FnMut(String) -> Result<RunResult, Problem>, workers: usize) -> Result<Hops, Problem> {
+    let result = live(format!(
+        "transport = 'dctcp'\nlive.workers = {workers}\nmeasure = {{ interval = '0s', end = '4ms' }}\n\
+         fabric.leaf_spine = {{ racks = 4, hosts_per_rack = 8, spines = 2, propagation = '1us' }}\n\
+         [[traffic]]\nsizes.constant = '1MB'\narrivals.poisson.load = 0.6\nduration = '4ms'\n"
+    ))?;
+    let million_per_second = result.info.packet_hops as f64 / result.info.machine_s * 1e-6;
+    Ok(Hops { workers: result.info.workers, million_per_second })
+}
+
+/// Bits on the wire of the hosts' own links, a second of the machine's time.
+fn gbps(result: &RunResult) -> f64 {
+    column(&result.tables, "links", "sent_bytes").iter().sum::<f64>() / 2.0 * 8.0 / result.info.machine_s * 1e-9
+}
+
+fn in_time(result: &RunResult) -> bool {
+    result.info.audit.iter().all(|finding| finding.ok)
+}
+
+fn column(tables: &[Table], table: &str, name: &str) -> Vec<f64> {
+    let column = tables.iter().find(|known| known.name == table).and_then(|table| table.column(name));
+    match column.map(|column| &column.data) {
+        Some(Data::U64(values) | Data::OptU64(values)) => values.iter().map(|&value| value as f64).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Payload: where the content of packets lies.
+//!
+//! A worker has pages, each with room for the largest packet. A host that makes a packet writes its content into a page
+//! of its worker, once; from there on only the page's owner changes. Beside each packet in a worker's pool is the page
+//! that it has, and a packet that goes to another worker takes its page along, so that no byte is copied on the way.
+//!
+//! What drops a packet knows nothing of pages: the page stays beside the free place in the pool until the next packet
+//! comes there. Then, or when a host has read it, a page of another worker goes back to that.
+
+use node::pool::PacketId;
+
+/// Room for the content of one packet. Without room, where a packet has no content.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    bytes: Box<[u8]>,
+    /// The worker whose it is.
+    home: u32,
+}
+
+impl Page {
+    fn is_none(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// The pages that a worker has.
+pub(crate) struct Pages {
+    me: u32,
+    /// Room in a page, in bytes.
+    room: usize,
+    /// By place in the pool.
+    of: Vec<Page>,
+    /// Its own that no packet has, the one that became free last at the end: it may still be in the cache.
+    spare: Vec<Page>,
+    /// Those of others that are free, until they are taken from here.
+    foreign: Vec<Page>,
+}
+
+impl Pages {
+    /// Of worker `me`, for packets with up to `room` bytes of content.
+    pub fn new(me: usize, room: usize) -> Pages {
+        Pages { me: me as u32, room: room.max(1), of: Vec::new(), spare: Vec::new(), foreign: Vec::new() }
+    }
+
+    #[inline]
+    fn place(&mut self, id: PacketId) -> &mut Page {
+        if self.of.len() <= id.index() {
+            self.of.resize_with(id.index() + 1, Page::default);
+        }
+        &mut self.of[id.index()]
+    }
+
+    /// Room for the content of a new packet, to be written.
+    #[inline]
+    pub fn fresh(&mut self, id: PacketId, bytes: usize) -> &mut [u8] {
+        let me = self.me;
+        let place = self.place(id);
+        if place.is_none() || place.home != me {
+            self.clear(id);
+            let room = self.room;
+            let spare = self.spare.pop();
+            *self.place(id) = spare.unwrap_or_else(|| Page { bytes: vec![0; room].into(), home: me });
+        }
+        &mut self.of[id.index()].bytes[..bytes]
+    }
+
+    /// The content that a packet came with, if it has so much. Its place in the pool may be free already.
+    #[inline]
+    pub fn content(&self, id: PacketId, bytes: usize) -> Option<&[u8]> {
+        self.of.get(id.index())?.bytes.get(..bytes)
+    }
+
+    /// Takes the page of a packet that goes elsewhere.
+    #[inline]
+    pub fn leave(&mut self, id: PacketId) -> Page {
+        self.of.get_mut(id.index()).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A packet has come with a page.
+    #[inline]
+    pub fn come(&mut self, id: PacketId, page: Page) {
+        self.clear(id);
+        *self.place(id) = page;
+    }
+
+    /// The content of a packet has been read. A page of its own stays where it is, for the next packet there.
+    #[inline]
+    pub fn read(&mut self, id: PacketId) {
+        if self.of[id.index()].home != self.me {
+            self.clear(id);
+        }
+    }
+
+    /// The content of a packet is not needed any more, or its place in the pool has another packet now.
+    #[inline]
+    pub fn clear(&mut self, id: PacketId) {
+        if let Some(place) = self.of.get_mut(id.index())
+            && !place.is_none()
+        {
+            let page = std::mem::take(place);
+            self.free(page);
+        }
+    }
+
+    /// A page comes back, or is not needed any more.
+    #[inline]
+    pub fn free(&mut self, page: Page) {
+        if page.home == self.me {
+            self.spare.push(page);
+        } else {
+            self.foreign.push(page);
+        }
+    }
+
+    /// The next free page of another worker, and whose it is.
+    #[inline]
+    pub fn next_foreign(&mut self) -> Option<(usize, Page)> {
+        self.foreign.pop().map(|page| (page.home as usize, page))
+    }
+}
+
+#[cfg(test)]
+mod tests;

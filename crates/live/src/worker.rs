@@ -1,0 +1,311 @@
+//! A worker: a thread that drives some of the nodes.
+//!
+//! It has an agenda of what is due when: packets that come out of links, transmitters that become free, deadlines of
+//! hosts. It does what is due as soon as the clock has come to it and no other worker can send anything that comes
+//! before it ([`board`](crate::board)). It does it as of the instant at which it was due: so a late wake-up neither
+//! stretches a transmission nor shifts a protocol's clocking, as with a real NIC, which has a clock of its own and some
+//! packets in hand. When an application was told of something is noted by the clock: a flow's completion time has all
+//! lateness in it.
+
+use driver::{Driver, Due, Probe};
+use scenario::Wait;
+use units::{Duration, LinkId, Time};
+
+use crate::board::{Board, Ended};
+use crate::clock::{Clock, Lateness, LinkLateness};
+use crate::datagrams::Datagrams;
+use crate::results::Noted;
+use crate::wires::Wires;
+
+/// Things that are done before others' packets are looked for.
+const BURST: u32 = 32;
+
+/// Things that are done before the clock is read again: what they take is missing from their lateness, a microsecond.
+const READ: u32 = 8;
+
+/// So often a worker looks in vain before it says that it rests.
+const SPINS: u32 = 8;
+
+/// So often a worker looks in vain for another before it lets the system run that, which may have no core.
+const YIELDS: u32 = 512;
+
+/// The longest sleep: whatever goes wrong, the worker looks again.
+const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// For what is due sooner it does not sleep: waking up takes about as long.
+const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
+
+/// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
+pub(crate) const CROSSING: usize = 3;
+
+/// A thread's nodes, and how late they are.
+pub(crate) struct Worker<'a, P: Probe> {
+    me: usize,
+    pub driver: Driver<Wires<'a>, P>,
+    clock: &'a Clock,
+    board: &'a Board,
+    wait: Wait,
+    horizon: Time,
+    /// The run ends when so many flows have ended in all workers.
+    goal: u64,
+    ended_flows: u64,
+    /// What it did last was due then.
+    now: Time,
+    /// What it has promised, and how much more makes a new promise worth while.
+    promised: Time,
+    step: Duration,
+    /// All rested, and none can have sent anything that comes before this.
+    quiet: Time,
+    rests: bool,
+    /// Turns in which it found nothing to do.
+    idle: u32,
+    is_done: bool,
+    /// By [`Due`], and of arrivals from other workers.
+    pub lateness: [Lateness; CROSSING + 1],
+    /// By receiving end.
+    of_links: Vec<LinkLateness>,
+    /// Times that the clock was set back here.
+    slips: u64,
+}
+
+/// What a worker waits for.
+enum Waits {
+    /// For nothing: there may be more to do.
+    No,
+    /// For the clock to come to this.
+    Clock(Time),
+    /// For other workers.
+    Others,
+}
+
+impl<'a, P: Probe> Worker<'a, P> {
+    pub fn new(
+        me: usize,
+        driver: Driver<Wires<'a>, P>,
+        board: &'a Board,
+        crosses: impl Fn(LinkId) -> bool,
+        step: Duration,
+        goal: u64,
+    ) -> Worker<'a, P> {
+        let (plan, clock) = (driver.links.carrier.plan, driver.links.carrier.clock);
+        let of_links = driver.links.pipes.iter().map(|pipe| LinkLateness::of(crosses(LinkId(pipe.link)))).collect();
+        Worker {
+            me,
+            driver,
+            clock,
+            board,
+            wait: plan.scenario.live.wait,
+            horizon: plan.horizon,
+            goal,
+            ended_flows: 0,
+            now: Time::ZERO,
+            promised: Time::ZERO,
+            step,
+            quiet: Time::ZERO,
+            rests: false,
+            idle: 0,
+            is_done: false,
+            lateness: Default::default(),
+            of_links,
+            slips: 0,
+        }
+    }
+
+    /// What it has in common with others.
+    pub fn shared(&self) -> (&'a Clock, &'a Board) {
+        (self.clock, self.board)
+    }
+
+    /// The run is over: its nodes, and how late they were.
+    pub fn take_apart(self) -> (Driver<Wires<'a>, P>, Noted) {
+        let Worker { driver, lateness, of_links, slips, .. } = self;
+        (driver, Noted { lateness, of_links, slips })
+    }
+
+    /// Lives until the run is over.
+    pub fn live(&mut self) {
+        let alone = self.board.workers() == 1;
+        while !self.board.is_over() {
+            let limit = if alone { Time::MAX } else { self.board.limit(self.me).max(self.quiet) };
+            if !alone && self.driver.links.carrier.has_mail() {
+                self.stir();
+                Wires::take_in(&mut self.driver.links);
+            }
+            let waits = self.act_until(limit);
+            if !alone {
+                self.promise(self.driver.links.agenda.first().0.min(limit));
+            }
+            match waits {
+                Waits::No => self.idle = 0,
+                Waits::Clock(at) => self.wait_for_clock(at),
+                Waits::Others => self.wait_for_others(limit),
+            }
+        }
+    }
+
+    /// It will do nothing more that is due before `at`.
+    #[inline]
+    fn promise(&mut self, at: Time) {
+        if at > self.promised && !self.driver.links.carrier.is_held_up() {
+            self.promised = at;
+            self.board.promise(self.me, at);
+        }
+    }
+
+    /// Does what is due before `limit` and what the clock has come to.
+    #[inline]
+    fn act_until(&mut self, limit: Time) -> Waits {
+        let bound = limit.min(self.horizon);
+        let mut wall = None;
+        for turn in 0..BURST {
+            if self.driver.links.carrier.is_held_up() {
+                return Waits::Others;
+            }
+            let (due, source) = self.driver.links.agenda.first();
+            if due >= bound {
+                return Waits::Others;
+            }
+            if turn % READ == 0 || wall.is_none_or(|wall| wall < due) {
+                wall = self.clock.come_to(due);
+            }
+            let Some(wall) = wall else { return Waits::Clock(due) };
+            self.stir();
+            self.act(due, source, wall);
+            if due.since(self.promised) > self.step && self.board.workers() > 1 {
+                self.promise(self.driver.links.agenda.first().0.min(limit));
+            }
+        }
+        Waits::No
+    }
+
+    /// Does what was due at `due`.
+    #[inline]
+    fn act(&mut self, due: Time, source: usize, wall: Time) {
+        let stood = self.clock.forgive(due, wall);
+        self.slips += u64::from(stood > Duration::ZERO);
+        self.now = self.now.max(due);
+        let kind = self.driver.act(self.now, source);
+        let late = wall.since(due);
+        self.lateness[kind as usize].note(late);
+        if kind == Due::Arrival {
+            let of_link = &mut self.of_links[source - 1];
+            of_link.note(late, stood);
+            if of_link.crosses {
+                self.lateness[CROSSING].note(late);
+            }
+        }
+        if self.driver.links.carrier.datagrams.is_some() {
+            Datagrams::read_sent(&mut self.driver.links);
+        }
+        let ended = self.driver.links.carrier.ended_flows;
+        if ended != self.ended_flows {
+            let more = ended - std::mem::replace(&mut self.ended_flows, ended);
+            if self.board.add_ended(more) >= self.goal {
+                let end = if self.clock.is_real() { self.clock.told_at(self.now) } else { self.now };
+                self.board.stop(Ended::Goal, end, late.saturating_sub(stood));
+            }
+        }
+    }
+
+    /// It is about to do something.
+    #[inline]
+    fn stir(&mut self) {
+        self.idle = 0;
+        if self.rests {
+            self.rests = false;
+            self.board.stir(self.me);
+        }
+    }
+
+    /// It has nothing to do for now, and says so, unless it has packets that could not be sent.
+    fn rest(&mut self) {
+        let carrier = &mut self.driver.links.carrier;
+        if !self.rests && self.board.workers() > 1 && !carrier.is_held_up() {
+            self.rests = true;
+            let (sent, taken) = (carrier.sent, carrier.taken);
+            self.board.rest(self.me, self.driver.links.agenda.first().0, sent, taken);
+        }
+    }
+
+    /// Nothing is due before `at`, unless something comes.
+    fn wait_for_clock(&mut self, at: Time) {
+        self.idle = self.idle.saturating_add(1);
+        if self.idle > SPINS {
+            self.rest();
+        }
+        if self.driver.links.carrier.datagrams.is_some() {
+            let span = if self.wait == Wait::Sleep { self.clock.until(at) } else { std::time::Duration::ZERO };
+            return Datagrams::read_ready(&mut self.driver.links, span.min(SLEEP_MAX));
+        }
+        match self.wait {
+            Wait::Poll => std::hint::spin_loop(),
+            Wait::Sleep => {
+                let span = self.clock.until(at).min(SLEEP_MAX);
+                if span > SLEEP_MIN {
+                    self.rest();
+                    let carrier = &self.driver.links.carrier;
+                    self.board.sleep(self.me, at, span, || !carrier.has_mail());
+                }
+            }
+        }
+    }
+
+    /// Nothing can be done before another worker has gone on; or the run is over.
+    fn wait_for_others(&mut self, limit: Time) {
+        self.idle = self.idle.saturating_add(1);
+        let next = self.driver.links.agenda.first().0;
+        if self.board.workers() == 1 {
+            return self.end_alone(next);
+        }
+        if next >= self.horizon && limit >= self.horizon && !std::mem::replace(&mut self.is_done, true) {
+            self.promise(Time::MAX);
+            if self.board.add_done() {
+                self.end_at_horizon();
+            }
+        }
+        if self.idle > SPINS {
+            self.rest();
+            match self.board.quiet_until() {
+                Some(Time::MAX) => self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO),
+                Some(at) if at >= self.horizon => self.end_at_horizon(),
+                Some(at) => self.wait_for_first(at),
+                None if self.idle > YIELDS && self.wait == Wait::Poll => std::thread::yield_now(),
+                None if self.wait == Wait::Sleep => std::thread::park_timeout(SLEEP_MIN),
+                None => {}
+            }
+        }
+        std::hint::spin_loop();
+    }
+
+    /// All rest, and `at` is when the first of them has something to do.
+    fn wait_for_first(&mut self, at: Time) {
+        let quiet = self.board.heard(self.me, at);
+        if quiet > self.quiet {
+            self.quiet = quiet;
+        } else if self.wait == Wait::Sleep {
+            let carrier = &self.driver.links.carrier;
+            let span = self.clock.until(at).clamp(SLEEP_MIN, SLEEP_MAX);
+            self.board.sleep(self.me, Time::MAX, span, || !carrier.has_mail());
+        }
+    }
+
+    /// There is no other worker, and nothing is left to do.
+    fn end_alone(&mut self, next: Time) {
+        if self.driver.links.carrier.datagrams.is_some() {
+            // What is in the sockets is not in the agenda.
+            Datagrams::read_ready(&mut self.driver.links, SLEEP_MAX);
+            if self.driver.links.agenda.first().0 < next {
+                return;
+            }
+        }
+        match next {
+            Time::MAX => self.board.stop(Ended::Quiet, self.clock.now(), Duration::ZERO),
+            _ => self.end_at_horizon(),
+        }
+    }
+
+    fn end_at_horizon(&self) {
+        let late = if self.clock.is_real() { self.clock.now().since(self.horizon) } else { Duration::ZERO };
+        self.board.stop(Ended::Horizon, self.horizon, late);
+    }
+}
