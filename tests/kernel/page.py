@@ -1,6 +1,6 @@
 """Writes measured numbers into docs/aq-linux.md from docs/aq-linux.json: `experiments.py --write` calls it.
 
-Each experiment's region stands between `<!-- aq-linux NAME: begin -->` and `end -->` and is never written by hand.
+Each experiment's region stands between `<!-- begin kernel NAME -->` and `<!-- end kernel NAME -->` and is never written by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECORD, PAGE = DOCS / "aq-linux.json", DOCS / "aq-linux.md"
-REGION = re.compile(r"(<!-- aq-linux ([\w-]+): begin -->\n).*?(<!-- aq-linux \2: end -->\n)", re.DOTALL)
+REGION = re.compile(r"(<!-- begin kernel ([\w-]+) -->\n).*?(<!-- end kernel \2 -->\n)", re.DOTALL)
 
 
 def record(name: str, result: dict[str, Any]) -> None:

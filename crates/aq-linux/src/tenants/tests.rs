@@ -10,7 +10,7 @@ const ASKS: &str = "request = [{ share = { weight = 1 }, position = \"egress\" }
 
 #[test]
 fn the_shipped_example_is_read_and_granted() {
-    let text = include_str!("../../../../examples/tenants.toml");
+    let text = include_str!("../../../../examples/aq-linux/tenants.toml");
     let tenants = read(text, "tenants.toml").unwrap();
     assert!(tenants.entity.len() >= 3);
     for position in tenants.positions() {
@@ -59,7 +59,7 @@ fn a_wrong_file_is_refused_with_place_and_remedy() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    let whole = include_str!("../../../../examples/tenants.toml");
+    let whole = include_str!("../../../../examples/aq-linux/tenants.toml");
     for cut in (0..whole.len()).filter(|&cut| whole.is_char_boundary(cut)).step_by(7) {
         let _ = read(&whole[..cut], "t");
         let _ = read(&whole[cut..], "t");
