@@ -1,6 +1,7 @@
 """Writes measured numbers into docs/aq-linux.md from docs/aq-linux.json: `experiments.py --write` calls it.
 
-Each experiment's region stands between `<!-- begin kernel NAME -->` and `<!-- end kernel NAME -->` and is never written by hand.
+Each experiment's region stands between `<!-- begin kernel NAME -->` and `<!-- end kernel NAME -->`; it is never written
+by hand.
 """
 
 from __future__ import annotations
