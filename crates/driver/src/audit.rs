@@ -15,7 +15,8 @@ pub fn findings<C: Carrier, P: Probe>(
     flows: &Flows,
     cut_short: bool,
 ) -> Vec<Finding> {
-    let tally = parts.iter().map(Tally::of).chain(others.iter().map(|other| other.tally)).fold(Tally::default(), Tally::and);
+    let tally =
+        parts.iter().map(Tally::of).chain(others.iter().map(|other| other.tally)).fold(Tally::default(), Tally::and);
     let bytes = tally.finding(whole.plan);
     let mut findings = vec![bytes, audit::order(flows), audit::once(flows), audit::ends(flows, cut_short)];
     if whole.plan.scenario.flow_control != LinkControl::None {

@@ -27,8 +27,7 @@ pub fn tables<C: Carrier, P: Probe>(
     let counted = counted(plan, hosts(), whole.switches.iter().map(|slot| &slot.switch));
     let counted = counted.into_iter().chain(others.iter().flat_map(|other| other.counted.iter().copied()));
     let measured = hosts().flat_map(|host| &host.measures).chain(others.iter().flat_map(|other| &other.measures));
-    let mut tables =
-        vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
+    let mut tables = vec![flows.table(plan), link_table(plan, &stats, &in_flight, end), counter_table(plan, counted)];
     tables.extend(P::tables(&probes(parts, others), whole));
     tables.extend(measure_table(measured.copied().collect()));
     tables

@@ -85,6 +85,11 @@ pub fn pack<C: Carrier, P: Probe>(plan: &Plan, parts: &[Driver<C, P>], end: Time
 }
 
 impl<P: Probe> Summary<P> {
+    /// Packets that bit errors hit, which no checksum showed.
+    pub fn unnoticed_packets(&self) -> u64 {
+        self.receivers.iter().map(|(_, of)| of.unnoticed_packets).sum()
+    }
+
     /// Reads what parts with these nodes have said.
     ///
     /// # Errors
@@ -98,8 +103,7 @@ impl<P: Probe> Summary<P> {
         from.begin("summary");
         let digest = from.u64()?;
         let (packet_hops, events) = (number(from)?, number(from)?);
-        let tally =
-            Tally { sent: number(from)?, received: number(from)?, lost: number(from)?, inside: number(from)? };
+        let tally = Tally { sent: number(from)?, received: number(from)?, lost: number(from)?, inside: number(from)? };
         let link = |from: &mut Reader<'_>, end: fn(&fabric::Link) -> NodeId| {
             let id = LinkId(from.u32()?);
             let known = plan.fabric.links.get(id.index()).is_some_and(|link| has(end(link)));
@@ -140,19 +144,7 @@ impl<P: Probe> Summary<P> {
         for _ in 0..from.u64()?.min(PARTS_MAX) {
             probe.absorb(from)?;
         }
-        Ok(Summary {
-            digest,
-            packet_hops,
-            events,
-            records,
-            probe,
-            measures,
-            counted,
-            senders,
-            receivers,
-            tally,
-            waits,
-        })
+        Ok(Summary { digest, packet_hops, events, records, probe, measures, counted, senders, receivers, tally, waits })
     }
 }
 

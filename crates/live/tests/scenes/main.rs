@@ -1,4 +1,6 @@
 //! Frames, and whole runs on the real clock.
 
 mod frame;
+#[cfg(target_os = "linux")]
+mod processes;
 mod run;

@@ -27,7 +27,7 @@ arrivals = "all_at_once"
 pattern = "permutation"
 "#;
 
-fn read(text: &str, sets: &[(&str, &str)]) -> Scenario {
+pub(crate) fn read(text: &str, sets: &[(&str, &str)]) -> Scenario {
     let sets: Vec<(String, String)> = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
     scenario::read(text, "test", &sets).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -40,7 +40,7 @@ fn column<'a>(tables: &'a [Table], table: &str, name: &str) -> &'a [u64] {
     }
 }
 
-fn finding(result: &RunResult, name: &str) -> bool {
+pub(crate) fn finding(result: &RunResult, name: &str) -> bool {
     result.info.audit.iter().find(|finding| finding.name == name).expect(name).ok
 }
 
@@ -50,7 +50,7 @@ fn undisturbed(result: &RunResult) -> bool {
 }
 
 /// Whatever the machine did: nothing wrong was taken for right, and nothing is unaccounted for.
-fn sound(result: &RunResult) {
+pub(crate) fn sound(result: &RunResult) {
     for name in ["content right", "bytes conserved", "reported once", "delivered after start, completed after delivery"]
     {
         assert!(finding(result, name), "{:#?}", result.info.audit);
@@ -97,7 +97,7 @@ fn the_history_is_the_simulators_on_any_number_of_workers() {
 }
 
 /// Four racks; an incast that a flow control holds back, a link that fails and one that loses packets, samples.
-const INCAST: &str = r#"
+pub(crate) const INCAST: &str = r#"
 flow_control = "pfc"
 transport = "cubic"
 failure = [
