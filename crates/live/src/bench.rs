@@ -88,8 +88,8 @@ pub struct Hops {
     pub million_per_second: f64,
 }
 
-/// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error. Two processes
-/// are measured where `start` can start another, which calls [`take_part`](crate::take_part).
+/// Measures everything: some ten seconds. `look` is asked now and then whether to stop, which is an error. Two
+/// processes are measured where `start` can start another, which calls [`take_part`](crate::take_part).
 pub fn measure(mut start: Option<impl FnMut() -> Command>, mut look: impl FnMut() -> bool) -> Result<Report, Problem> {
     let apart = start.as_ref().map(|_| (2, 1));
     let mut live = |text: String, processes: usize| -> Result<RunResult, Problem> {

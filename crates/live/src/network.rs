@@ -96,7 +96,7 @@ impl Network {
         let carrier = || {
             let (me, trunks) = ends.next().expect("one for each part");
             let far = if board.own().contains(&me) { far.next().unwrap_or_else(none) } else { none() };
-            Wires::new(plan, clock, board, trunks, far, cut, me, datagrams.take())
+            Wires::new(plan, clock, board, (trunks, far), cut, me, datagrams.take())
         };
         let built = drivers(plan, cut, carrier, sender, |link| Read::new(cut.outlet_of(link)), probe);
         let step = Duration::from_ps(plan.lookahead.ps() / 4);

@@ -22,6 +22,15 @@ pub(crate) struct Noted {
     pub slips: u64,
 }
 
+/// All that is known when a run is over: this process's workers, what other processes said, and what the workers of all
+/// counted.
+pub(crate) struct Heard<'a, 'w, P: Probe> {
+    pub parts: &'a [Driver<Wires<'w>, P>],
+    pub others: &'a [Summary<P>],
+    pub said: &'a [Said],
+    pub noted: &'a [Noted],
+}
+
 /// What a worker counted.
 pub(crate) struct Said {
     /// Bytes that were right, packets that were wrong, flows delivered, and those of them that were incomplete.
@@ -110,10 +119,7 @@ const NAMED: usize = 3;
 
 pub(crate) fn tables<P: Probe>(
     whole: &Whole<'_>,
-    parts: &[Driver<Wires<'_>, P>],
-    others: &[Summary<P>],
-    said: &[Said],
-    noted: &[Noted],
+    &Heard { parts, others, said, noted }: &Heard<'_, '_, P>,
     flows: Flows,
 ) -> Vec<Table> {
     let mut tables = driver::tables(whole, parts, others, flows);
@@ -130,10 +136,7 @@ pub(crate) fn tables<P: Probe>(
 
 pub(crate) fn audit<P: Probe>(
     whole: &Whole<'_>,
-    parts: &[Driver<Wires<'_>, P>],
-    others: &[Summary<P>],
-    said: &[Said],
-    noted: &[Noted],
+    &Heard { parts, others, said, noted }: &Heard<'_, '_, P>,
     flows: &Flows,
     outcome: Outcome,
     stood: Duration,

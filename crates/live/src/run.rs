@@ -9,7 +9,7 @@ use units::{Duration, Problem, Time};
 use crate::board::Ended;
 use crate::clock::Clock;
 use crate::network::{self, Network, Outcome};
-use crate::results::{self, Noted, Said};
+use crate::results::{self, Heard, Noted, Said};
 use crate::wires::Wires;
 use crate::worker::Worker;
 
@@ -155,6 +155,7 @@ pub(crate) fn conclude<P: Probe>(
     let sum = |of: fn(&Driver<Wires<'_>, P>) -> u64| parts.iter().map(of).sum::<u64>();
     let switches = parts.iter().flat_map(|part| &part.switches);
     let digest = driver::digest(switches, parts.iter().flat_map(|part| &part.hosts));
+    let heard = Heard { parts: &parts, others: &others, said: &said, noted: &noted };
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
@@ -186,9 +187,9 @@ pub(crate) fn conclude<P: Probe>(
         lost_ps: stood.ps(),
         machine_s: outcome.machine.as_secs_f64(),
         warnings: plan.warnings().iter().map(ToString::to_string).collect(),
-        audit: results::audit(&whole, &parts, &others, &said, &noted, &flows, outcome, stood),
+        audit: results::audit(&whole, &heard, &flows, outcome, stood),
     };
-    let tables = results::tables(&whole, &parts, &others, &said, &noted, flows);
+    let tables = results::tables(&whole, &heard, flows);
     RunResult { tables, info, scenario_toml: plan.scenario.to_toml() }
 }
 

@@ -96,7 +96,7 @@ impl Deref for Shared {
     #[inline]
     #[expect(unsafe_code, reason = "the standard library has no shared memory")]
     fn deref(&self) -> &[Line] {
-        // SAFETY: mapped as long as this lives, at a page's beginning and so aligned, and so long; the length is sealed.
+        // SAFETY: mapped as long as this lives, at a page's beginning and so aligned, and so long; that is sealed.
         // Every bit pattern is an atomic number, and others may change those at any time.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }

@@ -106,6 +106,9 @@ pub(crate) struct Far {
     pub lost: bool,
 }
 
+/// A worker's ends of what leads to others: of this process, of others.
+pub(crate) type Ends = (Vec<Option<Trunk>>, Vec<Option<Far>>);
+
 /// So long a worker waits for another process to read, and then does without it.
 const STALL: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -144,8 +147,7 @@ impl<'a> Wires<'a> {
         plan: &'a Plan,
         clock: &'a Clock,
         board: &'a Board,
-        trunks: Vec<Option<Trunk>>,
-        far: Vec<Option<Far>>,
+        (trunks, far): Ends,
         cut: &'a Cut,
         me: usize,
         datagrams: Option<Datagrams>,
@@ -243,7 +245,10 @@ impl<'a> Wires<'a> {
         match pushed {
             Some(Ok(false)) => return Some(crossing),
             Some(Ok(true)) => {}
-            Some(Err(refusal)) => self.refuse(worker, refusal),
+            Some(Err(refusal)) => {
+                self.sent[worker] -= 1;
+                self.refuse(worker, refusal);
+            }
             // Nobody is there to read it.
             None => self.sent[worker] -= 1,
         }
@@ -304,8 +309,10 @@ impl<'a> Wires<'a> {
             return Ok(());
         }
         let Journey { sent, queued, serialised } = journey;
-        let id =
-            links.pool.insert(packet, Transit { queued, serialised, tail_lag_ps, queue, ..Transit::leaving(sent) });
+        let mut transit = Transit::leaving(sent);
+        (transit.queued, transit.serialised) = (queued, serialised);
+        (transit.tail_lag_ps, transit.queue) = (tail_lag_ps, queue);
+        let id = links.pool.insert(packet, transit);
         if packet.has(flags::TELEMETRY) {
             *links.pool.telemetry_mut(id) = telemetry;
         }

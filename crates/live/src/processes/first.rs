@@ -159,8 +159,8 @@ impl First<'_> {
         Ok(result)
     }
 
-    /// Makes memory, starts the other processes and tells them what to do. By process: itself (none for the first), what
-    /// it says on the board, and the rings to it and from it.
+    /// Makes memory, starts the other processes and tells them what to do. By process: itself (none for the first),
+    /// what it says on the board, and the rings to it and from it.
     #[expect(clippy::type_complexity, reason = "three lists by process, taken apart at once")]
     fn start(
         &self,
