@@ -66,8 +66,8 @@ impl Timeline {
 }
 
 impl<C: Carrier, P: Probe> Driver<C, P> {
-    /// Links have failed for good, though the scenario does not say so: those whose ends in this part are here. From now
-    /// on all switches forward by these tables.
+    /// Links have failed for good, though the scenario does not say so: those whose ends in this part are here. From
+    /// now on all switches forward by these tables.
     #[cold]
     pub fn fail(&mut self, now: Time, pipes: &[u32], outlets: &[u32], routes: &Arc<Routes>) {
         let pipes = pipes.iter().map(|&pipe| Change::Pipe { pipe, up: false });

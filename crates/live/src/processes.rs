@@ -6,8 +6,8 @@
 //! [rings](crate::ring), a piece of memory for each two processes and direction, which no third one sees.
 //!
 //! A process that ends in the middle is a failure of its nodes: the first process says so on the board, and every
-//! worker takes the links to them for failed and goes by routes around them. When the run is over each process says what its
-//! nodes have seen ([`driver::Summary`]), and the first one makes the tables of it.
+//! worker takes the links to them for failed and goes by routes around them. When the run is over each process says
+//! what its nodes have seen ([`driver::Summary`]), and the first one makes the tables of it.
 //!
 //! Absent on purpose: a process that lives and does not go on holds the others up, as they wait for what it may send;
 //! whoever interrupts the run gets what there is, without it.
