@@ -81,7 +81,7 @@ fn a_process_that_does_not_take_part_is_said() {
 /// The one that is killed is found by its parent, which is this process, and by what it was told to run.
 #[test]
 fn a_process_that_is_killed_is_a_failure_of_its_nodes() {
-    let killed = "exec sh -c '(sleep 1.5; kill -9 $$) & exec \"$0\" \"$@\"' \"$0\" \"$@\"";
+    let killed = "exec sh -c '(sleep 2.5; kill -9 $$) & exec \"$0\" \"$@\"' \"$0\" \"$@\"";
     let mut started = 0;
     let command = || {
         started += 1;
@@ -92,8 +92,8 @@ fn a_process_that_is_killed_is_a_failure_of_its_nodes() {
         victim.args(["-c", script]).arg(program).args(["--exact", "processes::part", "--ignored"]).env(PART, "1");
         victim
     };
-    // 3 s by the machine's clock.
-    let more = [("live.wait", "sleep"), ("live.dilation", "500"), ("measure.end", "6ms"), ("traffic.1.start", "5ms")];
+    // 5 s by the machine's clock.
+    let more = [("live.wait", "sleep"), ("live.dilation", "800"), ("measure.end", "6ms"), ("traffic.1.start", "5ms")];
     let scenario = read(INCAST, &more);
     let result = run_processes(&scenario, 3, command, |_| false).expect("it can be run");
     assert!(finding(&result, "content right"), "{:#?}", result.info.audit);
