@@ -115,7 +115,9 @@ impl Pages {
     /// A page comes back, or is not needed any more.
     #[inline]
     pub fn free(&mut self, page: Page) {
-        if page.home == self.me {
+        if page.is_none() {
+            // A packet without content had none.
+        } else if page.home == self.me {
             self.spare.push(page);
         } else {
             self.foreign.push(page);

@@ -106,7 +106,11 @@ impl First<'_> {
         let plan = self.plan;
         let shape = Shape::of(plan, &cut, self.processes);
         let part_of: Vec<usize> = (0..plan.fabric.nodes()).map(|node| cut.part_of(NodeId(node))).collect();
-        let (mut peers, regions, files) = self.start(shape, command)?;
+        let started = self.start(shape, command);
+        let (mut peers, regions, files) = started.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => io::Error::other("one ended before the run began"),
+            _ => error,
+        })?;
         let clock = Clock::new(plan.scenario.live.dilation, plan.lookahead);
         let flows = plan.flows.len() as u64;
         let mut network = Network::far(plan, clock, cut, 0, regions, shape.far(0, &files)?);
