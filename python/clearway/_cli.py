@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 import typer
 
 import clearway as cw
-from clearway import _cli_aq, _cli_paper, _core
+from clearway import _cli_aq, _cli_explain, _cli_paper, _core
 from clearway._defaults import KEEPS_UP
 from clearway._places import check_folder, check_page, check_result, held, slug
 
@@ -628,6 +628,7 @@ def report(
 
 
 app.command()(_cli_paper.paper)
+app.command()(_cli_explain.explain)
 
 # Its arguments, --help among them, are the program's own.
 app.command(

@@ -104,7 +104,7 @@ def _flows(result: Result, runs: int) -> pd.DataFrame:
         columns["resent"] = flows["resent_packets"]
         columns |= {column: _points.floats(result, column) / 1e6 for column, _, _ in SPENT}
     frame = pd.DataFrame(columns)
-    racks = _racks(result)
+    racks = _points.racks(result)
     for end in ("src", "dst"):
         frame[f"{end}_rack"] = [racks.get(host, "") for host in frame[end]]
     frame = frame[started].sort_values(["done", "slowdown"], ascending=[True, False], kind="stable")
@@ -115,14 +115,6 @@ def _flows(result: Result, runs: int) -> pd.DataFrame:
     rest = np.unique(np.linspace(whole, len(frame) - 1, most - whole).astype(int))
     frame = frame.iloc[np.concatenate([np.arange(whole), rest])]
     return frame.assign(weight=[1.0] * whole + [(int(started.sum()) - whole) / len(rest)] * len(rest))
-
-
-def _racks(result: Result) -> dict[int, str]:
-    """The switch of each host; of a host with several links, the first."""
-    links = result.links
-    out = links["tier"] == "from_host"
-    ends = zip(links["from"][out][::-1], links["to"][out][::-1])
-    return {int(str(host).removeprefix("host")): str(switch) for host, switch in ends if str(host).startswith("host")}
 
 
 def _choices(results: Sequence[Result], frame: pd.DataFrame) -> list[tuple[str, str, list[str]]]:

@@ -173,3 +173,11 @@ def waits(result: Result, least: float) -> tuple[Floats, Floats, float]:
     longer = np.append(1 - table["quantile"][:-1], least / 100)
     times = np.concatenate([[0.0], table["wait_ps"] / 1e6])
     return times, np.concatenate([[1.0], longer]), float(table["wait_bound_ps"][-1] / 1e6)
+
+
+def racks(result: Result) -> dict[int, str]:
+    """The switch of each host; of a host with several links, the first."""
+    links = result.links
+    out = links["tier"] == "from_host"
+    ends = zip(links["from"][out][::-1], links["to"][out][::-1])
+    return {int(str(host).removeprefix("host")): str(switch) for host, switch in ends if str(host).startswith("host")}
