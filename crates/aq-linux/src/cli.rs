@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use units::Duration;
 
-use crate::grants::Grants;
+use crate::grants::{Grants, Senders};
 use crate::simulate::{predict, scenario};
 use crate::tenants::{Tenants, read};
 
@@ -43,6 +42,9 @@ enum Command {
         /// Insist on a hook; one that can't work is refused. Default: by what the device is.
         #[arg(long)]
         hook: Option<HookName>,
+        /// Stay, and attach them again whenever the device is back after it was gone; until ^C or `detach`.
+        #[arg(long)]
+        keep: bool,
     },
     /// Leave a device as it was before `attach`.
     Detach {
@@ -141,20 +143,18 @@ fn load(path: &std::path::Path) -> Result<(String, Tenants), String> {
     Ok((text, tenants))
 }
 
-#[cfg(target_os = "linux")]
-fn timeout() -> Duration {
-    crate::attach::timeout()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn timeout() -> Duration {
-    Duration::from_ms(200)
+/// What is assumed of senders before anything is attached.
+fn senders() -> Senders {
+    #[cfg(target_os = "linux")]
+    return Senders { timeout: crate::attach::timeout(), ..Senders::USUAL };
+    #[cfg(not(target_os = "linux"))]
+    Senders::USUAL
 }
 
 /// Grants at every position that the file asks at.
 fn grants(tenants: &Tenants) -> Result<Vec<Grants>, String> {
-    let timeout = tenants.link.timeout.unwrap_or_else(timeout);
-    let grant = |position| Grants::new(tenants, position, timeout).map_err(|problem| problem.to_string());
+    let senders = senders();
+    let grant = |position| Grants::new(tenants, position, senders).map_err(|problem| problem.to_string());
     tenants.positions().into_iter().map(grant).collect()
 }
 
@@ -197,7 +197,7 @@ fn simulate(tenants: &Tenants, json: bool, only_scenario: bool) -> Result<(), St
     let mut all = Vec::new();
     for grants in grants(tenants)? {
         if only_scenario {
-            print!("{}", scenario(tenants, grants.position())?);
+            print!("{}", scenario(tenants, grants.position(), &grants)?);
             return Ok(());
         }
         for predicted in predict(tenants, grants.position(), &grants)? {
@@ -242,7 +242,7 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
     let roots = Roots { pins, run };
     let into = |netns: &Option<String>| netns.as_deref().map_or(Ok(()), enter);
     match command {
-        Command::Attach { device, tenants, netns, hook } => {
+        Command::Attach { device, tenants, netns, hook, keep } => {
             let (text, _) = load(&tenants)?;
             into(&netns)?;
             let hook = hook.map(|hook| match hook {
@@ -260,6 +260,9 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
             }
             if load(&tenants)?.1.divides() {
                 println!("idle shares are lent while this runs: clearway-aq divide {device}");
+            }
+            if keep {
+                return crate::keep::keep(&roots, &asked, &until_told()?, |line| println!("{line}"));
             }
             Ok(())
         }
@@ -279,15 +282,21 @@ fn kernel(command: Command, pins: PathBuf, run: PathBuf) -> Result<(), String> {
             show(&places, device.as_deref(), json, interval, count, prometheus)
         }
         Command::Divide { device, netns } => {
-            let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-            for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-                signal_hook::flag::register(signal, stop.clone()).map_err(|error| error.to_string())?;
-            }
-            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &stop)
+            crate::divide::divide(&Place::new(&roots, &device, netns.as_deref()), &until_told()?)
         }
         Command::Cost { json } => cost(json),
         Command::Check { .. } | Command::Simulate { .. } => Ok(()),
     }
+}
+
+/// Becomes true when the process is told to end.
+#[cfg(target_os = "linux")]
+fn until_told() -> Result<std::sync::Arc<std::sync::atomic::AtomicBool>, String> {
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register(signal, stop.clone()).map_err(|error| error.to_string())?;
+    }
+    Ok(stop)
 }
 
 #[cfg(target_os = "linux")]

@@ -30,5 +30,5 @@ mod cli;
 pub use cli::main;
 pub use grants::{Grants, Row};
 #[cfg(target_os = "linux")]
-pub use linux::{attach, cost, device, divide, kernel, netns, place, show};
+pub use linux::{attach, cost, device, divide, keep, kernel, netns, place, rtt, show};
 pub use tenants::Tenants;
