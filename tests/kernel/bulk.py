@@ -27,7 +27,7 @@ START_S = 2.0
 RTT_AT, RETRANSMITS_AT, SEGMENTS_AT = 68, 100, 136
 
 
-def send(world: World, senders: list[Sender], seconds: float, skip: float) -> dict[str, Got]:
+def send(world: World, senders: list[Sender], seconds: float, skip: float = 3.0) -> dict[str, Got]:
     """Lets all send at once for `skip` + `seconds`, and says what arrived of each after the first `skip` seconds."""
     begin = time.monotonic() + START_S
     asked = {"begin": begin, "from": begin + skip, "to": begin + skip + seconds}

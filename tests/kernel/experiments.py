@@ -341,7 +341,7 @@ def traced(
     }
     foretold = foreseen(scenario, keys)
     at_once = 4 if scenario == "figure-10" else 1
-    vms = []
+    vms: list[trace.Vm] = []
     for kind, name in names.items():
         for sizes in foretold[kind]["bytes"].values():
             vms.append(trace.Vm(name, len(vms), by_port[name], controls[name], sizes, at_once))
@@ -503,7 +503,7 @@ def hundred() -> Row:
 
     text = ""
     for how in ("link alone", "HTB", "AQ"):
-        got, text = shared(senders, weights, how, seconds=12.0, by=lambda *of: bulk.send(*of, skip=3.0))
+        got, text = shared(senders, weights, how, seconds=12.0, by=bulk.send)
         off, worst = row(how, {name: one.wire_bps for name, one in got.items()})
         if how == "AQ":
             check(checks, "the share furthest off, over its weight", 1 + off[worst], 1.0, SHARE)
