@@ -197,7 +197,7 @@ def any_user_reads_counters(world: World, folder: Path) -> None:
         places = ["--pins", str(pins), "--run", str(run)]
         with tenants_file(folder, TEXT) as path:
             aq(*places, "attach", "out", "--netns", world.bridge, "--tenants", path)
-            send(world, [Sender("a", 5_201, "cubic", 2)], 1.0, skip=0)
+            send(world, [Sender("a", 5_201, "cubic", 2)], 2.0, skip=0)
             words = [*NOBODY, *rights, str(binary), *places, "show", "--json", "--interval", "0"]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
@@ -281,6 +281,7 @@ def who_keeps_a_device_attaches_again(world: World, folder: Path) -> None:
                 before = counted()["prog"]
                 sh(f"ip -n {netns} link del {device}")
                 _until(lambda: counted()["prog"] < before)  # noqa: B023
+                time.sleep(0.5)
                 sh(f"ip -n {netns} link add {device} type veth peer name cwaqv1")
             _until(lambda: "bpf" in sh(f"tc filter show dev {device} egress", netns=netns, check=False))
             rights = Path(f"/proc/{keeper.pid}/status").read_text()

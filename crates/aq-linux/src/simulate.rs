@@ -26,8 +26,8 @@ pub struct Predicted {
 
 /// Ethernet, IPv4 and TCP with time stamps.
 const HEADERS: u64 = 66;
-/// Packets over the bottleneck for which a run lasts, of the least share as many as can be, and the most of all. And the
-/// part of the run that is left out.
+/// Packets over the bottleneck for which a run lasts, packets of the least share for which it goes on, and the most of
+/// all. And the part of the run that is left out.
 const PACKETS: u64 = 200_000;
 const PACKETS_EACH: u64 = 3_000;
 const PACKETS_MAX: u64 = 2_000_000;

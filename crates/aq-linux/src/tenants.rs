@@ -160,7 +160,7 @@ impl Tenants {
     }
 
     /// What the types can't express.
-    fn check(&self) -> Result<(), Problem> {
+    pub(crate) fn check(&self) -> Result<(), Problem> {
         let config = match &self.sharing {
             Sharing::Aq(config) => config,
             other => {
@@ -205,6 +205,12 @@ impl Tenants {
 }
 
 impl Link {
+    /// A link of a rate, all else by default.
+    pub fn of(capacity: Rate) -> Link {
+        let (queue, mtu, burst) = (thousand_packets(), ethernet(), segments());
+        Link { capacity, rtt: None, queue, timeout: None, mtu, burst }
+    }
+
     fn check(&self) -> Result<(), Problem> {
         if !(RATE_MIN..=RATE_MAX).contains(&self.capacity) {
             let message = format!("{} is not from {RATE_MIN} to {RATE_MAX}", self.capacity);
