@@ -43,6 +43,7 @@ pub fn keep(roots: &Roots, asked: &Asked<'_>, stop: &Arc<AtomicBool>, say: impl 
         // The tenants may have been changed since by another command.
         match attach(roots, &Asked { text: &record.tenants, source: "the attached tenants", ..*asked }) {
             Ok(done) => {
+                gone = false;
                 said.clear();
                 done.lines.iter().for_each(|line| say(line));
             }
