@@ -324,6 +324,38 @@ def round_trips_are_taken_from_connections(world: World, folder: Path) -> None:
     aq("detach", "eth0", "--netns", sender)
 
 
+def a_scenarios_entities_are_attached(world: World, folder: Path) -> None:
+    path = folder / "two.toml"
+    entity = """
+        [[entity]]
+        name = "{0}"
+        traffic = ["{0}"]
+        request = [{{ share = {{ weight = {1} }}, link = ["left", "right"], position = "ingress" }}]
+        [[traffic]]
+        name = "{0}"
+        transport = "cubic"
+        sizes = {{ constant = "1MB" }}
+        senders = "{1}"
+        pattern = {{ stride = {{ by = 4 }} }}
+        arrivals = "all_at_once"
+    """
+    fabric = 'hosts_per_side = 4\nhost_rate = "1Gbps"\nbottleneck_rate = "200Mbps"'
+    before = f"sharing = {{ aq = {{ headroom = 0.02 }} }}\n[fabric.dumbbell]\n{fabric}\n"
+    path.write_text(before + entity.format("a", 1) + entity.format("b", 3))
+    words = ["attach", "out", "--netns", world.bridge, "--scenario", path, "--match", "a=ports:5201"]
+    refuses("--match b=", *words)
+    refuses('no entity "c"', *words, "--match", "b=mark:1", "--match", "c=mark:2")
+    aq(*words, "--match", "b=ports:5202")
+    shown = json.loads(aq("show", "out", "--netns", world.bridge, "--json", "--interval", 0).stdout)
+    rates = {line["tenant"]: line["allocated_bps"] for line in shown}
+    assert abs(rates["a"] - 49e6) < 1e3 and abs(rates["b"] - 147e6) < 1e3, rates
+    # As a file of tenants, it is the same: nobody joins, nobody leaves.
+    matches = ["--match", "a=ports:5201", "--match", "b=ports:5202"]
+    with tenants_file(folder, aq("tenants", "--scenario", path, *matches).stdout) as written:
+        assert "0 joined, 0 left" in attached(world, written)
+    aq("detach", "out", "--netns", world.bridge)
+
+
 def a_vlan_is_told(world: World, folder: Path) -> None:
     """Tagged frames, as they come in by a device: the kernel holds the tag beside the packet."""
     text = TEXT.replace('ports = ["5201"]', "vlan = [42]").replace('"egress"', '"ingress"')
@@ -433,6 +465,7 @@ TESTS: list[Callable[[World, Path], None]] = [
     idle_shares_are_lent_while_the_daemon_runs,
     counters_are_shown,
     a_cgroup_is_told,
+    a_scenarios_entities_are_attached,
     a_vlan_is_told,
     round_trips_are_taken_from_connections,
     any_user_reads_counters,
