@@ -62,7 +62,8 @@ def counted() -> dict[str, int]:
     counts = {}
     for kind in ("prog", "map", "link"):
         counts[kind] = len(json.loads(sh(f"bpftool -j {kind} show") or "[]"))
-    counts["netns"] = len(sh("ip netns list").splitlines())
+    # Others on the machine may make some meanwhile.
+    counts["netns"] = sum(name.startswith(PREFIX) for name in sh("ip netns list").splitlines())
     pins = Path("/sys/fs/bpf/clearway-aq")
     counts["pins"] = sum(1 for _ in pins.rglob("*")) if pins.exists() else 0
     return counts
