@@ -9,6 +9,7 @@ use run::Plan;
 use scenario::LiveLinks;
 use units::{Duration, LinkId, Problem, Time};
 
+use crate::attach::{self, Attached};
 use crate::board::{Board, Ended};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
@@ -25,6 +26,8 @@ pub(crate) struct Network {
     pub clock: Clock,
     pub board: Board,
     sockets: Option<Sockets>,
+    /// Devices of attached hosts.
+    ports: Vec<attach::Port>,
 }
 
 /// How a run went.
@@ -47,7 +50,7 @@ impl Network {
             LiveLinks::Datagrams => Some(sockets(plan)?),
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        Ok(Network { board, cut, clock, sockets })
+        Ok(Network { board, cut, clock, sockets, ports: attach::open(plan)? })
     }
 
     /// Where each node's socket is, if nodes have any.
@@ -63,6 +66,7 @@ impl Network {
         probe: impl FnMut() -> P,
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
+        let mut ports = std::mem::take(&mut self.ports);
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
@@ -85,7 +89,14 @@ impl Network {
             let ends = plan.fabric.link(link);
             cut.part_of(ends.from) != cut.part_of(ends.to)
         };
-        let worker = |(me, driver)| Worker::new(me, driver, board, crosses, step, goal);
+        let worker = |(me, mut driver): (usize, Driver<Wires<'a>, P>)| {
+            let place = |host| driver.hosts.iter().position(|slot| slot.host.id() == host);
+            let (here, others) = std::mem::take(&mut ports).into_iter().partition(|port| place(port.host).is_some());
+            ports = others;
+            let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
+            driver.links.carrier.attached = attached.map(Box::new);
+            Worker::new(me, driver, board, crosses, step, goal)
+        };
         built.into_iter().enumerate().map(worker).collect()
     }
 }

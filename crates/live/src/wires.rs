@@ -16,6 +16,7 @@ use scenario::ContentCheck;
 use std::collections::VecDeque;
 use units::Time;
 
+use crate::attach::Attached;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::content::{self, Inbox};
@@ -48,6 +49,8 @@ pub(crate) struct Wires<'a> {
     seen: Vec<(usize, u64)>,
     /// Where links are sockets.
     pub datagrams: Option<Datagrams>,
+    /// Hosts of this worker that are devices of the machine.
+    pub attached: Option<Box<Attached>>,
 }
 
 /// Where a link's receiving end is, for its sender.
@@ -133,6 +136,7 @@ impl<'a> Wires<'a> {
             ended_flows: 0,
             seen: vec![(0, 0); plan.fabric.hosts as usize],
             datagrams,
+            attached: None,
         }
     }
 
@@ -263,6 +267,10 @@ impl Carrier for Wires<'_> {
     fn made(links: &mut Links<Self>, id: PacketId) {
         let packet = links.pool.get(id).packet;
         let wires = &mut links.carrier;
+        if let Some(attached) = wires.attached.as_mut().filter(|attached| attached.has_made(&packet)) {
+            attached.write(&packet, wires.pages.fresh(id, usize::from(packet.payload_bytes)));
+            return;
+        }
         let Some(offset) = wires.offset_of_content(&packet) else { return };
         if content::is_carried(wires.content, packet.flow, offset) {
             content::write(packet.flow, offset, wires.pages.fresh(id, usize::from(packet.payload_bytes)));
@@ -275,6 +283,11 @@ impl Carrier for Wires<'_> {
     #[inline]
     fn taken(links: &mut Links<Self>, id: PacketId, packet: &Packet) {
         let wires = &mut links.carrier;
+        if let Some(attached) = wires.attached.as_mut().filter(|attached| attached.has_made(packet)) {
+            attached.give(packet, wires.pages.content_mut(id, usize::from(packet.payload_bytes)));
+            wires.pages.read(id);
+            return;
+        }
         let Some(offset) = wires.offset_of_content(packet) else { return };
         let count = packet.payload_bytes;
         if content::is_carried(wires.content, packet.flow, offset) {

@@ -11,6 +11,7 @@ use driver::{Driver, Due, Probe};
 use scenario::Wait;
 use units::{Duration, LinkId, Time};
 
+use crate::attach::Attached;
 use crate::board::{Board, Ended};
 use crate::clock::{Clock, Lateness, LinkLateness};
 use crate::datagrams::Datagrams;
@@ -35,6 +36,12 @@ const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 /// For what is due sooner it does not sleep: waking up takes about as long.
 const SLEEP_MIN: std::time::Duration = std::time::Duration::from_micros(20);
 
+/// With attached hosts and without being woken by others, the longest sleep.
+const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
+
+/// While it has always something to do, devices of attached hosts get what has come after so many turns.
+const FLUSH: u32 = 4;
+
 /// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
 pub(crate) const CROSSING: usize = 3;
 
@@ -57,7 +64,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     /// All rested, and none can have sent anything that comes before this.
     quiet: Time,
     rests: bool,
-    /// Turns in which it found nothing to do.
+    /// Turns, and those of them without anything to do since there was something.
+    turns: u32,
     idle: u32,
     is_done: bool,
     /// By [`Due`], and of arrivals from other workers.
@@ -103,6 +111,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             step,
             quiet: Time::ZERO,
             rests: false,
+            turns: 0,
             idle: 0,
             is_done: false,
             lateness: Default::default(),
@@ -131,16 +140,81 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.stir();
                 Wires::take_in(&mut self.driver.links);
             }
+            let present = self.take_frames(limit);
             let waits = self.act_until(limit);
             if !alone {
-                self.promise(self.driver.links.agenda.first().0.min(limit));
+                self.promise(self.driver.links.agenda.first().0.min(limit).min(present));
+            }
+            self.turns = self.turns.wrapping_add(1);
+            if present < Time::MAX && (!matches!(waits, Waits::No) || self.turns % FLUSH == 0) {
+                self.give_frames();
             }
             match waits {
                 Waits::No => self.idle = 0,
+                Waits::Clock(at) if present < Time::MAX => self.wait_for_frames(at, present),
+                Waits::Others if present < self.horizon => self.wait_for_frames(self.horizon, present),
                 Waits::Clock(at) => self.wait_for_clock(at),
                 Waits::Others => self.wait_for_others(limit),
             }
         }
+    }
+
+    /// What devices of attached hosts have comes into the network at this worker's present, which is returned: up to
+    /// then it has done all that was due. Never, if it has none: nothing comes from outside.
+    #[inline]
+    fn take_frames(&mut self, limit: Time) -> Time {
+        if self.driver.links.carrier.attached.is_none() {
+            return Time::MAX;
+        }
+        let due = self.driver.links.agenda.first().0;
+        let present = self.clock.now().min(limit).min(due).max(self.now).max(self.promised);
+        if !self.driver.links.carrier.is_held_up() && present < self.horizon {
+            self.stir_for(present);
+        }
+        present
+    }
+
+    fn stir_for(&mut self, present: Time) {
+        let rested = self.rests;
+        if rested {
+            self.rests = false;
+            self.board.stir(self.me);
+        }
+        if Attached::take_in(&mut self.driver, present) {
+            self.now = present;
+            self.idle = 0;
+        } else if rested {
+            self.rest();
+        }
+    }
+
+    /// Attached hosts' devices get what has come for them.
+    fn give_frames(&mut self) {
+        if let Some(attached) = &mut self.driver.links.carrier.attached {
+            attached.flush();
+        }
+    }
+
+    /// Nothing is due before `at`, or before other workers go on, unless a device has something.
+    fn wait_for_frames(&mut self, at: Time, present: Time) {
+        self.idle = self.idle.saturating_add(1);
+        let alone = self.board.workers() == 1;
+        if !alone && self.idle > SPINS {
+            self.rest_at(present);
+            if let Some(quiet) = self.board.quiet_until() {
+                self.quiet = self.quiet.max(self.board.heard(self.me, quiet));
+            }
+        }
+        if self.wait == Wait::Sleep && self.idle > SPINS {
+            let most = if alone { SLEEP_MAX } else { LOOK };
+            let span = self.clock.until(at).min(most);
+            if span > SLEEP_MIN
+                && let Some(attached) = &self.driver.links.carrier.attached
+            {
+                attached.wait(span);
+            }
+        }
+        std::hint::spin_loop();
     }
 
     /// It will do nothing more that is due before `at`.
@@ -223,8 +297,20 @@ impl<'a, P: Probe> Worker<'a, P> {
         if !self.rests && self.board.workers() > 1 && !carrier.is_held_up() {
             self.rests = true;
             let (sent, taken) = (carrier.sent, carrier.taken);
-            self.board.rest(self.me, self.driver.links.agenda.first().0, sent, taken);
+            // What comes from outside comes later than all that has been promised.
+            let outside = if carrier.attached.is_some() { self.promised } else { Time::MAX };
+            self.board.rest(self.me, self.driver.links.agenda.first().0.min(outside), sent, taken);
         }
+    }
+
+    /// The same, though frames may come from `present` on.
+    fn rest_at(&mut self, present: Time) {
+        if self.rests {
+            self.rests = false;
+            self.board.stir(self.me);
+        }
+        self.promise(present);
+        self.rest();
     }
 
     /// Nothing is due before `at`, unless something comes.
