@@ -15,6 +15,7 @@
 pub mod attach;
 pub mod bench;
 mod board;
+pub mod capture;
 mod clock;
 pub mod content;
 mod datagrams;

@@ -11,6 +11,7 @@ use units::{Duration, LinkId, Problem, Time};
 
 use crate::attach::{self, Attached};
 use crate::board::{Board, Ended};
+use crate::capture::{self, Captures};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::sockets::Sockets;
@@ -28,6 +29,8 @@ pub(crate) struct Network {
     sockets: Option<Sockets>,
     /// Devices of attached hosts.
     ports: Vec<attach::Port>,
+    /// Files of captured links.
+    captures: Vec<capture::Capture>,
 }
 
 /// How a run went.
@@ -50,7 +53,8 @@ impl Network {
             LiveLinks::Datagrams => Some(sockets(plan)?),
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        Ok(Network { board, cut, clock, sockets, ports: attach::open(plan)? })
+        let ports = attach::open(plan)?;
+        Ok(Network { board, cut, clock, sockets, ports, captures: capture::open(plan)? })
     }
 
     /// Where each node's socket is, if nodes have any.
@@ -67,6 +71,7 @@ impl Network {
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
         let mut ports = std::mem::take(&mut self.ports);
+        let mut captures = std::mem::take(&mut self.captures);
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
@@ -95,6 +100,10 @@ impl Network {
             ports = others;
             let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
             driver.links.carrier.attached = attached.map(Box::new);
+            let is_here = |link: &LinkId| cut.part_of(plan.fabric.link(*link).from) == me;
+            let (here, others) = std::mem::take(&mut captures).into_iter().partition(|of| of.links.iter().all(is_here));
+            captures = others;
+            driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
             Worker::new(me, driver, board, crosses, step, goal)
         };
         built.into_iter().enumerate().map(worker).collect()

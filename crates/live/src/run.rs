@@ -135,7 +135,9 @@ pub(crate) fn conclude<P: Probe>(
     outcome: Outcome,
 ) -> RunResult {
     let late = network::all_lateness(&workers);
-    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let (mut parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
+    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end()).collect();
     let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
     let whole = whole(plan, &parts, outcome.end);
     let micros = |share| late.quantile(share).us_f64();
@@ -172,7 +174,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_max: late.max().us_f64(),
         lost_ps: clock.stood().ps(),
         machine_s: outcome.machine.as_secs_f64(),
-        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        warnings: plan.warnings().iter().map(ToString::to_string).chain(cut_off).collect(),
         audit: results::audit(&whole, &parts, &noted, &flows, outcome, clock.stood()),
     };
     let tables = results::tables(&whole, &parts, &noted, flows);

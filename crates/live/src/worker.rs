@@ -42,6 +42,9 @@ const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
 /// While it has always something to do, devices of attached hosts get what has come after so many turns.
 const FLUSH: u32 = 4;
 
+/// While it has always something to do, it looks so seldom whether captures are to be written.
+const WRITE: u32 = 256;
+
 /// Where the lateness of arrivals from other workers stands, behind that of each [`Due`].
 pub(crate) const CROSSING: usize = 3;
 
@@ -149,6 +152,9 @@ impl<'a, P: Probe> Worker<'a, P> {
             if present < Time::MAX && (!matches!(waits, Waits::No) || self.turns % FLUSH == 0) {
                 self.give_frames();
             }
+            if self.driver.links.carrier.captures.is_some() {
+                self.write_captures(&waits);
+            }
             match waits {
                 Waits::No => self.idle = 0,
                 Waits::Clock(at) if present < Time::MAX => self.wait_for_frames(at, present),
@@ -192,6 +198,16 @@ impl<'a, P: Probe> Worker<'a, P> {
     fn give_frames(&mut self) {
         if let Some(attached) = &mut self.driver.links.carrier.attached {
             attached.flush();
+        }
+    }
+
+    /// What has been captured goes to its files from time to time, at first when there is nothing to do.
+    #[cold]
+    fn write_captures(&mut self, waits: &Waits) {
+        if let Some(captures) = &mut self.driver.links.carrier.captures
+            && (!matches!(waits, Waits::No) || self.turns % WRITE == 0)
+        {
+            captures.write_after(self.clock.machine());
         }
     }
 

@@ -341,4 +341,4 @@ pub(crate) fn fold(mut sum: u64) -> u16 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
