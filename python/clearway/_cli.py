@@ -529,7 +529,7 @@ def live(
         if read.to_dict().get("traffic"):
             said.table(pd.concat(tables).rename_axis("FCT, us"))
         if attached:
-            devices = results[-1].table("attached").to_pandas()
+            devices = results[-1].attached.to_pandas()
             said.table(devices.set_index("host"), "attached")
         if results[-1].name == "live":
             info = results[-1].info
@@ -722,10 +722,7 @@ def _pairs(sets: list[str] | None) -> list[tuple[str, str]]:
 
 def _read(paths: Iterable[Path], sets: list[str] | None, seed: int | None, load: float | None) -> list[cw.Scenario]:
     pairs = _pairs(sets)
-    read = []
-    for path in paths:
-        read.append(cw.Scenario.load(path, pairs).with_(seed=seed, load=load))
-    return read
+    return [cw.Scenario.load(path, pairs).with_(seed=seed, load=load) for path in paths]
 
 
 def _show(frame: pd.DataFrame) -> None:
@@ -775,7 +772,8 @@ def _cell(value: Any) -> str:
 
 def _finish(results: list[cw.Result], said: _Said, *, endless: bool = False) -> NoReturn:
     """Prints the audits' faults, and exits accordingly. What has no end of its own ends well when it is interrupted."""
-    interrupted, ok = not endless and any(result.interrupted for result in results), all(result.ok for result in results)
+    interrupted = not endless and any(result.interrupted for result in results)
+    ok = all(result.ok for result in results)
     said.facts({"ok": ok, "interrupted": interrupted})
     said.end()
     for result in results:

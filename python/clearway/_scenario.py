@@ -65,8 +65,8 @@ class Scenario:
 
     @staticmethod
     def load(path: str | Path, sets: list[tuple[str, str]] | None = None) -> Scenario:
-        """Reads a scenario from a file, with dotted keys set over it as by `with_text`; `ScenarioError` names file, line
-        and key of an error.
+        """Reads a scenario from a file, with dotted keys set over it as by `with_text`; `ScenarioError` names file,
+        line and key of an error.
         """
         path = Path(path)
         text = read_text(path)

@@ -9,8 +9,8 @@
 //!   class), ECN, time to live (64 less the switches passed), a source port of the flow, and as destination port
 //!   [`PORT`] and the index of its transport. Behind that is the header in the scheme's own wire format, then content.
 //!   Where content is not carried (`live.content`), the packet is cut off in front of it;
-//! - a frame of a flow control, which crosses one link, has the type [`LINK_FRAME`] and the frame in its own format; its
-//!   addresses are those of the link's ends.
+//! - a frame of a flow control, which crosses one link, has the type [`LINK_FRAME`] and the frame in its own format;
+//!   its addresses are those of the link's ends.
 //!
 //! A file always ends with a whole block. What is written is on the disk a moment later ([`DELAY`]).
 
@@ -191,13 +191,7 @@ fn link_frame(plan: &Plan, link: LinkId, packet: &Packet, frame: &mut Vec<u8>) {
 }
 
 /// A transport's packet, in IPv4 and UDP. Gives its length with all content.
-fn datagram(
-    plan: &Plan,
-    networks: &Networks,
-    packet: &Packet,
-    content: Option<&[u8]>,
-    frame: &mut Vec<u8>,
-) -> usize {
+fn datagram(plan: &Plan, networks: &Networks, packet: &Packet, content: Option<&[u8]>, frame: &mut Vec<u8>) -> usize {
     frame.extend(ethernet(mac_of(packet.dst.0), mac_of(packet.src.0), &[0x45]));
     let ip = frame.len();
     let ecn = if packet.has(flags::CE) { 3 } else { 2 * u8::from(packet.has(flags::ECT)) };

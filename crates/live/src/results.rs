@@ -218,7 +218,12 @@ fn refused_table<P: Probe>(parts: &[Driver<Wires<'_>, P>]) -> Table {
     Table {
         name: "refused",
         columns: vec![
-            Column::new("reason", "", "why a datagram, or a frame of an attached host's device, was dropped", Data::Names { index, names }),
+            Column::new(
+                "reason",
+                "",
+                "why a datagram, or a frame of an attached host's device, was dropped",
+                Data::Names { index, names },
+            ),
             Column::new("datagrams", "", "how many", Data::U64(counts)),
         ],
     }
@@ -237,7 +242,12 @@ fn attached_table<P: Probe>(plan: &Plan, parts: &[Driver<Wires<'_>, P>]) -> Opti
     (!ports.is_empty()).then(|| Table {
         name: "attached",
         columns: vec![
-            Column::new("host", "", "an attached host", names(|plan, port| plan.fabric.names[port.host.index()].clone())),
+            Column::new(
+                "host",
+                "",
+                "an attached host",
+                names(|plan, port| plan.fabric.names[port.host.index()].clone()),
+            ),
             Column::new("device", "", "what it is on this machine", names(|_, port| port.name.clone())),
             Column::new("sent_frames", "", "frames that its device handed over", each(|port| port.sent.frames)),
             Column::new("sent_packets", "", "packets into which they were cut", each(|port| port.sent.packets)),

@@ -34,8 +34,8 @@ pub struct RunInfo {
     pub version: &'static str,
     /// The scenario's seed.
     pub seed: u64,
-    /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long. None
-    /// where hosts are attached: what comes from outside comes differently each time.
+    /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long.
+    /// None where hosts are attached: what comes from outside comes differently each time.
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,

@@ -237,9 +237,7 @@ impl<'a> Wires<'a> {
         let packet = links.pool.get(id).packet;
         let wires = &mut links.carrier;
         let carried = match wires.offset_of_content(&packet) {
-            Some(offset) => {
-                wires.datagrams.is_some() || content::is_carried(wires.content, packet.flow, offset)
-            }
+            Some(offset) => wires.datagrams.is_some() || content::is_carried(wires.content, packet.flow, offset),
             None => wires.plan.outside == Some(packet.transport),
         };
         let content = wires.pages.content(id, usize::from(packet.payload_bytes)).filter(|_| carried);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contract::sharing::{AqId, Hose, Ids, Place, Position, Request, Share, Step, portion};
 use contract::CongestionSignal;
+use contract::sharing::{AqId, Hose, Ids, Place, Position, Request, Share, Step, portion};
 use fabric::{Fabric, Quotient};
 use node::Packet;
 use units::{Duration, FlowId, HostId, LinkId, Problem, Rate, SwitchId, Time};

@@ -203,8 +203,8 @@ impl Host {
         self
     }
 
-    /// A packet comes from outside, and waits for the NIC, which takes turns between transports and these. Its class and
-    /// its transport are set here.
+    /// A packet comes from outside, and waits for the NIC, which takes turns between transports and these. Its class
+    /// and its transport are set here.
     pub fn offer(&mut self, mut packet: Packet) {
         let outside = self.outside.as_mut().expect("only attached hosts are offered packets");
         (packet.transport, packet.class, packet.src) = (outside.transport, outside.class, self.id);

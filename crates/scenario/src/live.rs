@@ -161,7 +161,8 @@ impl LiveSpec {
         }
         self.networks()?;
         if self.links == LiveLinks::Datagrams && !self.attach.is_empty() {
-            let message = "attached hosts need links = \"memory\", the default: sockets carry transports' packets alone";
+            let message =
+                "attached hosts need links = \"memory\", the default: sockets carry transports' packets alone";
             return Err(Problem::new("live.links", message));
         }
         for (host, device) in &self.attach {
@@ -186,7 +187,8 @@ impl LiveSpec {
     /// The addresses of attached hosts.
     pub fn networks(&self) -> Result<Networks, Problem> {
         let wrong = |key: &str, given: &str, right: &str| {
-            let message = format!("\"{given}\" is not a network with room for hosts behind its prefix, such as \"{right}\"");
+            let message =
+                format!("\"{given}\" is not a network with room for hosts behind its prefix, such as \"{right}\"");
             Problem::new(format!("live.{key}"), message)
         };
         let v4 = network::<Ipv4Addr>(&self.network, 32, |address| u32::from(address).into());

@@ -48,8 +48,8 @@ fn sequence(tcp: &[u8]) -> u32 {
 }
 
 impl Coalescing {
-    /// Begins with a packet; `link` is what the device wants in front of it. Nothing can follow if the packet's checksum
-    /// is not known to be right.
+    /// Begins with a packet; `link` is what the device wants in front of it. Nothing can follow if the packet's
+    /// checksum is not known to be right.
     pub fn begin(&mut self, link: &[u8], packet: &[u8], is_sealed: bool) {
         self.bytes.clear();
         self.bytes.extend([0; OFFLOAD_BYTES]);
@@ -87,7 +87,8 @@ impl Coalescing {
         };
         // All but sequence number, PSH and checksum.
         let (tcp, end) = (network, network + 20);
-        let same_tcp = alike(tcp, tcp + 4) && alike(tcp + 8, tcp + 13) && alike(tcp + 14, tcp + 16) && alike(end, headers);
+        let same_tcp =
+            alike(tcp, tcp + 4) && alike(tcp + 8, tcp + 13) && alike(tcp + 14, tcp + 16) && alike(end, headers);
         let fits = content <= self.each && first.len() + content <= LONGEST;
         if !same_network || !same_tcp || !fits || sequence(&packet[network..]) != self.next {
             return false;

@@ -309,7 +309,7 @@ fn complete(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
     Some(())
 }
 
-/// The sum of the addresses of a packet, of a length and a protocol: what TCP's checksum has in it beside its own bytes.
+/// The sum of a packet's addresses, of a length and a protocol: what TCP's checksum has in it beside its own bytes.
 pub(crate) fn pseudo(packet: &[u8], network: usize, length: u32, protocol: u8) -> u64 {
     let addresses = if packet[0] >> 4 == 4 { 12..20 } else { 8..40 };
     debug_assert!(addresses.end <= network);

@@ -143,7 +143,8 @@ fn tcp_and_udp_cross_the_fabric_between_namespaces() {
     for name in ["bytes conserved", "content right"] {
         assert!(finding(&result, name), "{:#?}", result.info.audit);
     }
-    let (sent, received) = (column(&result.tables, "attached", "sent_bytes"), column(&result.tables, "attached", "received_bytes"));
+    let (sent, received) =
+        (column(&result.tables, "attached", "sent_bytes"), column(&result.tables, "attached", "received_bytes"));
     assert!(sent[0] > 3_000_000 && received[1] > 3_000_000, "{sent:?} {received:?}");
     let frames = column(&result.tables, "attached", "sent_frames")[0];
     assert!(frames * 2 < column(&result.tables, "attached", "sent_packets")[0], "the kernel leaves cutting to us");

@@ -390,7 +390,8 @@ fn a_link_is_captured_and_a_wrong_name_says_what_is_near() {
     let packets = column(&result.tables, "links", "packets");
     assert!(links.columns.len() > 1 && packets.contains(&(kinds.len() as u64 - 2)), "{} of {packets:?}", kinds.len());
     std::fs::remove_dir_all(&folder).expect("it is ours");
-    for (link, says) in [("switch0-host33", "did you mean \"switch0-host3\""), ("host3", "there is no link \"host3\"")] {
+    for (link, says) in [("switch0-host33", "did you mean \"switch0-host3\""), ("host3", "there is no link \"host3\"")]
+    {
         let error = run(&read(PERMUTATION, &[(&format!("live.capture.{link}"), path.as_str())]), |_| false);
         assert!(error.expect_err("there is none").to_string().contains(says), "{link}");
     }
