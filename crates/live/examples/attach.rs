@@ -1,5 +1,5 @@
-//! A scenario with attached hosts until Ctrl-C or `measure.end`: `cargo run --release -p clearway-live --example attach --
-//! SCENARIO.toml [KEY=VALUE]...`. Says what went through its devices.
+//! A scenario with attached hosts until `measure.end`, with what went through its devices: `cargo run --release
+//! -p clearway-live --example attach -- SCENARIO.toml [KEY=VALUE]...`.
 
 use std::process::ExitCode;
 

@@ -61,6 +61,8 @@ pub(crate) struct Worker<'a, P: Probe> {
     ended_flows: u64,
     /// What it did last was due then.
     now: Time,
+    /// Where hosts are attached: up to then it has done all that was due, and frames come in. Otherwise never.
+    present: Time,
     /// What it has promised, and how much more makes a new promise worth while.
     promised: Time,
     step: Duration,
@@ -99,6 +101,7 @@ impl<'a, P: Probe> Worker<'a, P> {
         goal: u64,
     ) -> Worker<'a, P> {
         let (plan, clock) = (driver.links.carrier.plan, driver.links.carrier.clock);
+        let attached = driver.links.carrier.attached.is_some();
         let of_links = driver.links.pipes.iter().map(|pipe| LinkLateness::of(crosses(LinkId(pipe.link)))).collect();
         Worker {
             me,
@@ -110,6 +113,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             goal,
             ended_flows: 0,
             now: Time::ZERO,
+            present: if attached { Time::ZERO } else { Time::MAX },
             promised: Time::ZERO,
             step,
             quiet: Time::ZERO,
@@ -143,7 +147,8 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.stir();
                 Wires::take_in(&mut self.driver.links);
             }
-            let present = self.take_frames(limit);
+            self.take_frames(limit);
+            let present = self.present;
             let waits = self.act_until(limit);
             if !alone {
                 self.promise(self.driver.links.agenda.first().0.min(limit).min(present));
@@ -165,22 +170,18 @@ impl<'a, P: Probe> Worker<'a, P> {
         }
     }
 
-    /// What devices of attached hosts have comes into the network at this worker's present, which is returned: up to
-    /// then it has done all that was due. Never, if it has none: nothing comes from outside.
+    /// What devices of attached hosts have comes into the network at this worker's present.
     #[inline]
-    fn take_frames(&mut self, limit: Time) -> Time {
+    fn take_frames(&mut self, limit: Time) {
         if self.driver.links.carrier.attached.is_none() {
-            return Time::MAX;
+            return;
         }
         let due = self.driver.links.agenda.first().0;
         let present = self.clock.now().min(limit).min(due).max(self.now).max(self.promised);
-        if !self.driver.links.carrier.is_held_up() && present < self.horizon {
-            self.stir_for(present);
+        self.present = present;
+        if self.driver.links.carrier.is_held_up() || present >= self.horizon {
+            return;
         }
-        present
-    }
-
-    fn stir_for(&mut self, present: Time) {
         let rested = self.rests;
         if rested {
             self.rests = false;
@@ -262,7 +263,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.stir();
             self.act(due, source, wall);
             if due.since(self.promised) > self.step && self.board.workers() > 1 {
-                self.promise(self.driver.links.agenda.first().0.min(limit));
+                self.promise(self.driver.links.agenda.first().0.min(limit).min(self.present));
             }
         }
         Waits::No
