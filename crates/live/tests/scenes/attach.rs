@@ -95,10 +95,34 @@ propagation = "2ms"
 end = "60s"
 "#;
 
-/// On one worker and on two, whose hosts are apart: bytes arrive as they were sent, and take as long as the links say.
+/// Two racks, whose hosts are on workers of their own.
+const RACKS: &str = r#"
+live.wait = "sleep"
+live.workers = 2
+[fabric.leaf_spine]
+racks = 2
+hosts_per_rack = 2
+spines = 1
+host_rate = "1Gbps"
+spine_rate = "1Gbps"
+propagation = "1ms"
+[measure]
+end = "60s"
+"#;
+
 #[test]
 fn tcp_and_udp_cross_the_fabric_between_namespaces() {
-    let spaces = match Namespaces::new(2, "two") {
+    cross(TWO, "one");
+}
+
+#[test]
+fn they_do_so_between_workers() {
+    cross(RACKS, "racks");
+}
+
+/// Bytes arrive as they were sent, and take as long as the links say.
+fn cross(text: &str, test: &str) {
+    let spaces = match Namespaces::new(2, test) {
         Ok(spaces) => spaces,
         Err(why) => return println!("skipped: hosts cannot be attached here: {why}"),
     };
@@ -107,7 +131,7 @@ fn tcp_and_udp_cross_the_fabric_between_namespaces() {
     let content: Vec<u8> = (0..3_000_000u32).map(|byte| (byte / 3) as u8).collect();
     let spaces = &spaces;
     let content = &content;
-    let result = live_with(TWO, &sets, || {
+    let result = live_with(text, &sets, || {
         std::thread::scope(|scope| {
             let (told, ready) = std::sync::mpsc::channel();
             scope.spawn(move || {
@@ -132,7 +156,7 @@ fn tcp_and_udp_cross_the_fabric_between_namespaces() {
                 let asked = Instant::now();
                 udp.send_to(b"there?", (address(3), 5002)).expect("a question");
                 udp.recv_from(&mut [0; 100]).expect("an answer");
-                // Four links of 2 ms.
+                // Four links of 2 ms, or eight of 1 ms.
                 assert!(asked.elapsed() >= Duration::from_millis(8), "{:?}", asked.elapsed());
             }
             let mut tcp = TcpStream::connect((address(3), 5001)).expect("a connection");
