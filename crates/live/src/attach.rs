@@ -1,7 +1,6 @@
 //! Hosts that are something on this machine: a TUN or TAP device, or a network namespace with one in it.
 //!
-//! What the kernel sends to such a device comes into the fabric at that host, at the instant at which its worker then
-//! is; it goes through the same NIC, links and switches as every packet, and what comes out at another such host is
+//! What the kernel sends to such a device comes into the fabric at that host when it comes by the clock; it goes through the same NIC, links and switches as every packet, and what comes out at another such host is
 //! written to its device. So the kernel's TCP, and every program over it, runs over a fabric of Clearway, with its
 //! rates, delays, queues, failures, AQs and flow controls. The fabric carries IP packets: a packet is as long on the
 //! wire as it is from its IP header on, and has its bytes as content. Switches mark those whose transport understands
@@ -118,6 +117,8 @@ pub(crate) struct Port {
     device: Device,
     /// Its place among the hosts of its worker.
     index: usize,
+    /// Packets that have come by the clock, before the worker had done what was due until then.
+    waiting: VecDeque<(Time, Packet)>,
     coalescing: Coalescing,
     /// From the device into the fabric, and out of it.
     pub sent: Count,
@@ -148,7 +149,8 @@ pub(crate) fn open(plan: &Plan) -> Result<Vec<Port>, Problem> {
         let device = Device::open(what, &plan.fabric.names[host.index()], setting)?;
         let (sent, received) = Default::default();
         let coalescing = Coalescing::default();
-        Ok(Port { host, name: what.clone(), device, index: 0, coalescing, sent, received, marked: 0 })
+        let waiting = VecDeque::new();
+        Ok(Port { host, name: what.clone(), device, index: 0, waiting, coalescing, sent, received, marked: 0 })
     };
     plan.attached.iter().map(open).collect()
 }
@@ -176,16 +178,22 @@ impl Attached {
         packet.transport == self.transport
     }
 
-    /// Takes what devices have for the fabric, as of `now`. Whether there was anything.
-    pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, now: Time) -> bool {
+    /// Takes what devices have for the fabric at `clock`, and lets in what had come by `present`: up to there all that
+    /// was due has been done. So nothing is in the network before it has come. Whether anything was let in.
+    pub fn take_in<P: Probe>(driver: &mut Driver<Wires<'_>, P>, clock: Time, present: Time) -> bool {
         let mut any = false;
         let Some(mut attached) = driver.links.carrier.attached.take() else { return false };
         let mut offered = Vec::new();
         for port in 0..attached.ports.len() {
             let index = attached.ports[port].index;
-            while driver.hosts[index].host.offered() < OFFERED && attached.read(port, &mut offered) {
+            let offered_before = driver.hosts[index].host.offered();
+            while offered_before + attached.ports[port].waiting.len() < OFFERED && attached.read(port, &mut offered) {
+                attached.ports[port].waiting.extend(offered.drain(..).map(|packet| (clock, packet)));
+            }
+            let waiting = &mut attached.ports[port].waiting;
+            while waiting.front().is_some_and(|(at, _)| *at <= present) {
                 any = true;
-                offered.drain(..).for_each(|packet| driver.offer(index, packet));
+                waiting.pop_front().into_iter().for_each(|(_, packet)| driver.offer(index, packet));
             }
         }
         let ready: Vec<usize> = attached.ports.iter().map(|port| port.index).collect();
@@ -193,7 +201,7 @@ impl Attached {
         if any {
             for index in ready {
                 if driver.hosts[index].host.offered() > 0 {
-                    driver.pull_offered(now, index);
+                    driver.pull_offered(present, index);
                 }
             }
         }

@@ -177,7 +177,8 @@ impl<'a, P: Probe> Worker<'a, P> {
             return;
         }
         let due = self.driver.links.agenda.first().0;
-        let present = self.clock.now().min(limit).min(due).max(self.now).max(self.promised);
+        let clock = self.clock.now();
+        let present = clock.min(limit).min(due).max(self.now).max(self.promised);
         self.present = present;
         if self.driver.links.carrier.is_held_up() || present >= self.horizon {
             return;
@@ -187,7 +188,7 @@ impl<'a, P: Probe> Worker<'a, P> {
             self.rests = false;
             self.board.stir(self.me);
         }
-        if Attached::take_in(&mut self.driver, present) {
+        if Attached::take_in(&mut self.driver, clock, present) {
             self.now = present;
             self.idle = 0;
         } else if rested {

@@ -76,10 +76,7 @@ impl Networks {
 }
 
 /// An address and the length of its prefix, with nothing behind the prefix.
-fn network<A: std::str::FromStr>(text: &str, bits: u8, to_bits: fn(A) -> u128) -> Option<(A, u8)>
-where
-    A: Copy,
-{
+fn network<A: std::str::FromStr + Copy>(text: &str, bits: u8, to_bits: fn(A) -> u128) -> Option<(A, u8)> {
     let (address, length) = text.split_once('/')?;
     let (address, length) = (address.parse::<A>().ok()?, length.parse::<u8>().ok()?);
     let behind = bits.checked_sub(length).filter(|&behind| behind >= 2)?;
