@@ -154,7 +154,7 @@ impl<'a, P: Probe> Worker<'a, P> {
                 self.promise(self.driver.links.agenda.first().0.min(limit).min(present));
             }
             self.turns = self.turns.wrapping_add(1);
-            if present < Time::MAX && (!matches!(waits, Waits::No) || self.turns % FLUSH == 0) {
+            if present < Time::MAX && (!matches!(waits, Waits::No) || self.turns.is_multiple_of(FLUSH)) {
                 self.give_frames();
             }
             if self.driver.links.carrier.captures.is_some() {
@@ -207,7 +207,7 @@ impl<'a, P: Probe> Worker<'a, P> {
     #[cold]
     fn write_captures(&mut self, waits: &Waits) {
         if let Some(captures) = &mut self.driver.links.carrier.captures
-            && (!matches!(waits, Waits::No) || self.turns % WRITE == 0)
+            && (!matches!(waits, Waits::No) || self.turns.is_multiple_of(WRITE))
         {
             captures.write_after(self.clock.machine());
         }
