@@ -121,6 +121,7 @@ fn they_do_so_between_workers() {
 }
 
 /// Bytes arrive as they were sent, and take as long as the links say.
+#[expect(clippy::disallowed_methods, reason = "the real clock, by which programs live")]
 fn cross(text: &str, test: &str) {
     let spaces = match Namespaces::new(2, test) {
         Ok(spaces) => spaces,
