@@ -10,6 +10,8 @@ use std::fmt::Display;
 use catalogue::{LinkControl, Sharing, Transport};
 use fabric::{Fabric, Failures, FileFormat, FileSpec, Quotient, Routes};
 use link_control::{pfc, pyrrha};
+use live::attach::ip::{self, OFFLOAD_BYTES, Packets};
+use live::attach::neighbours::{self, ETHERNET_BYTES, Ethernet};
 use live::frame::{self, Codec};
 use node::wire::{self, Writer};
 use node::{Header, Packet};
@@ -37,6 +39,7 @@ pub const TARGETS: &[(&str, Reader)] = &[
     ("header", header),
     ("frame", frame),
     ("tenants", tenants),
+    ("device", device),
 ];
 
 /// Errors quote what was given, and a broken file may be one line of a gigabyte.
@@ -257,6 +260,36 @@ pub fn sealed(fields: &[u8]) -> Vec<u8> {
     let checksum = crc32fast::hash(&frame);
     frame.extend(checksum.to_be_bytes());
     frame
+}
+
+/// What a TUN or a TAP device of an attached host hands over.
+fn device(bytes: &[u8]) -> bool {
+    let Some((offload, rest)) = bytes.split_first_chunk::<OFFLOAD_BYTES>() else { return false };
+    let mut accepted = packets(offload, rest, 0);
+    match neighbours::read(rest, |_| Some(3)) {
+        Some((_, Ethernet::Packet(packet))) => accepted |= packets(offload, packet, ETHERNET_BYTES),
+        Some((_, Ethernet::Question(answer))) => {
+            assert!(neighbours::read(&answer, |_| None).is_some());
+            accepted = true;
+        }
+        _ => {}
+    }
+    accepted
+}
+
+/// What is cut out of a frame is no longer than it may be, and a packet of the same flow.
+fn packets(offload: &[u8; OFFLOAD_BYTES], packet: &[u8], before: usize) -> bool {
+    const MTU: usize = 1_500;
+    let Ok(read) = Packets::read(offload, packet, before, MTU) else { return false };
+    for index in 0..read.count() {
+        let mut out = vec![0; read.length(index)];
+        assert!(out.len() <= MTU);
+        read.write(index, &mut out);
+        let again = Packets::read(&[0; OFFLOAD_BYTES], &out, 0, MTU).expect("what was cut is whole");
+        assert_eq!((again.count(), again.flow, again.destination), (1, read.flow, read.destination));
+        assert_eq!(ip::mark(&mut out), read.ecn() != 0);
+    }
+    true
 }
 
 fn datagram(codec: &Codec<'_>, bytes: &[u8]) -> bool {

@@ -9,7 +9,9 @@ use run::Plan;
 use scenario::LiveLinks;
 use units::{Duration, LinkId, Problem, Time};
 
+use crate::attach::{self, Attached};
 use crate::board::{Board, Ended};
+use crate::capture::{self, Captures};
 use crate::clock::{Clock, Lateness, Punctual};
 use crate::datagrams::{Datagrams, Read, Sent};
 use crate::sockets::Sockets;
@@ -25,6 +27,10 @@ pub(crate) struct Network {
     pub clock: Clock,
     pub board: Board,
     sockets: Option<Sockets>,
+    /// Devices of attached hosts.
+    ports: Vec<attach::Port>,
+    /// Files of captured links.
+    captures: Vec<capture::Capture>,
 }
 
 /// How a run went.
@@ -47,7 +53,8 @@ impl Network {
             LiveLinks::Datagrams => Some(sockets(plan)?),
         };
         let board = Board::new(delays(plan, &cut), plan.scenario.live.wait == scenario::Wait::Sleep);
-        Ok(Network { board, cut, clock, sockets })
+        let ports = attach::open(plan)?;
+        Ok(Network { board, cut, clock, sockets, ports, captures: capture::open(plan)? })
     }
 
     /// Where each node's socket is, if nodes have any.
@@ -63,6 +70,8 @@ impl Network {
         probe: impl FnMut() -> P,
     ) -> Vec<Worker<'a, P>> {
         let mut datagrams = self.sockets.take().map(Datagrams::new);
+        let mut ports = std::mem::take(&mut self.ports);
+        let mut captures = std::mem::take(&mut self.captures);
         let Network { cut, clock, board, .. } = &*self;
         let sockets = datagrams.is_some();
         let sender = |link: LinkId| {
@@ -85,7 +94,18 @@ impl Network {
             let ends = plan.fabric.link(link);
             cut.part_of(ends.from) != cut.part_of(ends.to)
         };
-        let worker = |(me, driver)| Worker::new(me, driver, board, crosses, step, goal);
+        let worker = |(me, mut driver): (usize, Driver<Wires<'a>, P>)| {
+            let place = |host| driver.hosts.iter().position(|slot| slot.host.id() == host);
+            let (here, others) = std::mem::take(&mut ports).into_iter().partition(|port| place(port.host).is_some());
+            ports = others;
+            let attached = Attached::new(plan, here, |host| place(host).unwrap_or(0));
+            driver.links.carrier.attached = attached.map(Box::new);
+            let is_here = |link: &LinkId| cut.part_of(plan.fabric.link(*link).from) == me;
+            let (here, others) = std::mem::take(&mut captures).into_iter().partition(|of| of.links.iter().all(is_here));
+            captures = others;
+            driver.links.carrier.captures = Captures::new(plan, here, |link| cut.outlet_of(link)).map(Box::new);
+            Worker::new(me, driver, board, crosses, step, goal)
+        };
         built.into_iter().enumerate().map(worker).collect()
     }
 }

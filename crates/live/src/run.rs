@@ -13,6 +13,9 @@ use crate::results;
 use crate::wires::Wires;
 use crate::worker::Worker;
 
+/// When a run with attached hosts ends that no one ends: after 106 days.
+const ENDLESS: Time = Time::from_ps(u64::MAX / 2);
+
 /// What a live run gives: as the simulator's, but for what only one of them has.
 #[derive(Clone, Debug)]
 pub struct RunResult {
@@ -32,6 +35,7 @@ pub struct RunInfo {
     /// The scenario's seed.
     pub seed: u64,
     /// Digest of the history of every node: the simulator's, if no frame was lost on a socket and both ran as long.
+    /// None where hosts are attached: what comes from outside comes differently each time.
     pub digest: String,
     /// Packets that passed a link, data and control, each link once.
     pub packet_hops: u64,
@@ -91,7 +95,11 @@ pub fn run_at(
     watch: impl FnMut(Progress) -> bool,
     bound: impl FnOnce(&[SocketAddr]),
 ) -> Result<RunResult, Problem> {
-    let plan = Plan::new(scenario)?;
+    let mut plan = Plan::new(scenario)?;
+    if plan.outside.is_some() && plan.scenario.measure.end.is_none() {
+        plan.horizon = ENDLESS;
+    }
+    let plan = plan;
     let live = &plan.scenario.live;
     let clock = Clock::new(live.dilation, plan.lookahead);
     let mut network = Network::new(&plan, clock, live.links, live.workers as usize)?;
@@ -111,7 +119,9 @@ fn run_watched<P: Probe>(
     mut watch: impl FnMut(Progress) -> bool,
 ) -> RunResult {
     let flows = plan.flows.len() as u64;
-    let mut workers = network.workers(plan, flows, probe);
+    // Where hosts are attached, no flow is the last.
+    let goal = if plan.outside.is_some() { u64::MAX } else { flows };
+    let mut workers = network.workers(plan, goal, probe);
     let (clock, board) = workers[0].shared();
     let watch = |now, done| watch(Progress::by_flows(now, plan.horizon, done, flows));
     let outcome = network::live(&mut workers, clock, board, watch);
@@ -125,7 +135,9 @@ pub(crate) fn conclude<P: Probe>(
     outcome: Outcome,
 ) -> RunResult {
     let late = network::all_lateness(&workers);
-    let (parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let (mut parts, noted): (Vec<Driver<Wires<'_>, P>>, Vec<_>) = workers.into_iter().map(Worker::take_apart).unzip();
+    let captures = parts.iter_mut().filter_map(|part| part.links.carrier.captures.as_mut());
+    let cut_off: Vec<String> = captures.flat_map(|captures| captures.end()).collect();
     let flows = Flows::gather(plan.flows.len(), parts.iter().flat_map(|part| &part.hosts).map(|slot| &slot.host));
     let whole = whole(plan, &parts, outcome.end);
     let micros = |share| late.quantile(share).us_f64();
@@ -134,7 +146,10 @@ pub(crate) fn conclude<P: Probe>(
     let info = RunInfo {
         version: env!("CARGO_PKG_VERSION"),
         seed: plan.scenario.seed,
-        digest: format!("{:016x}", driver::digest(switches, parts.iter().flat_map(|part| &part.hosts))),
+        digest: match plan.outside {
+            None => format!("{:016x}", driver::digest(switches, parts.iter().flat_map(|part| &part.hosts))),
+            Some(_) => "none: hosts are attached".to_owned(),
+        },
         packet_hops: sum(|part| part.packet_hops),
         events: sum(|part| part.events),
         ended: match outcome.ended {
@@ -159,7 +174,7 @@ pub(crate) fn conclude<P: Probe>(
         late_us_max: late.max().us_f64(),
         lost_ps: clock.stood().ps(),
         machine_s: outcome.machine.as_secs_f64(),
-        warnings: plan.warnings().iter().map(ToString::to_string).collect(),
+        warnings: plan.warnings().iter().map(ToString::to_string).chain(cut_off).collect(),
         audit: results::audit(&whole, &parts, &noted, &flows, outcome, clock.stood()),
     };
     let tables = results::tables(&whole, &parts, &noted, flows);

@@ -1,4 +1,5 @@
 //! Frames, and whole runs on the real clock.
 
+mod attach;
 mod frame;
 mod run;
